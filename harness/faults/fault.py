@@ -1,0 +1,59 @@
+"""One fault, fully drawn: what a cluster is asked to do, when, to whom.
+
+A fault is a line of a plan's drawn-out form and of the history (its `invoke` line); its `Evidence` is the value
+of the line that ends it. Times are nanoseconds since the run began.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Does = Literal["cut", "slow", "kill", "pause", "power", "clock"]
+Link = tuple[str, str]
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """`name` is the word in the table of faults ("isolate-owner"), `does` what the cluster carries out.
+
+    - cut: the directed `links` (source, target) pass nothing, silently. On healing, connections whose bytes were
+      held go on or are reset, drawn from `seed`.
+    - slow: the directed `links` delay what they carry by `delay_ns` ± `jitter_ns`.
+    - kill: the processes of `nodes` are killed (-9) and started again at the end.
+    - pause: the processes of `nodes` are stopped and continued at the end.
+    - power: as kill, and what was not synced is lost (simulator).
+    - clock: the wall clock of `nodes` jumps by `jump_ns`, their monotonic clock drifts by `drift_ppm` (simulator).
+    """
+
+    id: int
+    name: str
+    does: Does
+    at_ns: int
+    until_ns: int
+    nodes: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+    delay_ns: int = 0
+    jitter_ns: int = 0
+    jump_ns: int = 0
+    drift_ppm: int = 0
+    seed: int = 0
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cluster knows of a fault that has ended.
+
+    A fault bit if it was felt: bytes withheld or connections left hanging for longer than a heartbeat, a process
+    seen dead or stopped, a node's own clock seen to differ, bytes delayed. `healed` says that fresh traffic
+    passed (or the process answered) afterwards; None if that could not be tried.
+    """
+
+    bit: bool
+    asked_ns: int
+    first_effect_ns: int | None
+    all_in_effect_ns: int | None
+    heal_asked_ns: int | None
+    last_effect_ns: int | None
+    healed: bool | None = None
+    counters: dict[str, int] = {}
+    detail: str = ""

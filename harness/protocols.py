@@ -1,0 +1,109 @@
+"""The few protocols that the harness is built of; each has a handful of methods.
+
+A *cluster* is where nodes run, and the only thing that a conductor awaits: its coroutines run on asyncio (local
+processes, containers, SSH) or in virtual time (the simulator) without knowing which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Coroutine, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from harness.faults.fault import Evidence, Fault
+from nodes.iproto.messages import Request, Response
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """The server's answer or refusal came."""
+
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class NotSent:
+    """No byte of the request reached the kernel: connection refused, no greeting in time. Surely not done."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The request left and no answer came (reset, end of file, timeout): nobody knows."""
+
+    reason: str
+
+
+Reply = Replied | NotSent | Lost
+
+
+class Task(Protocol[T_co]):
+    """A coroutine that runs beside others; await it for its result."""
+
+    def __await__(self) -> Generator[Any, None, T_co]: ...
+
+    def cancel(self) -> object: ...
+
+    def done(self) -> bool: ...
+
+
+class Time(Protocol):
+    """Real or virtual: what coroutines may wait for."""
+
+    def now_ns(self) -> int:
+        """Nanoseconds since the run began, monotonic."""
+        ...
+
+    def sleep_until(self, time_ns: int) -> Awaitable[None]: ...
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> Task[T]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A node's process ended without a fault telling it to. `how` is "exit 70", "signal 11", or the assertion."""
+
+    node: str
+    time_ns: int
+    how: str
+
+
+class Cluster(Time, Protocol):
+    """Where nodes run."""
+
+    async def start(self) -> None:
+        """Bring all nodes up; raises `ClusterError` with one clear line if they do not come up."""
+        ...
+
+    async def stop(self) -> None:
+        """End everything that `start` began; safe to call at any time and twice."""
+        ...
+
+    async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
+        """One request on the connection of client `process` to `node`, made when there is none.
+
+        After `Lost` the connection is closed; a process number is never used again after it.
+        """
+        ...
+
+    async def inject(self, fault: Fault) -> None:
+        """Carry the fault out; returns when all of it is in effect (or surely will not be)."""
+        ...
+
+    async def heal(self, fault: Fault) -> Evidence:
+        """Undo it, verify that it is undone, and tell what it did."""
+        ...
+
+    async def status(self, node: str) -> Mapping[str, object] | None:
+        """What the node says of itself, past all faults of the network; None if it does not answer."""
+        ...
+
+    def ended(self) -> tuple[Ended, ...]:
+        """Nodes that ended untold since the last call."""
+        ...
+
+

@@ -1,0 +1,1 @@
+"""Tarantool's wire frames and xlog files: encode and decode, pure functions over bytes."""

@@ -1,0 +1,197 @@
+"""What travels on a link, as typed values; `nodes.iproto.frames` turns them into bytes and back.
+
+In the simulator these objects travel as they are (one seed in ten goes through the bytes); they are immutable,
+and a tuple's fields are msgpack values: None, bool, int, float, str, bytes, tuple/list, dict.
+
+A `Row` is both a frame of the replication stream and an entry of an xlog file. The rows of one transaction share
+`tsn` (the lsn of its first row) and the last one has `is_commit`. A row with the types below:
+
+| type | name | body |
+|---|---|---|
+| 2, 3, 5 | INSERT, REPLACE, DELETE | {0x10: space id, 0x21: tuple} or {0x10: space id, 0x11: index id, 0x20: key} |
+| 12 | NOP | {} |
+| 31, 32 | PROMOTE, DEMOTE | {0x02: old owner, 0x03: lsn, 0x53: term} |
+| 40, 41 | CONFIRM, ROLLBACK | {0x02: owner, 0x03: lsn} |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+class Type(IntEnum):
+    """Request and row types (IPROTO_*)."""
+
+    OK = 0
+    SELECT = 1
+    INSERT = 2
+    REPLACE = 3
+    DELETE = 5
+    CALL = 10
+    NOP = 12
+    PROMOTE = 31
+    DEMOTE = 32
+    CONFIRM = 40
+    ROLLBACK = 41
+    PING = 64
+    SUBSCRIBE = 66
+    ERROR = 0x8000
+
+
+class Key(IntEnum):
+    """Header and body keys (IPROTO_*)."""
+
+    REQUEST_TYPE = 0x00
+    SYNC = 0x01
+    REPLICA_ID = 0x02
+    LSN = 0x03
+    TIMESTAMP = 0x04
+    SCHEMA_VERSION = 0x05
+    SERVER_VERSION = 0x06
+    GROUP_ID = 0x07
+    TSN = 0x08
+    FLAGS = 0x09
+    SPACE_ID = 0x10
+    INDEX_ID = 0x11
+    LIMIT = 0x12
+    OFFSET = 0x13
+    ITERATOR = 0x14
+    KEY = 0x20
+    TUPLE = 0x21
+    FUNCTION_NAME = 0x22
+    INSTANCE_UUID = 0x24
+    CLUSTER_UUID = 0x25
+    VCLOCK = 0x26
+    DATA = 0x30
+    ERROR_24 = 0x31
+    ERROR = 0x52
+    TERM = 0x53
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    type: int
+    replica_id: int
+    lsn: int
+    timestamp: float
+    tsn: int
+    is_commit: bool = True
+    wait_sync: bool = False
+    wait_ack: bool = False
+    group_id: int = 0
+    body: Mapping[int, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that travel together, in order. Bytes carry single rows; a decoder joins neighbours again."""
+
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    sync: int
+    space_id: int
+    key: tuple[object, ...]
+    index_id: int = 0
+    limit: int = 0xFFFFFFFF
+    offset: int = 0
+    iterator: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    sync: int
+    space_id: int
+    tuple: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    sync: int
+    space_id: int
+    tuple: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    sync: int
+    space_id: int
+    key: tuple[object, ...]
+    index_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    sync: int
+    name: str
+    arguments: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    sync: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """OK. `data` is the list under IPROTO_DATA (for CALL: the returned values)."""
+
+    sync: int
+    data: tuple[object, ...] = ()
+    schema_version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An error with Tarantool's code and message."""
+
+    sync: int
+    code: int
+    message: str
+    schema_version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """A replica asks for all rows beyond its vclock."""
+
+    sync: int
+    cluster_uuid: str
+    instance_uuid: str
+    replica_id: int
+    vclock: Mapping[int, int]
+    server_version: int = 0x030200
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """The answer: rows follow."""
+
+    sync: int
+    cluster_uuid: str
+    vclock: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """A relay with nothing to say."""
+
+    replica_id: int
+    timestamp: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """What a replica has on disk, and the term that it has on disk, read in one instant."""
+
+    vclock: Mapping[int, int]
+    term: int
+
+
+Request = Select | Insert | Replace | Delete | Call | Ping | Subscribe
+Response = Answer | Refusal
+Message = Request | Response | Rows | Subscribed | Heartbeat | Ack

@@ -1,0 +1,73 @@
+"""What a node wants done.
+
+The order promise: *effects are done in order, and nothing after a `Persist` happens until it is on disk.* All
+sends, connects and persists of a node stand in one queue (`nodes.kernel.outbox`), a reply to a read included, so
+nothing unsynced leaks. Timers and log lines are seen by nobody outside and are done at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Persist:
+    """Append `data` to `file` (made if absent, its directory entry synced too) and sync it.
+
+    `token` comes back in `Persisted` or `PersistFailed`. `record` names what is written ("row", "confirm",
+    "rollback", "promote", "header") for whoever holds or counts records of one kind.
+    """
+
+    token: int
+    file: str
+    data: bytes
+    record: str
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Put a message on a link. With `after`, it is dropped if the `Persist` of that token fails."""
+
+    link: int
+    message: object
+    after: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """Ask for a connection to a peer by name; `Connected` or `ConnectFailed` follows."""
+
+    peer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """End a link from our side. No `Disconnected` follows."""
+
+    link: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer:
+    """Fire `TimerFired(name)` once, `after_ns` from now on the monotonic clock; replaces one of the same name."""
+
+    name: str
+    after_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTimer:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One structured line for people. `level` is "info", "warning" or "error"."""
+
+    level: str
+    message: str
+    fields: Mapping[str, object] = field(default_factory=dict)
+
+
+Effect = Persist | Send | Connect | Disconnect | SetTimer | CancelTimer | Log

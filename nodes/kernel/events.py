@@ -1,0 +1,115 @@
+"""What a node is told.
+
+A node has no clock, socket or file. Its host (`nodes.host` in the real world, `nodes.world` in the virtual
+one) calls `node.step(event, now)` and carries out the effects that come back (`nodes.kernel.effects`).
+
+A *link* is one live connection; the host numbers links and never uses a number twice in a node's life. Messages
+on one link arrive in order or not at all; a link that ends says so once, with `Disconnected` (or, for a silent
+peer, never).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """One reading of a node's two clocks, in nanoseconds.
+
+    `monotonic_ns` may drift or freeze but never goes back; `wall_ns` (since 1970) may jump. Timers are
+    monotonic; the wall clock is only for what people read.
+    """
+
+    monotonic_ns: int
+    wall_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The first event of a node's life: what its disk holds, file name → bytes."""
+
+    files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Somebody connected to us."""
+
+    link: int
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """The connection to `peer` that a `Connect` effect asked for stands and its greeting has come."""
+
+    link: int
+    peer: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectFailed:
+    """A `Connect` came to nothing; `error` is for people."""
+
+    peer: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One message came on a link. Messages are immutable values of the node's own protocol."""
+
+    link: int
+    message: object
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected:
+    """The link ended; nothing more comes from it and what is sent to it is dropped."""
+
+    link: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Persisted:
+    """The record of this token is on disk.
+
+    It may come *after* answers to the sends that stood behind the `Persist`: the real host delivers it at once,
+    the virtual one late by chance.
+    """
+
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class PersistFailed:
+    """These records are not on disk and never will be, oldest first: the one that failed and all behind it."""
+
+    tokens: tuple[int, ...]
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """A clean stop was asked for: say what must still be said; the host closes everything afterwards."""
+
+
+Event = (
+    Started
+    | Accepted
+    | Connected
+    | ConnectFailed
+    | Received
+    | Disconnected
+    | TimerFired
+    | Persisted
+    | PersistFailed
+    | Stopping
+)

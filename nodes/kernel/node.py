@@ -1,0 +1,21 @@
+"""The one interface between a node and whoever hosts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from nodes.kernel.effects import Effect
+from nodes.kernel.events import Event, Instant
+
+
+class Node(Protocol):
+    """A state machine: events in, effects out."""
+
+    def step(self, event: Event, now: Instant) -> Sequence[Effect]:
+        """Take one event at one instant. An AssertionError means that the node is broken: the host ends it."""
+        ...
+
+    def status(self) -> Mapping[str, object]:
+        """What an operator would ask for, as JSON values: role, owner, term, vclock, queue length, counters."""
+        ...
