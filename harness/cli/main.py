@@ -1,0 +1,95 @@
+"""`qsync VERB …`: finds the verb, runs it, and turns however it ended into an exit code and at most one line.
+
+A verb is a click command that returns its exit code (None is 0). It raises a HarnessError, or
+click's own errors for wrong use; Ctrl-C reaches it as KeyboardInterrupt. Its module is imported when the verb
+is asked for and not before, so that `--help` pays for none of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from harness.cli.exit_codes import ExitCode
+from harness.cli.verbs import VERBS
+from harness.errors import HarnessError
+
+
+class Verbs(click.Group):
+    """The group of all verbs of the table, each imported on use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The table's order, which is the order in which a newcomer meets them."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The click command of one verb; None if there is no such verb."""
+        if cmd_name not in VERBS:
+            return None
+        command = import_module(VERBS[cmd_name].module).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Written from the table: click's own way would import every verb."""
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, verb.summary) for name, verb in VERBS.items()])
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+def qsync() -> None:
+    """Break a quorum-replicated store and find out whether what its clients saw was allowed."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line (the process's own by default) and return its exit code."""
+    try:
+        code = qsync.main(arguments, prog_name="qsync", standalone_mode=False)
+        sys.stdout.flush()
+        return int(code or ExitCode.VALID)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return ExitCode.WRONG_USE
+    except HarnessError as error:
+        click.echo(f"qsync: {error.message}", err=True)
+        return error.exit_code
+    except click.ClickException as error:
+        click.echo(f"qsync: {_one_line(error)}", err=True)
+        return ExitCode.WRONG_USE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("qsync: interrupted", err=True)
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        _forget_output()
+        return ExitCode.OUTPUT_CLOSED
+    except Exception as error:
+        click.echo(f"qsync: the harness itself broke: {_name(error)}; traceback in {_keep(error)}", err=True)
+        return ExitCode.BROKEN
+
+
+def _one_line(error: click.ClickException) -> str:
+    message = " ".join(error.format_message().split())
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{message} (see: {context.command_path} --help)" if context else message
+
+
+def _name(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def _keep(error: Exception) -> str:
+    """Write the traceback to a file that the one line on the terminal can point to."""
+    with tempfile.NamedTemporaryFile("w", prefix="qsync-traceback-", suffix=".txt", delete=False) as file:
+        file.writelines(traceback.format_exception(error))
+    return file.name
+
+
+def _forget_output() -> None:
+    """Whoever read our output went away (`… | head -1`): the last flush at exit must not fail as well."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
