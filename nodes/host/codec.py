@@ -1,0 +1,48 @@
+"""What a host must know of a node's protocol: how messages become bytes and bytes become messages.
+
+One codec serves all links of a node. A decoder belongs to one link and holds what is left of a torn frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class Decoder(Protocol):
+    """The reading half of one link."""
+
+    @property
+    def greeted(self) -> bool:
+        """The other side's greeting has come whole. On accepted links, where none comes, always true."""
+        ...
+
+    def feed(self, data: bytes) -> Sequence[object]:
+        """The messages which these bytes complete; raises the codec's `broken_framing` if there is no going on."""
+        ...
+
+
+class Codec(Protocol):
+    """How one system talks."""
+
+    @property
+    def broken_framing(self) -> type[Exception]:
+        """What decoders raise for bytes that are no frames: the link is closed then.
+
+        Its attribute `messages`, if it has one, holds those that the same `feed` had decoded before the fault.
+        """
+        ...
+
+    def server_decoder(self) -> Decoder:
+        """For a connection that we accepted: no greeting comes."""
+        ...
+
+    def peer_decoder(self) -> Decoder:
+        """For a connection that we made: a greeting comes first."""
+        ...
+
+    def encode(self, message: object) -> bytes: ...
+
+    def greeting(self) -> bytes:
+        """What we send first on each connection that we accept; may be empty."""
+        ...

@@ -1,0 +1,183 @@
+"""One node and its world, joined: events in, effects out, in the order that the kernel promises.
+
+Each event is one `node.step`. Timers and log lines that come out are done at once; sends, connects, disconnects and
+records go into the outbox. Once per turn of the loop the host *settles*: it does what the outbox releases and, if
+the disk is idle, gives it all records that have gathered. When a group is on disk, the sends behind it go out and
+then the node hears `Persisted`; when it failed, the node hears `PersistFailed` before anything else.
+
+A node whose step raises is broken, and a broken node must not say goodbye: the process ends on the spot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+from nodes.host.codec import Codec
+from nodes.host.disk import Committed, Disk, Outcome
+from nodes.host.links import Address, Links
+from nodes.host.log import NodeLog
+from nodes.host.timers import Timers
+from nodes.kernel.effects import (
+    CancelTimer,
+    Connect,
+    Disconnect,
+    Effect,
+    Log,
+    Persist,
+    Send,
+    SetTimer,
+    Truncate,
+)
+from nodes.kernel.events import Event, Instant, Persisted, PersistFailed, Started, Stopping
+from nodes.kernel.node import Node
+from nodes.kernel.outbox import Durability, Outbox, Queued
+
+EXIT_BROKEN = 70
+
+
+class Host:
+    """Lives on the running loop. `deliver` is the one way into the node."""
+
+    def __init__(
+        self,
+        node: Node,
+        codec: Codec,
+        peers: Mapping[str, Address],
+        directory: str,
+        durability: Durability,
+        log: NodeLog,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(self._loop_failed)
+        self._node = node
+        self._log = log
+        self._outbox = Outbox()
+        self._timers = Timers(self._loop, self._deliver_from_outside)
+        self.links = Links(codec, peers, self._deliver_from_outside, log)
+        self._disk = Disk(directory, durability, self._report_from_thread)
+        self._disk_is_busy = False
+        self._will_settle = False
+        self._is_stopping = False
+        self._settled = asyncio.Event()
+
+    def start(self, files: Mapping[str, bytes]) -> None:
+        """The first event. What it raises is the caller's to tell."""
+        self._take(self._node.step(Started(files), _now()))
+
+    async def stop(self) -> None:
+        """Let the node say what it must, wait for the disk, close everything."""
+        self._deliver_from_outside(Stopping())
+        self._is_stopping = True
+        self._timers.cancel_all()
+        self._settle()
+        while self._disk_is_busy or len(self._outbox):
+            self._settled.clear()
+            await self._settled.wait()
+        await self.links.close()
+        self._disk.close()
+
+    def _deliver_from_outside(self, event: Event) -> None:
+        if not self._is_stopping:
+            self._deliver(event)
+
+    def _deliver(self, event: Event) -> None:
+        try:
+            effects = self._node.step(event, _now())
+        except Exception as error:  # whatever it is, the node is broken and ends
+            self._end_broken("assertion failed", error)
+        if effects:
+            self._take(effects)
+
+    def _take(self, effects: Sequence[Effect]) -> None:
+        queued: list[Queued] = []
+        for effect in effects:
+            match effect:
+                case Send() | Persist() | Connect():
+                    queued.append(effect)
+                case Disconnect():
+                    self.links.mute(effect.link)
+                    queued.append(effect)
+                case SetTimer():
+                    self._timers.set(effect.name, effect.after_ns)
+                case CancelTimer():
+                    self._timers.cancel(effect.name)
+                case Truncate():
+                    self._disk.truncate(effect.file, effect.size)
+                case Log():
+                    self._log.line(effect.level, effect.message, effect.fields)
+        if queued:
+            self._outbox.put(queued)
+            self._settle_soon()
+
+    def _settle_soon(self) -> None:
+        if not self._will_settle:
+            self._will_settle = True
+            self._loop.call_soon(self._settle)
+
+    def _settle(self) -> None:
+        self._will_settle = False
+        for effect in self._outbox.take_released():
+            match effect:
+                case Send():
+                    self.links.send(effect.link, effect.message)
+                case Connect():
+                    self.links.connect(effect.peer)
+                case Disconnect():
+                    self.links.disconnect(effect.link)
+        self.links.flush()
+        if not self._disk_is_busy and (group := self._outbox.take_records()):
+            self._disk_is_busy = True
+            self._disk.commit(group)
+        self._settled.set()
+
+    def _report_from_thread(self, outcome: Outcome) -> None:
+        self._loop.call_soon_threadsafe(self._reported, outcome)
+
+    def _reported(self, outcome: Outcome) -> None:
+        if isinstance(outcome, Committed):
+            self._committed(outcome)
+        else:
+            self._log.line("error", "a record counted as durable was not synced", {"error": outcome.error})
+
+    def _committed(self, outcome: Committed) -> None:
+        for token in outcome.tokens:
+            self._outbox.persisted(token)
+        self._settle()  # the disk still counts as busy: what `Persisted` brings forth belongs to the next group
+        for token in outcome.tokens:
+            self._deliver(Persisted(token))
+        if outcome.error is not None:
+            failed = self._outbox.failed()
+            self._log.line("error", "write failed", {"error": outcome.error, "records": len(failed)})
+            self._deliver(PersistFailed(failed, outcome.error))
+        self._disk_is_busy = False
+        self._settle()
+
+    def _loop_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        """Something raised where nobody listens: the machine's failure is logged, ours is the end."""
+        error = context.get("exception")
+        if isinstance(error, Exception) and not isinstance(error, OSError):
+            self._end_broken("host failed", error)
+        self._log.line("error", str(context.get("message")), {"error": repr(error)})
+
+    def _end_broken(self, message: str, error: Exception) -> NoReturn:
+        self._log.line("error", message, broken_fields(error))
+        traceback.print_exception(error)
+        os._exit(EXIT_BROKEN)
+
+
+def broken_fields(error: BaseException) -> dict[str, object]:
+    """The last line of the traceback, and where it happened."""
+    where = [
+        f"{frame.filename}:{frame.lineno} in {frame.name}"
+        for frame in traceback.extract_tb(error.__traceback__)
+    ]
+    return {"error": traceback.format_exception_only(error)[-1].strip(), "where": where[-1:]}
+
+
+def _now() -> Instant:
+    return Instant(time.monotonic_ns(), time.time_ns())

@@ -1,0 +1,33 @@
+"""Tarantool's binary protocol as a host's codec: one for every system that speaks it."""
+
+from __future__ import annotations
+
+import os
+from typing import cast
+
+from nodes.host.codec import Decoder
+from nodes.iproto import frames
+from nodes.iproto.errors import ProtocolError
+from nodes.iproto.messages import Message
+
+SERVER_VERSION = "3.2.0"
+SALT_SIZE = 32
+
+
+class IprotoCodec:
+    broken_framing: type[Exception] = ProtocolError
+
+    def __init__(self, instance_uuid: str) -> None:
+        self._greeting = frames.greeting(SERVER_VERSION, instance_uuid, os.urandom(SALT_SIZE))
+
+    def server_decoder(self) -> Decoder:
+        return frames.ServerDecoder()
+
+    def peer_decoder(self) -> Decoder:
+        return frames.ApplierDecoder()
+
+    def encode(self, message: object) -> bytes:
+        return frames.encode(cast(Message, message))  # a node of this protocol sends nothing else
+
+    def greeting(self) -> bytes:
+        return self._greeting

@@ -1,0 +1,96 @@
+"""The command line of `python -m nodes.host`, as one value."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn, cast
+
+from nodes.host.links import Address
+from nodes.kernel.outbox import Durability
+
+
+class WrongUse(Exception):
+    """The command line cannot be understood; the message is one sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    system: str
+    config: str
+    data: str
+    listen: Address
+    peers: Mapping[str, Address]
+    epoch_ns: int
+    log: str
+    durability: Durability
+    stdin_lifeline: bool
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise WrongUse(message)
+
+
+def parse(arguments: Sequence[str], systems: Sequence[str]) -> Options:
+    """Raises WrongUse."""
+    given = _parser(systems).parse_args(arguments)
+    peers: list[tuple[str, Address]] = given.peer
+    if len(dict(peers)) < len(peers):
+        raise WrongUse("a peer is named twice")
+    return Options(
+        system=given.system,
+        config=given.config,
+        data=given.data,
+        listen=given.listen,
+        peers=dict(peers),
+        epoch_ns=given.epoch_ns,
+        log=given.log,
+        durability=cast(Durability, given.durability),
+        stdin_lifeline=given.stdin_lifeline,
+    )
+
+
+def _parser(systems: Sequence[str]) -> _Parser:
+    parser = _Parser(
+        prog="python -m nodes.host", description="Run one node as a process.", allow_abbrev=False
+    )
+    option = parser.add_argument
+    option("--system", required=True, choices=systems)
+    option("--config", required=True, metavar="FILE", help="the node's own configuration, JSON")
+    option("--data", required=True, metavar="DIR", help="where its files are; made if absent")
+    option("--listen", required=True, type=_address, metavar="HOST:PORT", help="port 0: any free one")
+    option("--peer", action="append", default=[], type=_peer, metavar="NAME=HOST:PORT", help="once for each")
+    option(
+        "--epoch-ns",
+        type=int,
+        default=time.monotonic_ns(),
+        metavar="N",
+        help="zero of the log's monotonic time",
+    )
+    option("--log", default=os.devnull, metavar="FILE", help="JSON lines are appended")
+    option(
+        "--durability",
+        choices=("synced", "written"),
+        default="synced",
+        help="written: the bug ack-before-fsync",
+    )
+    option("--stdin-lifeline", action="store_true", help="end when stdin ends; ignore SIGINT")
+    return parser
+
+
+def _address(text: str) -> Address:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT")
+    return Address(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def _peer(text: str) -> tuple[str, Address]:
+    name, equals, address = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=HOST:PORT")
+    return name, _address(address)

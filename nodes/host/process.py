@@ -1,0 +1,153 @@
+"""The life of a node's process: one line on stdout that says whether it came up, then service, then a clean stop.
+
+The line is `{"ready":true,"node":…,"pid":…,"port":…}` once it listens and the node has taken its files, or
+`{"ready":false,"error":"one sentence"}`. Exit codes: 0 stopped by SIGTERM or SIGINT, 1 did not come up, 64 wrong use,
+70 the node (or this host) is broken, 129 the process at the other end of stdin is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from nodes.host import folder, lifeline
+from nodes.host.host import EXIT_BROKEN, Host, broken_fields
+from nodes.host.links import Address
+from nodes.host.log import NodeLog
+from nodes.host.options import Options, WrongUse, parse
+from nodes.host.systems import Hosted, System
+
+EXIT_NOT_STARTED = 1
+EXIT_WRONG_USE = 64
+EXIT_ORPHANED = 129
+SWITCH_INTERVAL_S = (
+    0.0005  # the disk's thread waits at most so long for a busy loop; Python's own is ten times that
+)
+
+
+class NotStarted(Exception):
+    """The node cannot come up; the message is one sentence."""
+
+
+def main(arguments: Sequence[str], systems: Mapping[str, System]) -> int:
+    try:
+        options = parse(arguments, tuple(systems))
+    except WrongUse as error:
+        _say({"ready": False, "error": str(error)})
+        return EXIT_WRONG_USE
+    if options.stdin_lifeline:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the harness's to judge
+        lifeline.watch_stdin(lambda: os._exit(EXIT_ORPHANED))
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    try:
+        asyncio.run(_live(options, systems[options.system]))
+    except NotStarted as error:
+        _say({"ready": False, "error": str(error)})
+        return EXIT_NOT_STARTED
+    return 0
+
+
+async def _live(options: Options, system: System) -> None:
+    asked_to_stop = _asked_to_stop(ignore_interrupt=options.stdin_lifeline)
+    hosted = _hosted(options, system)
+    files = _files(options)
+    try:
+        log = NodeLog(options.log, hosted.name, options.epoch_ns, hosted.node.status)
+    except OSError as error:
+        raise NotStarted(f"the log {options.log} cannot be written: {error.strerror}") from error
+    host = Host(hosted.node, hosted.codec, options.peers, options.data, options.durability, log)
+    server = await _listening(host, options.listen)
+    _start(host, hosted, files, options, log)
+    await server.start_serving()
+    port = server.sockets[0].getsockname()[1]
+    log.line("info", "ready", {"pid": os.getpid(), "port": port})
+    _say({"ready": True, "node": hosted.name, "pid": os.getpid(), "port": port})
+    reason = await asked_to_stop
+    log.line("info", "stopping", {"signal": reason})
+    server.close()
+    await host.stop()
+    log.line("info", "stopped")
+    log.close()
+
+
+def _asked_to_stop(ignore_interrupt: bool) -> asyncio.Future[str]:
+    loop = asyncio.get_running_loop()
+    asked: asyncio.Future[str] = loop.create_future()
+
+    def ask(name: str) -> None:
+        if not asked.done():
+            asked.set_result(name)
+
+    for number in (signal.SIGTERM,) if ignore_interrupt else (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ask, number.name)
+    return asked
+
+
+def _hosted(options: Options, system: System) -> Hosted:
+    try:
+        config = Path(options.config).read_bytes()
+    except OSError as error:
+        raise NotStarted(f"the config {options.config} cannot be read: {error.strerror}") from error
+    try:
+        return system(config)
+    except Exception as error:  # whatever a system finds wrong with its config
+        raise NotStarted(f"the config {options.config} is not usable: {_one_line(error)}") from error
+
+
+def _files(options: Options) -> Mapping[str, bytes]:
+    try:
+        Path(options.data).mkdir(parents=True, exist_ok=True)
+        folder.lock(options.data)
+        return folder.contents(options.data, except_for=(options.log, options.config))
+    except BlockingIOError as error:
+        raise NotStarted(f"the data folder {options.data} is in use by another process") from error
+    except OSError as error:
+        at = error.filename or options.data
+        raise NotStarted(f"the data cannot be read: {at}: {error.strerror}") from error
+
+
+async def _listening(host: Host, address: Address) -> asyncio.Server:
+    loop = asyncio.get_running_loop()
+    try:
+        return await loop.create_server(host.links.accept, address.host, address.port, start_serving=False)
+    except OSError as error:
+        code = error.errno or 0
+        why = os.strerror(code).lower() if code > 0 else _one_line(error)
+        raise NotStarted(f"cannot listen on {address}: {why}") from error
+
+
+def _start(host: Host, hosted: Hosted, files: Mapping[str, bytes], options: Options, log: NodeLog) -> None:
+    try:
+        host.start(files)
+    except AssertionError as error:
+        log.line("error", "assertion failed", broken_fields(error))
+        _say({"ready": False, "error": f"{hosted.name} failed an assertion: {_one_line(error)}"})
+        _end_broken(error)
+    except Exception as error:
+        log.line("error", "not started", broken_fields(error))
+        raise NotStarted(f"{hosted.name} cannot start from {options.data}: {_one_line(error)}") from error
+
+
+def _end_broken(error: BaseException) -> NoReturn:
+    traceback.print_exception(error)
+    os._exit(EXIT_BROKEN)
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    known = isinstance(error, (ValueError, OSError)) and text
+    return text if known else f"{type(error).__name__}: {text}"
+
+
+def _say(line: Mapping[str, object]) -> None:
+    """One line for whoever started us; without a listener there is nobody to tell."""
+    with suppress(OSError):
+        os.write(1, json.dumps(line, separators=(",", ":")).encode() + b"\n")

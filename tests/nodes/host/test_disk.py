@@ -1,0 +1,160 @@
+"""Group commit, and what is left on disk when the disk fails."""
+
+from __future__ import annotations
+
+import errno
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from nodes.host.disk import Committed, Disk, Outcome, SyncedTooLate, sync_data
+from nodes.kernel.effects import Persist
+from nodes.kernel.outbox import Durability
+from tests.nodes.host.hosts import StartHost
+
+DiskOn = Callable[..., tuple[Disk, "queue.Queue[Outcome]"]]
+
+
+class FailingSync:
+    """fdatasync that fails when it is told to, and counts."""
+
+    def __init__(self) -> None:
+        self.fails_left = 0
+        self.calls = 0
+
+    def __call__(self, file: int) -> None:
+        self.calls += 1
+        if self.fails_left:
+            self.fails_left -= 1
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync_data(file)
+
+
+@pytest.fixture
+def disk_on(tmp_path: Path) -> Iterator[DiskOn]:
+    disks: list[Disk] = []
+
+    def make(
+        durability: Durability = "synced", sync: Callable[[int], None] = sync_data
+    ) -> tuple[Disk, queue.Queue[Outcome]]:
+        outcomes: queue.Queue[Outcome] = queue.Queue()
+        disk = Disk(str(tmp_path), durability, outcomes.put, sync)
+        disks.append(disk)
+        return disk, outcomes
+
+    yield make
+    for disk in disks:
+        disk.close()
+
+
+def records(*pairs: tuple[str, str]) -> list[Persist]:
+    return [Persist(token, file, text.encode(), "row") for token, (file, text) in enumerate(pairs, 1)]
+
+
+def test_a_group_is_one_sync(disk_on: DiskOn, tmp_path: Path) -> None:
+    """Broken, a hundred waiting records would cost a hundred syncs."""
+    sync = FailingSync()
+    disk, outcomes = disk_on(sync=sync)
+    disk.commit(records(*[("a", f"{number} ") for number in range(100)]))
+    assert outcomes.get() == Committed(tuple(range(1, 101)))
+    assert (tmp_path / "a").read_text() == "".join(f"{number} " for number in range(100))
+    assert sync.calls == 1
+
+
+def test_a_failed_sync_leaves_the_file_as_it_was(disk_on: DiskOn, tmp_path: Path) -> None:
+    """Broken, a record that the node was told is lost would come back at the next start."""
+    sync = FailingSync()
+    disk, outcomes = disk_on(sync=sync)
+    disk.commit(records(("a", "good ")))
+    assert outcomes.get() == Committed((1,))
+    sync.fails_left = 1
+    disk.commit(records(("a", "bad ")))
+    assert outcomes.get() == Committed((), "a: Input/output error (EIO)")
+    assert (tmp_path / "a").read_text() == "good "
+    disk.commit(records(("a", "better ")))
+    assert outcomes.get() == Committed((1,))
+    assert (tmp_path / "a").read_text() == "good better "
+
+
+def test_nothing_is_written_behind_a_torn_end(disk_on: DiskOn, tmp_path: Path) -> None:
+    """Broken, good records would lie behind garbage, where recovery does not look."""
+    sync = FailingSync()
+    disk, outcomes = disk_on(sync=sync)
+    sync.fails_left = 3  # the record, the cut, and the cut again before the next record
+    disk.commit(records(("a", "bad ")))
+    disk.commit(records(("a", "refused ")))
+    disk.commit(records(("a", "good ")))
+    assert [outcomes.get().error is None for _ in range(3)] == [False, False, True]
+    assert (tmp_path / "a").read_text() == "good "
+
+
+def test_files_of_a_group_reach_the_disk_in_order(disk_on: DiskOn, tmp_path: Path) -> None:
+    """Broken, a record could survive a crash that an older one in another file did not."""
+    sync = FailingSync()
+    disk, outcomes = disk_on(sync=sync)
+    disk.commit(records(("a", "1 "), ("b", "2 "), ("a", "3 ")))
+    assert outcomes.get() == Committed((1, 2, 3))
+    sync.fails_left = 1
+    disk.commit(records(("b", "4 "), ("a", "5 ")))
+    assert outcomes.get() == Committed((), "b: Input/output error (EIO)")
+    assert [(tmp_path / name).read_text() for name in "ab"] == ["1 3 ", "2 "]
+
+
+def test_written_does_not_wait_for_the_sync(disk_on: DiskOn) -> None:
+    """Broken, the seeded bug ack-before-fsync would not be one; or its sync would never come."""
+    may_sync = threading.Event()
+    synced = threading.Event()
+
+    def slow(file: int) -> None:
+        assert may_sync.wait(20)
+        sync_data(file)
+        synced.set()
+
+    disk, outcomes = disk_on("written", slow)
+    disk.commit(records(("a", "1 ")))
+    assert outcomes.get(timeout=20) == Committed((1,))
+    assert not synced.is_set()
+    may_sync.set()
+    assert synced.wait(20)
+
+
+def test_written_tells_of_a_late_failure(disk_on: DiskOn) -> None:
+    """Broken, a lost record of the bug's would leave no trace in the log."""
+    sync = FailingSync()
+    sync.fails_left = 1
+    disk, outcomes = disk_on("written", sync)
+    disk.commit(records(("a", "1 ")))
+    assert outcomes.get(timeout=20) == Committed((1,))
+    assert outcomes.get(timeout=20) == SyncedTooLate("a: Input/output error (EIO)")
+
+
+@pytest.mark.parametrize("durability", ["synced", "written"])
+def test_a_full_disk_fails_what_waits_and_harms_nothing_else(start_host: StartHost, durability: str) -> None:
+    """Broken, a full disk would end the node, hang its clients, or leave half a record behind."""
+    no_file_over_10_to_20_kb = ("sh", "-c", 'ulimit -f 20; exec "$@"', "sh")
+    process = start_host("--durability", durability, through=no_file_over_10_to_20_kb)
+    client = process.client()
+    small, large = "x" * 3_000, "y" * 30_000
+    assert client.ask(f"store {small}") == f"stored {small}"
+    client.tell(f"store {large}", f"store {large}", "echo next")
+    assert {client.line(), client.line()} == {"next", f"lost {large}"}
+    assert client.line() == f"lost {large}"
+    assert (process.data / "journal.txt").read_text() == small + "\n"
+    assert client.ask(f"store {small}") == f"stored {small}"
+    assert client.ask("hear") == "2"
+    failed = next(line for line in process.log() if line["message"] == "write failed")
+    assert failed["error"] == "journal.txt: File too large (EFBIG)"
+
+
+def test_answers_wait_for_the_records_before_them(start_host: StartHost) -> None:
+    """Broken, a reply would pass the record that it depends on."""
+    process = start_host()
+    client = process.client()
+    client.tell(*(line for number in range(500) for line in (f"store {number}", f"echo {number}")))
+    expected = [line for number in range(500) for line in (f"stored {number}", str(number))]
+    assert [client.line() for _ in range(1000)] == expected
+    assert client.ask("hear") == "500"
