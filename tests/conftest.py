@@ -1,0 +1,21 @@
+"""What all tests share: how Hypothesis looks for examples.
+
+By default it draws the same examples in every run, so that a test which passed yesterday fails today only if the
+code changed. `HYPOTHESIS_PROFILE=search ./qsync test -n0` looks for new ones, many more, and takes its time.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "same",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("search", deadline=None, max_examples=5_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))

@@ -1,0 +1,120 @@
+"""The command line: how each way to end becomes an exit code and at most one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from harness.cli.exit_codes import ExitCode, gravest
+from harness.cli.main import main
+from harness.cli.verbs import VERBS, Verb
+from harness.errors import ClusterError
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tracebacks of these tests go away with the tests."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+@pytest.fixture
+def verb(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Puts a function behind the verb `try`."""
+
+    def install(function: Callable[[], object]) -> None:
+        module = types.ModuleType("tried_verb")
+        vars(module)["command"] = click.command("try")(function)
+        monkeypatch.setitem(sys.modules, "tried_verb", module)
+        monkeypatch.setitem(VERBS, "try", Verb("tried_verb", "tried"))
+
+    return install
+
+
+def raises(error: BaseException) -> Callable[[], object]:
+    """A verb that ends so."""
+
+    def function() -> object:
+        raise error
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        (lambda: None, 0),
+        (lambda: 3, 3),
+        (raises(click.UsageError("no")), 64),
+        (raises(click.ClickException("no")), 64),
+        (raises(ClusterError("n2 never came up")), 3),
+        (raises(KeyboardInterrupt()), 130),
+        (raises(ZeroDivisionError("oh\nno")), 70),
+    ],
+)
+def test_each_end_has_its_exit_code(
+    verb: Callable[[Callable[[], object]], None],
+    capsys: pytest.CaptureFixture[str],
+    function: Callable[[], object],
+    code: int,
+) -> None:
+    """If it failed, a harness that broke could pass for an anomaly, or for a run without one."""
+    verb(function)
+    assert main(["try"]) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.strip().count("\n") == 0
+
+
+def test_the_traceback_of_a_broken_harness_is_kept(
+    verb: Callable[[Callable[[], object]], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If it failed, one line would be all that is left of a bug."""
+    verb(raises(ZeroDivisionError("oh no")))
+    main(["try"])
+    line = capsys.readouterr().err
+    assert line.startswith("qsync: the harness itself broke: ZeroDivisionError: oh no; traceback in ")
+    assert "ZeroDivisionError: oh no" in Path(line.rsplit(" ", 1)[1].strip()).read_text()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["--nonsense"], [], ["test", "--checks", "--marked", "real"]]
+)
+def test_wrong_use_is_64(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """If it failed, a typing mistake would have click's 2, which says that a checker could not decide."""
+    assert main(arguments) == ExitCode.WRONG_USE
+    assert capsys.readouterr().out == ""
+
+
+def test_help_imports_no_verb() -> None:
+    """If it failed, `--help` would take as long as the slowest import of all verbs."""
+    script = "import sys; from harness.cli.main import main; main(['--help']); print(*sys.modules)"
+    printed = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout
+    for name, verb in VERBS.items():
+        assert f"\n  {name} " in printed
+        assert verb.module not in printed.splitlines()[-1].split()
+    assert "numpy" not in printed.splitlines()[-1].split()
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """If it failed, the table would name a verb that cannot be loaded."""
+    assert main([name, "--help"]) == ExitCode.VALID
+    assert f"Usage: qsync {name}" in capsys.readouterr().out
+
+
+def test_the_gravest_of_many_runs_is_told() -> None:
+    """If it failed, an unknown could hide an anomaly, or no runs at all could pass."""
+    assert gravest([ExitCode.VALID, ExitCode.UNKNOWN, ExitCode.BROKEN, ExitCode.ANOMALY]) == ExitCode.ANOMALY
+    assert gravest([ExitCode.UNKNOWN, ExitCode.NOT_EVIDENCE, ExitCode.BROKEN]) == ExitCode.BROKEN
+    assert gravest([ExitCode.VALID, ExitCode.UNKNOWN, ExitCode.NOT_EVIDENCE]) == ExitCode.NOT_EVIDENCE
+    assert gravest([ExitCode.VALID, ExitCode.VALID]) == ExitCode.VALID
+    assert gravest([]) == ExitCode.NOT_EVIDENCE
