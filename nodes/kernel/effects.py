@@ -62,6 +62,14 @@ class CancelTimer:
 
 
 @dataclass(frozen=True, slots=True)
+class Truncate:
+    """Cut a file to `size` bytes and sync it, at once: only before anything else is written, in a node's first step."""
+
+    file: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Log:
     """One structured line for people. `level` is "info", "warning" or "error"."""
 
@@ -70,4 +78,4 @@ class Log:
     fields: Mapping[str, object] = field(default_factory=dict)
 
 
-Effect = Persist | Send | Connect | Disconnect | SetTimer | CancelTimer | Log
+Effect = Persist | Send | Connect | Disconnect | SetTimer | CancelTimer | Truncate | Log

@@ -1,0 +1,1 @@
+"""Quorum-based synchronous replication, after Tarantool: the limbo, its owner, appliers and relays."""

@@ -1,0 +1,58 @@
+"""The receiving side of replication: one applier for each peer, which subscribes to it and follows.
+
+| state | until |
+|---|---|
+| off | the next beat, which asks for a connection |
+| connecting | the connection stands (then SUBSCRIBE is sent) or fails |
+| subscribing | the peer says that rows follow |
+| following | the link ends, or is silent for four replication timeouts |
+
+Rows come in whole transactions, possibly spread over several messages; a transaction that we have already (from
+another peer) is dropped as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from nodes.iproto.messages import Row
+
+State = Literal["off", "connecting", "subscribing", "following"]
+
+
+@dataclass(slots=True, eq=False)
+class Applier:
+    peer: str
+    peer_id: int
+    state: State = "off"
+    link: int = -1
+    heard_ns: int = 0
+    partial: list[Row] = field(default_factory=list)
+
+    def turn_off(self) -> None:
+        self.state = "off"
+        self.link = -1
+        self.partial.clear()
+
+    def transactions(self, rows: Iterable[Row]) -> Iterator[tuple[Row, ...]]:
+        """Whole transactions out of rows, in order; an unfinished one is kept for the next message."""
+        for row in rows:
+            self.partial.append(row)
+            if row.is_commit:
+                yield tuple(self.partial)
+                self.partial.clear()
+
+
+def is_known(rows: tuple[Row, ...], promised: Mapping[int, int]) -> bool:
+    """True if this transaction is written, or being written, already."""
+    return rows[-1].lsn <= promised.get(rows[-1].replica_id, 0)
+
+
+def gap(rows: tuple[Row, ...], promised: Mapping[int, int]) -> str | None:
+    """What is missing before these rows, in words; None if they follow directly on what we have."""
+    expected = promised.get(rows[0].replica_id, 0) + 1
+    if rows[0].lsn == expected:
+        return None
+    return f"expected lsn {expected} of replica {rows[0].replica_id}, got {rows[0].lsn}"

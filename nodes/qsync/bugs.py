@@ -1,0 +1,20 @@
+"""Known bugs that can be switched on by name, so that a harness can be seen to find them.
+
+A switch changes one decision at the place where it is made; with no switch on there is no trace of it.
+"""
+
+from __future__ import annotations
+
+CONFIRM_EARLY = "confirm-early"
+ACK_BEFORE_FSYNC = "ack-before-fsync"
+
+BUGS: dict[str, str] = {
+    CONFIRM_EARLY: (
+        "the client is answered and the row shown before the quorum; the entry stays in the limbo and a timeout "
+        "still rolls it back, so an acknowledged write is lost"
+    ),
+    ACK_BEFORE_FSYNC: (
+        "a record counts as on disk when it is written, not when it is synced: replies and sends pass it, on every "
+        "node, so a power loss of the owner loses acknowledged writes (only the simulator's disks forget)"
+    ),
+}

@@ -1,0 +1,83 @@
+"""What a node is told of itself and its cluster before it starts; the same plan gives every node its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from nodes.qsync.bugs import BUGS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceDefinition:
+    """A space; its primary key is the first field of its tuples."""
+
+    id: int
+    name: str
+    is_sync: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """One member of the cluster. `name` is what `Connect` effects and logs say."""
+
+    id: int
+    name: str
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """`quorum` counts the owner itself. Times are nanoseconds on the monotonic clock."""
+
+    name: str
+    cluster_uuid: str
+    members: tuple[Identity, ...]
+    spaces: tuple[SpaceDefinition, ...]
+    quorum: int
+    synchro_timeout_ns: int
+    replication_timeout_ns: int
+    bugs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [member.name for member in self.members]
+        if self.name not in names:
+            raise ValueError(f"expected a member named {self.name!r} among {names}")
+        if not 1 <= self.quorum <= len(self.members):
+            raise ValueError(f"expected a quorum from 1 to {len(self.members)}, got {self.quorum}")
+        for bug in self.bugs:
+            if bug not in BUGS:
+                raise ValueError(f"unknown bug {bug!r}; known: {', '.join(BUGS)}")
+
+    @property
+    def me(self) -> Identity:
+        return next(member for member in self.members if member.name == self.name)
+
+    @property
+    def instance_uuid(self) -> str:
+        return self.me.uuid
+
+    @property
+    def peers(self) -> tuple[Identity, ...]:
+        return tuple(member for member in self.members if member.name != self.name)
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self), indent=1).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Configuration:
+        """Read what `to_json` wrote; ValueError says in one sentence what is wrong."""
+        try:
+            fields: Mapping[str, Any] = json.loads(data)
+            return cls(
+                **{
+                    **fields,
+                    "members": tuple(Identity(**member) for member in fields["members"]),
+                    "spaces": tuple(SpaceDefinition(**space) for space in fields["spaces"]),
+                    "bugs": tuple(fields.get("bugs", ())),
+                }
+            )
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"not a configuration of a qsync node: {error}") from error

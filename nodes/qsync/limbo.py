@@ -1,0 +1,122 @@
+"""The limbo: the queue of transactions that are written but not yet known to be on a quorum of nodes.
+
+One node owns the queue. Its entries wait there in the order of the journal; an entry's `lsn` is −1 until the
+journal has written it. Replicas acknowledge with their vclock, of which only the owner's component counts here;
+an acknowledgement may come before the owner itself has the lsn, so counting looks at the whole acknowledgement
+vclock, not at single messages. When the greatest lsn that a quorum has is that of an entry or beyond it, the owner
+writes CONFIRM{lsn}, which commits every entry up to it, and the asynchronous ones right behind. When the oldest
+entry waits for too long, the owner writes ROLLBACK{lsn}, which discards it and everything behind it, newest first.
+
+This file is the bookkeeping alone: no journal, no clients, no time. `nodes.qsync.replica` acts on it.
+
+Sources: `txn_limbo.c` of Tarantool, and its description "Qsync internals".
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from nodes.qsync.spaces import Transaction
+
+UNWRITTEN = -1
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A waiting transaction. Without `wait_ack` it is asynchronous and waits only for those before it."""
+
+    transaction: Transaction
+    wait_ack: bool
+    lsn: int = UNWRITTEN
+    written_ns: int = 0
+
+
+class Limbo:
+    """The queue, its owner and term, and who has acknowledged what."""
+
+    def __init__(self) -> None:
+        self.owner_id = 0
+        self.term = 1
+        self.entries: deque[Entry] = deque()
+        self.acknowledged: dict[int, int] = {}
+        self.confirmed_lsn = 0
+        """What CONFIRM records on disk say."""
+        self.confirming_lsn = 0
+        """What a CONFIRM that is being written will say: runs ahead of `confirmed_lsn`."""
+        self.is_in_rollback = False
+        self.rollback_count = 0
+        """Entries rolled back since the node started."""
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def append(self, entry: Entry) -> None:
+        self.entries.append(entry)
+
+    def first_waiting(self) -> Entry | None:
+        """The oldest entry, if it waits for acknowledgements."""
+        return self.entries[0] if self.entries and self.entries[0].wait_ack else None
+
+    def acknowledge(self, replica_id: int, lsn: int) -> bool:
+        """Note that a replica has everything up to `lsn`; False if that says nothing new."""
+        if self.is_in_rollback or lsn <= self.acknowledged.get(replica_id, 0):
+            return False
+        self.acknowledged[replica_id] = lsn
+        return True
+
+    def quorum_lsn(self, quorum: int) -> int:
+        """The greatest lsn that at least `quorum` nodes have."""
+        if len(self.acknowledged) < quorum:
+            return 0
+        return sorted(self.acknowledged.values(), reverse=True)[quorum - 1]
+
+    def confirmable(self, quorum: int) -> int | None:
+        """The lsn that the next CONFIRM should say: that of the newest synchronous entry on a quorum."""
+        limit = self.quorum_lsn(quorum)
+        found = None
+        for entry in self.entries:
+            if entry.lsn == UNWRITTEN or entry.lsn > limit:
+                break
+            if entry.wait_ack:
+                found = entry.lsn
+        return found if found is not None and found > self.confirming_lsn else None
+
+    def confirm(self, lsn: int) -> list[Entry]:
+        """Take out, oldest first, what CONFIRM{lsn} commits."""
+        self.confirmed_lsn = max(self.confirmed_lsn, lsn)
+        self.confirming_lsn = max(self.confirming_lsn, lsn)
+        return self.settled()
+
+    def settled(self) -> list[Entry]:
+        """Take out, oldest first, entries that nothing holds back any more."""
+        done: list[Entry] = []
+        while self.entries:
+            entry = self.entries[0]
+            if entry.lsn == UNWRITTEN or (entry.wait_ack and entry.lsn > self.confirmed_lsn):
+                break
+            done.append(self.entries.popleft())
+        return done
+
+    def roll_back(self, lsn: int) -> list[Entry]:
+        """Take out, newest first, what ROLLBACK{lsn} discards: every entry from that lsn on."""
+        discarded: list[Entry] = []
+        while self.entries and self.entries[-1].lsn >= lsn:
+            discarded.append(self.entries.pop())
+        self.rollback_count += len(discarded)
+        return discarded
+
+    def drop_newest(self, entry: Entry) -> None:
+        """The journal could not write this entry, the newest one."""
+        assert self.entries and self.entries[-1] is entry, "the journal fails newest first"
+        self.entries.pop()
+
+    def promote(self, owner_id: int, lsn: int, term: int) -> tuple[list[Entry], list[Entry]]:
+        """A new owner: what its PROMOTE confirms (oldest first) and discards (newest first)."""
+        confirmed = self.confirm(lsn)
+        discarded = self.roll_back(lsn + 1)
+        if owner_id != self.owner_id:
+            self.acknowledged = {}
+            self.confirmed_lsn = self.confirming_lsn = 0
+        self.owner_id, self.term = owner_id, term
+        return confirmed, discarded

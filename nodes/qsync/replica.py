@@ -1,0 +1,285 @@
+"""One qsync node: events in, effects out.
+
+    Started ──▶ recover from the log ──▶ beat every replication timeout
+    Received on a client's link ──▶ `service` ──▶ `commits` ──▶ Persist, copies to relays, later the answer
+    Received on an applier's link ──▶ `commits.apply` ──▶ Persist, acknowledgement behind it
+    Received on a relay's link ──▶ the acknowledgement is counted in the limbo
+
+A link that was accepted is a client's until it subscribes; then it is a relay's. All state is in the parts:
+`journal` (the log), `commits` (limbo and transactions), `appliers` and `relays` (replication), `spaces`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from nodes.iproto.messages import (
+    Ack,
+    Call,
+    Delete,
+    Heartbeat,
+    Insert,
+    Ping,
+    Refusal,
+    Replace,
+    Row,
+    Rows,
+    Select,
+    Subscribe,
+    Subscribed,
+    Unknown,
+)
+from nodes.kernel.effects import Connect, Disconnect, Effect, Log, Send, SetTimer
+from nodes.kernel.events import (
+    Accepted,
+    Connected,
+    ConnectFailed,
+    Disconnected,
+    Event,
+    Instant,
+    Persisted,
+    PersistFailed,
+    Received,
+    Started,
+    Stopping,
+    TimerFired,
+)
+from nodes.kernel.vclock import text
+from nodes.qsync.applier import Applier, gap, is_known
+from nodes.qsync.commits import SYNCHRO_TIMER, Commits
+from nodes.qsync.configuration import Configuration
+from nodes.qsync.journal import Journal
+from nodes.qsync.relay import Relay
+from nodes.qsync.service import Service
+from nodes.qsync.spaces import Space
+
+BEAT_TIMER = "beat"
+DISCONNECT_AFTER_BEATS = 4
+"""A link that is silent for this many replication timeouts is given up."""
+
+
+class Replica:
+    """A node of the qsync cluster; implements `nodes.kernel.node.Node`."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self._out: list[Effect] = []
+        self.journal = Journal(configuration.me.id, configuration.instance_uuid)
+        self.spaces = {definition.id: Space(definition) for definition in configuration.spaces}
+        self.commits = Commits(configuration, self.journal, self.spaces, self._out)
+        self._service = Service(self.commits, self.spaces, self.status, self._out)
+        self.appliers = {peer.name: Applier(peer.name, peer.id) for peer in configuration.peers}
+        self._applier_links: dict[int, Applier] = {}
+        self.relays: dict[int, Relay] = {}
+
+    # ---- the interface
+
+    def step(self, event: Event, now: Instant) -> Sequence[Effect]:
+        """Take one event; see `nodes.kernel.node.Node`."""
+        match event:
+            case Received(link, message):
+                self._received(link, message, now)
+            case Persisted(token):
+                write = self.journal.persisted(token)
+                if write is not None:
+                    self.commits.persisted(write, now)
+            case TimerFired(name):
+                self._timer(name, now)
+            case Connected(link, peer):
+                self._connected(link, self.appliers[peer], now)
+            case ConnectFailed(peer, _):
+                self.appliers[peer].turn_off()
+            case Disconnected(link, reason):
+                self._disconnected(link, reason)
+            case PersistFailed(_, error):
+                self._persist_failed(error)
+            case Started(files):
+                self._start(files, now)
+            case Accepted() | Stopping():
+                pass
+        self._feed_relays(now)
+        effects = self._out[:]
+        self._out.clear()
+        return effects
+
+    def status(self) -> Mapping[str, object]:
+        """What an operator asks for; JSON values."""
+        limbo = self.commits.limbo
+        return {
+            "name": self.configuration.name,
+            "id": self.configuration.me.id,
+            "role": "owner" if self.commits.is_owner else "replica",
+            "owner": limbo.owner_id,
+            "term": limbo.term,
+            "lsn": self.journal.vclock.get(self.configuration.me.id, 0),
+            "vclock": {str(origin): self.journal.vclock[origin] for origin in sorted(self.journal.vclock)},
+            "limbo": len(limbo),
+            "confirmed_lsn": limbo.confirmed_lsn,
+            "in_rollback": limbo.is_in_rollback,
+            "rollbacks": limbo.rollback_count,
+            "committed": self.commits.committed_count,
+            "following": sorted(a.peer for a in self.appliers.values() if a.state == "following"),
+            "followers": sorted(relay.replica_id for relay in self.relays.values()),
+        }
+
+    # ---- starting
+
+    def _start(self, files: Mapping[str, bytes], now: Instant) -> None:
+        rows, effects = self.journal.open(files)
+        self._out.extend(effects)
+        self.commits.replay(_transactions(rows), now)
+        if rows:
+            fields = {
+                "rows": len(rows),
+                "vclock": text(self.journal.vclock),
+                "limbo": len(self.commits.limbo),
+            }
+            self._out.append(Log("info", "recovered from the log", fields))
+        self._beat(now)
+
+    # ---- links
+
+    def _received(self, link: int, message: object, now: Instant) -> None:
+        applier = self._applier_links.get(link)
+        if applier is not None:
+            self._from_peer(applier, message, now)
+            return
+        relay = self.relays.get(link)
+        match message:
+            case Ack(vclock, _) if relay is not None:
+                relay.acknowledge(vclock, self.journal.rows, now.monotonic_ns)
+                self.commits.acknowledge(relay.replica_id, vclock.get(self.configuration.me.id, 0), now)
+            case Subscribe():
+                self._subscribe(link, message, now)
+            case Call() | Select() | Insert() | Replace() | Delete() | Ping() | Unknown():
+                self._service.serve(link, message, now)
+            case _:
+                self._drop(link, f"unexpected {type(message).__name__}")
+
+    def _connected(self, link: int, applier: Applier, now: Instant) -> None:
+        applier.state, applier.link, applier.heard_ns = "subscribing", link, now.monotonic_ns
+        self._applier_links[link] = applier
+        me = self.configuration.me
+        request = Subscribe(0, self.configuration.cluster_uuid, me.uuid, me.id, dict(self.journal.vclock))
+        self._out.append(Send(link, request))
+
+    def _disconnected(self, link: int, reason: str) -> None:
+        applier = self._applier_links.pop(link, None)
+        if applier is not None:
+            applier.turn_off()
+            self._out.append(Log("info", "lost the peer we follow", {"peer": applier.peer, "reason": reason}))
+        relay = self.relays.pop(link, None)
+        if relay is not None:
+            fields = {"replica": relay.replica_id, "reason": reason}
+            self._out.append(Log("info", "lost a follower", fields))
+
+    def _drop(self, link: int, reason: str) -> None:
+        self._out.append(Disconnect(link))
+        self._disconnected(link, reason)
+
+    # ---- following a peer
+
+    def _from_peer(self, applier: Applier, message: object, now: Instant) -> None:
+        applier.heard_ns = now.monotonic_ns
+        match message:
+            case Rows(rows) if applier.state == "following":
+                self._apply(applier, rows)
+            case Heartbeat() if applier.state == "following":
+                self._acknowledge([applier])
+            case Subscribed(_, cluster_uuid, _) if applier.state == "subscribing":
+                assert cluster_uuid == self.configuration.cluster_uuid, "the peer is of another cluster"
+                applier.state = "following"
+                self._out.append(Log("info", "following", {"peer": applier.peer}))
+                self._acknowledge([applier])
+            case Refusal(_, code, text_):
+                self._drop(applier.link, f"refused with {code}: {text_}")
+            case _:
+                self._drop(applier.link, f"unexpected {type(message).__name__} while {applier.state}")
+
+    def _apply(self, applier: Applier, rows: Iterable[Row]) -> None:
+        is_news = False
+        for transaction in applier.transactions(rows):
+            if is_known(transaction, self.journal.promised):
+                continue
+            missing = gap(transaction, self.journal.promised)
+            if missing is not None:
+                self._drop(applier.link, missing)
+                return
+            self.commits.apply(transaction)
+            is_news = True
+        self._acknowledge(self.appliers.values() if is_news else [applier])
+
+    def _acknowledge(self, appliers: Iterable[Applier]) -> None:
+        """Tell peers what we have, as soon as all of it is on disk."""
+        after = self.journal.last_token()
+        for applier in appliers:
+            if applier.state == "following":
+                ack = Ack(dict(self.journal.promised), self.commits.limbo.term)
+                self._out.append(Send(applier.link, ack, after))
+
+    # ---- being followed
+
+    def _subscribe(self, link: int, request: Subscribe, now: Instant) -> None:
+        if request.cluster_uuid != self.configuration.cluster_uuid:
+            self._drop(link, f"replica {request.replica_id} is of another cluster")
+            return
+        ours = self.journal.vclock.get(self.configuration.me.id, 0)
+        theirs = request.vclock.get(self.configuration.me.id, 0)
+        if theirs > ours:
+            fields = {"replica": request.replica_id, "its_lsn": theirs, "our_lsn": ours}
+            self._out.append(Log("error", "a replica has rows of ours that we have lost", fields))
+        for old in [old for old, relay in self.relays.items() if relay.replica_id == request.replica_id]:
+            self._drop(old, "subscribed again")
+        self.relays[link] = Relay(link, request.replica_id, dict(request.vclock), now.monotonic_ns)
+        answer = Subscribed(request.sync, self.configuration.cluster_uuid, dict(self.journal.vclock))
+        self._out.append(Send(link, answer))
+
+    def _feed_relays(self, now: Instant) -> None:
+        rows = self.journal.rows
+        for relay in self.relays.values():
+            chosen = relay.take(rows)
+            if chosen:
+                self._out.append(Send(relay.link, Rows(chosen), self.journal.last_token()))
+
+    # ---- time and disk
+
+    def _timer(self, name: str, now: Instant) -> None:
+        if name == BEAT_TIMER:
+            self._beat(now)
+        else:
+            assert name == SYNCHRO_TIMER, f"no timer is called {name!r}"
+            self.commits.timed_out(now)
+
+    def _beat(self, now: Instant) -> None:
+        """Every replication timeout: heartbeats, silent links are given up, lost peers are called again."""
+        self._out.append(SetTimer(BEAT_TIMER, self.configuration.replication_timeout_ns))
+        silent_since = now.monotonic_ns - DISCONNECT_AFTER_BEATS * self.configuration.replication_timeout_ns
+        for relay in list(self.relays.values()):
+            if relay.heard_ns < silent_since:
+                self._drop(relay.link, "no acknowledgement for too long")
+            else:
+                self._out.append(Send(relay.link, Heartbeat(self.configuration.me.id, now.wall_ns / 1e9)))
+        for applier in self.appliers.values():
+            if applier.state in ("subscribing", "following") and applier.heard_ns < silent_since:
+                self._drop(applier.link, "silent for too long")
+            elif applier.state == "off":
+                applier.state = "connecting"
+                self._out.append(Connect(applier.peer))
+        self.commits.confirm_what_a_quorum_has(now)
+        self.commits.watch_timeout(now)
+
+    def _persist_failed(self, error: str) -> None:
+        """Our own transactions were refused; rows of others are asked for again by subscribing anew."""
+        lost_foreign_rows = self.commits.failed(error)
+        for relay in self.relays.values():
+            relay.cut(len(self.journal.rows))
+        if lost_foreign_rows:
+            for applier in self.appliers.values():
+                if applier.link >= 0:
+                    self._drop(applier.link, "its rows could not be written")
+
+
+def _transactions(rows: Iterable[Row]) -> Iterator[tuple[Row, ...]]:
+    """Rows of a log, joined to transactions."""
+    whole = Applier("the log", 0)
+    yield from whole.transactions(rows)

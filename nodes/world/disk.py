@@ -1,0 +1,75 @@
+"""A virtual disk: files of bytes, of which a prefix is synced.
+
+- A process that is killed loses what it had not yet handed to the operating system; what it wrote stays.
+- A power loss keeps what was synced and, of the rest, whatever chance decides: nothing, a part (torn in the middle
+  of a record), or the right length filled with zeros, because the size can reach a disk before the data.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+
+class VirtualFile:
+    __slots__ = ("data", "synced")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.synced = 0
+
+
+class VirtualDisk:
+    """The files of one node. Appends are written at once and synced when told."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, VirtualFile] = {}
+        self.full = False
+
+    def files(self) -> Mapping[str, bytes]:
+        """What a node that starts now would read."""
+        return {name: bytes(self._files[name].data) for name in sorted(self._files)}
+
+    def append(self, name: str, data: bytes) -> int:
+        """Write without syncing; returns the new length."""
+        file = self._files.get(name)
+        if file is None:
+            file = self._files[name] = VirtualFile()
+        file.data += data
+        return len(file.data)
+
+    def sync(self, name: str, length: int) -> None:
+        """The first `length` bytes of a file are safe."""
+        file = self._files[name]
+        assert length <= len(file.data), (name, length, len(file.data))
+        file.synced = max(file.synced, length)
+
+    def truncate(self, name: str, size: int) -> None:
+        """Cut a file; synced at once."""
+        file = self._files[name]
+        del file.data[size:]
+        file.synced = len(file.data)
+
+    def unsynced_bytes(self) -> int:
+        return sum(len(file.data) - file.synced for file in self._files.values())
+
+    def forget_unwritten(self, name: str, length: int) -> None:
+        """The process died before it wrote beyond `length`."""
+        file = self._files[name]
+        del file.data[max(length, file.synced) :]
+
+    def lose_power(self, chance: random.Random) -> int:
+        """Keep what was synced and what chance leaves of the rest; returns how many bytes were lost or spoilt."""
+        lost = 0
+        for name in sorted(self._files):
+            file = self._files[name]
+            tail = len(file.data) - file.synced
+            if tail:
+                kept = chance.choice((0, 0, chance.randrange(tail + 1)))
+                zeros = tail - kept if kept < tail and chance.random() < 0.2 else 0
+                file.data[file.synced + kept :] = bytes(zeros)
+                lost += tail - kept
+            file.synced = len(file.data)
+            if file.synced == 0:
+                del self._files[name]
+        return lost

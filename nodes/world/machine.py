@@ -1,0 +1,365 @@
+"""A virtual machine: one node with its disk, clock, timers and outbox, and the faults that can befall it.
+
+While a process is paused, everything that would reach it waits. When it goes on, either its timers or its
+input come first: a real event loop does one or the other, so chance decides here.
+
+The disk works beside the node: a group of records is written at once and synced a little later; several groups may
+be outstanding. What stood behind a record leaves when it is durable, and the node hears of it at that moment or,
+by chance, later.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from nodes.kernel.chance import Streams
+from nodes.kernel.effects import (
+    CancelTimer,
+    Connect,
+    Disconnect,
+    Log,
+    Persist,
+    Send,
+    SetTimer,
+    Truncate,
+)
+from nodes.kernel.errors import StartRefused
+from nodes.kernel.events import (
+    Accepted,
+    Connected,
+    ConnectFailed,
+    Disconnected,
+    Event,
+    Persisted,
+    PersistFailed,
+    Received,
+    Started,
+    TimerFired,
+)
+from nodes.kernel.node import Node
+from nodes.kernel.outbox import Durability, Outbox
+from nodes.world.agenda import Agenda
+from nodes.world.clock import NodeClock
+from nodes.world.disk import VirtualDisk
+from nodes.world.network import MICROSECOND, MILLISECOND, Network
+
+Kind = Literal["timer", "input"]
+
+SYNC_NS = 150 * MICROSECOND
+SLOW_SYNC_NS = 8 * MILLISECOND
+WRITE_NS = 20 * MICROSECOND
+LATE_NEWS_NS = 2 * MILLISECOND
+"""How late a node may hear that its record is durable."""
+WRITEBACK_NS = 1_500 * MILLISECOND
+"""How long written bytes stay unsynced where nobody asks for a sync (the seeded bug ack-before-fsync)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Records that are synced together; `ends` are the file lengths that make them durable."""
+
+    records: tuple[Persist, ...]
+    ends: tuple[int, ...]
+    starts: tuple[int, ...]
+    due_ns: int
+
+
+class Machine:
+    """One node in the virtual world; an endpoint of the network."""
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], Node],
+        agenda: Agenda,
+        network: Network,
+        streams: Streams,
+        durability: Durability = "synced",
+    ) -> None:
+        self.name = name
+        self.disk = VirtualDisk()
+        self.clock = NodeClock()
+        self.state: Literal["down", "up", "paused"] = "down"
+        self.node: Node | None = None
+        self.on_log: Callable[[str, Log], None] = lambda name, line: None
+        self.on_crash: Callable[[str, str], None] = lambda name, how: None
+        self.trace: Callable[[str], None] | None = None
+        self._make = make
+        self._agenda = agenda
+        self._network = network
+        self._durability = durability
+        self._disk_chance: random.Random = streams[f"disk {name}"]
+        self._pause_chance: random.Random = streams[f"pause {name}"]
+        self._life = 0
+        self._outbox = Outbox()
+        self._groups: deque[Group] = deque()
+        self._late: deque[Group] = deque()
+        self._holds: dict[str, int] = {}
+        self._timers: dict[str, int] = {}
+        self._timer_numbers = 0
+        self._links: dict[int, str] = {}
+        self._waiting: list[tuple[Kind, Callable[[], None]]] = []
+
+    # ---- life and death
+
+    def start(self) -> None:
+        """Start the process: the node reads its disk."""
+        assert self.state == "down", self.state
+        self._life += 1
+        self._outbox = Outbox()
+        self._groups.clear()
+        self._late.clear()
+        self._timers.clear()
+        self._links.clear()
+        self._waiting.clear()
+        self.state = "up"
+        self.node = self._make()
+        self._step(Started(self.disk.files()))
+
+    def kill(self) -> None:
+        """kill -9: what was written stays, records not yet written are gone, connections end."""
+        self._die()
+        while self._groups:
+            group = self._groups.pop()
+            if self._disk_chance.random() < 0.5:
+                self._groups.clear()
+                break
+            for record, start in zip(group.records, group.starts, strict=True):
+                self.disk.forget_unwritten(record.file, start)
+        self._network.process_died(self, silently=False)
+
+    def lose_power(self) -> int:
+        """Everything that was not synced may be lost; peers hear nothing. Returns the bytes lost or spoilt."""
+        self._die()
+        self._groups.clear()
+        lost = self.disk.lose_power(self._disk_chance)
+        self._network.process_died(self, silently=True)
+        return lost
+
+    def pause(self) -> None:
+        if self.state == "up":
+            self.state = "paused"
+
+    def resume(self) -> None:
+        if self.state != "paused":
+            return
+        self.state = "up"
+        waiting, self._waiting = self._waiting, []
+        if self._pause_chance.random() < 0.5:
+            waiting.sort(key=lambda entry: entry[0] != "timer")
+        life = self._life
+        for _, action in waiting:
+            if self._life == life and self.state == "up":
+                action()
+
+    def _die(self) -> None:
+        self.state = "down"
+        self._life += 1
+        self.node = None
+        self._waiting.clear()
+
+    def _crash(self, how: str) -> None:
+        self.kill()
+        self.on_crash(self.name, how)
+
+    def status(self) -> Mapping[str, object] | None:
+        return self.node.status() if self.node is not None and self.state == "up" else None
+
+    # ---- events in
+
+    def _soon(self, kind: Kind, life: int, action: Callable[[], None]) -> None:
+        """Do something to this life of the process, or keep it until a paused one goes on."""
+        if life != self._life or self.state == "down":
+            return
+        if self.state == "paused":
+            self._waiting.append((kind, action))
+        else:
+            action()
+
+    def _step(self, event: Event) -> None:
+        assert self.node is not None
+        if self.trace is not None:
+            self.trace(f"{self.name} {event!r}")
+        try:
+            effects = self.node.step(event, self.clock.read(self._agenda.now_ns))
+        except StartRefused as refused:
+            self._crash(f"refused to start: {refused}")
+            return
+        except AssertionError as broken:
+            self._crash(f"assertion failed: {broken}")
+            return
+        self._carry_out(effects)
+
+    # ---- the endpoint of the network
+
+    def accepted(self, link: int) -> None:
+        self._soon("input", self._life, lambda: self._accept(link))
+
+    def _accept(self, link: int) -> None:
+        self._links[link] = ""
+        self._network.greet(link, self)
+        self._step(Accepted(link))
+
+    def connected(self, link: int) -> None:
+        self._soon("input", self._life, lambda: self._step(Connected(link, self._links[link])))
+
+    def connect_failed(self, link: int, reason: str) -> None:
+        self._soon("input", self._life, lambda: self._step(ConnectFailed(self._links.pop(link), reason)))
+
+    def received(self, link: int, message: object) -> None:
+        if self.state == "up":
+            if link in self._links:
+                self._step(Received(link, message))
+        else:
+            self._soon("input", self._life, lambda: self.received(link, message))
+
+    def ended(self, link: int, reason: str) -> None:
+        self._soon("input", self._life, lambda: self._end(link, reason))
+
+    def _end(self, link: int, reason: str) -> None:
+        if self._links.pop(link, None) is not None:
+            self._step(Disconnected(link, reason))
+
+    # ---- effects out
+
+    def _carry_out(self, effects: object) -> None:
+        queued: list[Persist | Send | Connect | Disconnect] = []
+        assert isinstance(effects, list | tuple)
+        for effect in effects:
+            match effect:
+                case Send() | Persist() | Connect() | Disconnect():
+                    queued.append(effect)
+                case SetTimer(name, after_ns):
+                    self._set_timer(name, after_ns)
+                case Log():
+                    self.on_log(self.name, effect)
+                case CancelTimer(name):
+                    self._timers.pop(name, None)
+                case Truncate(file, size):
+                    self.disk.truncate(file, size)
+        if queued:
+            self._outbox.put(queued)
+            self._pump()
+
+    def _pump(self) -> None:
+        """Do what may be done, and hand records to the disk."""
+        network = self._network
+        for effect in self._outbox.take_released():
+            match effect:
+                case Send(link, message):
+                    if link in self._links:
+                        network.send(link, self, message)
+                case Connect(peer):
+                    self._links[network.connect(self, peer)] = peer
+                case Disconnect(link):
+                    if self._links.pop(link, None) is not None:
+                        network.close(link, self)
+        records = self._outbox.take_records()
+        if records:
+            self._write(records)
+
+    def _set_timer(self, name: str, after_ns: int) -> None:
+        self._timer_numbers += 1
+        number = self._timers[name] = self._timer_numbers
+        life = self._life
+        self._agenda.after(self.clock.true_duration_ns(after_ns), self._timer_due, name, number, life)
+
+    def _timer_due(self, name: str, number: int, life: int) -> None:
+        self._soon("timer", life, lambda: self._fire(name, number))
+
+    def _fire(self, name: str, number: int) -> None:
+        if self._timers.get(name) == number:
+            del self._timers[name]
+            self._step(TimerFired(name))
+
+    # ---- the disk
+
+    def fill_disk(self, full: bool) -> None:
+        """From now on writes fail (or work again)."""
+        self.disk.full = full
+
+    def hold_record(self, record: str) -> None:
+        """Let the next record of a kind wait for its sync, and everything behind it, until `release_record`."""
+        self._holds[record] = self._holds.get(record, 0) + 1
+
+    def release_record(self, record: str) -> None:
+        self._holds.pop(record, None)
+        if self._groups:
+            self._agenda.after(SYNC_NS, self._sync, self._life)
+
+    def _write(self, records: list[Persist]) -> None:
+        if self.disk.full:
+            self._fail("no space left on device")
+            return
+        starts, ends = [], []
+        for record in records:
+            end = self.disk.append(record.file, record.data)
+            starts.append(end - len(record.data))
+            ends.append(end)
+        group = Group(tuple(records), tuple(ends), tuple(starts), self._due_ns())
+        if self._durability == "written":
+            self._agenda.after(WRITEBACK_NS, self._write_back, group, self._life)
+            self._agenda.after(WRITE_NS, self._soon, "input", self._life, lambda: self._durable(group))
+            return
+        self._groups.append(group)
+        self._agenda.at(group.due_ns, self._sync, self._life)
+
+    def _due_ns(self) -> int:
+        delay_ns = SYNC_NS + int(self._disk_chance.expovariate(1 / SYNC_NS))
+        if self._disk_chance.random() < 0.01:
+            delay_ns += int(self._disk_chance.random() * SLOW_SYNC_NS)
+        earliest_ns = self._groups[-1].due_ns if self._groups else 0
+        return max(self._agenda.now_ns + delay_ns, earliest_ns)
+
+    def _fail(self, error: str) -> None:
+        """Everything not yet durable failed; the file goes back to where it was good."""
+        while self._late:
+            self._tell_next()
+        while self._groups:
+            group = self._groups.pop()
+            for record, start in zip(group.records, group.starts, strict=True):
+                self.disk.forget_unwritten(record.file, start)
+        self._step(PersistFailed(self._outbox.failed(), error))
+
+    def _write_back(self, group: Group, life: int) -> None:
+        if life == self._life:
+            self._mark_synced(group)
+
+    def _mark_synced(self, group: Group) -> None:
+        for record, end in zip(group.records, group.ends, strict=True):
+            self.disk.sync(record.file, end)
+
+    def _sync(self, life: int) -> None:
+        """Sync every group that is due, oldest first, up to one that is held."""
+        if life != self._life:
+            return
+        while self._groups and self._groups[0].due_ns <= self._agenda.now_ns:
+            group = self._groups[0]
+            if self._holds and any(record.record in self._holds for record in group.records):
+                return
+            self._groups.popleft()
+            self._mark_synced(group)
+            self._soon("input", life, lambda group=group: self._durable(group))  # type: ignore[misc]
+
+    def _durable(self, group: Group) -> None:
+        """Let go what stood behind these records, and tell the node now or a little later."""
+        for record in group.records:
+            self._outbox.persisted(record.token)
+        self._late.append(group)
+        draw = self._disk_chance.random()
+        if draw < 0.8 and len(self._late) == 1:
+            self._pump()
+            self._tell_next()
+        else:
+            delay_ns = int(draw * LATE_NEWS_NS)
+            self._agenda.after(delay_ns, self._soon, "input", self._life, self._tell_next)
+            self._pump()
+
+    def _tell_next(self) -> None:
+        if self._late:
+            for record in self._late.popleft().records:
+                self._step(Persisted(record.token))

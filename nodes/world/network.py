@@ -1,0 +1,414 @@
+"""The virtual network: connections as pairs of first-in-first-out streams, and what can be done to them.
+
+Everything that travels on a connection (its opening, greeting, messages, its end) stands in the stream of its
+direction, in order, so that a cut needs to know nothing of what it holds up:
+
+- a **cut** of (source, target) withholds what would arrive; on healing it goes on, or the connection is reset;
+- **slow** adds a delay; order is kept;
+- **hold** stops the stream before the next message of a class, until told;
+- the **end** of a process travels as the end of the stream behind what was sent; a power loss sends nothing.
+
+Loss and duplication happen only through the death of a connection: these are byte streams. With a codec, messages
+travel as bytes in chunks of random length and are put together again at the other end.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from nodes.kernel.chance import Streams
+from nodes.world.agenda import Agenda
+
+Pair = tuple[str, str]
+
+MICROSECOND = 1_000
+MILLISECOND = 1_000_000
+CONNECT_TIMEOUT_NS = 2_000 * MILLISECOND
+
+
+class Decoder(Protocol):
+    def feed(self, data: bytes) -> Sequence[object]: ...
+
+
+class Codec(Protocol):
+    """Bytes for messages, as the real host uses them."""
+
+    def encode(self, message: object) -> bytes: ...
+
+    def greeting(self) -> bytes: ...
+
+    def server_decoder(self) -> Decoder: ...
+
+    def peer_decoder(self) -> Decoder: ...
+
+    def client_decoder(self) -> Decoder: ...
+
+
+class Endpoint(Protocol):
+    """Who sits at an end of connections: a node or the clients."""
+
+    name: str
+
+    def accepted(self, link: int) -> None: ...
+
+    def connected(self, link: int) -> None: ...
+
+    def connect_failed(self, link: int, reason: str) -> None: ...
+
+    def received(self, link: int, message: object) -> None: ...
+
+    def ended(self, link: int, reason: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something on its way: what it is, and the message if it is one."""
+
+    kind: Literal["open", "greeting", "message", "end", "reset"]
+    message: object = None
+
+
+@dataclass(slots=True, eq=False)
+class Stream:
+    """One direction of a connection."""
+
+    pair: Pair
+    source: Endpoint
+    target: Endpoint
+    queue: deque[tuple[int, Item]] = field(default_factory=deque)
+    last_arrival_ns: int = 0
+    is_open: bool = True
+    """The receiving end still listens."""
+    is_silent: bool = False
+    """The receiving end lost power: it answers nothing until it is up again."""
+    scheduled: bool = False
+    withheld_since_ns: int | None = None
+    decoder: Decoder | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    link: int
+    there: Stream
+    back: Stream
+    established: bool = False
+
+    def towards(self, target: Endpoint) -> Stream:
+        return self.there if self.there.target is target else self.back
+
+    def onwards(self, source: Endpoint) -> Stream:
+        return self.there if self.there.source is source else self.back
+
+
+@dataclass(slots=True)
+class Effect:
+    """What a fault did to a directed pair since it began; times are nanoseconds of the world."""
+
+    withheld: int = 0
+    first_withheld_ns: int | None = None
+    longest_withheld_ns: int = 0
+    delayed: int = 0
+    first_delayed_ns: int | None = None
+    passed: int = 0
+
+
+class Network:
+    """All connections of a world."""
+
+    def __init__(self, agenda: Agenda, streams: Streams, codec: Codec | None = None) -> None:
+        self._agenda = agenda
+        self._streams = streams
+        self._codec = codec
+        self._endpoints: dict[str, Endpoint] = {}
+        self._connections: dict[int, Connection] = {}
+        self._links = 0
+        self._cuts: dict[Pair, int] = {}
+        self._slow: dict[Pair, list[tuple[int, int]]] = {}
+        self._holds: dict[tuple[str, str], int] = {}
+        self._chance: dict[Pair, random.Random] = {}
+        self.effects: dict[Pair, Effect] = {}
+        self.is_up: Callable[[str], bool] = lambda name: True
+        self.trace: Callable[[str], None] | None = None
+
+    def add(self, endpoint: Endpoint) -> None:
+        self._endpoints[endpoint.name] = endpoint
+
+    # ---- what endpoints do
+
+    def connect(self, source: Endpoint, target_name: str) -> int:
+        """Begin a connection; `connected` or `connect_failed` follows."""
+        target = self._endpoints[target_name]
+        self._links += 1
+        link = self._links
+        there = Stream((source.name, target_name), source, target)
+        back = Stream((target_name, source.name), target, source)
+        if self._codec is not None:
+            there.decoder = self._codec.server_decoder()
+            is_peer = source.name in self._endpoints and source.name != "client"
+            back.decoder = self._codec.peer_decoder() if is_peer else self._codec.client_decoder()
+        connection = self._connections[link] = Connection(link, there, back)
+        self._put(connection, there, Item("open"))
+        self._agenda.after(CONNECT_TIMEOUT_NS, self._give_up_connecting, connection)
+        return link
+
+    def greet(self, link: int, greeter: Endpoint) -> None:
+        """The server has accepted: its greeting makes the connection stand."""
+        connection = self._connections.get(link)
+        if connection is None:
+            return
+        greeting = b"" if self._codec is None else self._codec.greeting()
+        self._put(connection, connection.onwards(greeter), Item("greeting", greeting))
+
+    def send(self, link: int, source: Endpoint, message: object) -> None:
+        connection = self._connections.get(link)
+        if connection is None:
+            return
+        stream = connection.onwards(source)
+        if self._codec is None:
+            self._put(connection, stream, Item("message", message))
+            return
+        data = self._codec.encode(message)
+        for chunk in _chunks(data, self._stream_of(stream.pair)):
+            self._put(connection, stream, Item("message", chunk))
+
+    def close(self, link: int, closer: Endpoint) -> None:
+        """End a connection cleanly: what was sent still arrives."""
+        connection = self._connections.get(link)
+        if connection is not None:
+            connection.towards(closer).is_open = False
+            self._put(connection, connection.onwards(closer), Item("end"))
+
+    def process_died(self, endpoint: Endpoint, *, silently: bool) -> None:
+        """All connections of an endpoint end: with an end of stream, or, if power was lost, without a word."""
+        for connection in list(self._connections.values()):
+            if endpoint not in (connection.there.source, connection.there.target):
+                continue
+            if silently:
+                towards = connection.towards(endpoint)
+                towards.is_silent = True
+                connection.onwards(endpoint).queue.clear()
+            else:
+                self.close(connection.link, endpoint)
+
+    # ---- what faults do
+
+    def cut(self, pairs: Iterable[Pair]) -> None:
+        for pair in pairs:
+            self._cuts[pair] = self._cuts.get(pair, 0) + 1
+            self.effects.setdefault(pair, Effect())
+
+    def heal(self, pairs: Sequence[Pair], chance: random.Random) -> int:
+        """Lift a cut. What was held goes on, or its connection is reset; returns how many were reset."""
+        reset = 0
+        for pair in pairs:
+            self._cuts[pair] -= 1
+            if self._cuts[pair] == 0:
+                del self._cuts[pair]
+        healed = [pair for pair in pairs if pair not in self._cuts]
+        for connection in list(self._connections.values()):
+            held = [
+                s
+                for s in (connection.there, connection.back)
+                if s.pair in healed and s.withheld_since_ns is not None
+            ]
+            if not held:
+                continue
+            if chance.random() < 0.5:
+                reset += 1
+                self.reset(connection.link, "reset after a cut")
+            else:
+                for stream in held:
+                    self._flow_again(connection, stream)
+        return reset
+
+    def slow(self, pairs: Iterable[Pair], delay_ns: int, jitter_ns: int) -> None:
+        for pair in pairs:
+            self._slow.setdefault(pair, []).append((delay_ns, jitter_ns))
+            self.effects.setdefault(pair, Effect())
+
+    def unslow(self, pairs: Iterable[Pair], delay_ns: int, jitter_ns: int) -> None:
+        for pair in pairs:
+            self._slow[pair].remove((delay_ns, jitter_ns))
+            if not self._slow[pair]:
+                del self._slow[pair]
+
+    def hold(self, target: str, message_class: str) -> None:
+        """Stop the next message of a class (its type's name) that would arrive at a node, and what is behind it."""
+        self._holds[target, message_class] = self._holds.get((target, message_class), 0) + 1
+
+    def release(self, target: str, message_class: str) -> None:
+        """Let held messages of the class go on."""
+        self._holds.pop((target, message_class), None)
+        for connection in list(self._connections.values()):
+            for stream in (connection.there, connection.back):
+                if stream.target.name == target and stream.queue and not stream.scheduled:
+                    self._flow_again(connection, stream)
+
+    def reset(self, link: int, reason: str) -> None:
+        """Both ends learn that the connection is gone; nothing that was under way arrives."""
+        connection = self._connections.pop(link, None)
+        if connection is None:
+            return
+        for stream in (connection.there, connection.back):
+            stream.queue.clear()
+            self._tell_end(connection, stream, reason)
+
+    def take_effects(self, pairs: Iterable[Pair]) -> dict[Pair, Effect]:
+        """What happened to these pairs since they were first faulted; counting begins anew."""
+        taken: dict[Pair, Effect] = {}
+        for pair in pairs:
+            effect = self.effects.pop(pair, Effect())
+            for stream in self._streams_of(pair):
+                if stream.withheld_since_ns is not None:
+                    self._note_withheld_time(effect, stream.withheld_since_ns)
+            taken[pair] = effect
+        return taken
+
+    # ---- streams
+
+    def _put(self, connection: Connection, stream: Stream, item: Item) -> None:
+        arrival_ns = max(stream.last_arrival_ns, self._agenda.now_ns + self._latency_ns(stream.pair))
+        stream.last_arrival_ns = arrival_ns
+        stream.queue.append((arrival_ns, item))
+        if not stream.scheduled:
+            stream.scheduled = True
+            self._agenda.at(arrival_ns, self._arrive, connection, stream)
+
+    def _latency_ns(self, pair: Pair) -> int:
+        chance = self._stream_of(pair)
+        draw = chance.random()
+        latency_ns = 80 * MICROSECOND + int(draw * 200 * MICROSECOND)
+        if draw > 0.995:
+            latency_ns += int(chance.random() * 15 * MILLISECOND)
+        if pair in self._slow:
+            effect = self.effects[pair]
+            effect.delayed += 1
+            if effect.first_delayed_ns is None:
+                effect.first_delayed_ns = self._agenda.now_ns
+            latency_ns += sum(
+                delay_ns + int(jitter_ns * (2 * chance.random() - 1))
+                for delay_ns, jitter_ns in self._slow[pair]
+            )
+        return latency_ns
+
+    def _stream_of(self, pair: Pair) -> random.Random:
+        chance = self._chance.get(pair)
+        if chance is None:
+            chance = self._chance[pair] = self._streams[f"link {pair[0]} {pair[1]}"]
+        return chance
+
+    def _arrive(self, connection: Connection, stream: Stream) -> None:
+        stream.scheduled = False
+        now_ns = self._agenda.now_ns
+        while stream.queue:
+            arrival_ns, item = stream.queue[0]
+            if arrival_ns > now_ns:
+                stream.scheduled = True
+                self._agenda.at(arrival_ns, self._arrive, connection, stream)
+                return
+            if stream.pair in self._cuts:
+                self._withhold(stream)
+                return
+            if self._holds and self._is_held(stream, item):
+                return
+            stream.queue.popleft()
+            if stream.pair in self.effects:
+                self.effects[stream.pair].passed += 1
+            self._hand_over(connection, stream, item)
+
+    def _withhold(self, stream: Stream) -> None:
+        if stream.withheld_since_ns is None:
+            stream.withheld_since_ns = self._agenda.now_ns
+        effect = self.effects[stream.pair]
+        effect.withheld += 1
+        if effect.first_withheld_ns is None:
+            effect.first_withheld_ns = self._agenda.now_ns
+
+    def _is_held(self, stream: Stream, item: Item) -> bool:
+        return item.kind == "message" and (stream.target.name, type(item.message).__name__) in self._holds
+
+    def _flow_again(self, connection: Connection, stream: Stream) -> None:
+        if stream.withheld_since_ns is not None:
+            effect = self.effects.get(stream.pair)
+            if effect is not None:
+                self._note_withheld_time(effect, stream.withheld_since_ns)
+            stream.withheld_since_ns = None
+        if stream.queue and not stream.scheduled:
+            stream.scheduled = True
+            self._agenda.at(
+                self._agenda.now_ns + self._latency_ns(stream.pair), self._arrive, connection, stream
+            )
+
+    def _note_withheld_time(self, effect: Effect, since_ns: int) -> None:
+        effect.longest_withheld_ns = max(effect.longest_withheld_ns, self._agenda.now_ns - since_ns)
+
+    def _streams_of(self, pair: Pair) -> list[Stream]:
+        return [s for c in self._connections.values() for s in (c.there, c.back) if s.pair == pair]
+
+    # ---- arrivals
+
+    def _hand_over(self, connection: Connection, stream: Stream, item: Item) -> None:
+        if self.trace is not None:
+            self.trace(f"{stream.pair[0]}>{stream.pair[1]} #{connection.link} {item.kind} {item.message!r}")
+        if stream.is_silent:
+            if self.is_up(stream.target.name):
+                self.reset(connection.link, "connection reset by peer")
+            return
+        if not stream.is_open:
+            return
+        match item.kind:
+            case "open":
+                if self.is_up(stream.target.name):
+                    stream.target.accepted(connection.link)
+                else:
+                    self._refuse(connection)
+            case "greeting":
+                self._feed(connection, stream, item)
+                connection.established = True
+                stream.target.connected(connection.link)
+            case "message":
+                self._feed(connection, stream, item)
+            case "end":
+                self._connections.pop(connection.link, None)
+                self._tell_end(connection, stream, "end of stream")
+
+    def _feed(self, connection: Connection, stream: Stream, item: Item) -> None:
+        if stream.decoder is None:
+            if item.kind == "message":
+                stream.target.received(connection.link, item.message)
+            return
+        assert isinstance(item.message, bytes)
+        for message in stream.decoder.feed(item.message):
+            stream.target.received(connection.link, message)
+
+    def _refuse(self, connection: Connection) -> None:
+        self._connections.pop(connection.link, None)
+        connection.there.source.connect_failed(connection.link, "connection refused")
+
+    def _give_up_connecting(self, connection: Connection) -> None:
+        if not connection.established and connection.link in self._connections:
+            connection.back.is_open = False
+            self._put(connection, connection.there, Item("end"))
+            connection.there.source.connect_failed(connection.link, "no greeting in time")
+
+    def _tell_end(self, connection: Connection, stream: Stream, reason: str) -> None:
+        """Tell the receiving end of a stream, if it still listens, that the connection is gone."""
+        if not stream.is_open or stream.is_silent:
+            return
+        stream.is_open = False
+        if stream is connection.back and not connection.established:
+            stream.target.connect_failed(connection.link, reason)
+        else:
+            stream.target.ended(connection.link, reason)
+
+
+def _chunks(data: bytes, chance: random.Random) -> list[bytes]:
+    """Bytes cut where chance wants it."""
+    if len(data) < 2 or chance.random() < 0.7:
+        return [data]
+    place = chance.randrange(1, len(data))
+    return [data[:place], data[place:]]
