@@ -192,6 +192,15 @@ class Ack:
     term: int
 
 
-Request = Select | Insert | Replace | Delete | Call | Ping | Subscribe
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A request of an unknown type or without a field that it needs: answer a Refusal of these three."""
+
+    sync: int
+    code: int
+    message: str
+
+
+Request = Select | Insert | Replace | Delete | Call | Ping | Subscribe | Unknown
 Response = Answer | Refusal
 Message = Request | Response | Rows | Subscribed | Heartbeat | Ack

@@ -1,0 +1,103 @@
+"""Tarantool's error codes (ER_*), as far as a reference node or a checker meets them, with their messages.
+
+The name is Tarantool's without `ER_`; the message has its printf placeholders, `text` fills them in:
+
+>>> Code.SYNC_QUEUE_FOREIGN.text(3)
+'The synchronous transaction queue belongs to other instance with id 3'
+
+Codes and wording are those of `src/box/errcode.h` in Tarantool 3; 215 was retired after 2.6 and stands here
+as 2.6 wrote it. What a code means for an operation (surely not done, or nobody knows) is not decided here.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Code(IntEnum):
+    template: str
+
+    def __new__(cls, number: int, template: str) -> Code:
+        code = int.__new__(cls, number)
+        code._value_ = number
+        code.template = template
+        return code
+
+    def text(self, *arguments: object) -> str:
+        """The message with its placeholders filled in; their number must fit."""
+        return self.template % arguments
+
+    UNKNOWN = 0, "Unknown error"
+    ILLEGAL_PARAMS = 1, "%s"
+    TUPLE_FOUND = (
+        3,
+        'Duplicate key exists in unique index "%s" in space "%s" with old tuple - %s and new tuple - %s',
+    )
+    UNSUPPORTED = 5, "%s does not support %s"
+    READONLY = 7, "Can't modify data on a read-only instance"
+    KEY_PART_TYPE = 18, "Supplied key type of part %d does not match index part type: expected %s"
+    EXACT_MATCH = 19, "Invalid key part count in an exact match (expected %d, got %d)"
+    INVALID_MSGPACK = 20, "Invalid MsgPack - %s"
+    TUPLE_NOT_ARRAY = 22, "Tuple/Key must be MsgPack array"
+    FIELD_TYPE = 23, "Tuple field %s type does not match one required by operation: expected %s, got %s"
+    KEY_PART_COUNT = 31, "Invalid key part count (expected [0..%d], got %d)"
+    PROC_LUA = 32, "%s"
+    NO_SUCH_PROC = 33, "Procedure '%s' is not defined"
+    NO_SUCH_INDEX_ID = 35, "No index #%d is defined in space '%s'"
+    NO_SUCH_SPACE = 36, "Space '%s' does not exist"
+    EXACT_FIELD_COUNT = 38, "Tuple field count %d does not match space field count %d"
+    FIELD_MISSING = 39, "Tuple field %s required by space format is missing"
+    WAL_IO = 40, "Failed to write to disk"
+    ACCESS_DENIED = 42, "%s access to %s '%s' is denied for user '%s'"
+    CREDS_MISMATCH = 47, "User not found or supplied credentials are invalid"
+    UNKNOWN_REQUEST_TYPE = 48, "Unknown request type %d"
+    CFG = 59, "Incorrect value for option '%s': %s"
+    UNKNOWN_REPLICA = 62, "Replica %s is not registered with replica set %s"
+    REPLICASET_UUID_MISMATCH = 63, "Replica set UUID mismatch: expected %s, got %s"
+    INSTANCE_UUID_MISMATCH = 66, "Instance UUID mismatch: expected %s, got %s"
+    MISSING_REQUEST_FIELD = 69, "Missing mandatory field '%s' in request"
+    ITERATOR_TYPE = 72, "Unknown iterator type '%s'"
+    NO_CONNECTION = 77, "Connection is not established"
+    TIMEOUT = 78, "Timeout exceeded"
+    TRANSACTION_CONFLICT = 97, "Transaction has been aborted by conflict"
+    PROTOCOL = 104, "%s"
+    WRONG_SCHEMA_VERSION = 109, "Wrong schema version, current: %d, in request: %d"
+    SYSTEM = 115, "%s"
+    LOADING = 116, "Instance bootstrap hasn't finished yet"
+    CONNECTION_TO_SELF = 117, "Connection to self"
+    CASCADE_ROLLBACK = 134, "WAL has a rollback in progress"
+    TRANSACTION_YIELD = 154, "Transaction has been aborted by a fiber yield"
+    UNCOMMITTED_FOREIGN_SYNC_TXNS = (
+        214,
+        "Found uncommitted sync transactions from other instance with id %d",
+    )
+    SYNC_MASTER_MISMATCH = 215, "CONFIRM message arrived for an unknown master id %d, expected %d"
+    SYNC_QUORUM_TIMEOUT = 216, "Quorum collection for a synchronous transaction is timed out"
+    SYNC_ROLLBACK = 217, "A rollback for a synchronous transaction is received"
+    XLOG_GAP = 219, "%s"
+    TOO_EARLY_SUBSCRIBE = 220, "Can't subscribe non-anonymous replica %s until join is done"
+    QUORUM_WAIT = 222, "Couldn't wait for quorum %d: %s"
+    INTERFERING_PROMOTE = 223, "Instance with replica id %d was promoted first"
+    ELECTION_DISABLED = 224, "Elections were turned off"
+    TXN_ROLLBACK = 225, "Transaction was rolled back"
+    NOT_LEADER = 226, "The instance is not a leader. New leader is %d"
+    SYNC_QUEUE_UNCLAIMED = 227, "The synchronous transaction queue doesn't belong to any instance"
+    SYNC_QUEUE_FOREIGN = 228, "The synchronous transaction queue belongs to other instance with id %d"
+    TRANSACTION_TIMEOUT = 231, "Transaction has been aborted by timeout"
+    NO_ELECTION_QUORUM = (
+        242,
+        "Not enough peers connected to start elections: %d out of minimal required %d",
+    )
+    SPLIT_BRAIN = 244, "Split-Brain discovered: %s"
+    OLD_TERM = 245, "The term is outdated: old - %d, new - %d"
+    INTERFERING_ELECTIONS = 246, "Interfering elections started"
+    IN_ANOTHER_PROMOTE = 278, "box.ctl.promote() is already running"
+    SHUTDOWN = 279, "Server is shutting down"
+    SYNC_QUEUE_FULL = 289, "The synchronous transaction queue is full"
+    SYNC_TIMEOUT = (
+        295,
+        (
+            "Quorum collection for a synchronous transaction is timed out. "
+            "The transaction is detached from this fiber and continues waiting for quorum"
+        ),
+    )

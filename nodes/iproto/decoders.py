@@ -1,0 +1,243 @@
+"""Bytes of a link, as they come, to messages: one decoder for each of the three who read.
+
+The order in which things come on a link is in `frames.py`. A decoder keeps what is not yet whole. After a
+ProtocolError it is broken for good: the frames that follow cannot be told apart any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from struct import Struct
+
+from nodes.iproto.errors import FrameTooLong, MalformedFrame, ProtocolError
+from nodes.iproto.greeting import SIZE as GREETING_SIZE
+from nodes.iproto.greeting import Greeting, parse_greeting
+from nodes.iproto.messages import (
+    Ack,
+    Answer,
+    Heartbeat,
+    Key,
+    Message,
+    Refusal,
+    Rows,
+    Subscribe,
+    Subscribed,
+    Type,
+)
+from nodes.iproto.packing import is_vclock, packed_vclock
+from nodes.iproto.requests import Map, halves, request_of
+from nodes.iproto.rows import row_of
+
+FRAME_BYTES_MAX = 64 * 1024 * 1024
+
+_TYPE, _SYNC, _REPLICA_ID = int(Key.REQUEST_TYPE), int(Key.SYNC), int(Key.REPLICA_ID)
+_TIMESTAMP, _SCHEMA_VERSION = int(Key.TIMESTAMP), int(Key.SCHEMA_VERSION)
+_DATA, _ERROR_24, _VCLOCK, _TERM = int(Key.DATA), int(Key.ERROR_24), int(Key.VCLOCK), int(Key.TERM)
+_CLUSTER_UUID = int(Key.CLUSTER_UUID)
+_OK, _ERROR = int(Type.OK), int(Type.ERROR)
+
+
+class _Decoder:
+    """Greeting, frames, and refusing to go on after a fault; `_message` says what one frame means."""
+
+    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self.greeting: Greeting | None = None
+        self.greeted = False
+        self._greeting_bytes = b""
+        self._frames = _Frames(frame_bytes_max)
+        self._is_broken = False
+
+    def feed(self, data: bytes) -> list[Message]:
+        """The messages that are now whole. Raises ProtocolError, and again at every call after that."""
+        if self._is_broken:
+            raise ProtocolError("this link broke the protocol before; end it")
+        messages: list[Message] = []
+        try:
+            if not self.greeted:
+                data = self._behind_greeting(data)
+            for payload in self._frames.split(data):
+                messages.append(self._message(payload))
+        except ProtocolError as error:
+            self._is_broken = True
+            error.messages = tuple(self._joined(messages))
+            raise
+        return self._joined(messages)
+
+    def _behind_greeting(self, data: bytes) -> bytes:
+        self._greeting_bytes += data
+        if len(self._greeting_bytes) < GREETING_SIZE:
+            return b""
+        self.greeting = parse_greeting(self._greeting_bytes[:GREETING_SIZE])
+        self.greeted = True
+        return self._greeting_bytes[GREETING_SIZE:]
+
+    def _message(self, payload: bytes) -> Message:
+        raise NotImplementedError
+
+    def _joined(self, messages: list[Message]) -> list[Message]:
+        return messages
+
+
+class ServerDecoder(_Decoder):
+    """What clients and replicas send. It is the server who greets, so `greeted` is true from the start."""
+
+    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        super().__init__(frame_bytes_max)
+        self.greeted = True
+        self._is_subscribed = False
+
+    def _message(self, payload: bytes) -> Message:
+        if self._is_subscribed:
+            header, body = halves(payload)
+            if header.get(_TYPE, _OK) == _OK:
+                return _acknowledgement(header, body)
+        request = request_of(payload)
+        if type(request) is Subscribe:
+            self._is_subscribed = True
+        return request
+
+
+class ApplierDecoder(_Decoder):
+    """What a master sends to a replica that subscribes."""
+
+    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        super().__init__(frame_bytes_max)
+        self._is_subscribed = False
+
+    def _message(self, payload: bytes) -> Message:
+        header, body = halves(payload)
+        message_type = _unsigned(header, _TYPE)
+        if message_type >= _ERROR:
+            return _reply(message_type, header, body)
+        if not self._is_subscribed:
+            self._is_subscribed = True
+            return _subscribed(header, body)
+        if message_type == _OK:
+            return _heartbeat(header)
+        return Rows((row_of(header, body),))
+
+    def _joined(self, messages: list[Message]) -> list[Message]:
+        return list(_with_neighbours_joined(messages))
+
+
+class ClientDecoder(_Decoder):
+    """What a server answers to a client."""
+
+    def _message(self, payload: bytes) -> Message:
+        header, body = halves(payload)
+        return _reply(_unsigned(header, _TYPE), header, body)
+
+
+def _reply(reply_type: int, header: Map, body: Map) -> Answer | Refusal:
+    sync, schema_version = _unsigned(header, _SYNC), _unsigned(header, _SCHEMA_VERSION)
+    data, text = body.get(_DATA, []), body.get(_ERROR_24, "")
+    if type(data) is not list or type(text) is not str:
+        raise MalformedFrame(f"expected an array of data or an error's text, got {body!r:.80}")
+    if reply_type == _OK:
+        return Answer(sync, tuple(data), schema_version)
+    if reply_type & _ERROR:
+        return Refusal(sync, reply_type ^ _ERROR, text, schema_version)
+    raise MalformedFrame(f"expected an answer or an error, got a message of type {reply_type}")
+
+
+def _subscribed(header: Map, body: Map) -> Subscribed:
+    cluster_uuid = body.get(_CLUSTER_UUID, "")
+    if _unsigned(header, _TYPE) != _OK or type(cluster_uuid) is not str:
+        raise MalformedFrame(f"expected the answer to a SUBSCRIBE, got {header!r:.80} {body!r:.80}")
+    return Subscribed(_unsigned(header, _SYNC), cluster_uuid, _vclock(body))
+
+
+def _acknowledgement(header: Map, body: Map) -> Ack | Heartbeat:
+    """Before 2.11 an acknowledgement has no term: it reads as 0."""
+    if _VCLOCK not in body:
+        return _heartbeat(header)
+    return Ack(_vclock(body), _unsigned(body, _TERM))
+
+
+def _heartbeat(header: Map) -> Heartbeat:
+    timestamp = header.get(_TIMESTAMP, 0.0)
+    if type(timestamp) is not float:
+        raise MalformedFrame(f"expected a double as the timestamp of a heartbeat, got {timestamp!r:.80}")
+    return Heartbeat(_unsigned(header, _REPLICA_ID), timestamp)
+
+
+def _vclock(body: Map) -> dict[int, int]:
+    vclock = body.get(_VCLOCK)
+    if not is_vclock(vclock):
+        raise MalformedFrame(f"expected a map from replica id to lsn, got {vclock!r:.80}")
+    return packed_vclock(vclock)
+
+
+def _unsigned(fields: Map, key: int) -> int:
+    value = fields.get(key, 0)
+    if type(value) is not int or value < 0:
+        raise MalformedFrame(f"expected an unsigned integer under key {key}, got {value!r:.80}")
+    return value
+
+
+def _with_neighbours_joined(messages: Iterable[Message]) -> Iterator[Message]:
+    run: list[Rows] = []
+    for message in messages:
+        if type(message) is Rows:
+            run.append(message)
+            continue
+        if run:
+            yield _one(run)
+            run = []
+        yield message
+    if run:
+        yield _one(run)
+
+
+def _one(run: list[Rows]) -> Rows:
+    return run[0] if len(run) == 1 else Rows(tuple([row for rows in run for row in rows.rows]))
+
+
+class _Frames:
+    """Cuts a stream into the payloads of its frames."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._kept = bytearray()
+        self._wanted = 1
+
+    def split(self, data: bytes) -> Iterator[bytes]:
+        """The payloads that are now whole."""
+        if self._kept:
+            self._kept += data
+            if len(self._kept) < self._wanted:
+                return
+            data = bytes(self._kept)
+            self._kept.clear()
+        start = 0
+        while start < len(data):
+            begin, end = self._bounds(data, start)
+            if end > len(data):
+                self._kept += data[start:]
+                self._wanted = end - start
+                return
+            yield data[begin:end]
+            start = end
+
+    def _bounds(self, data: bytes, start: int) -> tuple[int, int]:
+        """Where a frame's payload begins and ends. If its length is cut off: where at least it must end."""
+        first = data[start]
+        width = _LENGTH_BYTES[first]
+        begin = start + 1 + width
+        if begin > len(data):
+            return begin, begin
+        if first == 0xCE:
+            length: int = _UINT32.unpack_from(data, start + 1)[0]
+        elif width >= 0:
+            length = int.from_bytes(data[start + 1 : begin], "big") if width else first
+        else:
+            raise MalformedFrame(f"expected the length of a frame, got the byte 0x{first:02x}")
+        if length > self._bytes_max:
+            raise FrameTooLong(f"expected a frame of at most {self._bytes_max} bytes, got one of {length}")
+        return begin, begin + length
+
+
+_UINT32 = Struct(">I")
+# How many bytes follow the first byte of a msgpack integer; -1: it is none, or a negative one.
+_LENGTH_BYTES = [0] * 0x80 + [-1] * 0x80
+_LENGTH_BYTES[0xCC:0xD0] = [1, 2, 4, 8]

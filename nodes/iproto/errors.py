@@ -1,0 +1,42 @@
+"""What can be wrong with bytes that came from outside.
+
+    FormatError
+    ├── ProtocolError          a link: end it, nothing after this point can be trusted
+    │   ├── MalformedGreeting    the other end is no Tarantool, or no binary port of one
+    │   ├── MalformedFrame       a frame is not msgpack, or its fields are missing or of the wrong type
+    │   └── FrameTooLong         a frame says that it is longer than we are willing to keep
+    └── XlogError              a file: it is no xlog at all, or its text header cannot be used
+
+A request that is well framed but unknown or incomplete is none of these: it is a message (`messages.Unknown`)
+and gets an answer. A torn or damaged xlog is none either: it is a value (`xlog.Xlog.damage`).
+"""
+
+from __future__ import annotations
+
+from nodes.iproto.messages import Message
+
+
+class FormatError(Exception):
+    """The root: the bytes are not what they should be."""
+
+
+class ProtocolError(FormatError):
+    """`messages` are those that the same `feed` had decoded before the fault, in order."""
+
+    messages: tuple[Message, ...] = ()
+
+
+class MalformedGreeting(ProtocolError):
+    pass
+
+
+class MalformedFrame(ProtocolError):
+    pass
+
+
+class FrameTooLong(ProtocolError):
+    pass
+
+
+class XlogError(FormatError):
+    pass

@@ -1,0 +1,162 @@
+"""IPROTO on a link: `encode` turns messages into bytes, three decoders (`decoders.py`) take bytes as they
+come.
+
+A frame is its length (a msgpack integer, written as five bytes), a header map and a body map. A server greets
+first (`greeting`); after that both sides send frames. Who reads what, in this order:
+
+| decoder | reads |
+|---|---|
+| `ServerDecoder` | requests; after a Subscribe also Acks, and Heartbeats of a replica with nothing to say |
+| `ApplierDecoder` | the greeting; Subscribed; Rows and Heartbeats. A Refusal may come instead of any |
+| `ClientDecoder` | the greeting; Answers and Refusals |
+
+`feed` may be given any pieces of the stream: what comes out in total does not depend on where it was cut, but
+for one thing: rows that came in one piece are joined into one `Rows`. A `ProtocolError` ends a link; its
+`messages` are those decoded before it by the same `feed`.
+
+Arrays: `Answer.data`, tuples, keys and arguments are Python tuples, arrays *inside* them are lists. A
+SELECT's rows are therefore lists in a tuple. Component 0 of a vclock (local rows) is not sent.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from nodes.iproto.decoders import FRAME_BYTES_MAX, ApplierDecoder, ClientDecoder, ServerDecoder
+from nodes.iproto.greeting import Greeting, greeting, parse_greeting
+from nodes.iproto.messages import (
+    Ack,
+    Answer,
+    Call,
+    Delete,
+    Heartbeat,
+    Insert,
+    Message,
+    Ping,
+    Refusal,
+    Replace,
+    Rows,
+    Select,
+    Subscribe,
+    Subscribed,
+    Type,
+    Unknown,
+)
+from nodes.iproto.packing import pack, packed_vclock
+from nodes.iproto.rows import packed_row
+
+__all__ = [
+    "FRAME_BYTES_MAX",
+    "ApplierDecoder",
+    "ClientDecoder",
+    "Greeting",
+    "ServerDecoder",
+    "encode",
+    "greeting",
+    "parse_greeting",
+]
+
+# The keys of `messages.Key` as plain ints: looking up an enum's member costs as much as packing a small map.
+_TYPE, _SYNC, _REPLICA_ID, _TIMESTAMP, _SCHEMA_VERSION, _SERVER_VERSION = 0x00, 0x01, 0x02, 0x04, 0x05, 0x06
+_SPACE_ID, _INDEX_ID, _LIMIT, _OFFSET, _ITERATOR = 0x10, 0x11, 0x12, 0x13, 0x14
+_KEY, _TUPLE, _FUNCTION_NAME = 0x20, 0x21, 0x22
+_INSTANCE_UUID, _CLUSTER_UUID, _VCLOCK, _TERM = 0x24, 0x25, 0x26, 0x53
+_DATA, _ERROR_24, _ERROR_STACK = 0x30, 0x31, 0x52
+_OK, _ERROR = int(Type.OK), int(Type.ERROR)
+_SELECT, _INSERT, _REPLACE, _DELETE = int(Type.SELECT), int(Type.INSERT), int(Type.REPLACE), int(Type.DELETE)
+_CALL, _PING, _SUBSCRIBE = int(Type.CALL), int(Type.PING), int(Type.SUBSCRIBE)
+
+_LENGTH = Struct(">BI")
+# Tarantool writes the header of a reply, and the head of an answer's array, in fixed widths.
+_REPLY_HEADER = Struct(">BBBIBBQBBQ")
+_ANSWER_BODY = Struct(">BBBI")
+
+
+def encode(message: Message) -> bytes:
+    """The bytes of one message; several frames if it is Rows."""
+    match message:
+        case Answer(sync, data, schema_version):
+            return _reply(_OK, sync, schema_version, _answer_body(data))
+        case Rows(rows):
+            return b"".join([_framed(packed_row(row)) for row in rows])
+        case Call(sync, name, arguments):
+            return _request(_CALL, sync, {_FUNCTION_NAME: name, _TUPLE: arguments})
+        case Ack(vclock, term):
+            return _frame({_TYPE: _OK}, {_VCLOCK: packed_vclock(vclock), _TERM: term})
+        case Heartbeat(replica_id, timestamp):
+            return _framed(pack(_heartbeat_header(replica_id, timestamp)))
+        case Select(sync, space_id, key, index_id, limit, offset, iterator):
+            where = {_SPACE_ID: space_id, _INDEX_ID: index_id}
+            how_many = {_LIMIT: limit, _OFFSET: offset, _ITERATOR: iterator}
+            return _request(_SELECT, sync, {**where, **how_many, _KEY: key})
+        case Replace(sync, space_id, fields):
+            return _request(_REPLACE, sync, {_SPACE_ID: space_id, _TUPLE: fields})
+        case Insert(sync, space_id, fields):
+            return _request(_INSERT, sync, {_SPACE_ID: space_id, _TUPLE: fields})
+        case Delete(sync, space_id, key, index_id):
+            return _request(_DELETE, sync, {_SPACE_ID: space_id, _INDEX_ID: index_id, _KEY: key})
+        case Ping(sync):
+            return _request(_PING, sync, {})
+        case Refusal(sync, code, text, schema_version):
+            return _reply(_ERROR | code, sync, schema_version, _refusal_body(code, text))
+        case Subscribe():
+            return _frame(_subscribe_header(message), _subscribe_body(message))
+        case Subscribed(sync, cluster_uuid, vclock):
+            body = {_CLUSTER_UUID: cluster_uuid, _VCLOCK: packed_vclock(vclock)}
+            return _frame({_TYPE: _OK, _SYNC: sync}, body)
+        case Unknown():
+            raise AssertionError(f"only a decoder makes an Unknown; answer it with a Refusal: {message}")
+
+
+def _framed(payload: bytes) -> bytes:
+    return _LENGTH.pack(0xCE, len(payload)) + payload
+
+
+def _frame(header: object, body: object) -> bytes:
+    return _framed(pack(header) + pack(body))
+
+
+def _request(request_type: int, sync: int, body: object) -> bytes:
+    return _framed(pack({_TYPE: request_type, _SYNC: sync}) + pack(body))
+
+
+def _reply(reply_type: int, sync: int, schema_version: int, body: bytes) -> bytes:
+    length = _LENGTH.pack(0xCE, _REPLY_HEADER.size + len(body))
+    fields = (0x83, _TYPE, 0xCE, reply_type, _SYNC, 0xCF, sync, _SCHEMA_VERSION, 0xCF, schema_version)
+    return length + _REPLY_HEADER.pack(*fields) + body
+
+
+def _answer_body(data: tuple[object, ...]) -> bytes:
+    count = len(data)
+    values = pack(data)[1 if count < 16 else 3 if count < 65536 else 5 :]
+    return _ANSWER_BODY.pack(0x81, _DATA, 0xDD, count) + values
+
+
+def _refusal_body(code: int, text: str) -> bytes:
+    """The text as clients before 2.4 read it, and the stack of one error that later ones prefer."""
+    error = {0: "ClientError", 1: "", 2: 0, 3: text, 4: 0, 5: code}
+    return pack({_ERROR_24: text, _ERROR_STACK: {0: [error]}})
+
+
+def _heartbeat_header(replica_id: int, timestamp: float) -> dict[int, int | float]:
+    header: dict[int, int | float] = {_TYPE: _OK}
+    if replica_id:
+        header[_REPLICA_ID] = replica_id
+    if timestamp:
+        header[_TIMESTAMP] = float(timestamp)
+    return header
+
+
+def _subscribe_header(message: Subscribe) -> dict[int, int]:
+    """Tarantool finds a replica's id by its UUID and overlooks the one we put here."""
+    header = {_TYPE: _SUBSCRIBE, _SYNC: message.sync, _REPLICA_ID: message.replica_id}
+    return {key: value for key, value in header.items() if value}
+
+
+def _subscribe_body(message: Subscribe) -> dict[int, object]:
+    return {
+        _CLUSTER_UUID: message.cluster_uuid,
+        _INSTANCE_UUID: message.instance_uuid,
+        _VCLOCK: packed_vclock(message.vclock),
+        _SERVER_VERSION: message.server_version,
+    }

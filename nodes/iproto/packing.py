@@ -1,0 +1,56 @@
+"""The one place that calls msgpack, with one set of options for links and files.
+
+Tarantool's strings are any bytes: what is not UTF-8 becomes lone surrogates and turns back into the same
+bytes. Arrays become lists, maps become dicts (a map with an array or a map as its key is refused), extension
+types become `msgpack.ExtType` and survive a round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeGuard
+
+from msgpack import OutOfData, Packer, Unpacker, unpackb  # type: ignore[import-untyped]  # it ships no types
+
+from nodes.iproto.errors import MalformedFrame
+
+pack: Callable[[object], bytes] = Packer(unicode_errors="surrogateescape").pack
+
+
+def unpack(data: bytes) -> object:
+    """Exactly one value. Raises MalformedFrame."""
+    try:
+        value: object = unpackb(data, strict_map_key=False, unicode_errors="surrogateescape")
+    except (ValueError, TypeError) as error:  # TypeError: a map whose key is a list or a map
+        raise MalformedFrame(f"expected one msgpack value in {len(data)} bytes: {error}") from None
+    return value
+
+
+def unpack_some(data: bytes, count: int | None = None) -> list[object]:
+    """The first `count` values that stand in `data` one after another, or all. Raises MalformedFrame."""
+    unpacker = Unpacker(
+        strict_map_key=False, unicode_errors="surrogateescape", max_buffer_size=max(len(data), 1)
+    )
+    unpacker.feed(data)
+    values: list[object] = []
+    end = 0
+    while end < len(data) and len(values) != count:
+        try:
+            values.append(unpacker.unpack())
+        except (ValueError, TypeError, OutOfData) as error:
+            why = str(error) or "it is cut off"
+            raise MalformedFrame(f"expected a msgpack value {end} bytes into {len(data)}: {why}") from None
+        end = unpacker.tell()
+    return values
+
+
+def packed_vclock(vclock: Mapping[int, int]) -> dict[int, int]:
+    """In order of replica id and without component 0, whose rows are local and nobody else's business."""
+    return {origin: vclock[origin] for origin in sorted(vclock) if origin != 0}
+
+
+def is_vclock(value: object) -> TypeGuard[dict[int, int]]:
+    """True for a map from replica id to lsn."""
+    return type(value) is dict and all(
+        type(origin) is int and type(lsn) is int and origin >= 0 and lsn >= 0 for origin, lsn in value.items()
+    )

@@ -1,0 +1,133 @@
+"""One row as bytes: a header map and, for all types but NOP, a body map; links and xlog files share this
+form.
+
+Zero is never written: a header key that is absent is 0. A transaction of one row carries neither transaction
+number nor COMMIT flag; in a longer one every row carries key 8, its lsn less that of the transaction's first
+row, and the last row the COMMIT flag. (Where local and global rows mix the difference may be negative: it
+wraps at 64 bits.) This is Tarantool's way (`src/box/xrow.c`), byte for byte.
+
+A decoded row can be trusted in its form: the fields that its type needs are there and have the right type,
+the tuple or key in its body is a Python tuple (arrays inside it are lists).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from nodes.iproto.errors import MalformedFrame
+from nodes.iproto.messages import Key, Row, Type
+from nodes.iproto.packing import pack, unpack_some
+
+COMMIT = 1
+WAIT_SYNC = 2
+WAIT_ACK = 4
+
+# Plain ints: a look-up of an enum member costs as much as packing a small map.
+_TYPE, _REPLICA_ID, _LSN = int(Key.REQUEST_TYPE), int(Key.REPLICA_ID), int(Key.LSN)
+_TIMESTAMP, _GROUP_ID, _TSN, _FLAGS = int(Key.TIMESTAMP), int(Key.GROUP_ID), int(Key.TSN), int(Key.FLAGS)
+_SPACE_ID, _KEY, _TUPLE, _TERM = int(Key.SPACE_ID), int(Key.KEY), int(Key.TUPLE), int(Key.TERM)
+_NOP = int(Type.NOP)
+_64_BITS = 0xFFFFFFFFFFFFFFFF
+
+_NEEDS: dict[int, tuple[tuple[int, type], ...]] = {
+    Type.INSERT: ((_SPACE_ID, int), (_TUPLE, list)),
+    Type.REPLACE: ((_SPACE_ID, int), (_TUPLE, list)),
+    Type.DELETE: ((_SPACE_ID, int), (_KEY, list)),
+    Type.PROMOTE: ((_REPLICA_ID, int), (_LSN, int), (_TERM, int)),
+    Type.DEMOTE: ((_REPLICA_ID, int), (_LSN, int), (_TERM, int)),
+    Type.CONFIRM: ((_REPLICA_ID, int), (_LSN, int)),
+    Type.ROLLBACK: ((_REPLICA_ID, int), (_LSN, int)),
+}
+
+
+def packed_row(row: Row) -> bytes:
+    """Header and body. A NOP has no body: Tarantool would take one for the next row's header."""
+    header: dict[int, int | float] = {_TYPE: row.type}
+    flags = (WAIT_SYNC if row.wait_sync else 0) | (WAIT_ACK if row.wait_ack else 0)
+    if row.replica_id:
+        header[_REPLICA_ID] = row.replica_id
+    if row.group_id:
+        header[_GROUP_ID] = row.group_id
+    if row.lsn:
+        header[_LSN] = row.lsn
+    if row.timestamp:
+        header[_TIMESTAMP] = float(row.timestamp)
+    if row.tsn and (row.tsn != row.lsn or not row.is_commit):
+        header[_TSN] = (row.lsn - row.tsn) & _64_BITS
+        if row.is_commit:
+            flags |= COMMIT
+    if flags:
+        header[_FLAGS] = flags
+    if row.type == _NOP:
+        assert not row.body, f"a NOP has no body: {row}"
+        return pack(header)
+    return pack(header) + pack(dict(row.body))
+
+
+def row_of(header: dict[int, object], body: dict[int, object]) -> Row:
+    """Raises MalformedFrame."""
+    row_type, lsn = _unsigned(header, _TYPE), _unsigned(header, _LSN)
+    flags = _unsigned(header, _FLAGS)
+    tsn, is_commit = lsn, True
+    if _TSN in header:
+        tsn, is_commit = _first_lsn(lsn, _unsigned(header, _TSN)), bool(flags & COMMIT)
+    timestamp = header.get(_TIMESTAMP, 0.0)
+    if type(timestamp) is not float:
+        raise MalformedFrame(f"expected a double as the timestamp of a row, got {timestamp!r}")
+    return Row(
+        row_type,
+        _unsigned(header, _REPLICA_ID),
+        lsn,
+        timestamp,
+        tsn,
+        is_commit,
+        bool(flags & WAIT_SYNC),
+        bool(flags & WAIT_ACK),
+        _unsigned(header, _GROUP_ID),
+        _checked_body(row_type, body),
+    )
+
+
+def rows_of(data: bytes) -> list[Row]:
+    """The rows that stand one after another in `data`. Raises MalformedFrame."""
+    return [row_of(header, body) for header, body in _pairs(unpack_some(data))]
+
+
+def _pairs(values: Iterable[object]) -> Iterator[tuple[dict[int, object], dict[int, object]]]:
+    remaining = iter(values)
+    for header in remaining:
+        if type(header) is not dict:
+            raise MalformedFrame(f"expected a map as the header of a row, got {header!r:.80}")
+        body = {} if header.get(_TYPE) == _NOP else next(remaining, {})
+        if type(body) is not dict:
+            raise MalformedFrame(f"expected a map as the body of a row, got {body!r:.80}")
+        yield header, body
+
+
+def _unsigned(header: dict[int, object], key: int) -> int:
+    value = header.get(key, 0)
+    if type(value) is not int or value < 0:
+        raise MalformedFrame(
+            f"expected an unsigned integer under a row's header key {key}, got {value!r:.80}"
+        )
+    return value
+
+
+def _first_lsn(lsn: int, difference: int) -> int:
+    return lsn - (difference if difference <= _64_BITS >> 1 else difference - _64_BITS - 1)
+
+
+def _checked_body(row_type: int, body: dict[int, object]) -> dict[int, object]:
+    for key, needed in _NEEDS.get(row_type, ()):
+        if type(body.get(key)) is not needed:
+            raise MalformedFrame(
+                f"expected {needed.__name__} under key {key} of a row of type {row_type}, got {body!r:.80}"
+            )
+    for key in (_KEY, _TUPLE):
+        value = body.get(key)
+        if type(value) is list:
+            body[key] = tuple(value)
+    for key in body:
+        if type(key) is not int:
+            raise MalformedFrame(f"expected integers as the keys of a row's body, got {key!r:.80}")
+    return body

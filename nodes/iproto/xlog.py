@@ -1,0 +1,266 @@
+"""Tarantool's log and snapshot files (`.xlog`, `.snap`) as bytes: what to append, and what a file holds.
+
+A file is a text header (ended by an empty line), blocks, and, if it was closed in order, an end marker:
+
+    XLOG                                                  d5ba0bab  block of plain rows
+    0.13                                                  d5ba0bba  block of rows, packed with zstd
+    Version: 3.2.0                                        d510aded  end marker
+    Instance: 7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7
+    VClock: {1: 7}          (everything that older files hold; what follows in this one is newer)
+    PrevVClock: {1: 3}      (the VClock of the file before, if there is one)
+
+A block is written in one go, usually one transaction; it is good or bad as a whole. It begins with 19 bytes:
+the magic, the length, 0, the checksum (CRC-32C without the usual inversions) and a string as padding.
+
+`decode` stops at the first byte that is not right and says in one sentence what is wrong there
+(`Xlog.damage`). It raises only when there is no log to speak of. A file that is empty, or whose header is cut
+off or zeros, is what a crash leaves of a file just made: that is damage too, with no `meta` and no good byte.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
+from typing import Literal
+
+from crc32c import crc32c
+from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
+
+from nodes.iproto.errors import MalformedFrame, XlogError
+from nodes.iproto.messages import Row
+from nodes.iproto.packing import pack, unpack_some
+from nodes.iproto.rows import packed_row, rows_of
+from nodes.kernel import vclock as vclocks
+
+Kind = Literal["XLOG", "SNAP"]
+
+_PLAIN = bytes.fromhex("d5ba0bab")
+_ZSTD = bytes.fromhex("d5ba0bba")
+_END = bytes.fromhex("d510aded")
+_FIXHEADER_BYTES = 19
+_COMPRESS_FROM_BYTES = 2048
+_UNPACKED_BYTES_MAX = 1 << 30
+_HEADER_BYTES_MAX = 4096
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_VCLOCK = re.compile(r"\{\s*(\d+\s*:\s*\d+\s*(,\s*\d+\s*:\s*\d+\s*)*)?\}")
+_COMPONENT = re.compile(r"(\d+)\s*:\s*(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """The text header."""
+
+    kind: str
+    server_version: str
+    instance_uuid: str
+    vclock: Mapping[int, int]
+    previous_vclock: Mapping[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Xlog:
+    """What a file holds. Cut it at `good_bytes` before appending; `finished`: the end marker was seen."""
+
+    meta: Meta | None
+    rows: tuple[Row, ...]
+    good_bytes: int
+    finished: bool
+    damage: str | None
+
+
+class _Damage(Exception):
+    """Ends the reading of one file; never leaves this module."""
+
+
+def file_name(vclock: Mapping[int, int], kind: Kind = "XLOG") -> str:
+    """`00000000000000000012.xlog`: the sum of the components in 20 digits."""
+    return f"{vclocks.signature(vclock):020d}.{kind.lower()}"
+
+
+def encode_header(
+    kind: Kind,
+    instance_uuid: str,
+    vclock: Mapping[int, int],
+    previous_vclock: Mapping[int, int] | None = None,
+    server_version: str = "3.2.0",
+) -> bytes:
+    lines = [
+        kind,
+        "0.13",
+        f"Version: {server_version}",
+        f"Instance: {instance_uuid}",
+        f"VClock: {vclocks.text(vclock)}",
+    ]
+    if previous_vclock is not None:
+        lines.append(f"PrevVClock: {vclocks.text(previous_vclock)}")
+    return ("\n".join(lines) + "\n\n").encode("ascii")
+
+
+def encode_block(rows: Sequence[Row], level: int = 3) -> bytes:
+    """One transaction, or several whole ones. `level` is zstd's, used from 2 KiB on as Tarantool does."""
+    assert rows, "Tarantool writes no empty block"
+    payload = b"".join([packed_row(row) for row in rows])
+    if _FIXHEADER_BYTES + len(payload) < _COMPRESS_FROM_BYTES:
+        return _fixheader(_PLAIN, payload) + payload
+    packed = _compressor(level).compress(payload)
+    return _fixheader(_ZSTD, packed) + packed
+
+
+def encode_eof() -> bytes:
+    return _END
+
+
+def decode(data: bytes) -> Xlog:
+    """Raises XlogError if this is no xlog at all, or its header cannot be used."""
+    end = data.find(b"\n\n", 0, _HEADER_BYTES_MAX)
+    if end < 0:
+        return _torn_header(data)
+    meta = _meta(data[:end])
+    rows: list[Row] = []
+    offset = end + 2
+    finished = False
+    try:
+        while offset < len(data) and not finished:
+            if data[offset : offset + 4] == _END:
+                finished, offset = True, offset + 4
+            else:
+                block, offset = _block(data, offset)
+                rows += block
+        if offset < len(data):
+            raise _Damage(f"{len(data) - offset} bytes after the end marker")
+    except _Damage as damage:
+        where = (
+            f"at offset {offset}; the {len(rows)} rows in the first {offset} of {len(data)} bytes are good"
+        )
+        return Xlog(meta, tuple(rows), offset, finished, f"{damage} {where}")
+    return Xlog(meta, tuple(rows), offset, finished, None)
+
+
+def _checksum(payload: bytes) -> int:
+    """CRC-32C with initial value 0 and no final inversion; the library inverts on both ends."""
+    return crc32c(payload, 0xFFFFFFFF) ^ 0xFFFFFFFF
+
+
+def _fixheader(magic: bytes, payload: bytes) -> bytes:
+    head = magic + pack(len(payload)) + pack(0) + pack(_checksum(payload))
+    return head + pack("\0" * (_FIXHEADER_BYTES - len(head) - 1))
+
+
+@cache
+def _compressor(level: int) -> ZstdCompressor:
+    return ZstdCompressor(level=level)
+
+
+def _torn_header(data: bytes) -> Xlog:
+    """A crash may leave nothing of a header, or its beginning, with zeros behind; all else is no xlog."""
+    text = data.rstrip(b"\0")
+    for kind in (b"XLOG\n0.13\n", b"SNAP\n0.13\n"):
+        beginning = text[: len(kind)]
+        if kind.startswith(beginning) and len(text) < _HEADER_BYTES_MAX and text.isascii():
+            what = (
+                "the header is cut off"
+                if text
+                else "the file is empty"
+                if not data
+                else "there are only zeros"
+            )
+            return Xlog(
+                None, (), 0, False, f"{what} at offset {len(text)}; none of {len(data)} bytes is good"
+            )
+    raise XlogError(f"expected an xlog, which begins with XLOG or SNAP, got {data[:16]!r}")
+
+
+def _meta(header: bytes) -> Meta:
+    try:
+        kind, version, *lines = header.decode("ascii").split("\n")
+    except ValueError:
+        raise XlogError(f"expected the text header of an xlog, got {header[:80]!r}") from None
+    if kind not in ("XLOG", "SNAP") or version not in ("0.12", "0.13"):
+        raise XlogError(f"expected an XLOG or SNAP of version 0.13, got {kind!r:.20} {version!r:.20}")
+    fields = dict(_field(line) for line in lines)
+    previous = fields.get("PrevVClock")
+    return Meta(
+        kind,
+        fields.get("Version", ""),
+        _uuid(fields.get("Instance", fields.get("Server", ""))),
+        _vclock(fields.get("VClock", "{}")),
+        None if previous is None else _vclock(previous),
+    )
+
+
+def _field(line: str) -> tuple[str, str]:
+    key, colon, value = line.partition(":")
+    if not colon:
+        raise XlogError(f"expected 'key: value' in the header of an xlog, got {line!r:.80}")
+    return key, value.strip()
+
+
+def _uuid(text: str) -> str:
+    if not _UUID.fullmatch(text):
+        raise XlogError(f"expected the UUID of an instance in the header of an xlog, got {text!r:.80}")
+    return text
+
+
+def _vclock(text: str) -> dict[int, int]:
+    if not _VCLOCK.fullmatch(text):
+        raise XlogError(f"expected a vclock such as {{1: 7}} in the header of an xlog, got {text!r:.80}")
+    return {int(origin): int(lsn) for origin, lsn in _COMPONENT.findall(text)}
+
+
+def _block(data: bytes, offset: int) -> tuple[list[Row], int]:
+    """The rows of the block at `offset`, and where it ends."""
+    begin = offset + _FIXHEADER_BYTES
+    head = data[offset:begin]
+    magic = head[:4]
+    if magic not in (_PLAIN, _ZSTD):
+        raise _Damage(_no_block(data, offset))
+    if len(head) < _FIXHEADER_BYTES:
+        raise _Damage(f"a block is cut off after {len(head)} bytes")
+    length, checksum = _length_and_checksum(head)
+    payload = data[begin : begin + length]
+    if len(payload) < length:
+        raise _Damage(f"a block of {_FIXHEADER_BYTES + length} bytes is cut off after {len(data) - offset}")
+    if _checksum(payload) != checksum:
+        raise _Damage(
+            f"a block of {_FIXHEADER_BYTES + length} bytes does not have the checksum that it claims"
+        )
+    try:
+        return rows_of(payload if magic == _PLAIN else _unpacked(payload)), begin + length
+    except MalformedFrame as error:
+        raise _Damage(f"a block has a good checksum but holds no rows ({error})") from None
+
+
+def _no_block(data: bytes, offset: int) -> str:
+    """In words, what stands where a block should begin."""
+    rest = data[offset:]
+    if not rest.strip(b"\0"):
+        return f"{len(rest)} zeros"
+    if len(rest) < 4 and any(magic.startswith(rest) for magic in (_PLAIN, _ZSTD, _END)):
+        return f"a block is cut off after {len(rest)} bytes"
+    return f"no block or end marker but the bytes {rest[:4].hex()}"
+
+
+def _length_and_checksum(head: bytes) -> tuple[int, int]:
+    """`head` holds three integers and, if there is room, one string."""
+    try:
+        match unpack_some(head[4:]):
+            case [int() as length, int(), int() as checksum, *padding] if length >= 0 and len(padding) < 2:
+                return length, checksum
+    except MalformedFrame:
+        pass
+    raise _Damage("the first 19 bytes of a block are not as they should be")
+
+
+def _unpacked(payload: bytes) -> bytes:
+    try:
+        with ZstdDecompressor().stream_reader(BytesIO(payload)) as reader:
+            unpacked = reader.read(_UNPACKED_BYTES_MAX + 1)
+    except ZstdError as error:
+        raise _Damage(f"a block has a good checksum but cannot be unpacked ({error})") from None
+    if len(unpacked) > _UNPACKED_BYTES_MAX:
+        raise _Damage(f"a block unpacks to more than {_UNPACKED_BYTES_MAX} bytes")
+    return unpacked
