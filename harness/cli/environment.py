@@ -8,7 +8,8 @@ It runs on a bare Python, before anything is installed, and so imports the stand
 - `.venv/unfinished` exists while packages are being installed. Found at the start, it means that this was
   interrupted, and .venv is made anew rather than mended. So is a .venv whose checkout moved (scripts carry
   their own path) or whose `run` lock changed (pip does not remove what is no longer asked for).
-- `.venv/lock` lets one process in at a time; the others wait and then find everything in order.
+- `.venv/lock` lets one process in at a time; the others wait and then find everything in order. The commands
+  that are run here inherit it: a pip that outlived a killed set-up still keeps the others out.
 
 The project itself is not installed: a .pth file in .venv points to the checkout.
 
@@ -82,7 +83,7 @@ class Environment:
     def _reason_to_begin_anew(self) -> str | None:
         """Why .venv must be made from nothing; None if packages may be added to it."""
         if self.unfinished.exists():
-            return "the last set-up was interrupted"
+            return "the last set-up did not finish"
         if self.in_order("run"):
             return None
         return "the lock file or the folder has changed" if self._stamp("run").exists() else "first use"
@@ -97,6 +98,7 @@ class Environment:
             except BlockingIOError:
                 say("waiting for another ./qsync that is setting up .venv")
                 fcntl.flock(lock, fcntl.LOCK_EX)
+            os.set_inheritable(lock.fileno(), True)
             yield
 
     def _fill(self, groups: Sequence[str], *, anew: bool) -> None:
@@ -128,7 +130,7 @@ class Environment:
 
 
 VENV_NEEDS = "python3 needs its venv module; on Debian or Ubuntu: apt-get install python3-venv"
-PIP_NEEDS = "pip could not install the packages"
+PIP_NEEDS = "pip could not do it, see .venv/pip.log"
 
 
 def run(arguments: Sequence[str], failure: str) -> str:
@@ -141,6 +143,7 @@ def run(arguments: Sequence[str], failure: str) -> str:
         text=True,
         errors="replace",
         env=os.environ | options,
+        close_fds=False,
         check=False,
     )
     if done.returncode != 0:
@@ -201,7 +204,7 @@ def main(arguments: Sequence[str]) -> int:
             case _:
                 raise SetupError("environment.py takes: install GROUP…, or lock")
     except (SetupError, OSError) as error:
-        say(" ".join(str(error).split()))
+        say("cannot set up .venv: " + " ".join(str(error).split()))
         return 70
     except KeyboardInterrupt:
         say("interrupted; the next ./qsync begins the set-up again")
