@@ -1,0 +1,168 @@
+"""Faults as stretches of time, from the history's nemesis lines: what the drawings shade and the table lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from checkers.history import FaultSpan, HistoryError
+from checkers.history.faults import fault_spans
+from harness.report.json_door import Json, as_mapping, as_text, as_time_ns, clipped
+from harness.report.material import Material
+from harness.report.svg import Scale, duration, element, joined, moment, text_width
+
+LANE_HEIGHT = 17
+LABEL_SIZE = 11
+
+
+@dataclass(frozen=True, slots=True)
+class FaultBand:
+    """One fault. `start_ns` to `end_ns` is where it was felt at all; `sure` where all of it surely was in effect."""
+
+    id: int
+    name: str
+    does: str
+    nodes: tuple[str, ...]
+    links: tuple[tuple[str, str], ...]
+    start_ns: int
+    end_ns: int
+    sure: tuple[int, int] | None
+    ended: bool
+    bit: bool | None
+    healed: bool | None
+    evidence: Json
+
+    @property
+    def targets(self) -> str:
+        """The nodes, and the links with both directions of a link written once; a cut link's arrow is struck out."""
+        pairs = dict.fromkeys(self.links)
+        one_way, both_ways = ("↛", "↮") if self.does == "cut" else ("→", "↔")
+        words = [
+            f"{source} {both_ways if (target, source) in pairs else one_way} {target}"
+            for source, target in pairs
+            if (target, source) not in pairs or source < target
+        ]
+        return ", ".join((*self.nodes, *words))
+
+    @property
+    def title(self) -> str:
+        felt = {True: "it bit", False: "it did not bite", None: "nobody knows whether it bit"}[self.bit]
+        until = moment(self.end_ns) if self.ended else "the end of the record"
+        return f"fault {self.id}: {self.name} ({self.does}) {self.targets}\n{moment(self.start_ns)} – {until}; {felt}"
+
+
+def fault_bands(material: Material) -> tuple[FaultBand, ...]:
+    """A band for every fault that began; one whose end is not recorded reaches to the end of the run.
+
+    If the lines of the faults do not add up, none can be told apart: that goes to the material's notes.
+    """
+    try:
+        spans = fault_spans(list(material.nemesis), 2)
+    except HistoryError as refusal:
+        material.notes.append(f"The faults of history.jsonl cannot be shown: {refusal}.")
+        return ()
+    return tuple(_band(span, material.end_ns) for span in spans)
+
+
+def _band(span: FaultSpan, run_end_ns: int) -> FaultBand:
+    start_ns = _first_time(span.first_effect_ns, span.start_ns)
+    end_ns = _first_time(span.last_effect_ns, span.end_ns, run_end_ns)
+    return FaultBand(
+        id=span.id,
+        name=clipped(span.name, 60) or "fault",
+        does=clipped(span.does, 20),
+        nodes=span.nodes,
+        links=span.links,
+        start_ns=start_ns,
+        end_ns=max(end_ns, start_ns),
+        sure=span.sure,
+        ended=span.end_ns is not None,
+        bit=span.bit if span.end_ns is not None else None,
+        healed=span.healed,
+        evidence=span.evidence,
+    )
+
+
+def _first_time(*candidates: int | None) -> int:
+    times = (as_time_ns(candidate) for candidate in candidates)
+    return next((time_ns for time_ns in times if time_ns is not None), 0)
+
+
+def within(bands: Sequence[FaultBand], start_ns: int, end_ns: int) -> tuple[FaultBand, ...]:
+    return tuple(band for band in bands if band.start_ns <= end_ns and band.end_ns >= start_ns)
+
+
+def shades(bands: Sequence[FaultBand], scale: Scale, top: float, bottom: float) -> Markup:
+    """The bands behind a drawing; where a fault surely was in effect the shade is deeper."""
+    parts = []
+    for band in bands:
+        spans = [("band", band.start_ns, band.end_ns)]
+        if band.sure:
+            spans.append(("band sure", *band.sure))
+        for class_, start_ns, end_ns in spans:
+            x, right = scale(start_ns), scale(end_ns)
+            parts.append(
+                element("rect", class_=class_, x=x, y=top, width=max(right - x, 1.0), height=bottom - top)
+            )
+    return joined(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class BandLabels:
+    """The strip above a drawing that says which fault a shade is; `height` depends on how many lanes it needs."""
+
+    markup: Markup
+    height: float
+
+
+def band_labels(bands: Sequence[FaultBand], scale: Scale, top: float, lanes: int = 4) -> BandLabels:
+    """One labelled bar a fault, put into lanes so that no two labels meet; what finds no lane is only shaded."""
+    free_from = [float("-inf")] * lanes
+    parts, used = [], 0
+    for band in sorted(bands, key=lambda band: band.start_ns):
+        x, right = scale(band.start_ns), scale(band.end_ns)
+        label = _label(band, scale)
+        width = text_width(label, LABEL_SIZE) + 10
+        left = max(scale.left, min(x, scale.right - width))
+        lane = next((lane for lane in range(lanes) if free_from[lane] <= left), None)
+        if lane is None:
+            continue
+        used = max(used, lane + 1)
+        free_from[lane] = max(right, left + width) + 4
+        parts.append(_labelled_bar(band, label, (x, right, left), top + lane * LANE_HEIGHT))
+    return BandLabels(joined(parts), used * LANE_HEIGHT)
+
+
+def _label(band: FaultBand, scale: Scale) -> str:
+    """The name; before the window's edge also since when, for the start cannot be seen."""
+    since = f" since {band.start_ns / 1e9:.2f} s" if band.start_ns < scale.start_ns else ""
+    return band.name + since + (" (did not bite)" if band.bit is False else "")
+
+
+def _labelled_bar(band: FaultBand, label: str, place: tuple[float, float, float], y: float) -> Markup:
+    x, right, left = place
+    return element(
+        "g",
+        element("title", band.title),
+        element(
+            "rect", class_="band-bar", x=x, y=y + 1, width=max(right - x, 2.0), height=LANE_HEIGHT - 3, rx=2
+        ),
+        element("text", label, class_="band-label", x=left + 4, y=y + LANE_HEIGHT - 5),
+        class_=f"fault {'idle' if band.bit is False else ''}".strip(),
+    )
+
+
+def evidence_words(band: FaultBand) -> str:
+    """The counters and the detail of a fault's evidence in one line."""
+    counters = as_mapping(band.evidence.get("counters"))
+    pairs = list(counters.items())[:12]
+    words = [f"{clipped(name, 40).replace('_', ' ')} {as_text(count, 30)}" for name, count in pairs]
+    detail = as_text(band.evidence.get("detail"), 200)
+    healed = {True: "healed", False: "not seen to heal", None: ""}[band.healed]
+    return " · ".join(word for word in (*words, detail, healed) if word)
+
+
+def band_duration(band: FaultBand) -> str:
+    return duration(band.end_ns - band.start_ns)

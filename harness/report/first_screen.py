@@ -1,0 +1,177 @@
+"""The words at the top of the page: the verdict, what ran, and what a reader must know before trusting either."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.report.fault_bands import FaultBand
+from harness.report.json_door import as_list, as_mapping, as_mappings, as_text, as_texts, as_whole
+from harness.report.material import FAIL, INFO, OK, OUTCOMES, Material
+from harness.report.svg import duration
+
+BADGES = {
+    "valid": ("valid", "VALID"),
+    "anomaly": ("anomaly", "ANOMALY"),
+    "unknown": ("unknown", "UNKNOWN"),
+    "not-evidence": ("not-evidence", "NOT EVIDENCE"),
+}
+NO_VERDICT = ("no-verdict", "NO VERDICT")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One labelled value of the strip below the verdict; `extra` is smaller print."""
+
+    label: str
+    value: str
+    extra: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstScreen:
+    """`reasons` says why a verdict is no clear valid: what is undecided, or what the run lacks as evidence."""
+
+    outcome: str
+    badge: str
+    sentence: str
+    facts: tuple[Fact, ...]
+    reasons: tuple[str, ...]
+    reasons_title: str
+    notes: tuple[str, ...]
+
+
+def first_screen(material: Material, bands: Sequence[FaultBand]) -> FirstScreen:
+    outcome, badge = BADGES.get(as_text(material.verdict.get("outcome")), NO_VERDICT)
+    title, reasons = _reasons(material, outcome)
+    return FirstScreen(
+        outcome=outcome,
+        badge=badge,
+        sentence=as_text(material.verdict.get("sentence"), 600) or _sentence_without_verdict(material),
+        facts=tuple(_facts(material, bands)),
+        reasons=reasons,
+        reasons_title=title,
+        notes=(*material.notes, *_stalls(material)),
+    )
+
+
+def run_value(material: Material, name: str) -> str:
+    """A word about the run, from the verdict, the history's header or the plan: whichever has it first."""
+    header = getattr(material.header, name, None)
+    candidates = (as_mapping(material.verdict.get("run")).get(name), header, material.plan.get(name))
+    return next((as_text(value, 60) for value in candidates if value not in (None, "")), "")
+
+
+def _sentence_without_verdict(material: Material) -> str:
+    return f"This run has no verdict; {len(material.load) or 'no'} operations were recorded."
+
+
+def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
+    evidence = as_mapping(material.verdict.get("evidence"))
+    counts = [_count(evidence.get(OUTCOMES[code]), material.load.count(code)) for code in (OK, FAIL, INFO)]
+    under_fault = as_whole(evidence.get("ok_under_fault"))
+    rollbacks = as_whole(evidence.get("rollbacks"))
+    facts = [
+        Fact("system", run_value(material, "system") or "?", _on_cluster(material)),
+        Fact(
+            "workload", run_value(material, "workload") or "?", f"seed {run_value(material, 'seed') or '?'}"
+        ),
+        Fact("nodes", ", ".join(material.nodes[:9]) or "?", _quorum(material)),
+        Fact("duration", duration(material.end_ns), f"{material.lines:,} history lines"),
+        Fact("operations", f"{counts[0]:,} ok", f"{counts[1]:,} fail · {counts[2]:,} info"),
+        Fact("faults that bit", *_bitten(material, bands)),
+    ]
+    if under_fault is not None:
+        extra = "" if rollbacks is None else f"{rollbacks:,} rollback{'s' if rollbacks != 1 else ''}"
+        facts.append(Fact("under a fault", f"{under_fault:,} ok", extra))
+    return facts
+
+
+def _count(told: object, counted: int) -> int:
+    number = as_whole(told)
+    return counted if number is None else number
+
+
+def _on_cluster(material: Material) -> str:
+    cluster = run_value(material, "cluster")
+    return f"on {cluster}" if cluster else ""
+
+
+def _quorum(material: Material) -> str:
+    parts = [("quorum", run_value(material, "quorum")), ("owner", run_value(material, "owner"))]
+    return " · ".join(f"{word} {value}" for word, value in parts if value)
+
+
+def _bitten(material: Material, bands: Sequence[FaultBand]) -> tuple[str, str]:
+    """("5 of 6", "isolate-owner ×2, kill, pause"): from the history, or from the verdict if there is none."""
+    told = [(band.name, band.bit) for band in bands] or [
+        (as_text(fault.get("name"), 60), fault.get("bit"))
+        for fault in as_mappings(as_mapping(material.verdict.get("evidence")).get("faults"))
+    ]
+    if not told:
+        return "none", "no fault was injected"
+    names = Counter(name for name, bit in told if bit is True)
+    words = [name if count == 1 else f"{name} ×{count}" for name, count in names.most_common(8)]
+    words += ["…"] if len(names) > 8 else []
+    return f"{sum(names.values())} of {len(told)}", ", ".join(words)
+
+
+def _reasons(material: Material, outcome: str) -> tuple[str, tuple[str, ...]]:
+    verdict = material.verdict
+    missing = as_texts(as_mapping(verdict.get("evidence")).get("missing"))[:12]
+    unknown = tuple(
+        f"{as_text(check.get('checker'), 60)}: {as_text(check.get('summary'))}"
+        for check in as_mappings(verdict.get("checks"))
+        if check.get("result") == "unknown"
+    )[:12]
+    match outcome:
+        case "not-evidence":
+            return "Why this run proves nothing", missing
+        case "unknown":
+            return "What could not be decided", unknown + missing
+        case _:
+            return "Also", missing + unknown
+
+
+def _stalls(material: Material) -> list[str]:
+    stalls = [
+        as_whole(as_mapping(event.value).get("stalled_ms")) or 0
+        for event in material.harness
+        if event.f == "stall"
+    ]
+    if not stalls:
+        return []
+    times = "once" if len(stalls) == 1 else f"{len(stalls):,} times"
+    return [
+        f"The harness itself stalled {times}, {max(stalls):,} ms at most: latencies near it are not the system's."
+    ]
+
+
+def repeat_line(material: Material) -> tuple[str, str]:
+    """The command, and the sentence that says what it repeats; empty if the verdict names none."""
+    repeat = as_mapping(material.verdict.get("repeat"))
+    command = as_text(repeat.get("command"), 2_000)
+    match repeat.get("repeats"):
+        case "outcome":
+            return command, "It repeats the outcome: the same operations, faults and answers, byte for byte."
+        case "schedule":
+            return (
+                command,
+                "It repeats the schedule of operations and faults; real clocks may answer differently.",
+            )
+        case _:
+            return command, ""
+
+
+def promises(material: Material) -> tuple[tuple[str, str], ...]:
+    promise = as_mapping(material.verdict.get("promise"))
+    return tuple((as_text(checker, 60), as_text(model, 120)) for checker, model in list(promise.items())[:40])
+
+
+def finding_summaries(material: Material) -> dict[str, str]:
+    """The findings by checker: allowed, and weaker than a reader may think."""
+    return {
+        as_text(finding.get("checker"), 60): as_text(finding.get("summary"))
+        for finding in as_mappings(as_list(material.verdict.get("findings")))
+    }

@@ -1,0 +1,253 @@
+"""What a run's folder holds, read for the report in one pass and in bounded memory.
+
+Nothing here raises because of what a file says: a missing, torn or garbled file gives what could be read and a
+sentence in `Material.notes`, which the page shows. That, and memory, is why this does not use `jsonl.read`, which
+rightly refuses a history that does not add up: here what stands before the bad line is still shown. A history of
+millions of operations is kept as columns (`Load`); in full only what the page draws one by one is kept: faults,
+node states, and the operations of the witnesses with their neighbours on the same key.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import numpy
+from numpy.typing import NDArray
+
+from checkers.history import Event, Header, HistoryError, Operation, jsonl
+from checkers.history.operation import Outcome, paired
+from harness.report.json_door import Json, as_list, as_mappings, as_time_ns, as_whole
+
+OK, FAIL, INFO = 0, 1, 2
+OUTCOMES: tuple[Outcome, ...] = ("ok", "fail", "info")
+WITNESSES_DRAWN = 8
+NEIGHBOURS_KEPT = 400
+MONITOR_LINES_KEPT = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """All client operations as columns, in the order of their completion."""
+
+    start_ns: NDArray[numpy.int64]
+    end_ns: NDArray[numpy.int64]
+    outcome: NDArray[numpy.int8]
+    node: NDArray[numpy.int32]
+    nodes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    def count(self, outcome: int) -> int:
+        return int((self.outcome == outcome).sum())
+
+
+@dataclass(slots=True)
+class Material:
+    """All that a report is made of."""
+
+    folder: Path
+    plan: Json
+    verdict: Json
+    header: Header
+    load: Load
+    operations: dict[int, Operation]
+    """By history index, of the invocation and of the completion: the operations that witnesses name."""
+    neighbours: tuple[Operation, ...]
+    """Other operations on the keys of the witnesses, near them in time."""
+    nemesis: tuple[Event, ...]
+    monitor: tuple[Event, ...]
+    harness: tuple[Event, ...]
+    end_ns: int
+    lines: int
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Node names, from the header if it has them, else as they were met."""
+        met = [event.node for event in self.monitor if event.node] + [
+            node for node in self.load.nodes if node
+        ]
+        return self.header.nodes or tuple(dict.fromkeys(met))
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """Which operations are to be kept in full: those that a witness names, and those on its key around it."""
+
+    indexes: frozenset[int]
+    places: tuple[tuple[str, int, int], ...]
+
+    def names(self, operation: Operation) -> bool:
+        return any(index in self.indexes for index in operation.events)
+
+    def is_near(self, operation: Operation) -> bool:
+        start_ns, end_ns = operation.invoke_ns, operation.complete_ns or operation.invoke_ns
+        return any(
+            operation.key == near and start_ns <= last and end_ns >= first
+            for near, first, last in self.places
+        )
+
+
+def read(folder: Path) -> Material:
+    """Everything that the page shows, except the nodes' logs, of which it needs a part (`node_logs`)."""
+    notes: list[str] = []
+    plan = _document(folder / "plan.json", notes)
+    verdict = _document(folder / "verdict.json", notes)
+    gathering = _Gathering(_wanted(verdict))
+    _gather(folder / "history.jsonl", gathering, notes)
+    material = gathering.material(folder, plan, verdict)
+    material.notes = notes
+    return material
+
+
+def witnesses(verdict: Json) -> Iterator[tuple[Json, Json]]:
+    """(check, witness) of everything that was found, violations before what is merely a finding."""
+    violated = set(map(str, as_list(verdict.get("violations"))))
+    checks = as_mappings(verdict.get("checks"))
+    for check in sorted(checks, key=lambda check: str(check.get("checker")) not in violated):
+        for witness in as_mappings(check.get("witnesses")):
+            yield check, witness
+
+
+def witness_indexes(witness: Json) -> tuple[int, ...]:
+    return tuple(index for index in map(as_whole, as_list(witness.get("events"))) if index is not None)
+
+
+def _wanted(verdict: Json) -> _Wanted:
+    indexes: set[int] = set()
+    places: list[tuple[str, int, int]] = []
+    for number, (_check, witness) in enumerate(witnesses(verdict)):
+        if number == WITNESSES_DRAWN:
+            break
+        indexes.update(witness_indexes(witness))
+        start_ns, end_ns = as_time_ns(witness.get("start_ns")), as_time_ns(witness.get("end_ns"))
+        if start_ns is not None and end_ns is not None and isinstance(witness.get("key"), str):
+            margin_ns = (end_ns - start_ns) // 4 + 1_000_000
+            places.append((witness["key"], start_ns - margin_ns, end_ns + margin_ns))
+    return _Wanted(frozenset(indexes), tuple(places))
+
+
+def _document(path: Path, notes: list[str]) -> Json:
+    try:
+        document = msgspec.json.decode(path.read_bytes())
+    except FileNotFoundError:
+        notes.append(f"{path.name} is missing.")
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
+        notes.append(f"{path.name} cannot be read: {problem}.")
+    else:
+        if isinstance(document, dict):
+            return document
+        notes.append(f"{path.name} is not a JSON object.")
+    return {}
+
+
+def _gather(path: Path, gathering: _Gathering, notes: list[str]) -> None:
+    """Takes the lines of a history up to the first that cannot be read; where and why it ended goes to `notes`."""
+    decode, number, line = msgspec.json.Decoder(Event).decode, 0, b""
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if number == 1:
+                    gathering.header = _header(line, notes)
+                else:
+                    gathering.take(decode(line))
+    except FileNotFoundError:
+        notes.append(f"{path.name} is missing: no operations can be shown.")
+    except OSError as problem:
+        notes.append(f"{path.name} cannot be read: {problem.strerror}.")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
+        torn = not line.endswith(b"\n")
+        what = "is torn (the run was cut short)" if torn else f"cannot be read ({problem})"
+        notes.append(f"{path.name}: line {number:,} {what}; what stands before it is shown.")
+    else:
+        if number < 2:
+            notes.append(f"{path.name} is empty: nothing was recorded.")
+
+
+def _header(line: bytes, notes: list[str]) -> Header:
+    try:
+        return jsonl.parse_header(line)
+    except HistoryError as refusal:
+        notes.append(f"history.jsonl: {refusal}.")
+        return Header()
+
+
+class _Gathering:
+    """Takes a history line by line."""
+
+    def __init__(self, wanted: _Wanted) -> None:
+        self.wanted = wanted
+        self.header = Header()
+        self.open: dict[int, Event] = {}
+        self.start_ns, self.end_ns = array("q"), array("q")
+        self.outcome, self.node = array("b"), array("i")
+        self.node_numbers: dict[str, int] = {}
+        self.operations: dict[int, Operation] = {}
+        self.neighbours: list[Operation] = []
+        self.told: dict[str, list[Event]] = {"nemesis": [], "monitor": [], "harness": []}
+        self.last_ns = 0
+        self.lines = 0
+
+    def take(self, event: Event) -> None:
+        if as_time_ns(event.time_ns) is None:
+            return
+        self.lines += 1
+        self.last_ns = max(self.last_ns, event.time_ns)
+        match event:
+            case Event(process=str() as teller):
+                told = self.told.get(teller)
+                if told is not None and len(told) < MONITOR_LINES_KEPT:
+                    told.append(event)
+            case Event(process=int() as process, type="invoke"):
+                if process in self.open:
+                    self._end(self.open.pop(process), None)
+                self.open[process] = event
+            case Event(process=int() as process):
+                invoke = self.open.pop(process, None)
+                if invoke is not None:
+                    self._end(invoke, event)
+
+    def _end(self, invoke: Event, completion: Event | None) -> None:
+        operation = paired(invoke, completion)
+        if invoke.phase != "final":
+            self._count(operation)
+        if self.wanted.names(operation):
+            self.operations.update(dict.fromkeys(operation.events, operation))
+        elif self.wanted.is_near(operation) and len(self.neighbours) < NEIGHBOURS_KEPT:
+            self.neighbours.append(operation)
+
+    def _count(self, operation: Operation) -> None:
+        end_ns = operation.complete_ns
+        self.start_ns.append(operation.invoke_ns)
+        self.end_ns.append(-1 if end_ns is None else max(end_ns, operation.invoke_ns))
+        self.outcome.append(OUTCOMES.index(operation.type))
+        self.node.append(self.node_numbers.setdefault(operation.node or "", len(self.node_numbers)))
+
+    def material(self, folder: Path, plan: Json, verdict: Json) -> Material:
+        for invoke in self.open.values():
+            self._end(invoke, None)
+        return Material(
+            folder=folder,
+            plan=plan,
+            verdict=verdict,
+            header=self.header,
+            load=Load(
+                start_ns=numpy.array(self.start_ns, dtype=numpy.int64),
+                end_ns=numpy.array(self.end_ns, dtype=numpy.int64),
+                outcome=numpy.array(self.outcome, dtype=numpy.int8),
+                node=numpy.array(self.node, dtype=numpy.int32),
+                nodes=tuple(self.node_numbers),
+            ),
+            operations=self.operations,
+            neighbours=tuple(self.neighbours),
+            nemesis=tuple(self.told["nemesis"]),
+            monitor=tuple(self.told["monitor"]),
+            harness=tuple(self.told["harness"]),
+            end_ns=self.last_ns,
+            lines=self.lines,
+        )

@@ -1,0 +1,155 @@
+"""What each node was at each moment (owner, replica, paused, down, cut off), and the lane that draws it.
+
+Two sources are laid over each other. The monitor's lines say what a node told about itself, about twice a second;
+each holds until the next. The faults say what was done to it, to the nanosecond: they win, for a stopped process
+tells nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from markupsafe import Markup
+
+from checkers.history import Event
+from harness.report.fault_bands import FaultBand
+from harness.report.json_door import as_mapping, as_text
+from harness.report.svg import Scale, element, joined, moment, text_width
+
+LANE_HEIGHT = 22
+LABEL_SIZE = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A node in one state. `kind` is the style class: owner, replica, silent, down, paused or unseen."""
+
+    start_ns: int
+    end_ns: int
+    kind: str
+    words: str
+    cut: bool
+
+    @property
+    def look(self) -> tuple[str, str, bool]:
+        return self.kind, self.words, self.cut
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStory:
+    """The node's monitor lines and the faults that touched it, ready to be asked for any moment."""
+
+    node: str
+    told_at: tuple[int, ...]
+    told: tuple[tuple[str, str], ...]
+    faults: tuple[FaultBand, ...]
+
+    def stretches(self, start_ns: int, end_ns: int) -> list[Stretch]:
+        """The states between two times; neighbours that look the same are one."""
+        edges = {start_ns, end_ns}
+        edges.update(time_ns for time_ns in self.told_at if start_ns < time_ns < end_ns)
+        for band in self.faults:
+            edges.update(time_ns for time_ns in (band.start_ns, band.end_ns) if start_ns < time_ns < end_ns)
+        ordered = sorted(edges)
+        found: list[Stretch] = []
+        for first, last in pairwise(ordered):
+            here = self._stretch(first, last)
+            if found and found[-1].look == here.look:
+                here = replace(here, start_ns=found.pop().start_ns)
+            found.append(here)
+        return found
+
+    def _stretch(self, start_ns: int, end_ns: int) -> Stretch:
+        active = [band for band in self.faults if band.start_ns <= start_ns and band.end_ns >= end_ns]
+        cuts = [band for band in active if band.does == "cut"]
+        cut_words = _cut_words(self.node, cuts)
+        if any(band.does in ("kill", "power") for band in active):
+            return Stretch(start_ns, end_ns, "down", "down", False)
+        if any(band.does == "pause" for band in active):
+            return Stretch(start_ns, end_ns, "paused", "paused" + cut_words, bool(cuts))
+        position = bisect_right(self.told_at, start_ns) - 1
+        kind, words = self.told[position] if position >= 0 else ("unseen", "not seen yet")
+        return Stretch(start_ns, end_ns, kind, words + cut_words, bool(cuts))
+
+
+def node_story(node: str, monitor: Sequence[Event], bands: Sequence[FaultBand]) -> NodeStory:
+    states = [(event.time_ns, _told(event)) for event in monitor if event.node == node and event.f == "state"]
+    touching = (band for band in bands if node in band.nodes or any(node in link for link in band.links))
+    return NodeStory(
+        node,
+        tuple(time_ns for time_ns, _ in states),
+        tuple(told for _, told in states),
+        tuple(
+            band
+            for band in touching
+            if band.does in ("cut", "kill", "power", "pause") and band.bit is not False
+        ),
+    )
+
+
+def _told(event: Event) -> tuple[str, str]:
+    status = as_mapping(event.value)
+    if status.get("up") is False:
+        return "silent", "no answer"
+    role = as_text(status.get("role"), 20) or "up"
+    term = f" · term {as_text(status.get('term'), 10)}" if role == "owner" and "term" in status else ""
+    return ("owner" if role == "owner" else "replica"), role + term
+
+
+def _cut_words(node: str, cuts: Sequence[FaultBand]) -> str:
+    """Whom the node could not reach or hear, as ", cut from n2, n3"; clients only if it was nobody else."""
+    others = dict.fromkeys(
+        end for band in cuts for link in band.links if node in link for end in link if end != node
+    )
+    nodes = [other for other in others if other != "client"] or list(others)
+    if not cuts:
+        return ""
+    return f", cut from {', '.join(nodes)}" if nodes else ", cut"
+
+
+def lane(stretches: Sequence[Stretch], scale: Scale, y: float) -> Markup:
+    """One node's states as a row of blocks; words where they fit, a tooltip everywhere."""
+    parts = []
+    for stretch in _wide_enough(stretches, scale):
+        x, right = scale(stretch.start_ns), scale(stretch.end_ns)
+        title = f"{stretch.words}\n{moment(stretch.start_ns)} – {moment(stretch.end_ns)}"
+        inside = [element("title", title)]
+        box = {"x": x, "y": y + 2, "width": max(right - x, 1.0), "height": LANE_HEIGHT - 4}
+        inside.append(element("rect", class_=f"state {stretch.kind}", **box))
+        if stretch.cut:
+            strip = {**box, "y": y + LANE_HEIGHT - 6, "height": 4}
+            inside.append(element("rect", class_="state-cut", fill="url(#hatch)", **strip))
+        words = _fitting(stretch.words, right - x)
+        if words:
+            inside.append(
+                element("text", words, class_=f"state-label {stretch.kind}", x=x + 6, y=y + LANE_HEIGHT - 8)
+            )
+        parts.append(element("g", *inside))
+    return joined(parts)
+
+
+def _wide_enough(stretches: Sequence[Stretch], scale: Scale) -> list[Stretch]:
+    """Leaves out what is narrower than a fifth of a pixel, so that the drawing's size has a bound."""
+    smallest_ns = (scale.end_ns - scale.start_ns) / max(scale.right - scale.left, 1) / 5
+    return [stretch for stretch in stretches if stretch.end_ns - stretch.start_ns >= smallest_ns]
+
+
+def _fitting(words: str, width: float) -> str:
+    """All the words, or as much as goes before a comma or a dot, or nothing."""
+    for candidate in (words, words.partition(",")[0], words.partition(" · ")[0]):
+        if text_width(candidate, LABEL_SIZE) + 10 <= width:
+            return candidate
+    return ""
+
+
+HATCH = element(
+    "pattern",
+    element("path", class_="hatch-line", d="M-1 7L7 -1M5 13L13 5M-1 1L1 -1", stroke_width="1.6"),
+    id="hatch",
+    width=6,
+    height=6,
+    patternUnits="userSpaceOnUse",
+)

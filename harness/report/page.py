@@ -1,0 +1,129 @@
+"""Puts the page together and into the run's folder; the order of the sections is the template's."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from harness.report import first_screen, material, node_logs, tables
+from harness.report.fault_bands import FaultBand, fault_bands
+from harness.report.json_door import Json, as_text, as_texts, clipped
+from harness.report.load_chart import load_chart
+from harness.report.material import WITNESSES_DRAWN, Material
+from harness.report.node_states import HATCH
+from harness.report.witness_timeline import Proof, proof, timeline
+
+HERE = Path(__file__).parent
+NAME = "report.html"
+WITNESSES_LISTED = 60
+
+
+def write(run_folder: Path) -> Path:
+    """Writes `report.html` into the run's folder (to a temporary name first) and returns its path."""
+    target = run_folder / NAME
+    unfinished = run_folder / f".{NAME}.{os.getpid()}"
+    try:
+        unfinished.write_text(html(run_folder), encoding="utf-8", errors="replace")
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return target
+
+
+def html(run_folder: Path) -> str:
+    """The page as text."""
+    read = material.read(run_folder)
+    bands = fault_bands(read)
+    shown, more = _witnesses(read, bands)
+    window = (shown[0].proof.start_ns, shown[0].proof.end_ns) if shown else None
+    logs = node_logs.node_logs(run_folder, window)
+    style, script = (Markup((HERE / name).read_text(encoding="utf-8")) for name in ("page.css", "page.js"))
+    command, repeats = first_screen.repeat_line(read)
+    template = _environment().get_template("page.html")
+    return template.render(
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        definitions=HATCH,
+        folder=run_folder.resolve().name,
+        plan_name=run_folder.resolve().parent.name,
+        top=first_screen.first_screen(read, bands),
+        run={name: first_screen.run_value(read, name) for name in ("system", "cluster", "workload", "seed")},
+        witnesses=shown,
+        more_witnesses=more,
+        checks=tables.check_rows(read),
+        promises=first_screen.promises(read),
+        chart=load_chart(read, bands, window),
+        faults=tables.fault_rows(bands),
+        faults_left_out=max(len(bands) - tables.ROWS, 0),
+        nodes=tables.node_rows(read, bands),
+        logs=logs,
+        command=command,
+        repeats=repeats,
+        plan=clipped(json.dumps(read.plan, indent=1, ensure_ascii=False), 20_000) if read.plan else "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessView:
+    """One witness as the template draws it."""
+
+    checker: str
+    rule: str
+    summary: str
+    where: str
+    explanation: tuple[str, ...]
+    proof: Proof
+    picture: Markup
+    rows: tuple[tables.OperationRow, ...]
+
+
+def _witnesses(read: Material, bands: Sequence[FaultBand]) -> tuple[list[WitnessView], list[str]]:
+    """The first ones drawn, the next ones as a sentence each."""
+    found = list(material.witnesses(read.verdict))
+    views = [_witness_view(read, check, witness, bands) for check, witness in found[:WITNESSES_DRAWN]]
+    listed = found[WITNESSES_DRAWN : WITNESSES_DRAWN + WITNESSES_LISTED]
+    sentences = [
+        f"{as_text(check.get('checker'), 60)}: {as_text(witness.get('summary'))}" for check, witness in listed
+    ]
+    unlisted = len(found) - len(views) - len(sentences)
+    return views, sentences + ([f"… and {unlisted:,} more, in verdict.json."] if unlisted else [])
+
+
+def _witness_view(read: Material, check: Json, witness: Json, bands: Sequence[FaultBand]) -> WitnessView:
+    shown = proof(read, witness, bands)
+    where = [(word, as_text(witness.get(word), 60)) for word in ("key", "node")]
+    return WitnessView(
+        checker=as_text(check.get("checker"), 60),
+        rule=as_text(witness.get("rule"), 60),
+        summary=as_text(witness.get("summary"), 600),
+        where=", ".join(f"{word} {value}" for word, value in where if value),
+        explanation=as_texts(witness.get("explanation"), 600)[:12],
+        proof=shown,
+        picture=timeline(read, shown, bands),
+        rows=tuple(tables.operation_row(operation) for operation in shown.operations),
+    )
+
+
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _hash(source: str) -> str:
+    """What the page's own content policy lets in: this style, this script, nothing else."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()

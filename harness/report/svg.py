@@ -1,0 +1,120 @@
+"""SVG elements as escaped markup, and the two things that every drawing needs: scales and ticks.
+
+`element("rect", x=1.5, class_="ok")` is `<rect x="1.5" class="ok"/>`. Attribute values and text are escaped; only
+what an `element` returned goes in as markup. Colours live in the page's style sheet, so that light, dark and
+paper are one drawing.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+CHARACTER_WIDTH = 0.61
+"""Of a monospaced font, in parts of its size; a hair more than the usual 0.60, so that estimates are safe."""
+
+
+def element(name: str, *children: str, **attributes: object) -> Markup:
+    """One element. `class_` is class, `stroke_width` is stroke-width; an attribute that is None is left out."""
+    written = Markup("").join(
+        Markup(' {}="{}"').format(Markup(_attribute_name(key)), _attribute_value(value))
+        for key, value in attributes.items()
+        if value is not None
+    )
+    tag, inside = Markup(name), joined(children)
+    if not inside:
+        return Markup("<{}{}/>").format(tag, written)
+    return Markup("<{}{}>{}</{}>").format(tag, written, inside, tag)
+
+
+def joined(parts: Iterable[str]) -> Markup:
+    return Markup("").join(escape(part) for part in parts)
+
+
+def drawing(size: tuple[float, float], title: str, scale: Scale, *children: str, class_: str) -> Markup:
+    """A whole SVG over time; `title` is what a screen reader says, the data-… attributes are for the page's cursor."""
+    return element(
+        "svg",
+        *children,
+        viewBox=f"0 0 {size[0]:g} {size[1]:g}",
+        class_=class_,
+        role="img",
+        aria_label=title,
+        data_start_ns=scale.start_ns,
+        data_end_ns=scale.end_ns,
+        data_left=scale.left,
+        data_right=scale.right,
+    )
+
+
+def text_width(text: str, size: float) -> float:
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return (len(text) + wide) * size * CHARACTER_WIDTH
+
+
+def _attribute_name(key: str) -> str:
+    return key if key in ("viewBox", "patternUnits", "textLength") else key.rstrip("_").replace("_", "-")
+
+
+def _attribute_value(value: object) -> object:
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Time (ns) to x (px); times outside are put on the edge."""
+
+    start_ns: int
+    end_ns: int
+    left: float
+    right: float
+
+    def __call__(self, time_ns: float) -> float:
+        span_ns = max(self.end_ns - self.start_ns, 1)
+        part = min(max((time_ns - self.start_ns) / span_ns, 0.0), 1.0)
+        return self.left + part * (self.right - self.left)
+
+
+def time_ticks(start_ns: int, end_ns: int, count: int) -> list[tuple[int, str]]:
+    """About `count` round times between the two, with labels in one unit and as many decimals as tell them apart."""
+    step_ns = _round_step_ns((end_ns - start_ns) / max(count, 1))
+    first = -(-start_ns // step_ns) * step_ns
+    return [(time_ns, _tick_label(time_ns, step_ns)) for time_ns in range(first, end_ns + 1, step_ns)]
+
+
+def _round_step_ns(rough_ns: float) -> int:
+    seconds = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400)
+    if rough_ns > 86400e9:
+        return math.ceil(rough_ns / 86400e9) * 86400 * 10**9
+    if rough_ns > 1e9 / 2:
+        return next(step for step in seconds if step * 1e9 >= rough_ns) * 10**9
+    power = int(10 ** math.floor(math.log10(max(rough_ns, 1))))
+    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough_ns)
+
+
+def _tick_label(time_ns: int, step_ns: int) -> str:
+    if step_ns >= 60 * 10**9:
+        return f"{time_ns // (60 * 10**9)} min"
+    decimals = max(0, 9 - int(math.log10(step_ns))) if step_ns < 10**9 else 0
+    return f"{time_ns / 1e9:.{decimals}f} s"
+
+
+def moment(time_ns: float) -> str:
+    """A point of time in a run: 3.412 s."""
+    return f"{time_ns / 1e9:,.3f} s"
+
+
+def duration(span_ns: float) -> str:
+    """A length of time, to three digits or so: 340 µs, 1.2 ms, 2.31 s, 3 min 20 s."""
+    if span_ns < 1e6:
+        return f"{span_ns / 1e3:.0f} µs"
+    if span_ns < 1e9:
+        return f"{span_ns / 1e6:.3g} ms"
+    if span_ns < 100e9:
+        return f"{span_ns / 1e9:.3g} s"
+    minutes, seconds = divmod(round(span_ns / 1e9), 60)
+    return f"{minutes} min {seconds} s" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"

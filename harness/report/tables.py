@@ -1,0 +1,180 @@
+"""The tables below the drawings, as rows of plain text for the template."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy
+
+from checkers.history import Operation
+from harness.report.fault_bands import FaultBand, band_duration, evidence_words
+from harness.report.first_screen import finding_summaries
+from harness.report.json_door import Json, as_list, as_mappings, as_text, clipped
+from harness.report.material import FAIL, INFO, OK, Load, Material
+from harness.report.node_states import node_story
+from harness.report.svg import duration, moment
+from harness.report.witness_timeline import operation_value
+
+ROWS = 300
+CHECK_ORDER = ("violation", "finding", "unknown", "valid")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """`standing` is violation, finding, unknown or valid, which is also the order."""
+
+    checker: str
+    model: str
+    standing: str
+    summary: str
+    seconds: str
+    details: str
+
+
+def check_rows(material: Material) -> tuple[CheckRow, ...]:
+    violated = {as_text(name, 60) for name in as_list(material.verdict.get("violations"))}
+    findings = finding_summaries(material)
+    rows = [
+        _check_row(check, violated, findings) for check in as_mappings(material.verdict.get("checks"))[:ROWS]
+    ]
+    return tuple(sorted(rows, key=lambda row: CHECK_ORDER.index(row.standing)))
+
+
+def _check_row(check: Json, violated: set[str], findings: dict[str, str]) -> CheckRow:
+    checker, result = as_text(check.get("checker"), 60), check.get("result")
+    standing = "violation" if checker in violated else "finding" if checker in findings else "unknown"
+    if standing == "unknown" and result in ("valid", "invalid"):
+        standing = "valid" if result == "valid" else "finding"
+    summary = as_text(check.get("summary"), 600)
+    finding = findings.get(checker, "")
+    seconds = check.get("seconds")
+    details = check.get("details")
+    return CheckRow(
+        checker=checker,
+        model=as_text(check.get("model"), 120),
+        standing=standing,
+        summary=summary if finding in summary else f"{summary} {finding}".strip(),
+        seconds=f"{seconds:.2f} s" if isinstance(seconds, (int, float)) and abs(seconds) < 1e9 else "",
+        details=clipped(json.dumps(details, indent=1, ensure_ascii=False, default=str), 4_000)
+        if details
+        else "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRow:
+    id: int
+    name: str
+    does: str
+    targets: str
+    start: str
+    lasted: str
+    bit: str
+    evidence: str
+
+
+def fault_rows(bands: Sequence[FaultBand]) -> tuple[FaultRow, ...]:
+    return tuple(
+        FaultRow(
+            id=band.id,
+            name=band.name,
+            does=band.does,
+            targets=clipped(band.targets, 300),
+            start=moment(band.start_ns),
+            lasted=band_duration(band) if band.ended else "until the end of the record",
+            bit={True: "bit", False: "did not bite", None: "unknown"}[band.bit],
+            evidence=evidence_words(band),
+        )
+        for band in bands[:ROWS]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """How one node served: the longest gap is the longest time in which it completed no operation as ok."""
+
+    node: str
+    ok: int
+    fail: int
+    info: int
+    longest_gap: str
+    gap_at: str
+    down: str
+    paused: str
+    cut: str
+
+
+def node_rows(material: Material, bands: Sequence[FaultBand]) -> tuple[NodeRow, ...]:
+    return tuple(_node_row(node, material, bands) for node in material.nodes[:60])
+
+
+def _node_row(node: str, material: Material, bands: Sequence[FaultBand]) -> NodeRow:
+    load = material.load
+    mine = load.node == load.nodes.index(node) if node in load.nodes else numpy.zeros(len(load), dtype=bool)
+    counts = [int((load.outcome[mine] == code).sum()) for code in (OK, FAIL, INFO)]
+    gap_ns, gap_start_ns = _longest_gap(load, load.end_ns[mine & (load.outcome == OK)].tolist())
+    stretches = node_story(node, material.monitor, bands).stretches(0, max(material.end_ns, 1))
+    spent: dict[str, int] = {}
+    for stretch in stretches:
+        for what in (stretch.kind, "cut" if stretch.cut else ""):
+            spent[what] = spent.get(what, 0) + stretch.end_ns - stretch.start_ns
+    down_ns = spent.get("down", 0) + spent.get("silent", 0)
+    return NodeRow(
+        node=node,
+        ok=counts[0],
+        fail=counts[1],
+        info=counts[2],
+        longest_gap=duration(gap_ns) if len(load) else "–",
+        gap_at=f"from {moment(gap_start_ns)}" if len(load) else "",
+        down=_time_or_dash(down_ns),
+        paused=_time_or_dash(spent.get("paused", 0)),
+        cut=_time_or_dash(spent.get("cut", 0)),
+    )
+
+
+def _longest_gap(load: Load, served_ns: Sequence[int]) -> tuple[int, int]:
+    """Between the first invocation of the load and its last completion."""
+    if not len(load):
+        return 0, 0
+    last_ns = max(int(load.end_ns.max()), int(load.start_ns.max()))
+    edges = [int(load.start_ns.min()), *sorted(served_ns), last_ns]
+    return max((after - before, before) for before, after in pairwise(edges))
+
+
+def _time_or_dash(span_ns: int) -> str:
+    return duration(span_ns) if span_ns else "–"
+
+
+@dataclass(frozen=True, slots=True)
+class OperationRow:
+    index: str
+    process: str
+    f: str
+    key: str
+    value: str
+    outcome: str
+    error: str
+    invoked: str
+    took: str
+    node: str
+    mode: str
+
+
+def operation_row(operation: Operation) -> OperationRow:
+    took_ns = None if operation.complete_ns is None else operation.complete_ns - operation.invoke_ns
+    return OperationRow(
+        index="–".join(map(str, operation.events)),
+        process=str(operation.process),
+        f=clipped(operation.f, 40),
+        key=as_text(operation.key, 40),
+        value=operation_value(operation, 160),
+        outcome=operation.type,
+        error=as_text(operation.error, 160),
+        invoked=moment(operation.invoke_ns),
+        took=duration(took_ns) if took_ns is not None else "–",
+        node=f"{operation.node or ''} ({operation.role})" if operation.role else operation.node or "",
+        mode=as_text(operation.mode, 40),
+    )
