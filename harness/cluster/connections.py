@@ -1,0 +1,188 @@
+"""Connections of clients: one for each (process, node), made when first needed, ended by the first doubt.
+
+What an outcome means is decided here and nowhere else: as long as no byte of a request was handed to the kernel,
+it was surely not done (`NotSent`); afterwards only its answer ends the doubt (`Replied`), everything else is `Lost`,
+and the connection is closed so that a late answer reaches nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, cast
+
+from harness.protocols import Lost, NotSent, Replied, Reply
+from nodes.iproto.errors import ProtocolError
+from nodes.iproto.frames import ClientDecoder, encode
+from nodes.iproto.messages import Answer, Call, Message, Refusal, Request
+
+_HOST: Final = "127.0.0.1"
+
+Waiting = asyncio.Future[Reply]
+
+
+class Connection(asyncio.Protocol):
+    """A client's connection. Requests in flight are told apart by their `sync`."""
+
+    def __init__(self, on_lost: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
+        self._decoder = ClientDecoder()
+        self._on_lost = on_lost
+        self._transport: asyncio.Transport | None = None
+        self._waiting: dict[int, Waiting] = {}
+        self._reason = ""
+        self.greeted: asyncio.Future[bool] = loop.create_future()
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing() and not self._reason
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            messages = self._decoder.feed(data)
+        except ProtocolError as error:
+            self._settle_all(error.messages)
+            self.abort(f"not IPROTO: {error}")
+            return
+        if self._decoder.greeted and not self.greeted.done():
+            self.greeted.set_result(True)
+        self._settle_all(messages)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._lose("end of file" if error is None else _reason(error))
+
+    def send(self, request: Request, deadline: float) -> Waiting:
+        """Hand the request to the kernel; its outcome. `deadline` is a time of the loop."""
+        assert self.is_open
+        assert self._transport is not None
+        assert request.sync not in self._waiting, f"sync {request.sync} is in flight"
+        loop = asyncio.get_running_loop()
+        waiting: Waiting = loop.create_future()
+        self._waiting[request.sync] = waiting
+        timer = loop.call_at(deadline, self.abort, "timeout")
+        waiting.add_done_callback(lambda _: timer.cancel())
+        self._transport.write(encode(request))
+        return waiting
+
+    def abort(self, reason: str) -> None:
+        """Close at once; everything in flight is lost."""
+        self._lose(reason)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _settle_all(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            if isinstance(message, Answer | Refusal):
+                self._settle(message.sync, Replied(message))
+
+    def _settle(self, sync: int, reply: Reply) -> None:
+        waiting = self._waiting.pop(sync, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(reply)
+
+    def _lose(self, reason: str) -> None:
+        if self._reason:
+            return
+        self._reason = reason
+        if not self.greeted.done():
+            self.greeted.set_result(False)
+        for sync in list(self._waiting):
+            self._settle(sync, Lost(reason))
+        self._on_lost()
+
+    @property
+    def reason(self) -> str:
+        return self._reason
+
+
+class Connections:
+    """All of them. `port_of` says where a node is dialed now. A process has one request to a node at a time."""
+
+    def __init__(self, port_of: Callable[[str], int]) -> None:
+        self._port_of = port_of
+        self._open: dict[tuple[int, str], Connection] = {}
+
+    async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
+        """One request. Connecting, if there is need to, and answering share the timeout."""
+        deadline = asyncio.get_running_loop().time() + timeout_ns / 1e9
+        connection = self._open.get((process, node))
+        if connection is None or not connection.is_open:
+            made = await self._connect(process, node, deadline)
+            if isinstance(made, NotSent):
+                return made
+            connection = made
+        try:
+            return await connection.send(request, deadline)
+        except asyncio.CancelledError:
+            connection.abort("cancelled")
+            raise
+
+    def drop(self, node: str) -> None:
+        """Close all connections to a node."""
+        for (_, target), connection in list(self._open.items()):
+            if target == node:
+                connection.abort("dropped")
+
+    def close(self) -> None:
+        for connection in list(self._open.values()):
+            connection.abort("closed")
+
+    async def _connect(self, process: int, node: str, deadline: float) -> Connection | NotSent:
+        key = process, node
+
+        def forget() -> None:
+            if self._open.get(key) is connection:
+                del self._open[key]
+
+        connection = Connection(forget)
+        try:
+            async with asyncio.timeout_at(deadline):
+                loop = asyncio.get_running_loop()
+                await loop.create_connection(lambda: connection, _HOST, self._port_of(node))
+                is_greeted = await connection.greeted
+        except OSError as error:  # a timeout is one too
+            is_late = isinstance(error, TimeoutError)
+            connection.abort("no greeting in time" if is_late else _reason(error))
+            return NotSent(connection.reason)
+        except asyncio.CancelledError:
+            connection.abort("cancelled")
+            raise
+        if not is_greeted:
+            return NotSent(f"no greeting: {connection.reason}")
+        self._open[key] = connection
+        return connection
+
+
+class Admin:
+    """What a node says of itself: a call on a connection of its own, past the relay."""
+
+    def __init__(self, port_of: Callable[[str], int], function: str) -> None:
+        self._connections = Connections(port_of)
+        self._function = function
+        self._sync = 0
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def status(self, node: str, timeout_ns: int) -> Mapping[str, object] | None:
+        async with self._turns[node]:
+            self._sync += 1
+            reply = await self._connections.call(0, node, Call(self._sync, self._function, ()), timeout_ns)
+        match reply:
+            case Replied(Answer(data=(dict() as status, *_))):
+                return cast(Mapping[str, object], status)
+        return None
+
+    def drop(self, node: str) -> None:
+        self._connections.drop(node)
+
+    def close(self) -> None:
+        self._connections.close()
+
+
+def _reason(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()

@@ -1,0 +1,255 @@
+"""The cluster `local`: one process a node on this machine, and the relay between all of them.
+
+    clients ──┐                      ┌── n1 (python -m nodes.host …)
+              ├── relay (a process) ─┼── n2
+    n1 … nN ──┘                      └── n3
+
+Every client and every node dials a port of the relay that stands for one route; only `status` goes past it. Network
+faults happen in the relay, process faults by signals. Power loss and clocks need the simulator.
+
+Nothing outlives a run: `stop` ends what `start` began, however far it got; if the harness itself is killed, nodes
+and relay see it (their stdin ends, on Linux the kernel signals) and the relay kills the nodes once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import sys
+import time
+from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from harness.cluster.connections import Admin, Connections
+from harness.cluster.network_faults import NetworkFault
+from harness.cluster.probe import Probes
+from harness.cluster.process_faults import Kill, Pause
+from harness.cluster.processes import Orders
+from harness.cluster.relay.link import LinkName
+from harness.cluster.relay.remote import Relay
+from harness.cluster.roster import Roster
+from harness.cluster.stall import StallWatch
+from harness.errors import ClusterError, WrongUse
+from harness.faults.fault import Evidence, Fault
+from harness.protocols import Ended, Reply
+from nodes.iproto.messages import Request
+from nodes.kernel.outbox import Durability
+
+T = TypeVar("T")
+
+CLIENT: Final = "client"
+_HOST: Final = "127.0.0.1"
+_STATUS_WITHIN_NS: Final = 500_000_000
+
+FaultAtWork = NetworkFault | Kill | Pause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSettings:
+    """What a local cluster is made of.
+
+    `configs`: one JSON config for each node, in the nodes' order. `folder` is the run's folder: data, log and
+    output of a node go to `nodes/<name>/`. `epoch_ns` is the monotonic time at which the run began. `base_port` 0
+    takes any free ports; otherwise the nodes, then the relay's routes, take the ports from there on.
+    """
+
+    system: str
+    configs: Mapping[str, bytes]
+    folder: Path
+    heartbeat_ns: int
+    epoch_ns: int
+    base_port: int = 0
+    durability: Durability = "synced"
+    host_command: tuple[str, ...] = (sys.executable, "-m", "nodes.host")
+    status_function: str = "qsync.status"
+
+
+class LocalCluster:
+    """Implements `harness.protocols.Cluster` on asyncio."""
+
+    def __init__(self, settings: LocalSettings) -> None:
+        self._settings = settings
+        self._nodes = tuple(settings.configs)
+        self._routes: dict[LinkName, int] = {}
+        self._relay: Relay | None = None
+        self._roster: Roster | None = None
+        self._connections = Connections(lambda node: self._routes[CLIENT, node])
+        self._admin = Admin(lambda node: self._running().port(node), settings.status_function)
+        self._at_work: dict[int, FaultAtWork] = {}
+        self._stalls = StallWatch(settings.epoch_ns)
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._stall_watch: asyncio.Task[None] | None = None
+        self._stopped: asyncio.Task[None] | None = None
+
+    # Time
+
+    def now_ns(self) -> int:
+        return time.monotonic_ns() - self._settings.epoch_ns
+
+    async def sleep_until(self, time_ns: int) -> None:
+        await asyncio.sleep(max(0, time_ns - self.now_ns()) / 1e9)
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks[task] = None  # the loop itself holds tasks weakly
+        task.add_done_callback(self._tasks.pop)
+        return task
+
+    # Life
+
+    async def start(self) -> None:
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        if self._stopped is None:
+            self._stopped = asyncio.get_running_loop().create_task(self._stop())
+        await asyncio.shield(self._stopped)
+
+    async def _start(self) -> None:
+        self._stall_watch = asyncio.get_running_loop().create_task(self._stalls.run())
+        ports = self._node_ports()
+        _check_free(ports.values())
+        self._relay = await Relay.start(self._relay_errors())
+        await self._open_routes(self._relay)
+        orders = {node: self._orders(node, port) for node, port in ports.items()}
+        self._roster = Roster(orders, self._relay, self.now_ns)
+        await self._roster.start()
+        for node in self._nodes:
+            if await self._admin.status(node, 10 * _STATUS_WITHIN_NS) is None:
+                raise ClusterError(f"{node} is ready but does not answer {self._settings.status_function}")
+
+    async def _stop(self) -> None:
+        if self._stall_watch is not None:
+            self._stall_watch.cancel()
+        self._connections.close()
+        self._admin.close()
+        try:
+            if self._roster is not None:
+                await self._roster.stop()
+        finally:
+            if self._relay is not None:
+                await self._relay.stop()
+                if not self._relay_errors().stat().st_size:
+                    self._relay_errors().unlink()
+
+    # Clients
+
+    async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
+        return await self._connections.call(process, node, request, timeout_ns)
+
+    async def status(self, node: str) -> Mapping[str, object] | None:
+        """Past the relay; None at once if the process is dead or paused."""
+        roster = self._roster
+        if roster is None or not roster.may_answer(node):
+            return None
+        return await self._admin.status(node, _STATUS_WITHIN_NS)
+
+    # Faults
+
+    async def inject(self, fault: Fault) -> None:
+        """Raises WrongUse for what only the simulator can do."""
+        self._check_names(fault)
+        roster, relay, settings = self._running(), self._relay, self._settings
+        assert relay is not None
+        at_work: FaultAtWork
+        match fault.does:
+            case "cut" | "slow":
+                probes = Probes(self._routes, roster.may_answer)
+                at_work = NetworkFault(fault, relay, probes, settings.heartbeat_ns, settings.epoch_ns)
+            case "kill":
+                at_work = Kill(fault, roster, self.now_ns, self._answers)
+            case "pause":
+                at_work = Pause(fault, roster, self.now_ns, self._answers)
+            case simulated:
+                raise WrongUse(f"fault {fault.name}: only --cluster sim can do {simulated!r}")
+        self._at_work[fault.id] = at_work
+        await at_work.begin()
+
+    async def heal(self, fault: Fault) -> Evidence:
+        at_work = self._at_work.pop(fault.id, None)
+        if at_work is None:
+            raise WrongUse(f"fault {fault.id} ({fault.name}) is not at work and cannot be healed")
+        return await at_work.end()
+
+    def ended(self) -> tuple[Ended, ...]:
+        return () if self._roster is None else self._roster.ended()
+
+    def stalls(self) -> tuple[tuple[int, int], ...]:
+        """When the harness's own loop stalled since the last call, and for how many ms."""
+        return self._stalls.stalls()
+
+    async def _answers(self, node: str) -> bool:
+        return await self.status(node) is not None
+
+    def _check_names(self, fault: Fault) -> None:
+        known = (*self._nodes, CLIENT)
+        named = [*fault.nodes, *(end for link in fault.links for end in link)]
+        unknown = sorted({name for name in named if name not in known} | ({CLIENT} & {*fault.nodes}))
+        if unknown:
+            raise WrongUse(f"fault {fault.name}: no node is called {', '.join(unknown)}")
+
+    # What is started, and where
+
+    def _running(self) -> Roster:
+        if self._roster is None:
+            raise ClusterError("the cluster was not started")
+        return self._roster
+
+    def _node_ports(self) -> dict[str, int]:
+        base = self._settings.base_port
+        return {node: base + index if base else 0 for index, node in enumerate(self._nodes)}
+
+    async def _open_routes(self, relay: Relay) -> None:
+        pairs = [(source, target) for source in (CLIENT, *self._nodes) for target in self._nodes]
+        links = [(source, target) for source, target in pairs if source != target]
+        first = self._settings.base_port + len(self._nodes) if self._settings.base_port else 0
+        wanted = [first + index if first else 0 for index in range(len(links))]
+        _check_free(wanted)
+        ports = await relay.listen((*link, port) for link, port in zip(links, wanted, strict=True))
+        self._routes.update(zip(links, ports, strict=True))
+
+    def _orders(self, node: str, port: int) -> Orders:
+        folder = self._settings.folder / "nodes" / node
+        folder.mkdir(parents=True, exist_ok=True)
+        config = folder / "config.json"
+        config.write_bytes(self._settings.configs[node])
+        peers = {peer: self._routes[node, peer] for peer in self._nodes if peer != node}
+        settings = self._settings
+        command = (
+            *settings.host_command,
+            *("--system", settings.system),
+            *("--config", str(config)),
+            *("--data", str(folder)),
+            *("--listen", f"{_HOST}:{port}"),
+            *(word for peer, route in peers.items() for word in ("--peer", f"{peer}={_HOST}:{route}")),
+            *("--epoch-ns", str(settings.epoch_ns)),
+            *("--log", str(folder / "log.jsonl")),
+            *("--durability", settings.durability),
+            "--stdin-lifeline",
+        )
+        return Orders(node=node, command=command, output=folder / "output.txt")
+
+    def _relay_errors(self) -> Path:
+        return self._settings.folder / "relay.txt"
+
+
+def _check_free(ports: Iterable[int]) -> None:
+    """Say so in one line if a port that was asked for is taken."""
+    for port in ports:
+        with socket.socket() as attempt:
+            attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                attempt.bind((_HOST, port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise ClusterError(f"port {port} cannot be used: {error.strerror}") from error
+                raise ClusterError(
+                    f"port {port} is in use; choose another base port, or 0 for any"
+                ) from error

@@ -1,0 +1,127 @@
+"""Cut and slow at work in the relay: what was felt, and whether fresh traffic passed afterwards.
+
+The relay cuts or slows all links of a fault at one instant and heals them at one instant, so the times in between
+are sharp. Whether anybody *felt* it is another matter, which its counters tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from harness.cluster.probe import Probes
+from harness.cluster.relay.link import LinkName
+from harness.cluster.relay.remote import Relay
+from harness.faults.fault import Evidence, Fault
+
+_FRESH_WITHIN_S: Final = 3.0
+_LOOK_AGAIN_S: Final = 0.01
+
+Counters = Mapping[str, int | None]
+ByLink = Mapping[LinkName, Counters]
+
+
+class NetworkFault:
+    """One fault of the network. `epoch_ns` is the monotonic time at which the run began."""
+
+    def __init__(self, fault: Fault, relay: Relay, probes: Probes, heartbeat_ns: int, epoch_ns: int) -> None:
+        self._fault = fault
+        self._relay = relay
+        self._probes = probes
+        self._heartbeat_ns = heartbeat_ns
+        self._epoch_ns = epoch_ns
+        self._asked_ns = self._now_ns()
+        self._in_effect_ns: int | None = None
+
+    async def begin(self) -> None:
+        fault = self._fault
+        if fault.does == "cut":
+            at_ns = await self._relay.cut(fault.id, fault.links)
+        else:
+            at_ns = await self._relay.slow(fault.id, fault.links, fault.delay_ns, fault.jitter_ns, fault.seed)
+        self._in_effect_ns = at_ns - self._epoch_ns
+
+    async def end(self) -> Evidence:
+        fault = self._fault
+        heal_asked_ns = self._now_ns()
+        healed_ns = await self._relay.heal(fault.id, fault.seed) - self._epoch_ns
+        healed, detail = await self._fresh_traffic()
+        links = await self._relay.counters(fault.id)
+        await self._relay.forget(fault.id)
+        felt = [name for name, counters in links.items() if self._was_felt(counters)]
+        begun = [_value(counters, "begun_ns") - self._epoch_ns for counters in links.values()]
+        return Evidence(
+            bit=bool(felt),
+            asked_ns=self._asked_ns,
+            first_effect_ns=min(begun, default=None),
+            all_in_effect_ns=self._in_effect_ns,
+            heal_asked_ns=heal_asked_ns,
+            last_effect_ns=healed_ns,
+            healed=healed,
+            counters=_summed(links, len(felt)),
+            detail="; ".join([*_unfelt(links, felt), *detail]),
+        )
+
+    def _was_felt(self, counters: Counters) -> bool:
+        """Withheld or left hanging for longer than a heartbeat; for a slow link, delayed at all."""
+        waited_ns = max(_value(counters, "longest_withheld_ns"), _value(counters, "longest_hanging_ns"))
+        return waited_ns > self._heartbeat_ns or _value(counters, "bytes_delayed") > 0
+
+    def _now_ns(self) -> int:
+        return time.monotonic_ns() - self._epoch_ns
+
+    async def _fresh_traffic(self) -> tuple[bool | None, list[str]]:
+        """Wait until bytes have passed each link that can pass any; None if there is none."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _FRESH_WITHIN_S
+        try:
+            while True:
+                links = await self._relay.counters(self._fault.id)
+                stale = [name for name, counters in links.items() if not _value(counters, "bytes_fresh")]
+                missing = [name for name in stale if self._can_pass(name, links[name])]
+                if not missing:
+                    untried = [f"{_arrow(name)} could not be tried" for name in stale]
+                    return (True if len(stale) < len(links) else None), untried
+                if loop.time() > deadline:
+                    return False, [f"nothing passed {_arrow(name)} after healing" for name in missing]
+                for name in missing:
+                    self._probes.send(name)
+                await asyncio.sleep(_LOOK_AGAIN_S)
+        finally:
+            self._probes.close()
+
+    def _can_pass(self, name: LinkName, counters: Counters) -> bool:
+        """No other fault cuts it, and there is somebody to take or to say a byte."""
+        is_reverse_cut = bool(_value(counters, "is_reverse_cut"))
+        return not _value(counters, "is_cut") and self._probes.can_reach(name, is_reverse_cut)
+
+
+def _value(counters: Counters, name: str) -> int:
+    return counters[name] or 0
+
+
+def _arrow(name: LinkName) -> str:
+    return f"{name[0]}→{name[1]}"
+
+
+def _unfelt(links: ByLink, felt: list[LinkName]) -> list[str]:
+    names = ", ".join(_arrow(name) for name in links if name not in felt)
+    return [f"not felt on {names}"] if names else []
+
+
+def _summed(links: ByLink, felt: int) -> dict[str, int]:
+    """Over all links: sums, of the longest waits the maximum, of first times the minimum."""
+    totals = {"links": len(links), "links_felt": felt}
+    for name in (
+        "bytes_passed",
+        "bytes_withheld",
+        "connections_hanging",
+        "connections_reset",
+        "bytes_delayed",
+    ):
+        totals[name] = sum(_value(counters, name) for counters in links.values())
+    for name in ("longest_withheld_ns", "longest_hanging_ns"):
+        totals[name] = max((_value(counters, name) for counters in links.values()), default=0)
+    return totals

@@ -1,0 +1,118 @@
+"""Kill and pause at work on local processes: what was done, what was seen, whether it was undone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+from harness.cluster.roster import Roster
+from harness.errors import ClusterError
+from harness.faults.fault import Evidence, Fault
+
+_ANSWERS_WITHIN_S: Final = 10.0
+_ASK_AGAIN_S: Final = 0.005
+
+Answers = Callable[[str], Awaitable[bool]]
+
+
+class _ProcessFault:
+    """Times, and which nodes did not do as they were told."""
+
+    def __init__(self, fault: Fault, roster: Roster, now_ns: Callable[[], int], answers: Answers) -> None:
+        self._fault = fault
+        self._roster = roster
+        self._now_ns = now_ns
+        self._answers = answers
+        self._asked_ns = now_ns()
+        self._heal_asked_ns: int | None = None
+        self._seen_ns: list[int] = []
+        self._details: list[str] = []
+
+    def _saw(self) -> None:
+        self._seen_ns.append(self._now_ns())
+
+    async def _answers_again(self, node: str) -> bool:
+        """The node was asked until it answered."""
+        try:
+            async with asyncio.timeout(_ANSWERS_WITHIN_S):
+                while not await self._answers(node):
+                    if not self._roster.is_alive(node):
+                        self._details.append(f"{node} is dead")
+                        return False
+                    await asyncio.sleep(_ASK_AGAIN_S)
+        except TimeoutError:
+            self._details.append(f"{node} did not answer within {_ANSWERS_WITHIN_S:.0f} s")
+            return False
+        return True
+
+    def _evidence(self, bit: bool, healed: Iterable[bool | None], counters: dict[str, int]) -> Evidence:
+        tried = [outcome for outcome in healed if outcome is not None]
+        return Evidence(
+            bit=bit,
+            asked_ns=self._asked_ns,
+            first_effect_ns=min(self._seen_ns, default=None),
+            all_in_effect_ns=max(self._seen_ns) if len(self._seen_ns) == len(self._fault.nodes) else None,
+            heal_asked_ns=self._heal_asked_ns,
+            last_effect_ns=self._now_ns(),
+            healed=all(tried) if tried else None,
+            counters=counters,
+            detail="; ".join(self._details),
+        )
+
+
+class Kill(_ProcessFault):
+    """Bit if all processes were seen dead; undone when they run and answer again."""
+
+    async def begin(self) -> None:
+        await asyncio.gather(*map(self._kill, self._fault.nodes))
+
+    async def end(self) -> Evidence:
+        self._heal_asked_ns = self._now_ns()
+        healed = await asyncio.gather(*map(self._revive, self._fault.nodes))
+        return self._evidence(bool(self._seen_ns), healed, {"processes_seen_dead": len(self._seen_ns)})
+
+    async def _kill(self, node: str) -> None:
+        await self._roster.kill(node)
+        self._saw()
+
+    async def _revive(self, node: str) -> bool | None:
+        try:
+            if not await self._roster.revive(node):
+                return None
+        except ClusterError as error:
+            self._details.append(error.message)
+            return False
+        return await self._answers_again(node)
+
+
+class Pause(_ProcessFault):
+    """Bit if all threads were seen stopped, at the beginning and still at the end."""
+
+    async def begin(self) -> None:
+        self._pids = {node: self._roster.pid(node) for node in self._fault.nodes}
+        await asyncio.gather(*map(self._pause, self._fault.nodes))
+
+    async def end(self) -> Evidence:
+        self._heal_asked_ns = self._now_ns()
+        still = [self._still_stopped(node) for node in self._fault.nodes]
+        bit = bool(self._seen_ns) and len(self._seen_ns) == len(still) and all(still)
+        healed = await asyncio.gather(*map(self._resume, self._fault.nodes))
+        return self._evidence(bit, healed, {"processes_seen_stopped": len(self._seen_ns)})
+
+    async def _pause(self, node: str) -> None:
+        if await self._roster.pause(node):
+            self._saw()
+        else:
+            self._details.append(f"{node} was not seen stopped")
+
+    def _still_stopped(self, node: str) -> bool:
+        is_so = self._roster.pid(node) == self._pids[node] and self._roster.is_stopped(node)
+        if not is_so:
+            self._details.append(f"{node} did not stay stopped")
+        return is_so
+
+    async def _resume(self, node: str) -> bool | None:
+        if not self._roster.resume(node) or not self._roster.is_alive(node):
+            return None
+        return await self._answers_again(node)

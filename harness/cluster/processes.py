@@ -1,0 +1,168 @@
+"""One node as a process of this machine: started, ready, killed, stopped, continued, ended.
+
+Each node is a session of its own, so that a terminal's Ctrl-C reaches the harness alone. Its stdin is a lifeline:
+it ends when the harness does. What it prints goes to `output.txt` in its folder, its readiness line included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psutil  # type: ignore[import-untyped]  # it has no types
+
+from harness.errors import ClusterError
+
+READY_WITHIN_S: Final = 15.0
+STOPPED_WITHIN_S: Final = 2.0
+_ROOT: Final = Path(__file__).parents[2]
+_POLL_S: Final = 0.003
+_THREADS_ARE_SEEN: Final = Path("/proc/self/task").is_dir()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What a node is started with; the same at each start."""
+
+    node: str
+    command: tuple[str, ...]
+    output: Path
+
+
+class NodeProcess:
+    """A node's process that was spawned. `port` is 0 until it is ready."""
+
+    def __init__(self, orders: Orders, process: asyncio.subprocess.Process, output_from: int) -> None:
+        self.node = orders.node
+        self.port = 0
+        self._orders = orders
+        self._process = process
+        self._output_from = output_from
+        self._ended = asyncio.get_running_loop().create_task(process.wait())
+
+    @classmethod
+    async def spawn(cls, orders: Orders) -> NodeProcess:
+        with orders.output.open("ab") as output:
+            output_from = output.tell()
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *orders.command,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=output,
+                    stderr=output,
+                    env=os.environ | {"PYTHONPATH": _search_path()},
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise ClusterError(f"{orders.node} cannot be started: {error}") from error
+        return cls(orders, process, output_from)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.returncode is None
+
+    async def ready(self) -> None:
+        """Wait for the readiness line. Raises ClusterError if the node ends, refuses, or takes too long."""
+        deadline = time.monotonic() + READY_WITHIN_S
+        while (line := self._readiness()) is None:
+            if not self.is_alive:
+                raise ClusterError(
+                    f"{self.node} ended before it was ready ({await self.ended()}){self._hint()}"
+                )
+            if time.monotonic() > deadline:
+                raise ClusterError(f"{self.node} was not ready within {READY_WITHIN_S:.0f} s{self._hint()}")
+            await asyncio.sleep(_POLL_S)
+        if line.get("ready") is not True:
+            raise ClusterError(f"{self.node} does not come up: {line.get('error', 'it gave no reason')}")
+        port = line.get("port")
+        if not isinstance(port, int):
+            raise ClusterError(f"{self.node} is ready but names no port: {json.dumps(line)}")
+        self.port = port
+
+    async def ended(self) -> str:
+        """Wait until the process was seen dead: "exit 70" or "signal 9"."""
+        code = await asyncio.shield(self._ended)
+        return f"signal {-code}" if code < 0 else f"exit {code}"
+
+    async def kill(self) -> None:
+        """SIGKILL, and wait until it was seen dead."""
+        self.send(signal.SIGKILL)
+        await self.ended()
+
+    async def pause(self) -> bool:
+        """SIGSTOP; True when all threads were seen stopped."""
+        self.send(signal.SIGSTOP)
+        deadline = time.monotonic() + STOPPED_WITHIN_S
+        while self.is_alive and time.monotonic() < deadline:
+            if self.is_stopped():
+                return True
+            await asyncio.sleep(_POLL_S)
+        return False
+
+    def is_stopped(self) -> bool:
+        """All threads are stopped. On Linux each is asked; elsewhere a signal stops the whole process."""
+        try:
+            if _THREADS_ARE_SEEN:
+                return set(_thread_states(self.pid)) == {"T"}
+            return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
+        except (OSError, psutil.Error):
+            return False
+
+    def send(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    async def stop(self, patience_s: float) -> None:
+        """SIGTERM, then after a while SIGKILL. A stopped process is continued first."""
+        self.send(signal.SIGTERM)
+        self.send(signal.SIGCONT)
+        try:
+            await asyncio.wait_for(self.ended(), patience_s)
+        except TimeoutError:
+            await self.kill()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def _readiness(self) -> Mapping[str, object] | None:
+        """The line, if it has been printed whole."""
+        for line in self._printed():
+            if line.startswith(b"{") and line.endswith(b"}\n"):
+                with contextlib.suppress(ValueError):
+                    value = json.loads(line)
+                    if "ready" in value:
+                        return dict(value)
+        return None
+
+    def _printed(self) -> list[bytes]:
+        with self._orders.output.open("rb") as output:
+            output.seek(self._output_from)
+            return output.readlines()
+
+    def _hint(self) -> str:
+        lines = [line.decode(errors="replace").strip() for line in self._printed()]
+        said = [line for line in lines if line]
+        return f": {said[-1]}" if said else f"; it printed nothing to {self._orders.output}"
+
+
+def _search_path() -> str:
+    """The nodes are the ones of this checkout, wherever the harness was started from."""
+    others = os.environ.get("PYTHONPATH")
+    return os.pathsep.join([str(_ROOT), *([others] if others else [])])
+
+
+def _thread_states(pid: int) -> Sequence[str]:
+    """The state letters of all threads, as in /proc/<pid>/task/*/stat: the one after the name in brackets."""
+    stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return [stat.rpartition(")")[2].split()[0] for stat in stats]

@@ -1,0 +1,127 @@
+"""The commands of the relay: JSON lines in, JSON lines out.
+
+    {"id": 7, "do": "cut", "fault": 3, "links": [["n1", "n2"]]}   →   {"id": 7, "at_ns": 123456789}
+    {"id": 8, "do": "listen", "routes": [["n1", "n2", 0]]}        →   {"id": 8, "ports": [40123]}
+    anything that cannot be done                                  →   {"id": 9, "error": "…"}
+
+| do | with | answers |
+|---|---|---|
+| listen | routes: [source, target, port or 0] | ports |
+| port | node, port (0: dead) | |
+| cut | fault, links | at_ns |
+| slow | fault, links, delay_ns, jitter_ns, seed | at_ns |
+| heal | fault, seed | at_ns |
+| counters | fault | links: what the fault did on each |
+| forget | fault | |
+| reset, discard | node | connections |
+| guard, release | pid | |
+| totals | | passed, connections |
+
+Commands are done one after the other, each at one instant (but for `listen`). The end of the channel is the
+end of the relay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast
+
+from harness.cluster.relay.guard import Guard
+from harness.cluster.relay.link import LinkName
+from harness.cluster.relay.switchboard import Switchboard
+
+Command = Mapping[str, Any]  # JSON's door: checked by its use, answered with an error
+Result = dict[str, object]
+
+
+class Control:
+    def __init__(self, switchboard: Switchboard, guard: Guard) -> None:
+        self._switchboard = switchboard
+        self._guard = guard
+
+    async def answer(self, line: bytes) -> bytes:
+        """Do one command; the line that answers it."""
+        command: Command = {}
+        try:
+            command = json.loads(line)
+            result = await self._do(command)
+        except Exception as error:  # the relay must live on, and the harness must hear of it
+            result = {"error": _sentence(error, command)}
+        return json.dumps({"id": command.get("id"), **result}).encode() + b"\n"
+
+    async def _do(self, command: Command) -> Result:
+        board = self._switchboard
+        match command["do"]:
+            case "listen":
+                return {"ports": [await self._listen(*route) for route in command["routes"]]}
+            case "port":
+                board.set_port(command["node"], command["port"])
+            case "cut":
+                return {"at_ns": board.cut(command["fault"], _links(command))}
+            case "slow":
+                delay_ns, jitter_ns = command["delay_ns"], command["jitter_ns"]
+                at_ns = board.slow(command["fault"], _links(command), delay_ns, jitter_ns, command["seed"])
+                return {"at_ns": at_ns}
+            case "heal":
+                return {"at_ns": board.heal(command["fault"], command["seed"])}
+            case "counters":
+                return {"links": board.counters(command["fault"])}
+            case "forget":
+                board.forget(command["fault"])
+            case "reset":
+                return {"connections": board.reset(command["node"])}
+            case "discard":
+                return {"connections": board.discard(command["node"])}
+            case "guard":
+                self._guard.watch(command["pid"])
+            case "release":
+                self._guard.release(command["pid"])
+            case "totals":
+                return board.totals()
+            case unknown:
+                raise ValueError(f"no command is called {unknown!r}")
+        return {}
+
+    async def _listen(self, source: str, target: str, port: int) -> int:
+        try:
+            return await self._switchboard.listen(source, target, port)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise OSError(f"port {port} is in use") from error
+            raise
+
+
+class Lines(asyncio.Protocol):
+    """The channel: splits what comes into lines, and says when it ended."""
+
+    def __init__(self, on_line: Callable[[bytes], Awaitable[None]], on_end: Callable[[], None]) -> None:
+        self._on_line = on_line
+        self._on_end = on_end
+        self._rest = b""
+        self._waiting: asyncio.Queue[bytes] = asyncio.Queue()
+        self._worker = asyncio.get_running_loop().create_task(self._work())
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._waiting.put_nowait(line)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._worker.cancel()
+        self._on_end()
+
+    async def _work(self) -> None:
+        while True:
+            await self._on_line(await self._waiting.get())
+
+
+def _links(command: Command) -> list[LinkName]:
+    return [cast(LinkName, tuple(link)) for link in command["links"]]
+
+
+def _sentence(error: Exception, command: Command) -> str:
+    text = str(error) if isinstance(error, OSError | ValueError) else repr(error)
+    return f"{command.get('do', 'not a command')}: {text}"

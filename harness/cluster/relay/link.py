@@ -1,0 +1,157 @@
+"""One directed link: what is done to it, and what was seen on it since.
+
+A fault that touches a link leaves a `Watch` on it, which counts from the moment the fault took effect and
+goes on counting after it was healed (fresh traffic is the proof of healing) until it is forgotten. Faults may
+overlap: a link is cut while any fault cuts it, and slowed by the sum of all that slow it.
+
+All times are `time.monotonic_ns()`, the clock that all processes of one machine share.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.cluster.relay.connection import Pipe
+
+LinkName = tuple[str, str]
+
+
+@dataclass(slots=True)
+class Watch:
+    """What one fault did on one link. `*_base` are the link's running totals at the beginning, or at
+    healing."""
+
+    begun_ns: int
+    passed_base: int
+    healed_ns: int | None = None
+    fresh_base: int = 0
+    bytes_withheld_now: int = 0
+    bytes_withheld: int = 0
+    first_withheld_ns: int | None = None
+    longest_withheld_ns: int = 0
+    connections_hanging: int = 0
+    first_hanging_ns: int | None = None
+    longest_hanging_ns: int = 0
+    bytes_delayed: int = 0
+    first_delayed_ns: int | None = None
+    last_delayed_ns: int | None = None
+    connections_reset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Slowness:
+    """A delay with jitter, drawn evenly from delay ± jitter; one random stream a link and fault."""
+
+    delay_ns: int
+    jitter_ns: int
+    chance: random.Random
+
+    def draw_ns(self) -> int:
+        return max(0, self.delay_ns + self.chance.randint(-self.jitter_ns, self.jitter_ns))
+
+
+class Link:
+    """A directed link. `clear` says that bytes may pass as they come, `is_cut` that none may pass at all."""
+
+    __slots__ = ("clear", "cuts", "is_cut", "name", "passed", "pipes", "slows", "watches")
+
+    def __init__(self, name: LinkName) -> None:
+        self.name = name
+        self.pipes: dict[Pipe, None] = {}
+        self.cuts: dict[int, None] = {}
+        self.slows: dict[int, Slowness] = {}
+        self.watches: dict[int, Watch] = {}
+        self.passed = 0
+        self.clear = True
+        self.is_cut = False
+
+    def cut(self, fault: int, now_ns: int) -> None:
+        self.cuts[fault] = None
+        self._changed(fault, now_ns)
+        watch = self.watches[fault]
+        watch.bytes_withheld = sum(pipe.withheld_before for pipe in self.pipes)
+        watch.connections_hanging = sum(pipe.hangs_since_ns is not None for pipe in self.pipes)
+
+    def slow(self, fault: int, slowness: Slowness, now_ns: int) -> None:
+        self.slows[fault] = slowness
+        self._changed(fault, now_ns)
+
+    def heal(self, fault: int, now_ns: int) -> None:
+        """End what this fault does here; its watch goes on."""
+        self.cuts.pop(fault, None)
+        self.slows.pop(fault, None)
+        self._refresh()
+        watch = self.watches[fault]
+        watch.healed_ns, watch.bytes_withheld_now = now_ns, 0
+
+    def count_fresh(self, fault: int) -> None:
+        """What was held has gone on: bytes that pass from now on prove that the link is whole."""
+        self.watches[fault].fresh_base = self.passed
+
+    def delay_ns(self) -> int:
+        return sum(slowness.draw_ns() for slowness in self.slows.values())
+
+    def delayed(self, count: int, now_ns: int) -> None:
+        """`count` bytes have to wait because the link is slow."""
+        for fault in self.slows:
+            watch = self.watches[fault]
+            watch.bytes_delayed += count
+            watch.first_delayed_ns = watch.first_delayed_ns or now_ns
+            watch.last_delayed_ns = now_ns
+
+    def observe(self, now_ns: int) -> None:
+        """While the link is cut: bring the counters of all faults that cut it up to date."""
+        withheld_now = 0
+        for pipe in self.pipes:
+            withheld = pipe.withheld()
+            withheld_now += withheld
+            grown = max(0, withheld - pipe.withheld_before)
+            pipe.withheld_before = withheld
+            if withheld and pipe.withheld_since_ns is None:
+                pipe.withheld_since_ns = now_ns
+            for watch in self._cutting():
+                watch.bytes_withheld += grown
+                self._note_waiting(watch, pipe, now_ns)
+        for watch in self._cutting():
+            watch.bytes_withheld_now = withheld_now
+
+    def counters(self, fault: int) -> dict[str, int | None]:
+        """The watch of a fault as JSON; `bytes_fresh` passed since it was healed, `is_cut` is of now."""
+        watch = self.watches[fault]
+        values: dict[str, int | None] = asdict(watch)
+        fresh = 0 if watch.healed_ns is None else self.passed - watch.fresh_base
+        del values["passed_base"], values["fresh_base"]
+        return values | {
+            "bytes_passed": self.passed - watch.passed_base,
+            "bytes_fresh": fresh,
+            "is_cut": int(self.is_cut),
+        }
+
+    def _cutting(self) -> list[Watch]:
+        return [self.watches[fault] for fault in self.cuts]
+
+    def _note_waiting(self, watch: Watch, pipe: Pipe, now_ns: int) -> None:
+        if pipe.withheld_since_ns is not None:
+            since = max(pipe.withheld_since_ns, watch.begun_ns)
+            watch.first_withheld_ns = watch.first_withheld_ns or since
+            watch.longest_withheld_ns = max(watch.longest_withheld_ns, now_ns - since)
+        if pipe.hangs_since_ns is not None:
+            since = max(pipe.hangs_since_ns, watch.begun_ns)
+            watch.first_hanging_ns = watch.first_hanging_ns or since
+            watch.longest_hanging_ns = max(watch.longest_hanging_ns, now_ns - since)
+
+    def hanging(self) -> None:
+        """A connection was dialed into the cut."""
+        for watch in self._cutting():
+            watch.connections_hanging += 1
+
+    def _changed(self, fault: int, now_ns: int) -> None:
+        self.watches[fault] = Watch(begun_ns=now_ns, passed_base=self.passed)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self.is_cut = bool(self.cuts)
+        self.clear = not self.cuts and not self.slows

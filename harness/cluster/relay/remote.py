@@ -1,0 +1,141 @@
+"""The harness's end of the relay's control channel."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from harness.cluster.relay.link import LinkName
+from harness.errors import ClusterError
+
+_PATIENCE_S: Final = 10.0
+_ANSWER_BYTES_MAX: Final = 1 << 22
+_ROOT: Final = Path(__file__).parents[3]
+
+
+class Relay:
+    """A running relay; made by `Relay.start`. Every command raises ClusterError if the relay is not there."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process = process
+        self._commands = process.stdin
+        self._answers = process.stdout
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._last_id = 0
+        self._reader = asyncio.get_running_loop().create_task(self._read())
+
+    @classmethod
+    async def start(cls, errors: Path) -> Relay:
+        """Start the process; what it says on stderr goes to the file `errors`."""
+        with errors.open("ab") as file:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "harness.cluster.relay"),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=file,
+                cwd=_ROOT,
+                limit=_ANSWER_BYTES_MAX,
+                start_new_session=True,  # the terminal's Ctrl-C is not for it
+            )
+        return cls(process)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def listen(self, routes: Iterable[tuple[str, str, int]]) -> list[int]:
+        """Open the routes (source, target, port or 0); their ports."""
+        return cast(list[int], (await self._ask("listen", routes=list(routes)))["ports"])
+
+    async def set_port(self, node: str, port: int) -> None:
+        """Where `node` listens now; 0 while it is dead."""
+        await self._ask("port", node=node, port=port)
+
+    async def cut(self, fault: int, links: Iterable[LinkName]) -> int:
+        """The monotonic time from which nothing passes any of the links."""
+        return cast(int, (await self._ask("cut", fault=fault, links=list(links)))["at_ns"])
+
+    async def slow(
+        self, fault: int, links: Iterable[LinkName], delay_ns: int, jitter_ns: int, seed: int
+    ) -> int:
+        """The monotonic time from which all of the links are slow."""
+        delay = {"delay_ns": delay_ns, "jitter_ns": jitter_ns, "seed": seed}
+        return cast(int, (await self._ask("slow", fault=fault, links=list(links), **delay))["at_ns"])
+
+    async def heal(self, fault: int, seed: int) -> int:
+        return cast(int, (await self._ask("heal", fault=fault, seed=seed))["at_ns"])
+
+    async def counters(self, fault: int) -> dict[LinkName, dict[str, int | None]]:
+        """What the fault did on each of its links: the fields of `relay.link.Watch`."""
+        rows: list[dict[str, Any]] = (await self._ask("counters", fault=fault))["links"]
+        return {cast(LinkName, tuple(row.pop("link"))): row for row in rows}
+
+    async def forget(self, fault: int) -> None:
+        await self._ask("forget", fault=fault)
+
+    async def reset(self, node: str) -> int:
+        return cast(int, (await self._ask("reset", node=node))["connections"])
+
+    async def discard(self, node: str) -> int:
+        return cast(int, (await self._ask("discard", node=node))["connections"])
+
+    async def guard(self, pid: int) -> None:
+        await self._ask("guard", pid=pid)
+
+    async def release(self, pid: int) -> None:
+        await self._ask("release", pid=pid)
+
+    async def totals(self) -> Mapping[str, Any]:
+        return await self._ask("totals")
+
+    async def stop(self) -> None:
+        """End the process. Whatever it still guards it kills."""
+        self._commands.close()
+        try:
+            await asyncio.wait_for(self._process.wait(), 1.0)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            await self._commands.wait_closed()
+        await self._reader
+
+    async def _ask(self, command: str, **arguments: object) -> dict[str, Any]:
+        if self._reader.done():
+            raise ClusterError(f"the relay ended ({self._how_it_ended()}) and cannot {command}")
+        self._last_id = number = self._last_id + 1
+        line = {"id": number, "do": command, **arguments}
+        answered: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answered
+        try:
+            self._commands.write(json.dumps(line).encode() + b"\n")
+            answer = await asyncio.wait_for(answered, _PATIENCE_S)
+        except TimeoutError:
+            raise ClusterError(f"the relay did not {command} within {_PATIENCE_S:.0f} s") from None
+        finally:
+            self._waiting.pop(number, None)
+        if "error" in answer:
+            raise ClusterError(f"the relay cannot {answer['error']}")
+        return answer
+
+    async def _read(self) -> None:
+        while line := await self._answers.readline():
+            answer = json.loads(line)
+            waiting = self._waiting.get(answer["id"])
+            if waiting is not None and not waiting.done():
+                waiting.set_result(answer)
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(ClusterError(f"the relay ended ({self._how_it_ended()})"))
+
+    def _how_it_ended(self) -> str:
+        code = self._process.returncode
+        return "no exit code yet" if code is None else f"signal {-code}" if code < 0 else f"exit {code}"

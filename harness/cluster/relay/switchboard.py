@@ -1,0 +1,208 @@
+"""All routes, links and connections of the relay, and what can be done to them.
+
+Every command here runs to its end between two turns of the loop, so a cut of many links takes effect at one
+instant: no byte passes the second link after the first was cut.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import select
+import time
+from collections.abc import Iterable
+from typing import Final
+
+from harness.cluster.relay.connection import Close, Connection, Side
+from harness.cluster.relay.link import Link, LinkName, Slowness
+
+_GONE: Final = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
+_BACKLOG: Final = 1024
+_HOST: Final = "127.0.0.1"
+_UNREACHABLE: Final = 0
+
+
+class Switchboard:
+    def __init__(self) -> None:
+        self._links: dict[LinkName, Link] = {}
+        self._listeners: dict[LinkName, asyncio.Server] = {}
+        self._ports: dict[str, int | None] = {}
+        self._connections: dict[int, Connection] = {}
+        self._dialing: dict[asyncio.Task[None], None] = {}
+        self._accepted = 0
+
+    async def listen(self, source: str, target: str, port: int) -> int:
+        """Open a route; port 0 takes any. Gives the port."""
+
+        def accept() -> Side:
+            return self._accept(source, target).dialed
+
+        listener = await asyncio.get_running_loop().create_server(accept, _HOST, port, backlog=_BACKLOG)
+        self._listeners[source, target] = listener
+        return int(listener.sockets[0].getsockname()[1])
+
+    def set_port(self, node: str, port: int) -> None:
+        """Where a node listens now; 0: it is dead, connections to it are refused. Until told, they wait."""
+        self._ports[node] = port
+        for connection in self._all():
+            self._dial(connection)
+
+    def cut(self, fault: int, links: Iterable[LinkName]) -> int:
+        """Nothing passes these links any more; gives the time from which that is so."""
+        touched = [self._link(name) for name in links]
+        for link in touched:
+            link.cut(fault, time.monotonic_ns())
+        self._settle(touched)
+        return time.monotonic_ns()
+
+    def slow(self, fault: int, links: Iterable[LinkName], delay_ns: int, jitter_ns: int, seed: int) -> int:
+        """What these links carry comes later by `delay_ns` ± `jitter_ns`, in order."""
+        for name in links:
+            chance = random.Random(f"{seed} slow {name[0]} {name[1]}")
+            self._link(name).slow(fault, Slowness(delay_ns, jitter_ns, chance), time.monotonic_ns())
+        return time.monotonic_ns()
+
+    def heal(self, fault: int, seed: int) -> int:
+        """Undo a cut or a slow. Connections with something held go on or are reset, drawn from `seed`."""
+        touched = [link for link in self._links.values() if fault in link.cuts or fault in link.slows]
+        self.observe()
+        now_ns = time.monotonic_ns()
+        was_cut = [link for link in touched if link.is_cut]
+        for link in touched:
+            link.heal(fault, now_ns)
+        self._reset_some(fault, [link for link in was_cut if not link.is_cut], random.Random(f"{seed} heal"))
+        for link in touched:
+            for pipe in link.pipes:
+                if not link.slows:
+                    pipe.hurry()
+        self._settle(touched)
+        for link in touched:
+            link.count_fresh(fault)
+        return time.monotonic_ns()
+
+    def counters(self, fault: int) -> list[dict[str, object]]:
+        """What the fault did on each of its links so far."""
+        self.observe()
+        watched = [link for link in self._links.values() if fault in link.watches]
+        return [self._row(link, fault) for link in watched]
+
+    def _row(self, link: Link, fault: int) -> dict[str, object]:
+        source, target = link.name
+        is_reverse_cut = self._link((target, source)).is_cut
+        return {"link": [source, target], "is_reverse_cut": int(is_reverse_cut), **link.counters(fault)}
+
+    def forget(self, fault: int) -> None:
+        for link in self._links.values():
+            if fault not in link.cuts and fault not in link.slows:
+                link.watches.pop(fault, None)
+
+    def reset(self, node: str) -> int:
+        """Reset all connections of a node; gives their number."""
+        mine = self._of(node)
+        for connection in mine:
+            connection.reset()
+        return len(mine)
+
+    def discard(self, node: str) -> int:
+        """Throw away what is held of a node that lost power; its connections stay silent until `reset`."""
+        mine = self._of(node)
+        for connection in mine:
+            connection.freeze()
+        return len(mine)
+
+    def totals(self) -> dict[str, object]:
+        """Bytes passed on each link since the relay began, and the connections open now."""
+        passed = {f"{source}→{target}": link.passed for (source, target), link in self._links.items()}
+        return {"passed": passed, "connections": len(self._all())}
+
+    def any_cut(self) -> bool:
+        return any(link.is_cut for link in self._links.values())
+
+    def observe(self) -> None:
+        """Bring the counters of all cut links up to date."""
+        cut_links = [link for link in self._links.values() if link.is_cut]
+        if cut_links:
+            self._drop_those_who_gave_up()
+            now_ns = time.monotonic_ns()
+            for link in cut_links:
+                link.observe(now_ns)
+
+    def _link(self, name: LinkName) -> Link:
+        link = self._links.get(name)
+        if link is None:
+            link = self._links[name] = Link(name)
+        return link
+
+    def _all(self) -> list[Connection]:
+        over = [number for number, connection in self._connections.items() if connection.forgotten]
+        for number in over:
+            del self._connections[number]
+        return list(self._connections.values())
+
+    def _of(self, node: str) -> list[Connection]:
+        return [connection for connection in self._all() if node in (connection.source, connection.target)]
+
+    def _accept(self, source: str, target: str) -> Connection:
+        self._accepted += 1
+        if self._accepted % 256 == 0:
+            self._all()
+        connection = Connection(self._accepted, self._link((source, target)), self._link((target, source)))
+        self._connections[connection.number] = connection
+        if connection.forth.link.is_cut:
+            connection.forth.hangs_since_ns = time.monotonic_ns()
+            connection.forth.link.hanging()
+        self._dial(connection)
+        return connection
+
+    def _dial(self, connection: Connection) -> None:
+        """Connect onward, unless the link is cut or it has been done; a dead target resets the dialer."""
+        port = self._ports.get(connection.target)
+        over = connection.forgotten or connection.forth.closed is Close.RESET
+        if port is None or over or connection.dialing or connection.forth.link.is_cut:
+            return
+        connection.dialing = True
+        connection.forth.hangs_since_ns = None
+        task = asyncio.get_running_loop().create_task(self._connect(connection, port))
+        self._dialing[task] = None
+        task.add_done_callback(self._dialing.pop)
+
+    async def _connect(self, connection: Connection, port: int) -> None:
+        try:
+            if port == _UNREACHABLE:
+                raise ConnectionRefusedError
+            await asyncio.get_running_loop().create_connection(lambda: connection.onward, _HOST, port)
+        except OSError:
+            connection.back.reset()
+
+    def _settle(self, links: list[Link]) -> None:
+        """After a change of links: read, dial and hand on what may be now, and stop what may not."""
+        for link in links:
+            for pipe in list(link.pipes):
+                self._dial(pipe.connection)
+                pipe.pump()
+                if not link.is_cut:
+                    pipe.withheld_since_ns, pipe.withheld_before = None, 0
+
+    def _reset_some(self, fault: int, healed: list[Link], chance: random.Random) -> None:
+        held = [pipe for link in healed for pipe in link.pipes if pipe.has_held()]
+        concerned = {pipe.connection.number: pipe.link for pipe in held}
+        for number in sorted(concerned):
+            if chance.random() < 0.5:
+                self._connections[number].reset()
+                concerned[number].watches[fault].connections_reset += 1
+
+    def _drop_those_who_gave_up(self) -> None:
+        """A dialer that hung up before its connection went anywhere leaves no trace at the target."""
+        poll = select.poll()
+        hanging: dict[int, Connection] = {}
+        for connection in self._all():
+            number = connection.dialed.file_number
+            if connection.forth.hangs_since_ns is not None and number >= 0 and not connection.dialed.dead:
+                hanging[number] = connection
+                poll.register(number, _GONE)
+        for number, events in poll.poll(0) if hanging else ():
+            if events & _GONE:
+                connection = hanging[number]
+                connection.forth.link.observe(time.monotonic_ns())
+                connection.dialed.reset()
+                connection.forget()

@@ -1,0 +1,120 @@
+"""The nodes of a local cluster as processes: who runs, who is killed or paused, who ended untold.
+
+Faults may overlap: a node that two faults killed comes back when the last of them is healed, and so with pauses.
+The relay is kept told where each node listens, and guards each process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from harness.cluster.processes import NodeProcess, Orders
+from harness.cluster.relay.remote import Relay
+from harness.errors import ClusterError
+from harness.protocols import Ended
+
+_STOP_WITHIN_S: Final = 2.0
+
+
+class Roster:
+    def __init__(self, orders: Mapping[str, Orders], relay: Relay, now_ns: Callable[[], int]) -> None:
+        self._orders = orders
+        self._relay = relay
+        self._now_ns = now_ns
+        self._processes: dict[str, NodeProcess] = {}
+        self._watchers: dict[str, asyncio.Task[None]] = {}
+        self._told: set[int] = set()
+        self._kills: Counter[str] = Counter()
+        self._pauses: Counter[str] = Counter()
+        self._ended: list[Ended] = []
+        self._is_stopping = False
+
+    async def start(self) -> None:
+        """All nodes, side by side. Raises the ClusterError of the first that does not come up."""
+        outcomes = await asyncio.gather(*map(self.start_one, self._orders), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    async def start_one(self, node: str) -> None:
+        """Start a node, wait until it is ready, tell the relay. Raises ClusterError."""
+        if self._is_stopping:
+            raise ClusterError(f"{node} is not started: the cluster is being stopped")
+        process = self._processes[node] = await NodeProcess.spawn(self._orders[node])
+        self._watchers[node] = asyncio.get_running_loop().create_task(self._watch(process))
+        await self._relay.guard(process.pid)
+        await process.ready()
+        await self._relay.set_port(node, process.port)
+
+    async def kill(self, node: str) -> None:
+        """Kill -9; returns when the process was seen dead and the relay knows."""
+        self._kills[node] += 1
+        process = self._processes[node]
+        self._told.add(process.pid)
+        await process.kill()
+        await asyncio.shield(self._watchers[node])
+
+    async def revive(self, node: str) -> bool:
+        """Undo a `kill`; False if another fault keeps the node dead. Raises ClusterError."""
+        self._kills[node] -= 1
+        if self._kills[node]:
+            return False
+        if not self.is_alive(node):
+            await self.start_one(node)
+        return True
+
+    async def pause(self, node: str) -> bool:
+        """Stop the process; True if all its threads were seen stopped."""
+        self._pauses[node] += 1
+        return await self._processes[node].pause()
+
+    def resume(self, node: str) -> bool:
+        """Undo a `pause`; False if another fault keeps the node stopped."""
+        self._pauses[node] -= 1
+        if self._pauses[node]:
+            return False
+        self._processes[node].send(signal.SIGCONT)
+        return True
+
+    def pid(self, node: str) -> int:
+        return self._processes[node].pid
+
+    def port(self, node: str) -> int:
+        return self._processes[node].port
+
+    def is_alive(self, node: str) -> bool:
+        process = self._processes.get(node)
+        return process is not None and process.is_alive
+
+    def is_stopped(self, node: str) -> bool:
+        """All threads of the process are stopped now."""
+        return self.is_alive(node) and self._processes[node].is_stopped()
+
+    def may_answer(self, node: str) -> bool:
+        """The process is ready and neither dead nor paused."""
+        return self.is_alive(node) and not self._pauses[node] and self.port(node) > 0
+
+    def ended(self) -> tuple[Ended, ...]:
+        ended, self._ended = tuple(self._ended), []
+        return ended
+
+    async def stop(self) -> None:
+        """End all processes, whatever state they are in; safe at any time."""
+        self._is_stopping = True
+        alive = [process for process in self._processes.values() if process.is_alive]
+        await asyncio.gather(*(process.stop(_STOP_WITHIN_S) for process in alive))
+        await asyncio.gather(*self._watchers.values(), return_exceptions=True)
+
+    async def _watch(self, process: NodeProcess) -> None:
+        """See the process end. Its port may be anybody's now, its number soon too."""
+        how = await process.ended()
+        if process.pid not in self._told and not self._is_stopping:
+            self._ended.append(Ended(process.node, self._now_ns(), how))
+        self._told.discard(process.pid)
+        if self._processes[process.node] is process:
+            await self._relay.set_port(process.node, 0)
+        await self._relay.release(process.pid)

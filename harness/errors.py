@@ -1,0 +1,38 @@
+"""What may go wrong that is not the harness's own fault, each with one line for people and an exit code.
+
+    HarnessError
+    ├── WrongUse       64  asked for what cannot be: an option, a plan, a fault that this cluster cannot do
+    ├── ClusterError    3  the nodes, or what runs them, did not do as they were told: the run is not evidence
+    └── StoreError      3  results cannot be written or read: the run is not evidence
+
+Anything else that is raised is a bug of the harness: exit 70, with its traceback in the run's folder.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class HarnessError(Exception):
+    """`message` is one line that says what was expected, what came, and what to try."""
+
+    exit_code: ClassVar[int] = 70
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
+
+
+class WrongUse(HarnessError):
+    exit_code = 64
+
+
+class ClusterError(HarnessError):
+    exit_code = 3
+
+
+class StoreError(HarnessError):
+    exit_code = 3

@@ -1,0 +1,397 @@
+"""The relay alone: a real relay process between sockets of this test."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import psutil  # type: ignore[import-untyped]  # it has no types
+import pytest
+
+from harness.cluster.relay.remote import Relay
+from harness.errors import ClusterError
+
+T = TypeVar("T")
+
+ROOT = Path(__file__).parents[3]
+BOTH = [("client", "n1"), ("n1", "client")]
+SILENCE_S = 0.1
+
+
+def _seed(reset: bool) -> int:
+    """A seed of which the first connection that was held is reset, or goes on."""
+    return next(seed for seed in range(100) if (random.Random(f"{seed} heal").random() < 0.5) == reset)
+
+
+GOES_ON, IS_RESET = _seed(reset=False), _seed(reset=True)
+
+
+class Server:
+    """A node that greets, and remembers what it was sent; answers are the test's to give."""
+
+    def __init__(self) -> None:
+        self.accepted: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
+
+    async def start(self) -> int:
+        self.server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        return int(self.server.sockets[0].getsockname()[1])
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"hello")
+        self.accepted.put_nowait((reader, writer))
+
+    def close(self) -> None:
+        self.server.close()
+        while not self.accepted.empty():
+            self.accepted.get_nowait()[1].transport.abort()
+
+
+class Scene:
+    """A relay with one route, client → n1, and the server behind it."""
+
+    def __init__(self, relay: Relay, route: int, server: Server) -> None:
+        self.relay, self.route, self.server = relay, route, server
+        self.writers: list[asyncio.StreamWriter] = []
+
+    async def dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.route)
+        self.writers.append(writer)
+        return reader, writer
+
+    async def connect(
+        self,
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection that stands: the client's reader and writer, then the server's."""
+        reader, writer = await self.dial()
+        assert await within(reader.readexactly(5)) == b"hello"
+        served = await within(self.server.accepted.get())
+        self.writers.append(served[1])
+        return reader, writer, *served
+
+    async def counters(
+        self, fault: int = 1, link: tuple[str, str] = ("client", "n1")
+    ) -> dict[str, int | None]:
+        return (await self.relay.counters(fault))[link]
+
+
+@contextlib.asynccontextmanager
+async def scene(folder: Path) -> AsyncIterator[Scene]:
+    relay, server = await Relay.start(folder / "relay.txt"), Server()
+    (route,) = await relay.listen([("client", "n1", 0)])
+    await relay.set_port("n1", await server.start())
+    played = Scene(relay, route, server)
+    try:
+        yield played
+    finally:
+        for writer in played.writers:
+            writer.transport.abort()
+        server.close()
+        await relay.stop()
+        await asyncio.sleep(0)
+    assert (folder / "relay.txt").read_text() == ""
+
+
+def play(folder: Path, story: Callable[[Scene], Awaitable[None]]) -> None:
+    async def played() -> None:
+        async with scene(folder) as its_scene:
+            await story(its_scene)
+
+    asyncio.run(played())
+
+
+async def within(awaitable: Awaitable[T]) -> T:
+    return await asyncio.wait_for(awaitable, 3.0)
+
+
+async def is_silent(reader: asyncio.StreamReader) -> bool:
+    try:
+        await asyncio.wait_for(reader.read(1), SILENCE_S)
+    except TimeoutError:
+        return True
+    return False
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    async def poll() -> None:
+        while not await condition():
+            await asyncio.sleep(0.005)
+
+    await within(poll())
+
+
+def test_a_cut_is_silent_both_ways_and_healing_delivers_every_byte_in_order(tmp_path: Path) -> None:
+    """Broken if a partition leaks, or if it corrupts a stream that lives on: both give false verdicts."""
+
+    async def story(its: Scene) -> None:
+        reader, writer, server_reader, server_writer = await its.connect()
+        await its.relay.cut(1, BOTH)
+        forth, back = os.urandom(700_000), os.urandom(700_000)
+        writer.write(forth)
+        server_writer.write(back)
+        assert await is_silent(reader)
+        assert await is_silent(server_reader)
+        await its.relay.heal(1, GOES_ON)
+        assert await within(server_reader.readexactly(len(forth))) == forth
+        assert await within(reader.readexactly(len(back))) == back
+
+    play(tmp_path, story)
+
+
+def test_a_one_way_cut_leaves_the_other_way_alone(tmp_path: Path) -> None:
+    """Broken if one-way partitions are not one-way."""
+
+    async def story(its: Scene) -> None:
+        reader, writer, server_reader, server_writer = await its.connect()
+        await its.relay.cut(1, [("client", "n1")])
+        writer.write(b"withheld")
+        server_writer.write(b"passes")
+        assert await within(reader.readexactly(6)) == b"passes"
+        assert await is_silent(server_reader)
+        counters = await its.counters()
+        assert counters["bytes_withheld_now"] == counters["bytes_withheld"] == 8
+        assert counters["bytes_passed"] == 0
+        assert (counters["longest_withheld_ns"] or 0) >= SILENCE_S * 0.5e9
+
+    play(tmp_path, story)
+
+
+def test_no_end_of_a_connection_passes_a_cut(tmp_path: Path) -> None:
+    """Broken if a node learns through a partition that its peer died."""
+
+    async def story(its: Scene) -> None:
+        _, writer, server_reader, _ = await its.connect()
+        _, killed, its_server_reader, its_server_writer = await its.connect()
+        await its.relay.cut(1, [("client", "n1")])
+        writer.close()
+        killed.transport.abort()
+        its_server_writer.write(b"to the dead")  # provokes a RST, which must not pass either
+        assert await is_silent(server_reader)
+        its_server_writer.write(b"to the dead")
+        assert await is_silent(its_server_reader)
+        await its.relay.heal(1, GOES_ON)
+        assert await within(server_reader.read()) == b""
+        with contextlib.suppress(ConnectionResetError):
+            assert await within(its_server_reader.read()) == b""
+
+    play(tmp_path, story)
+
+
+def test_a_connection_dialed_into_a_cut_hangs_and_goes_on_after_healing(tmp_path: Path) -> None:
+    """Broken if a partition refuses or greets new connections instead of leaving them hanging."""
+
+    async def story(its: Scene) -> None:
+        await its.relay.cut(1, [("client", "n1")])
+        reader, writer = await its.dial()
+        assert await is_silent(reader)
+        counters = await its.counters()
+        assert counters["connections_hanging"] == 1
+        assert (counters["longest_hanging_ns"] or 0) >= SILENCE_S * 0.5e9
+        writer.write(b"early")
+        await its.relay.heal(1, GOES_ON)
+        assert await within(reader.readexactly(5)) == b"hello"
+        server_reader, server_writer = await within(its.server.accepted.get())
+        its.writers.append(server_writer)
+        assert await within(server_reader.readexactly(5)) == b"early"
+        assert (await its.counters())["bytes_fresh"] == 5
+
+    play(tmp_path, story)
+
+
+def test_a_hanging_connection_whose_dialer_gave_up_never_reaches_the_target(tmp_path: Path) -> None:
+    """Broken if healing floods a node with the connections of clients that left long ago."""
+
+    async def story(its: Scene) -> None:
+        await its.relay.cut(1, BOTH)
+        _, writer = await its.dial()
+        await its.counters()
+        writer.close()
+
+        async def dropped() -> bool:
+            return bool((await its.relay.totals())["connections"] == 0)
+
+        await until(dropped)
+        await its.relay.heal(1, GOES_ON)
+        await its.connect()
+        assert its.server.accepted.empty()
+
+    play(tmp_path, story)
+
+
+def test_healing_resets_a_connection_if_the_seed_says_so(tmp_path: Path) -> None:
+    """Broken if what was held always goes on: half of what a partition does to clients would stay untried."""
+
+    async def story(its: Scene) -> None:
+        reader, writer, server_reader, _ = await its.connect()
+        await its.relay.cut(1, BOTH)
+        writer.write(b"lost with its connection")
+        await asyncio.sleep(0.02)
+        await its.relay.heal(1, IS_RESET)
+        for end in (reader, server_reader):
+            with pytest.raises(ConnectionResetError):
+                await within(end.readexactly(1))
+        assert (await its.counters())["connections_reset"] == 1
+
+    play(tmp_path, story)
+
+
+def test_a_link_stays_cut_until_the_last_of_overlapping_faults_is_healed(tmp_path: Path) -> None:
+    """Broken if healing one partition heals another that overlaps it."""
+
+    async def story(its: Scene) -> None:
+        _, writer, server_reader, _ = await its.connect()
+        await its.relay.cut(1, BOTH)
+        await its.relay.cut(2, [("client", "n1")])
+        writer.write(b"twice cut")
+        await its.relay.heal(1, GOES_ON)
+        assert await is_silent(server_reader)
+        await its.relay.heal(2, GOES_ON)
+        assert await within(server_reader.readexactly(9)) == b"twice cut"
+        await its.relay.forget(1)
+        assert list(await its.relay.counters(1)) == []
+        assert (await its.counters(2))["bytes_fresh"] == 9
+
+    play(tmp_path, story)
+
+
+def test_a_slow_link_delays_and_keeps_order(tmp_path: Path) -> None:
+    """Broken if delay reorders a byte stream, or does not delay."""
+
+    async def story(its: Scene) -> None:
+        _, writer, server_reader, _ = await its.connect()
+        await its.relay.slow(1, [("client", "n1")], delay_ns=60_000_000, jitter_ns=50_000_000, seed=7)
+        begun = time.monotonic()
+        for number in range(20):
+            writer.write(bytes([number]))
+            await asyncio.sleep(0.001)
+        assert await within(server_reader.readexactly(1)) == b"\0"
+        assert time.monotonic() - begun >= 0.01
+        assert await within(server_reader.readexactly(19)) == bytes(range(1, 20))
+        assert time.monotonic() - begun >= 0.06
+        assert (await its.counters())["bytes_delayed"] == 20
+        await its.relay.heal(1, 0)
+        begun = time.monotonic()
+        writer.write(b"fast again")
+        assert await within(server_reader.readexactly(10)) == b"fast again"
+        assert time.monotonic() - begun < 0.05
+
+    play(tmp_path, story)
+
+
+def test_a_dead_target_resets_the_dialer_at_once(tmp_path: Path) -> None:
+    """Broken if a killed node looks like a partitioned one."""
+
+    async def story(its: Scene) -> None:
+        for _ in range(2):
+            its.server.close()
+            reader, _ = await its.dial()
+            with pytest.raises(ConnectionResetError):
+                await within(reader.readexactly(1))
+            await its.relay.set_port("n1", 0)
+
+    play(tmp_path, story)
+
+
+def test_a_restarted_target_is_found_on_its_new_port(tmp_path: Path) -> None:
+    """Broken if a killed node stays unreachable after its restart."""
+
+    async def story(its: Scene) -> None:
+        await its.relay.set_port("n1", 0)
+        its.server.close()
+        await its.relay.set_port("n1", await its.server.start())
+        await its.connect()
+
+    play(tmp_path, story)
+
+
+def test_an_end_passes_a_link_that_is_whole(tmp_path: Path) -> None:
+    """Broken if a closed connection lingers: a node would not see that its peer has left."""
+
+    async def story(its: Scene) -> None:
+        reader, writer, server_reader, server_writer = await its.connect()
+        writer.write(b"last words")
+        writer.write_eof()
+        assert await within(server_reader.read()) == b"last words"
+        server_writer.write(b"answer")
+        server_writer.close()
+        assert await within(reader.read()) == b"answer"
+
+        async def forgotten() -> bool:
+            return bool((await its.relay.totals())["connections"] == 0)
+
+        await until(forgotten)
+
+    play(tmp_path, story)
+
+
+def test_power_loss_forgets_what_was_held_and_says_nothing(tmp_path: Path) -> None:
+    """Broken if bytes survive the power loss of their sender, or if its peer hears of it at once."""
+
+    async def story(its: Scene) -> None:
+        _, writer, server_reader, _ = await its.connect()
+        await its.relay.cut(1, BOTH)
+        writer.write(b"in a buffer that loses power")
+        await asyncio.sleep(0.02)
+        assert await its.relay.discard("n1") == 1
+        await its.relay.heal(1, GOES_ON)
+        assert await is_silent(server_reader)
+        assert await its.relay.reset("n1") == 1
+        with pytest.raises(ConnectionResetError):
+            await within(server_reader.readexactly(1))
+
+    play(tmp_path, story)
+
+
+def test_a_wrong_command_is_answered_and_ends_nothing(tmp_path: Path) -> None:
+    """Broken if one bad command takes the whole cluster's network down."""
+
+    async def story(its: Scene) -> None:
+        with pytest.raises(ClusterError, match="is in use"):
+            await its.relay.listen([("client", "n2", its.route)])
+        with pytest.raises(ClusterError, match="cut"):
+            await its.relay.cut(1, [3])  # type: ignore[list-item]
+        await its.connect()
+
+    play(tmp_path, story)
+
+
+PARENT = """
+import asyncio, pathlib, subprocess, sys
+from harness.cluster.relay.remote import Relay
+
+async def main():
+    relay = await Relay.start(pathlib.Path(sys.argv[1]))
+    sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(2)]
+    for sleeper in sleepers:
+        await relay.guard(sleeper.pid)
+    print(relay.pid, *(sleeper.pid for sleeper in sleepers), flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+def test_a_killed_harness_leaves_no_relay_and_no_guarded_process(tmp_path: Path) -> None:
+    """Broken if kill -9 of a run leaves nodes behind, paused ones included."""
+    command = [sys.executable, "-c", PARENT, str(tmp_path / "relay.txt")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as parent:
+        assert parent.stdout is not None
+        left = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
+        left[1].send_signal(signal.SIGSTOP)
+        parent.kill()
+    deadline = time.monotonic() + 2
+    while any(_lives(process) for process in left) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert [process for process in left if _lives(process)] == []
+
+
+def _lives(process: psutil.Process) -> bool:
+    return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
