@@ -1,0 +1,31 @@
+"""What can be wrong with a record.
+
+    HistoryError            a history that cannot be believed as it stands: no verdict is drawn from it
+    ModelError              an operation that the model asked for has no word for: the checker says unknown
+
+Every message says what was expected, what came, and what to try.
+"""
+
+from __future__ import annotations
+
+
+class HistoryError(Exception):
+    """A history was refused. `line` is the line of its file (1 is the header), None if no single line is at
+    fault.
+    """
+
+    def __init__(self, *, expected: str, came: str, attempt: str, line: int | None = None) -> None:
+        self.line = line
+        self.expected = expected
+        self.came = came
+        self.attempt = attempt
+        where = "" if line is None else f"line {line}: "
+        super().__init__(f"{where}expected {expected}, got {came}; {attempt}")
+
+
+class ModelError(Exception):
+    """An operation (its invocation's event index is `index`) means nothing to the model."""
+
+    def __init__(self, *, expected: str, came: str, index: int) -> None:
+        self.index = index
+        super().__init__(f"event {index}: expected {expected}, got {came}; give a model that knows it")

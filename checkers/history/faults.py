@@ -1,0 +1,146 @@
+"""Faults as a history tells them: a start line, an end line, and the evidence between.
+
+A start line (process "nemesis", type invoke) carries the fault, an end line (type info) what is known of it.
+They are joined by the `id` in their values. Checkers may draw conclusions only from `sure`: the time in which
+all of the fault surely was in effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from checkers.history.errors import HistoryError
+from checkers.history.operation import Event
+
+Link = tuple[str, str]
+Span = tuple[int, int]
+
+
+class _Start(msgspec.Struct, frozen=True):
+    """The value of a start line, as far as checkers care."""
+
+    id: int
+    name: str
+    does: str
+    nodes: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+
+
+class _End(msgspec.Struct, frozen=True):
+    """The value of an end line, as far as checkers care. Times are nanoseconds since the run began."""
+
+    id: int
+    bit: bool = False
+    asked_ns: int | None = None
+    first_effect_ns: int | None = None
+    all_in_effect_ns: int | None = None
+    heal_asked_ns: int | None = None
+    last_effect_ns: int | None = None
+    healed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultSpan:
+    """One fault from its start line to its end line.
+
+    `does` is "cut", "slow", "kill", "pause", "power" or "clock"; `links` are directed (source, target).
+    Without an end line the fault is taken not to have bitten: nothing is known of it.
+    """
+
+    id: int
+    name: str
+    does: str
+    start_index: int
+    start_ns: int
+    end_index: int | None = None
+    end_ns: int | None = None
+    nodes: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+    bit: bool = False
+    first_effect_ns: int | None = None
+    all_in_effect_ns: int | None = None
+    heal_asked_ns: int | None = None
+    last_effect_ns: int | None = None
+    healed: bool | None = None
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def events(self) -> tuple[int, ...]:
+        """The indexes of its lines."""
+        return (self.start_index,) if self.end_index is None else (self.start_index, self.end_index)
+
+    @property
+    def sure(self) -> Span | None:
+        """[from, to] in which all of it surely was in effect; None if no such time is known."""
+        start, end = self.all_in_effect_ns, self.heal_asked_ns
+        if not self.bit or start is None or end is None or start > end:
+            return None
+        return (start, end)
+
+
+def _read(event: Event, struct: type[Any], line: int) -> Any:
+    try:
+        return msgspec.convert(event.value, struct)
+    except msgspec.ValidationError as error:
+        raise HistoryError(
+            expected=f"a fault's value on a nemesis line of type {event.type}",
+            came=str(error),
+            attempt="check that the line was written by this version's harness",
+            line=line,
+        ) from error
+
+
+def fault_spans(events: list[Event], first_line: int) -> tuple[FaultSpan, ...]:
+    """Join the nemesis's lines into spans, in order of their start."""
+    starts: dict[int, tuple[Event, _Start]] = {}
+    ends: dict[int, tuple[Event, _End]] = {}
+    for event in events:
+        line = event.index + first_line
+        if event.type == "invoke":
+            start: _Start = _read(event, _Start, line)
+            _refuse(start.id in starts, f"a new fault id, fault {start.id} has already begun", start.id, line)
+            starts[start.id] = (event, start)
+        else:
+            end: _End = _read(event, _End, line)
+            _refuse(end.id not in starts, "the end of a fault that has begun", end.id, line)
+            _refuse(end.id in ends, "one end for each fault", end.id, line)
+            ends[end.id] = (event, end)
+    return tuple(_span(event, start, ends.get(id_)) for id_, (event, start) in starts.items())
+
+
+def _refuse(wrong: bool, expected: str, id_: int, line: int) -> None:
+    if wrong:
+        raise HistoryError(
+            expected=expected,
+            came=f"another line with fault id {id_}",
+            attempt="give every fault of a run an id of its own",
+            line=line,
+        )
+
+
+def _span(event: Event, start: _Start, ended: tuple[Event, _End] | None) -> FaultSpan:
+    end = _End(id=start.id) if ended is None else ended[1]
+    return FaultSpan(
+        id=start.id,
+        name=start.name,
+        does=start.does,
+        start_index=event.index,
+        start_ns=event.time_ns,
+        end_index=None if ended is None else ended[0].index,
+        end_ns=None if ended is None else ended[0].time_ns,
+        nodes=start.nodes,
+        links=start.links,
+        bit=end.bit,
+        first_effect_ns=end.first_effect_ns,
+        all_in_effect_ns=end.all_in_effect_ns,
+        heal_asked_ns=end.heal_asked_ns,
+        last_effect_ns=end.last_effect_ns,
+        healed=end.healed,
+        asked=event.value,
+        evidence={} if ended is None else ended[0].value,
+    )

@@ -1,0 +1,211 @@
+"""A whole run as its record tells it: who asked what, which faults were on, what the watchers saw.
+
+Built from events by `History.of`, which pairs them. Pairing is strict, because a history that does not add up
+must not be judged: a process has at most one open operation, and a completion needs its invocation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from checkers.history.errors import HistoryError
+from checkers.history.faults import FaultSpan, fault_spans
+from checkers.history.operation import Event, Operation, Outcome, Phase, paired
+
+FORMAT = "qsync-history"
+VERSION = 1
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line. `owner` is the fixed owner of the run (None: it may change); `extra` keeps unknown
+    fields.
+    """
+
+    system: str = ""
+    cluster: str = ""
+    workload: str = ""
+    nodes: tuple[str, ...] = ()
+    quorum: int | None = None
+    owner: str | None = None
+    heartbeat_ns: int | None = None
+    seed: int | str | None = None
+    extra: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a node said of itself when the monitor asked; `status["up"]` is False if it did not answer."""
+
+    index: int
+    time_ns: int
+    node: str
+    status: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """A node that ended although no fault told it to."""
+
+    index: int
+    time_ns: int
+    node: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """The harness itself stood still for so long."""
+
+    index: int
+    time_ns: int
+    stalled_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """The record of one run, paired. `torn` says what was left off at the end of the file, None if nothing
+    was.
+    """
+
+    header: Header
+    events: tuple[Event, ...]
+    operations: tuple[Operation, ...]
+    faults: tuple[FaultSpan, ...] = ()
+    states: tuple[State, ...] = ()
+    crashes: tuple[Crash, ...] = ()
+    stalls: tuple[Stall, ...] = ()
+    torn: str | None = None
+
+    @classmethod
+    def of(
+        cls, header: Header, events: Sequence[Event], *, torn: str | None = None, first_line: int = 2
+    ) -> History:
+        """Pair `events` (in index order). `first_line` is the file's line of event 0, for messages.
+
+        Raises HistoryError if they do not add up.
+        """
+        nemesis = [event for event in events if event.process == "nemesis"]
+        monitor = [event for event in events if event.process == "monitor"]
+        return cls(
+            header=header,
+            events=tuple(events),
+            operations=_operations(events, first_line),
+            faults=fault_spans(nemesis, first_line),
+            states=tuple(_state(event, first_line) for event in monitor if event.f == "state"),
+            crashes=tuple(_crash(event, first_line) for event in monitor if event.f == "crash"),
+            stalls=tuple(_stalls(events)),
+            torn=torn,
+        )
+
+    @property
+    def dumps(self) -> tuple[Operation, ...]:
+        """What was asked of each node at the end: everything it holds."""
+        return self.select(f="dump", phase="final")
+
+    def select(
+        self,
+        *,
+        f: str | Iterable[str] | None = None,
+        outcome: Outcome | None = None,
+        phase: Phase | None = None,
+        node: str | None = None,
+    ) -> tuple[Operation, ...]:
+        """The operations that have all of what is given, in order of invocation."""
+        wanted = None if f is None else {f} if isinstance(f, str) else set(f)
+        return tuple(
+            operation
+            for operation in self.operations
+            if (wanted is None or operation.f in wanted)
+            and (outcome is None or operation.type == outcome)
+            and (phase is None or operation.phase == phase)
+            and (node is None or operation.node == node)
+        )
+
+
+def by_key(operations: Iterable[Operation]) -> dict[str | None, list[Operation]]:
+    """Operations in their order under the key that they are about."""
+    groups: dict[str | None, list[Operation]] = {}
+    for operation in operations:
+        groups.setdefault(operation.key, []).append(operation)
+    return groups
+
+
+def _operations(events: Iterable[Event], first_line: int) -> tuple[Operation, ...]:
+    completions: dict[int, Event] = {}
+    invocations: list[Event] = []
+    running: dict[int, Event] = {}
+    for event in events:
+        process = event.process
+        if not isinstance(process, int):
+            continue
+        if event.type == "invoke":
+            if process in running:
+                raise _open_twice(running[process], event, first_line)
+            running[process] = event
+            invocations.append(event)
+        else:
+            invoke = running.pop(process, None)
+            if invoke is None:
+                raise _nothing_open(event, first_line)
+            _same_question(invoke, event, first_line)
+            completions[invoke.index] = event
+    return tuple(paired(invoke, completions.get(invoke.index)) for invoke in invocations)
+
+
+def _open_twice(first: Event, second: Event, first_line: int) -> HistoryError:
+    return HistoryError(
+        expected=f"process {second.process} to end its {first.f} of line {first.index + first_line} first",
+        came=f"its next invocation ({second.f})",
+        attempt="give a process a new number after an operation that never ended",
+        line=second.index + first_line,
+    )
+
+
+def _nothing_open(event: Event, first_line: int) -> HistoryError:
+    return HistoryError(
+        expected=f"an open operation of process {event.process}",
+        came=f"the end ({event.type}) of one that was never begun",
+        attempt="check that the file is whole and its lines are in the order in which they were written",
+        line=event.index + first_line,
+    )
+
+
+def _same_question(invoke: Event, completion: Event, first_line: int) -> None:
+    if completion.f != invoke.f or (completion.key is not None and completion.key != invoke.key):
+        raise HistoryError(
+            expected=f"the end of {invoke.f} {invoke.key!r} of line {invoke.index + first_line}",
+            came=f"the end of {completion.f} {completion.key!r}",
+            attempt="check that no two clients share a process number",
+            line=completion.index + first_line,
+        )
+
+
+def _state(event: Event, first_line: int) -> State:
+    node, value = _of_a_node(event, first_line)
+    return State(event.index, event.time_ns, node, value)
+
+
+def _crash(event: Event, first_line: int) -> Crash:
+    node, value = _of_a_node(event, first_line)
+    return Crash(event.index, event.time_ns, node, str(value.get("how", "in an unknown way")))
+
+
+def _of_a_node(event: Event, first_line: int) -> tuple[str, dict[str, Any]]:
+    if event.node is None or not isinstance(event.value, dict):
+        raise HistoryError(
+            expected=f"a monitor line ({event.f}) with a node and an object as its value",
+            came=f"node {event.node!r} and value {event.value!r}",
+            attempt="check that the line was written by this version's harness",
+            line=event.index + first_line,
+        )
+    return event.node, event.value
+
+
+def _stalls(events: Iterable[Event]) -> Iterable[Stall]:
+    for event in events:
+        if event.process == "harness" and event.f == "stall" and isinstance(event.value, dict):
+            yield Stall(event.index, event.time_ns, float(event.value.get("stalled_ms", 0)))

@@ -1,0 +1,214 @@
+"""history.jsonl: the record as it is written while the run goes on.
+
+The first line is the header, every other line one event, in the order in which things happened. Whoever is
+killed while writing leaves a torn last line: it is left off and reported. A line in the middle that cannot be
+read means that something else is wrong with the file: it is refused, with its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import msgspec
+
+from checkers.history.errors import HistoryError
+from checkers.history.history import FORMAT, VERSION, Header, History
+from checkers.history.operation import Event, EventType, Phase, Process
+
+_KNOWN = frozenset(Header.__struct_fields__) - {"extra"}
+_encode = msgspec.json.Encoder().encode
+_event_decoder = msgspec.json.Decoder(Event)
+
+
+def header_line(header: Header) -> bytes:
+    """The header as the file's first line, without its newline."""
+    fields = {name: getattr(header, name) for name in Header.__struct_fields__ if name != "extra"}
+    return _encode({"format": FORMAT, "version": VERSION, **fields, **header.extra})
+
+
+def parse_header(line: bytes) -> Header:
+    """The header of a file's first line. Raises HistoryError if it is not one that this version can read."""
+    try:
+        fields = msgspec.json.decode(line)
+    except msgspec.DecodeError as error:
+        raise _no_header(f"{_shortened(line)} ({error})") from error
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+        raise _no_header(_shortened(line))
+    if fields.get("version") != VERSION:
+        raise HistoryError(
+            expected=f"version {VERSION} of the format",
+            came=f"version {fields.get('version')!r}",
+            attempt="read it with the release that wrote it, or a newer one",
+            line=1,
+        )
+    extra = {name: value for name, value in fields.items() if name not in _KNOWN | {"format", "version"}}
+    known = {name: value for name, value in fields.items() if name in _KNOWN and value is not None}
+    try:
+        return msgspec.convert({**known, "extra": extra}, Header)
+    except msgspec.ValidationError as error:
+        raise _no_header(str(error)) from error
+
+
+class Writer:
+    """Appends events. The file is buffered: what a kill leaves behind is a prefix of the record, up to
+    `flush`.
+    """
+
+    def __init__(self, file: BinaryIO, header: Header) -> None:
+        self._file = file
+        self._write = file.write
+        self._index = 0
+        self._time_ns = 0
+        file.write(header_line(header) + b"\n")
+
+    @classmethod
+    def create(cls, path: Path, header: Header) -> Writer:
+        """A new file; one that is there already is never overwritten (FileExistsError)."""
+        return cls(path.open("xb", buffering=1 << 18), header)
+
+    def record(
+        self,
+        type_: EventType,
+        process: Process,
+        f: str,
+        /,
+        *,
+        time_ns: int,
+        key: str | None = None,
+        value: Any = None,
+        node: str | None = None,
+        role: str | None = None,
+        mode: str | None = None,
+        error: str | None = None,
+        phase: Phase = "load",
+    ) -> Event:
+        """Append one event with the next index. `time_ns` may not be less than that of the one before."""
+        assert time_ns >= self._time_ns, (time_ns, self._time_ns)
+        event = Event(
+            index=self._index,
+            time_ns=time_ns,
+            type=type_,
+            process=process,
+            f=f,
+            key=key,
+            value=value,
+            node=node,
+            role=role,
+            mode=mode,
+            error=error,
+            phase=phase,
+        )
+        self._write(_encode(event) + b"\n")
+        self._index += 1
+        self._time_ns = time_ns
+        return event
+
+    def flush(self) -> None:
+        """Hand what was appended to the operating system, so that a kill of this process cannot lose it."""
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def write(path: Path, header: Header, events: Iterator[Event] | list[Event] | tuple[Event, ...]) -> None:
+    """Write a whole record at once. The events keep the indexes and times that they have."""
+    with path.open("xb") as file:
+        file.write(header_line(header) + b"\n")
+        file.writelines(_encode(event) + b"\n" for event in events)
+
+
+def read(path: Path) -> History:
+    """Read and pair a record. Raises HistoryError, or OSError if the file cannot be read at all."""
+    return parse(path.read_bytes())
+
+
+def parse(data: bytes) -> History:
+    """The history in the bytes of a file. Raises HistoryError."""
+    if not data.strip():
+        raise HistoryError(
+            expected="a header and at least one line",
+            came="an empty file: no operations",
+            attempt="run again: nothing was recorded",
+        )
+    lines = data.split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+        whole = True
+    else:
+        whole = False
+    header = parse_header(lines[0])
+    torn = None if whole or len(lines) == 1 else _torn(lines)
+    if torn is not None:
+        lines.pop()
+    return History.of(header, _events(lines), torn=torn)
+
+
+def _events(lines: list[bytes]) -> list[Event]:
+    events: list[Event] = []
+    decode = _event_decoder.decode
+    time_ns = 0
+    for index in range(len(lines) - 1):
+        try:
+            event = decode(lines[index + 1])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise _garbage(lines[index + 1], str(error), index + 2) from error
+        if event.index != index:
+            raise _out_of_line(f"index {index}", f"index {event.index}", index + 2)
+        if event.time_ns < time_ns:
+            raise _out_of_line(f"a time_ns of at least {time_ns}", f"time_ns {event.time_ns}", index + 2)
+        time_ns = event.time_ns
+        events.append(event)
+    return events
+
+
+def _torn(lines: list[bytes]) -> str | None:
+    """What the last line lacks; None if it lacks only its newline. A cut JSON object is never a whole one."""
+    try:
+        msgspec.json.decode(lines[-1])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return f"line {len(lines)} was torn off after {len(lines[-1])} bytes and is left out"
+    return None
+
+
+def _shortened(line: bytes) -> str:
+    text = line[:60].decode("utf-8", errors="replace")
+    return repr(text + "…" if len(line) > 60 else text)
+
+
+def _no_header(came: str) -> HistoryError:
+    return HistoryError(
+        expected=f'a header {{"format":"{FORMAT}","version":{VERSION},…}}',
+        came=came,
+        attempt="give the history.jsonl of a run's folder",
+        line=1,
+    )
+
+
+def _garbage(line: bytes, why: str, number: int) -> HistoryError:
+    return HistoryError(
+        expected="an event as a JSON object",
+        came=f"{_shortened(line)} ({why})",
+        attempt="restore the file from a copy, or cut it before this line to check what came first",
+        line=number,
+    )
+
+
+def _out_of_line(expected: str, came: str, number: int) -> HistoryError:
+    return HistoryError(
+        expected=expected,
+        came=came,
+        attempt="a line was lost, moved or added: restore the file from a copy",
+        line=number,
+    )

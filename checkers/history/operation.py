@@ -1,0 +1,128 @@
+"""The two words of every history: event and operation.
+
+An *event* is one line of the record: something was asked (`invoke`) or a question ended (`ok`, `fail`,
+`info`). An *operation* is an invocation with its completion.
+
+- ok: it happened, and this is the answer
+- fail: it surely did not happen
+- info: nobody knows; it may take effect at any later time, or never. An invocation without completion is
+  info.
+
+Real time is the order of the event indexes, never the clock: one operation precedes another if it completed
+at a smaller index than the other was invoked at. Everything else is concurrent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+EventType = Literal["invoke", "ok", "fail", "info"]
+Outcome = Literal["ok", "fail", "info"]
+Phase = Literal["load", "final"]
+Process = int | str
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One line. `index` counts from 0 without gaps; `time_ns` is monotonic since the run began.
+
+    `process` is an int for a client and a word ("nemesis", "monitor", "harness") for everybody else. `value`
+    is any JSON value. Fields that a line leaves out are None (`phase`: "load"); unknown fields are ignored.
+    """
+
+    index: int
+    time_ns: int
+    type: EventType
+    process: Process
+    f: str
+    key: str | None = None
+    value: Any = None  # JSON's door: what it holds depends on f
+    node: str | None = None
+    role: str | None = None
+    mode: str | None = None
+    error: str | None = None
+    phase: Phase = "load"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What one client asked and what came of it.
+
+    `value` is the answer's if it was ok and had one, else the question's. `complete_index` and `complete_ns`
+    are None only if no completion was recorded; for an info operation they tell when the client gave up,
+    which says nothing about when the operation takes effect: use `returned_index` for real time.
+    """
+
+    type: Outcome
+    process: int
+    f: str
+    key: str | None
+    value: Any  # JSON's door
+    invoke_index: int
+    invoke_ns: int
+    complete_index: int | None
+    complete_ns: int | None
+    node: str | None = None
+    role: str | None = None
+    mode: str | None = None
+    error: str | None = None
+    phase: Phase = "load"
+
+    @property
+    def returned_index(self) -> int | None:
+        """The event by which the operation surely was over; None for info, which may still happen."""
+        return None if self.type == "info" else self.complete_index
+
+    @property
+    def events(self) -> tuple[int, ...]:
+        """The indexes of its lines: what a witness points to."""
+        if self.complete_index is None:
+            return (self.invoke_index,)
+        return (self.invoke_index, self.complete_index)
+
+    def precedes(self, other: Operation) -> bool:
+        """Surely over before the other was asked."""
+        returned = self.returned_index
+        return returned is not None and returned < other.invoke_index
+
+
+def paired(invoke: Event, completion: Event | None) -> Operation:
+    """The operation of an invocation and what ended it (None: nothing did)."""
+    assert isinstance(invoke.process, int), invoke
+    if completion is None:
+        return Operation(
+            type="info",
+            process=invoke.process,
+            f=invoke.f,
+            key=invoke.key,
+            value=invoke.value,
+            invoke_index=invoke.index,
+            invoke_ns=invoke.time_ns,
+            complete_index=None,
+            complete_ns=None,
+            node=invoke.node,
+            role=invoke.role,
+            mode=invoke.mode,
+            error="no completion was recorded",
+            phase=invoke.phase,
+        )
+    assert completion.type != "invoke", completion
+    answered = completion.type == "ok" and completion.value is not None
+    return Operation(
+        type=completion.type,
+        process=invoke.process,
+        f=invoke.f,
+        key=invoke.key,
+        value=completion.value if answered else invoke.value,
+        invoke_index=invoke.index,
+        invoke_ns=invoke.time_ns,
+        complete_index=completion.index,
+        complete_ns=completion.time_ns,
+        node=completion.node or invoke.node,
+        role=completion.role or invoke.role,
+        mode=completion.mode or invoke.mode,
+        error=completion.error,
+        phase=invoke.phase,
+    )

@@ -1,0 +1,1 @@
+"""Linearizability: models, the search, its slow twin, and what proves a violation."""

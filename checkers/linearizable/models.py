@@ -1,0 +1,140 @@
+"""What an operation means: sequential models that a search runs operations through.
+
+A model says for every operation which *action* it is on a state (None: it left no trace and nothing is learnt
+from it), and what an action makes of a state. Three kinds of action tell the search what it may do cheaply:
+
+- observe: never changes the state, is legal in some states only (a read, a failed compare-and-set)
+- overwrite: legal in every state, and the state afterwards does not depend on the one before (a write)
+- update: everything else (a compare-and-set)
+
+A new model is a class with the four members of `Model`; the search asks for nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from checkers.history.errors import ModelError
+from checkers.history.operation import Operation
+
+State = Hashable
+Kind = Literal["observe", "overwrite", "update"]
+
+
+class Illegal(Enum):
+    """The answer of `step` where an action cannot have happened."""
+
+    ILLEGAL = "illegal"
+
+
+ILLEGAL = Illegal.ILLEGAL
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What an operation does to a state. Equal actions are interchangeable; `word` and `values` are the
+    model's.
+    """
+
+    kind: Kind
+    word: str
+    values: tuple[State, ...]
+
+
+class Model(Protocol):
+    """A sequential object: where it begins, what operations mean to it, what they do."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def initial(self) -> State: ...
+
+    def action(self, operation: Operation) -> Action | None:
+        """What the operation is, None if it surely did nothing and tells nothing. Raises ModelError."""
+        ...
+
+    def step(self, state: State, action: Action) -> State | Illegal:
+        """The state after the action, or ILLEGAL if it cannot have happened in this state."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """One value: reads, writes, compare-and-set.
+
+    `initial` is what it holds before anybody wrote (None: nothing). A cas whose answer was "mismatch" counts
+    as an observation (the value was not `old` at some moment of the operation) only if the server promises
+    that what it compared with was confirmed: `failed_cas_observes`.
+    """
+
+    initial: State = None
+    failed_cas_observes: bool = True
+    name: str = "register"
+
+    def action(self, operation: Operation) -> Action | None:
+        match operation.f:
+            case "read":
+                return self._read(operation)
+            case "write":
+                return self._write(operation)
+            case "cas":
+                return self._cas(operation)
+        raise ModelError(
+            expected="read, write or cas", came=f"f {operation.f!r}", index=operation.invoke_index
+        )
+
+    def step(self, state: State, action: Action) -> State | Illegal:
+        values = action.values
+        match action.word:
+            case "write":
+                return values[0]
+            case "read" | "is":
+                return state if state == values[0] else ILLEGAL
+            case "cas":
+                return values[1] if state == values[0] else ILLEGAL
+            case "is-not":
+                return ILLEGAL if state == values[0] else state
+        raise AssertionError(action)
+
+    def _read(self, operation: Operation) -> Action | None:
+        if operation.type != "ok":
+            return None
+        return Action("observe", "read", (frozen(operation.value),))
+
+    def _write(self, operation: Operation) -> Action | None:
+        if operation.type == "fail":
+            return None
+        return Action("overwrite", "write", (frozen(operation.value),))
+
+    def _cas(self, operation: Operation) -> Action | None:
+        old, new = cas_values(operation)
+        if operation.type == "fail":
+            observes = self.failed_cas_observes and operation.error == "mismatch"
+            return Action("observe", "is-not", (old,)) if observes else None
+        if old == new:
+            return Action("observe", "is", (old,)) if operation.type == "ok" else None
+        return Action("update", "cas", (old, new))
+
+
+def cas_values(operation: Operation) -> tuple[State, State]:
+    """(old, new) of a cas. Raises ModelError if its value is no such pair."""
+    value = operation.value
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ModelError(expected="[old, new] of a cas", came=repr(value), index=operation.invoke_index)
+    return frozen(value[0]), frozen(value[1])
+
+
+def frozen(value: Any) -> State:
+    """A JSON value as something hashable that equals only what JSON calls equal (true is not 1)."""
+    if value is None or type(value) is int or type(value) is str:
+        return value
+    return ("json", msgspec.json.encode(value, order="sorted"))
+
+
+MODELS: dict[str, type[Register]] = {"register": Register}

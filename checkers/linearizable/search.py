@@ -1,0 +1,342 @@
+"""Is there an order of these calls that a model allows and that respects real time? A forward search.
+
+The history is walked event by event. At every position the search holds all *configurations* that could be
+true there: a state, and what has become of each pending call. Nothing older is kept, so memory does not grow
+with the history, and the first return after which no configuration is left names the call that cannot be
+explained. Calls are linearized just in time (Lowe, "Testing for linearizability", 2017): only when a return
+forces it.
+
+What keeps the sets small, each step of which loses no order that matters:
+
+- An observation is linearized as soon as it is legal: it changes nothing, so earlier is never worse.
+- A pending overwrite is *owed* (it must be linearized before it returns), *optional*, or *used*. Once another
+  overwrite is linearized, all pending ones become optional: each could have stood unseen right before it. A
+  crashed call (it never returns) is optional from the beginning.
+- An overwrite or an optional call is linearized before the returning call only if its state makes something
+  legal that was not: an owed observation or a pending update. Unseen, it could as well be left out.
+- A configuration is dropped if another of the same state owes no more and has used no more.
+- Equal crashed actions are interchangeable: they are used in order of their invocation.
+
+A crashed call that nobody reads is *not* dropped: a failed compare-and-set may have observed it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from checkers.linearizable.models import ILLEGAL, Action, Model, State
+
+Pair = tuple[int, int]  # (owed, used): masks of pending calls
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One operation as the search sees it. `complete` is None if it may take effect at any later time or
+    never.
+    """
+
+    action: Action
+    invoke: int
+    complete: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to give up: at `deadline_s` of `clock`, or when more configurations than `configurations` are
+    held.
+    """
+
+    deadline_s: float = float("inf")
+    configurations: int = 200_000
+    clock: Callable[[], float] = time.monotonic
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found.
+
+    result: "yes" (an order exists), "no", or "unknown" (`reason` says which limit was met).
+    failing: for "no", the position in `calls` of the first call that cannot return.
+    states: for "no", the states that were possible just before that return.
+    configurations: the most that were held at once.
+    quiet: event → state, for every event after which no call was pending (but crashed ones) and one state was
+    possible only.
+    """
+
+    result: Literal["yes", "no", "unknown"]
+    failing: int | None = None
+    states: tuple[State, ...] = ()
+    configurations: int = 0
+    reason: str = ""
+    quiet: dict[int, State] = field(default_factory=dict)
+
+
+class _GaveUp(Exception):
+    """A limit was met; the argument says which."""
+
+
+def search(
+    model: Model, calls: Sequence[Call], limits: Limits, starts: Sequence[State] | None = None
+) -> Found:
+    """Look for an order of `calls`, beginning in one of the states `starts` (None: in the model's initial
+    one).
+    """
+    return _Search(model, calls, limits, (model.initial,) if starts is None else starts).run()
+
+
+class _Configurations:
+    """Pairs by state, none dominated by another of its state."""
+
+    __slots__ = ("by_state", "count", "work")
+
+    def __init__(self) -> None:
+        self.by_state: dict[State, list[Pair]] = {}
+        self.count = 0
+        self.work = 0  # pairs compared so far: what takes the time
+
+    def add(self, state: State, owed: int, used: int) -> bool:
+        """Keep it unless one that is at least as good is there; drop those that it is better than."""
+        pairs = self.by_state.get(state)
+        if pairs is None:
+            self.by_state[state] = [(owed, used)]
+            self.count += 1
+            return True
+        worse = False
+        self.work += len(pairs)
+        for other_owed, other_used in pairs:
+            if not other_owed & ~owed and not other_used & ~used:
+                return False
+            if not owed & ~other_owed and not used & ~other_used:
+                worse = True
+        if worse:
+            kept = [pair for pair in pairs if owed & ~pair[0] or used & ~pair[1]]
+            self.count -= len(pairs) - len(kept)
+            self.by_state[state] = pairs = kept
+        pairs.append((owed, used))
+        self.count += 1
+        return True
+
+
+class _Pending:
+    """The calls between invocation and return, each a bit; what is legal in which state is kept, not asked
+    again.
+    """
+
+    def __init__(self, model: Model, calls: Sequence[Call]) -> None:
+        self._model = model
+        self._calls = calls
+        self._bits: dict[int, int] = {}
+        self._legal: dict[State, list[int]] = {}  # state → masks of legal observations and legal updates
+        self._free: list[int] = []
+        self._live_next = 0
+        self._crashed_next = _most_at_once(calls)
+        self.live_overwrites = 0
+        self.choices: dict[object, tuple[Action, int]] = {}  # equal crashed calls are one choice
+
+    def bit(self, call: int) -> int:
+        return self._bits[call]
+
+    def invoke(self, call: int) -> int:
+        """Give it a bit; a crashed call's bits grow with its invocation, so that equal ones are used in
+        order.
+        """
+        action = self._calls[call].action
+        crashed = self._calls[call].complete is None
+        bit = self._bits[call] = 1 << self._slot(crashed)
+        if action.kind == "overwrite" and not crashed:
+            self.live_overwrites |= bit
+        if action.kind != "observe":
+            name: object = action if crashed else call
+            self.choices[name] = (action, self.choices.get(name, (action, 0))[1] | bit)
+        if action.kind != "overwrite":
+            self._note_legal(action, bit)
+        return bit
+
+    def forget(self, call: int) -> None:
+        """It returned: its bit may be given to another."""
+        bit = self._bits.pop(call)
+        self._free.append(bit.bit_length() - 1)
+        self.live_overwrites &= ~bit
+        self.choices.pop(call, None)
+        for masks in self._legal.values():
+            masks[0] &= ~bit
+            masks[1] &= ~bit
+
+    def legal(self, state: State) -> list[int]:
+        """[observations, updates] among the pending that are legal in the state."""
+        masks = self._legal.get(state)
+        if masks is None:
+            if len(self._legal) > 64 + 4 * len(self._bits):
+                self._legal.clear()
+            masks = self._legal[state] = [0, 0]
+            for call, bit in self._bits.items():
+                action = self._calls[call].action
+                if action.kind != "overwrite" and self._model.step(state, action) is not ILLEGAL:
+                    masks[action.kind == "update"] |= bit
+        return masks
+
+    def _slot(self, crashed: bool) -> int:
+        if crashed:
+            self._crashed_next += 1
+            return self._crashed_next - 1
+        if self._free:
+            return self._free.pop()
+        self._live_next += 1
+        return self._live_next - 1
+
+    def _note_legal(self, action: Action, bit: int) -> None:
+        which = action.kind == "update"
+        for state, masks in self._legal.items():
+            if self._model.step(state, action) is not ILLEGAL:
+                masks[which] |= bit
+
+
+class _Search:
+    """One walk over the events."""
+
+    def __init__(self, model: Model, calls: Sequence[Call], limits: Limits, starts: Sequence[State]) -> None:
+        self._model = model
+        self._calls = calls
+        self._limits = limits
+        self._pending = _Pending(model, calls)
+        self._now = _Configurations()
+        for state in starts:
+            self._now.add(state, 0, 0)
+        self._most = 1
+        self._work = 0
+        self._live = 0
+        self._seen: _Configurations = self._now
+
+    def run(self) -> Found:
+        quiet: dict[int, State] = {}
+        try:
+            for event, call, returns in _events(self._calls):
+                self._spend(self._now.count, 1 + self._now.count // 16)
+                if not returns:
+                    self._invoke(call)
+                    continue
+                self._return(call)
+                if not self._now.count:
+                    return self._found("no", quiet, failing=call, states=tuple(self._seen.by_state))
+                if not self._live and len(self._now.by_state) == 1:
+                    quiet[event] = next(iter(self._now.by_state))
+        except _GaveUp as limit:
+            return self._found("unknown", quiet, reason=str(limit))
+        return self._found("yes", quiet)
+
+    def _found(
+        self,
+        result: Literal["yes", "no", "unknown"],
+        quiet: dict[int, State],
+        failing: int | None = None,
+        states: tuple[State, ...] = (),
+        reason: str = "",
+    ) -> Found:
+        return Found(result, failing, states, self._most, reason, quiet)
+
+    def _invoke(self, call: int) -> None:
+        bit = self._pending.invoke(call)
+        if self._calls[call].complete is None:
+            return
+        self._live += 1
+        observes = self._calls[call].action.kind == "observe"
+        for state, pairs in self._now.by_state.items():
+            if not (observes and self._pending.legal(state)[0] & bit):
+                pairs[:] = [(owed | bit, used) for owed, used in pairs]
+
+    def _return(self, call: int) -> None:
+        """Keep what can have linearized the call by now."""
+        self._live -= 1
+        bit = self._pending.bit(call)
+        observes = self._calls[call].action.kind == "observe"
+        after = _Configurations()
+        self._seen = _Configurations()
+        todo: list[tuple[State, int, int]] = []
+        for state, pairs in self._now.by_state.items():
+            for owed, used in pairs:
+                if not owed & bit:
+                    after.add(state, owed, used & ~bit)
+                if owed & bit or not (observes or used & bit):
+                    self._seen.add(state, owed, used)
+                    todo.append((state, owed, used))
+        while todo:
+            state, owed, used = todo.pop()
+            self._spend(after.count + self._seen.count, 32 + after.work + self._seen.work)
+            after.work = self._seen.work = 0
+            if not observes:
+                self._last(after, call, state, owed, used)
+            for next_state, next_owed, next_used in self._useful(state, owed, used, bit):
+                if observes and not next_owed & bit:
+                    after.add(next_state, next_owed, next_used)
+                elif self._seen.add(next_state, next_owed, next_used):
+                    todo.append((next_state, next_owed, next_used))
+        self._pending.forget(call)
+        self._now = after
+        self._most = max(self._most, after.count)
+
+    def _last(self, after: _Configurations, call: int, state: State, owed: int, used: int) -> None:
+        """The returning call itself, as the last one linearized before its return."""
+        action = self._calls[call].action
+        bit = self._pending.bit(call)
+        result = self._model.step(state, action)
+        if result is not ILLEGAL:
+            owed, used = self._apply(action, bit, result, owed, used)
+            after.add(result, owed, used & ~bit)
+
+    def _useful(self, state: State, owed: int, used: int, target: int) -> Iterable[tuple[State, int, int]]:
+        """The configurations one linearized call further that may help before the target returns."""
+        model, pending = self._model, self._pending
+        for action, bits in pending.choices.values():
+            unused = bits & ~used
+            bit = unused & -unused
+            if not bit or bit == target:
+                continue
+            result = model.step(state, action)
+            if result is ILLEGAL:
+                continue
+            observations, updates = pending.legal(result)
+            must = action.kind == "update" and owed & bit
+            if must or observations & owed or updates & ~used & ~bit:
+                yield (result, *self._apply(action, bit, result, owed, used))
+
+    def _apply(self, action: Action, bit: int, result: State, owed: int, used: int) -> Pair:
+        owed &= ~(bit | self._pending.legal(result)[0])
+        if action.kind == "overwrite":
+            owed &= ~self._pending.live_overwrites
+        return owed, used | bit
+
+    def _spend(self, held: int, work: int) -> None:
+        """Note what is held and what was done; look at the clock now and then. Raises _GaveUp."""
+        limits = self._limits
+        self._most = max(self._most, held)
+        if held > limits.configurations:
+            raise _GaveUp(f"more than {limits.configurations} configurations")
+        self._work += work
+        if self._work > 10_000:
+            self._work = 0
+            if limits.clock() > limits.deadline_s:
+                raise _GaveUp("out of time")
+
+
+def _events(calls: Sequence[Call]) -> list[tuple[int, int, bool]]:
+    """(event, call, whether it returns), in event order. Observations that never return tell nothing."""
+    events: list[tuple[int, int, bool]] = []
+    for position, call in enumerate(calls):
+        if call.complete is not None:
+            events.append((call.complete, position, True))
+        elif call.action.kind == "observe":
+            continue
+        events.append((call.invoke, position, False))
+    return sorted(events)
+
+
+def _most_at_once(calls: Sequence[Call]) -> int:
+    most = now = 0
+    for _, call, returns in _events(calls):
+        if calls[call].complete is not None:
+            now += -1 if returns else 1
+            most = max(most, now)
+    return most

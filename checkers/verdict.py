@@ -1,0 +1,153 @@
+"""Verdicts: what a checker says of a history.
+
+- valid: nothing that was observed contradicts the promise
+- invalid: something does, and the witnesses prove it
+- unknown: could not be decided, or what would have to be looked at is missing
+
+Merging is three-valued: one invalid makes the whole invalid, whatever else is unknown; an unknown never hides
+an anomaly, and nothing turns an unknown into a valid. A valid whose subject never occurred says so in its
+summary and has `details["vacuous"]` set.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+Result = Literal["valid", "invalid", "unknown"]
+
+WITNESSES_MAX = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """What proves one violation.
+
+    `rule` is a short name ("stale-read"), `events` the indexes of the history's lines that prove it, in
+    order; `start_ns` and `end_ns` the window in which they lie. `explanation` are sentences for a person.
+    """
+
+    rule: str
+    summary: str
+    events: tuple[int, ...]
+    key: str | None = None
+    node: str | None = None
+    start_ns: int | None = None
+    end_ns: int | None = None
+    explanation: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict of JSON values."""
+        return {
+            "rule": self.rule,
+            "summary": self.summary,
+            "events": list(self.events),
+            "key": self.key,
+            "node": self.node,
+            "start_ns": self.start_ns,
+            "end_ns": self.end_ns,
+            "explanation": list(self.explanation),
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Witness:
+        """The witness of such a dict; KeyError if a needed field is missing."""
+        return cls(
+            rule=fields["rule"],
+            summary=fields["summary"],
+            events=tuple(fields["events"]),
+            key=fields.get("key"),
+            node=fields.get("node"),
+            start_ns=fields.get("start_ns"),
+            end_ns=fields.get("end_ns"),
+            explanation=tuple(fields.get("explanation", ())),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What one checker says. `model` names what was judged against; `details` holds JSON values; `seconds` it
+    took.
+    """
+
+    checker: str
+    result: Result
+    summary: str
+    model: str = ""
+    witnesses: tuple[Witness, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        assert self.result != "invalid" or self.witnesses, f"{self.checker}: invalid without a witness"
+        assert self.result == "invalid" or not self.witnesses, f"{self.checker}: {self.result} with a witness"
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict of JSON values, as `verdict.json` holds it."""
+        return {
+            "checker": self.checker,
+            "result": self.result,
+            "summary": self.summary,
+            "model": self.model,
+            "witnesses": [witness.to_json() for witness in self.witnesses],
+            "details": dict(self.details),
+            "seconds": self.seconds,
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Verdict:
+        """The verdict of such a dict; KeyError if a needed field is missing."""
+        return cls(
+            checker=fields["checker"],
+            result=fields["result"],
+            summary=fields["summary"],
+            model=fields.get("model", ""),
+            witnesses=tuple(Witness.from_json(witness) for witness in fields.get("witnesses", ())),
+            details=fields.get("details", {}),
+            seconds=fields.get("seconds", 0.0),
+        )
+
+
+def merged(results: Iterable[Result]) -> Result:
+    """Invalid if any is; else unknown if any is, or if there is none at all; else valid."""
+    seen = set(results)
+    if "invalid" in seen:
+        return "invalid"
+    return "valid" if seen == {"valid"} else "unknown"
+
+
+def run_safely(
+    checker: Callable[..., Verdict],
+    *arguments: Any,
+    name: str | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    **options: Any,
+) -> Verdict:
+    """What `checker(*arguments, **options)` says, with the seconds it took.
+
+    A checker that raises says unknown, with the error's name and where it was raised.
+    """
+    started_s = clock()
+    title = name or str(getattr(checker, "__name__", type(checker).__name__))
+    try:
+        verdict = checker(*arguments, **options)
+        if not isinstance(verdict, Verdict):
+            raise TypeError(f"expected a Verdict of {title}, got {type(verdict).__name__}")
+    except Exception as error:  # whatever it is: a broken checker must neither pass nor stop the others
+        verdict = _broken(title, error)
+    return replace(verdict, seconds=round(clock() - started_s, 6))
+
+
+def _broken(name: str, error: Exception) -> Verdict:
+    kind = type(error).__name__
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f"{frames[-1].name}, line {frames[-1].lineno}" if frames else ""
+    return Verdict(
+        checker=name,
+        result="unknown",
+        summary=f"the checker broke: {kind}: {error}" if str(error) else f"the checker broke: {kind}",
+        details={"error": kind, "message": str(error), "where": where},
+    )
