@@ -118,13 +118,14 @@ class Disk:
         self._sync = sync
         self._files: dict[str, AppendFile] = {}
         self._unsynced: dict[str, AppendFile] = {}
+        self._has_begun = False
         self._groups: queue.SimpleQueue[Sequence[Persist] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="disk", daemon=True)
         self._thread.start()
 
     def truncate(self, name: str, size: int) -> None:
         """Cut a file, at once; only before the first `commit`. Raises OSError."""
-        assert not self._files, "the disk's thread has begun to write"
+        assert not self._has_begun, "the disk's thread may be writing"
         file = os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=self._directory)
         try:
             os.ftruncate(file, size)
@@ -133,6 +134,7 @@ class Disk:
             os.close(file)
 
     def commit(self, group: Sequence[Persist]) -> None:
+        self._has_begun = True
         self._groups.put(group)
 
     def close(self) -> None:

@@ -89,7 +89,7 @@ class Host:
         try:
             effects = self._node.step(event, _now())
         except Exception as error:  # whatever it is, the node is broken and ends
-            self._end_broken("assertion failed", error)
+            self.end_broken("assertion failed", error)
         if effects:
             self._take(effects)
 
@@ -161,16 +161,17 @@ class Host:
         """Something raised where nobody listens: the machine's failure is logged, ours is the end."""
         error = context.get("exception")
         if isinstance(error, Exception) and not isinstance(error, OSError):
-            self._end_broken("host failed", error)
+            self.end_broken("host failed", error)
         self._log.line("error", str(context.get("message")), {"error": repr(error)})
 
-    def _end_broken(self, message: str, error: Exception) -> NoReturn:
-        self._log.line("error", message, broken_fields(error))
+    def end_broken(self, message: str, error: Exception) -> NoReturn:
+        """No goodbye: whoever watches must see a crash."""
+        self._log.line("error", message, fields_of_failure(error))
         traceback.print_exception(error)
         os._exit(EXIT_BROKEN)
 
 
-def broken_fields(error: BaseException) -> dict[str, object]:
+def fields_of_failure(error: BaseException) -> dict[str, object]:
     """The last line of the traceback, and where it happened."""
     where = [
         f"{frame.filename}:{frame.lineno} in {frame.name}"

@@ -6,8 +6,8 @@ import os
 from typing import cast
 
 from nodes.host.codec import Decoder
-from nodes.iproto import frames
 from nodes.iproto.errors import ProtocolError
+from nodes.iproto.frames import ApplierDecoder, ServerDecoder, encode, greeting
 from nodes.iproto.messages import Message
 
 SERVER_VERSION = "3.2.0"
@@ -18,16 +18,16 @@ class IprotoCodec:
     broken_framing: type[Exception] = ProtocolError
 
     def __init__(self, instance_uuid: str) -> None:
-        self._greeting = frames.greeting(SERVER_VERSION, instance_uuid, os.urandom(SALT_SIZE))
+        self._greeting = greeting(SERVER_VERSION, instance_uuid, os.urandom(SALT_SIZE))
 
     def server_decoder(self) -> Decoder:
-        return frames.ServerDecoder()
+        return ServerDecoder()
 
     def peer_decoder(self) -> Decoder:
-        return frames.ApplierDecoder()
+        return ApplierDecoder()
 
     def encode(self, message: object) -> bytes:
-        return frames.encode(cast(Message, message))  # a node of this protocol sends nothing else
+        return encode(cast(Message, message))  # a node of this protocol sends nothing else
 
     def greeting(self) -> bytes:
         return self._greeting

@@ -23,7 +23,7 @@ from nodes.kernel.events import Accepted, Connected, ConnectFailed, Disconnected
 GREETING_TIMEOUT_S = 2.0
 LINGER_S = 2.0
 OUTPUT_LIMIT = 64 << 20
-INPUT_CHUNK = 64 << 10
+INPUT_CHUNK = 16 << 10  # what one link may bring in before the others and the disk have their turn
 
 
 @dataclass(frozen=True, slots=True)

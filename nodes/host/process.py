@@ -11,15 +11,12 @@ import asyncio
 import json
 import os
 import signal
-import sys
-import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
 
 from nodes.host import folder, lifeline
-from nodes.host.host import EXIT_BROKEN, Host, broken_fields
+from nodes.host.host import Host, fields_of_failure
 from nodes.host.links import Address
 from nodes.host.log import NodeLog
 from nodes.host.options import Options, WrongUse, parse
@@ -28,9 +25,6 @@ from nodes.host.systems import Hosted, System
 EXIT_NOT_STARTED = 1
 EXIT_WRONG_USE = 64
 EXIT_ORPHANED = 129
-SWITCH_INTERVAL_S = (
-    0.0005  # the disk's thread waits at most so long for a busy loop; Python's own is ten times that
-)
 
 
 class NotStarted(Exception):
@@ -46,7 +40,6 @@ def main(arguments: Sequence[str], systems: Mapping[str, System]) -> int:
     if options.stdin_lifeline:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the harness's to judge
         lifeline.watch_stdin(lambda: os._exit(EXIT_ORPHANED))
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
         asyncio.run(_live(options, systems[options.system]))
     except NotStarted as error:
@@ -128,23 +121,17 @@ def _start(host: Host, hosted: Hosted, files: Mapping[str, bytes], options: Opti
     try:
         host.start(files)
     except AssertionError as error:
-        log.line("error", "assertion failed", broken_fields(error))
         _say({"ready": False, "error": f"{hosted.name} failed an assertion: {_one_line(error)}"})
-        _end_broken(error)
+        host.end_broken("assertion failed", error)
     except Exception as error:
-        log.line("error", "not started", broken_fields(error))
+        log.line("error", "not started", fields_of_failure(error))
         raise NotStarted(f"{hosted.name} cannot start from {options.data}: {_one_line(error)}") from error
-
-
-def _end_broken(error: BaseException) -> NoReturn:
-    traceback.print_exception(error)
-    os._exit(EXIT_BROKEN)
 
 
 def _one_line(error: BaseException) -> str:
     text = " ".join(str(error).split())
-    known = isinstance(error, (ValueError, OSError)) and text
-    return text if known else f"{type(error).__name__}: {text}"
+    says_little = not text or isinstance(error, LookupError | TypeError | AttributeError)
+    return f"{type(error).__name__}: {text}" if says_little else text
 
 
 def _say(line: Mapping[str, object]) -> None:
