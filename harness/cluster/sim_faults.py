@@ -1,0 +1,164 @@
+"""What each fault is in the virtual world, and what is known of it afterwards."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Iterable
+
+from harness.faults.fault import Evidence, Fault
+from nodes.world.network import Effect, Pair
+from nodes.world.world import World
+
+MILLISECOND_NS = 1_000_000
+RESTART_NS = (50 * MILLISECOND_NS, 200 * MILLISECOND_NS)
+"""How long a process takes to come up again."""
+POLL_NS = 20 * MILLISECOND_NS
+
+SleepUntil = Callable[[int], Awaitable[None]]
+
+
+class VirtualFaults:
+    """Does faults to a world; one `inject`, one `heal` each."""
+
+    def __init__(self, world: World, sleep_until: SleepUntil, heartbeat_ns: int) -> None:
+        self._world = world
+        self._sleep_until = sleep_until
+        self._heartbeat_ns = heartbeat_ns
+        self._asked: dict[int, int] = {}
+        self._hit: dict[int, list[str]] = {}
+        self._lost_bytes: dict[int, int] = {}
+
+    async def inject(self, fault: Fault) -> None:
+        self._asked[fault.id] = self._world.agenda.now_ns
+        machines = [self._world.machines[node] for node in fault.nodes]
+        match fault.does:
+            case "cut":
+                self._world.network.cut(fault.links)
+            case "slow":
+                self._world.network.slow(fault.links, fault.delay_ns, fault.jitter_ns)
+            case "kill" | "power":
+                up = [machine for machine in machines if machine.state != "down"]
+                for machine in up:
+                    if fault.does == "kill":
+                        machine.kill()
+                    else:
+                        lost = machine.lose_power()
+                        self._lost_bytes[fault.id] = self._lost_bytes.get(fault.id, 0) + lost
+                self._hit[fault.id] = [machine.name for machine in up]
+            case "pause":
+                for machine in machines:
+                    machine.pause()
+                self._hit[fault.id] = [machine.name for machine in machines if machine.state == "paused"]
+            case "clock":
+                for machine in machines:
+                    machine.clock.wall_offset_ns += fault.jump_ns
+                    machine.clock.set_drift(self._world.agenda.now_ns, fault.drift_ppm)
+
+    async def heal(self, fault: Fault) -> Evidence:
+        heal_asked_ns = self._world.agenda.now_ns
+        match fault.does:
+            case "cut":
+                return await self._heal_cut(fault, heal_asked_ns)
+            case "slow":
+                self._world.network.unslow(fault.links, fault.delay_ns, fault.jitter_ns)
+                effects = self._world.network.take_effects(fault.links)
+                delayed = sum(effect.delayed for effect in effects.values())
+                first_ns = _first(effect.first_delayed_ns for effect in effects.values())
+                return self._evidence(fault, heal_asked_ns, first_ns, delayed > 0, True, {"delayed": delayed})
+            case "kill" | "power":
+                return await self._restart(fault, heal_asked_ns)
+            case "pause":
+                return await self._resume(fault, heal_asked_ns)
+            case "clock":
+                return self._heal_clock(fault, heal_asked_ns)
+
+    async def _heal_cut(self, fault: Fault, heal_asked_ns: int) -> Evidence:
+        network = self._world.network
+        effects = network.take_effects(fault.links)
+        reset = network.heal(fault.links, random.Random(fault.seed))
+        counters = {
+            "withheld": sum(effect.withheld for effect in effects.values()),
+            "longest_withheld_ms": max(effect.longest_withheld_ns for effect in effects.values()) // MILLISECOND_NS,
+            "reset": reset,
+        }
+        bit = any(effect.longest_withheld_ns > self._heartbeat_ns for effect in effects.values())
+        first_ns = _first(effect.first_withheld_ns for effect in effects.values())
+        healed = await self._traffic_passes(fault.links)
+        return self._evidence(fault, heal_asked_ns, first_ns, bit, healed, counters)
+
+    async def _traffic_passes(self, pairs: Iterable[Pair]) -> bool:
+        """Wait until something fresh has come through every healed pair whose ends are up."""
+        watched = [pair for pair in pairs if set(pair) <= set(self._world.machines)]
+        network = self._world.network
+        for pair in watched:
+            network.effects[pair] = Effect()
+        deadline_ns = self._world.agenda.now_ns + 20 * self._heartbeat_ns
+        while True:
+            quiet = [pair for pair in watched if network.effects[pair].passed == 0 and self._both_up(pair)]
+            if not quiet or self._world.agenda.now_ns > deadline_ns:
+                break
+            await self._sleep_until(self._world.agenda.now_ns + POLL_NS)
+        for pair in watched:
+            network.effects.pop(pair, None)
+        return not quiet
+
+    def _both_up(self, pair: Pair) -> bool:
+        return all(self._world.machines[name].state == "up" for name in pair)
+
+    async def _restart(self, fault: Fault, heal_asked_ns: int) -> Evidence:
+        hit = self._hit.pop(fault.id)
+        chance = random.Random(fault.seed)
+        for name in hit:
+            await self._sleep_until(self._world.agenda.now_ns + chance.randrange(*RESTART_NS))
+            if self._world.machines[name].state == "down":
+                self._world.machines[name].start()
+        healed = all(self._world.machines[name].status() is not None for name in hit)
+        counters = {"killed": len(hit)}
+        if fault.does == "power":
+            counters["bytes_lost"] = self._lost_bytes.pop(fault.id, 0)
+        return self._evidence(fault, heal_asked_ns, self._asked[fault.id], bool(hit), healed, counters)
+
+    async def _resume(self, fault: Fault, heal_asked_ns: int) -> Evidence:
+        hit = self._hit.pop(fault.id)
+        for name in hit:
+            self._world.machines[name].resume()
+        healed = all(self._world.machines[name].status() is not None for name in hit)
+        return self._evidence(
+            fault, heal_asked_ns, self._asked[fault.id], bool(hit), healed, {"paused": len(hit)}
+        )
+
+    def _heal_clock(self, fault: Fault, heal_asked_ns: int) -> Evidence:
+        now_ns = self._world.agenda.now_ns
+        differed = 0
+        for name in fault.nodes:
+            clock = self._world.machines[name].clock
+            differed += clock.wall_offset_ns != 0 or clock.read(now_ns).monotonic_ns != now_ns
+            clock.wall_offset_ns -= fault.jump_ns
+            clock.set_drift(now_ns, 0)
+        return self._evidence(
+            fault, heal_asked_ns, self._asked[fault.id], differed > 0, True, {"clocks": differed}
+        )
+
+    def _evidence(
+        self,
+        fault: Fault,
+        heal_asked_ns: int,
+        first_effect_ns: int | None,
+        bit: bool,
+        healed: bool,
+        counters: dict[str, int],
+    ) -> Evidence:
+        return Evidence(
+            bit=bit,
+            asked_ns=self._asked[fault.id],
+            first_effect_ns=first_effect_ns,
+            all_in_effect_ns=self._asked[fault.id],
+            heal_asked_ns=heal_asked_ns,
+            last_effect_ns=self._world.agenda.now_ns,
+            healed=healed,
+            counters=counters,
+        )
+
+
+def _first(times: Iterable[int | None]) -> int | None:
+    return min((time_ns for time_ns in times if time_ns is not None), default=None)

@@ -1,0 +1,393 @@
+"""Local clusters: real processes (a toy node, and the real one), a real relay, real signals."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]  # it has no types
+import pytest
+
+from harness.cluster.local import LocalCluster, LocalSettings
+from harness.cluster.stall import StallWatch
+from harness.errors import ClusterError, WrongUse
+from harness.faults.fault import Evidence, Fault
+from harness.protocols import Cluster, Lost, NotSent, Replied
+from nodes.iproto.messages import Answer, Call
+
+ROOT = Path(__file__).parents[3]
+TOY = (sys.executable, str(Path(__file__).with_name("toy.py")))
+NODES = ("n1", "n2", "n3")
+HEARTBEAT_NS = 50_000_000
+SECOND_NS = 1_000_000_000
+AROUND_N1 = tuple(pair for other in ("n2", "n3", "client") for pair in ((other, "n1"), ("n1", other)))
+
+
+def settings(folder: Path, **others: Any) -> LocalSettings:
+    configs = {node: json.dumps({"name": node}).encode() for node in NODES}
+    given: dict[str, Any] = {"configs": configs, "host_command": TOY, "heartbeat_ns": HEARTBEAT_NS} | others
+    return LocalSettings(system="qsync", folder=folder, epoch_ns=time.monotonic_ns(), **given)
+
+
+@contextlib.asynccontextmanager
+async def running(folder: Path, **others: Any) -> AsyncIterator[LocalCluster]:
+    cluster = LocalCluster(settings(folder, **others))
+    try:
+        await cluster.start()
+        yield cluster
+    finally:
+        await cluster.stop()
+    assert children() == []
+
+
+def play(folder: Path, story: Callable[[LocalCluster], Awaitable[None]], **others: Any) -> None:
+    async def played() -> None:
+        async with running(folder, **others) as cluster:
+            await story(cluster)
+
+    asyncio.run(played())
+
+
+def children() -> list[psutil.Process]:
+    return list(psutil.Process().children(recursive=True))
+
+
+def fault(does: Any, **others: Any) -> Fault:
+    return Fault(id=1, name="a-fault", does=does, at_ns=0, until_ns=0, **others)
+
+
+def echo(sync: int) -> Call:
+    return Call(sync, "echo", (sync,))
+
+
+async def pid(cluster: LocalCluster, node: str) -> int:
+    status = await cluster.status(node)
+    assert status is not None
+    return int(str(status["pid"]))
+
+
+async def answers(cluster: Cluster, process: int, node: str, timeout_ns: int = SECOND_NS) -> bool:
+    match await cluster.call(process, node, echo(process), timeout_ns):
+        case Replied(Answer(sync, (value,))):
+            return sync == value == process
+    return False
+
+
+def in_order(evidence: Evidence) -> bool:
+    times = [
+        evidence.asked_ns,
+        evidence.first_effect_ns,
+        evidence.all_in_effect_ns,
+        evidence.heal_asked_ns,
+        evidence.last_effect_ns,
+    ]
+    known = [time_ns for time_ns in times if time_ns is not None]
+    return len(known) == len(times) and known == sorted(known)
+
+
+def test_nodes_come_up_answer_and_leave_nothing_behind(tmp_path: Path) -> None:
+    """Broken if a run leaves a process, a port or a temporary file."""
+
+    async def story(cluster: LocalCluster) -> None:
+        assert cluster.now_ns() < 5 * SECOND_NS
+        for process, node in enumerate(NODES):
+            assert await answers(cluster, process, node)
+            assert (await cluster.status(node) or {})["up"] is True
+        assert cluster.ended() == ()
+        await cluster.stop()
+        await cluster.stop()
+        assert await cluster.status("n1") is None
+
+    play(tmp_path, story)
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")) == sorted(
+        f"nodes/{node}/{file}" for node in NODES for file in ("config.json", "output.txt")
+    )
+
+
+def test_an_outcome_says_whether_the_request_left(tmp_path: Path) -> None:
+    """Broken if "nobody knows" is taken for "surely not done", or the other way round: both give false verdicts."""
+
+    async def story(cluster: LocalCluster) -> None:
+        assert await cluster.call(0, "n1", Call(1, "hang up", ()), SECOND_NS) == Lost("end of file")
+        assert await cluster.call(1, "n1", Call(1, "silent", ()), 20_000_000) == Lost("timeout")
+        assert await answers(cluster, 2, "n1")
+        await cluster.inject(fault("kill", nodes=("n1",)))
+        dead = [await cluster.call(process, "n1", echo(1), SECOND_NS) for process in (2, 3)]
+        assert [type(reply) for reply in dead] == [NotSent, NotSent]
+        assert await answers(cluster, 4, "n2")
+
+    play(tmp_path, story)
+
+
+def test_a_cut_isolates_is_felt_and_heals(tmp_path: Path) -> None:
+    """Broken if a partition is only believed to have happened, or to be over."""
+
+    async def story(cluster: LocalCluster) -> None:
+        assert await answers(cluster, 1, "n1")
+        isolation = fault("cut", links=AROUND_N1, seed=3)
+        await cluster.inject(isolation)
+        new, old = await asyncio.gather(
+            cluster.call(0, "n1", echo(1), 100_000_000), cluster.call(1, "n1", echo(2), 100_000_000)
+        )
+        assert isinstance(new, NotSent)
+        assert old == Lost("timeout")
+        assert await answers(cluster, 2, "n2")
+        assert await cluster.status("n1") is not None
+        evidence = await cluster.heal(isolation)
+        assert evidence.bit
+        assert evidence.healed is True
+        assert in_order(evidence)
+        assert evidence.counters["bytes_withheld"] > 0
+        assert evidence.counters["connections_hanging"] > 0
+        assert evidence.counters["bytes_passed"] > 0
+        assert await answers(cluster, 3, "n1")
+
+    play(tmp_path, story)
+
+
+def test_a_cut_that_nobody_felt_did_not_bite(tmp_path: Path) -> None:
+    """Broken if a run that proves nothing counts as evidence."""
+
+    async def story(cluster: LocalCluster) -> None:
+        short = fault("cut", links=AROUND_N1)
+        await cluster.inject(short)
+        evidence = await cluster.heal(short)
+        assert not evidence.bit
+        assert evidence.healed is True
+        assert "not felt on" in evidence.detail
+
+    play(tmp_path, story, heartbeat_ns=SECOND_NS)
+
+
+def test_slow_links_are_slow_and_fast_again(tmp_path: Path) -> None:
+    """Broken if delay does not reach the clients, or outlives its fault."""
+
+    async def story(cluster: LocalCluster) -> None:
+        slow = fault("slow", links=(("client", "n1"),), delay_ns=60_000_000, jitter_ns=10_000_000)
+        await cluster.inject(slow)
+        begun_ns = cluster.now_ns()
+        assert await answers(cluster, 0, "n1")
+        assert cluster.now_ns() - begun_ns >= 50_000_000
+        evidence = await cluster.heal(slow)
+        assert evidence.bit
+        assert evidence.healed is True
+        assert in_order(evidence)
+        begun_ns = cluster.now_ns()
+        assert await answers(cluster, 0, "n1")
+        assert cluster.now_ns() - begun_ns < 50_000_000
+
+    play(tmp_path, story)
+
+
+def test_a_killed_node_is_dead_and_comes_back(tmp_path: Path) -> None:
+    """Broken if kill -9 does not kill, or the restarted node cannot be reached."""
+
+    async def story(cluster: LocalCluster) -> None:
+        before = await pid(cluster, "n1")
+        kill = fault("kill", nodes=("n1", "n2"))
+        await cluster.inject(kill)
+        assert not psutil.pid_exists(before)
+        assert await cluster.status("n1") is None
+        evidence = await cluster.heal(kill)
+        assert evidence.bit
+        assert evidence.healed is True
+        assert in_order(evidence)
+        assert await pid(cluster, "n1") != before
+        assert await answers(cluster, 1, "n1")
+        assert cluster.ended() == ()
+
+    play(tmp_path, story)
+
+
+def test_a_node_that_two_faults_killed_comes_back_with_the_last(tmp_path: Path) -> None:
+    """Broken if healing one fault undoes another one."""
+
+    async def story(cluster: LocalCluster) -> None:
+        first, second = (
+            fault("kill", nodes=("n1",)),
+            Fault(id=2, name="other", does="kill", at_ns=0, until_ns=0, nodes=("n1",)),
+        )
+        await cluster.inject(first)
+        await cluster.inject(second)
+        assert (await cluster.heal(first)).healed is None
+        assert await cluster.status("n1") is None
+        assert (await cluster.heal(second)).healed is True
+
+    play(tmp_path, story)
+
+
+def test_a_paused_node_is_stopped_with_all_threads_and_goes_on(tmp_path: Path) -> None:
+    """Broken if a pause leaves a thread running, or the status of a paused node is waited for."""
+
+    async def story(cluster: LocalCluster) -> None:
+        number = await pid(cluster, "n1")
+        pause = fault("pause", nodes=("n1",))
+        await cluster.inject(pause)
+        stats = [path.read_text() for path in Path(f"/proc/{number}/task").glob("*/stat")]
+        assert all(") T " in stat for stat in stats)
+        begun_ns = cluster.now_ns()
+        assert await cluster.status("n1") is None
+        assert cluster.now_ns() - begun_ns < 100_000_000
+        evidence = await cluster.heal(pause)
+        assert evidence.bit
+        assert evidence.healed is True
+        assert in_order(evidence)
+        assert await pid(cluster, "n1") == number
+
+    play(tmp_path, story)
+
+
+def test_a_cluster_is_stopped_in_the_middle_of_faults(tmp_path: Path) -> None:
+    """Broken if Ctrl-C while nodes are paused, killed and cut leaves something behind."""
+
+    async def story(cluster: LocalCluster) -> None:
+        await cluster.inject(fault("pause", nodes=("n1",)))
+        await cluster.inject(fault("kill", nodes=("n2",)))
+        await cluster.inject(fault("cut", links=AROUND_N1))
+        waiting = cluster.spawn(cluster.call(0, "n1", echo(1), 10 * SECOND_NS))
+        await cluster.stop()
+        assert isinstance(await waiting, NotSent)
+
+    play(tmp_path, story)
+
+
+def test_a_start_that_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Broken if Ctrl-C during the start leaves half a cluster running."""
+
+    async def cancelled(after_s: float) -> None:
+        cluster = LocalCluster(settings(tmp_path))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(cluster.start(), after_s)
+        await cluster.stop()
+        assert children() == []
+
+    for after_s in (0.001, 0.03, 0.06, 0.1):
+        asyncio.run(cancelled(after_s))
+
+
+@pytest.mark.parametrize(
+    ("config", "complaint"),
+    [
+        ({"refuses": "the disk is full"}, "n2 does not come up: the disk is full"),
+        ({"exits": 3}, r"n2 ended before it was ready \(exit 3\): a last word"),
+    ],
+)
+def test_a_node_that_does_not_come_up_is_told_in_one_line(
+    tmp_path: Path, config: dict[str, object], complaint: str
+) -> None:
+    """Broken if a cluster that cannot start hangs, or does not say why."""
+    configs = {node: json.dumps({"name": node}).encode() for node in NODES} | {
+        "n2": json.dumps(config).encode()
+    }
+
+    async def story(cluster: LocalCluster) -> None:
+        raise AssertionError("it started")
+
+    with pytest.raises(ClusterError, match=complaint):
+        play(tmp_path, story, configs=configs)
+    assert children() == []
+
+
+def test_a_port_in_use_is_told_in_one_line(tmp_path: Path) -> None:
+    """Broken if a taken port ends in a traceback, or is noticed only when nodes cannot talk."""
+
+    async def story(cluster: LocalCluster) -> None:
+        raise AssertionError("it started")
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        base = taken.getsockname()[1]
+        with pytest.raises(ClusterError, match=f"port {base} is in use"):
+            play(tmp_path, story, base_port=base)
+
+
+def test_a_node_that_ends_untold_is_told_once(tmp_path: Path) -> None:
+    """Broken if a crash passes unseen, or a fault's kill counts as a crash."""
+
+    async def story(cluster: LocalCluster) -> None:
+        assert isinstance(await cluster.call(0, "n1", Call(1, "end", (70,)), SECOND_NS), Lost)
+        os.kill(await pid(cluster, "n2"), signal.SIGSEGV)
+        await cluster.inject(fault("kill", nodes=("n3",)))
+        ended = list(cluster.ended())
+        while len(ended) < 2:
+            await asyncio.sleep(0.005)
+            ended += cluster.ended()
+        assert {(end.node, end.how) for end in ended} == {("n1", "exit 70"), ("n2", "signal 11")}
+        assert cluster.ended() == ()
+
+    play(tmp_path, story)
+
+
+def test_a_fault_that_needs_the_simulator_is_refused(tmp_path: Path) -> None:
+    """Broken if a fault that was not carried out is recorded as one that was."""
+
+    async def story(cluster: LocalCluster) -> None:
+        with pytest.raises(WrongUse, match="only --cluster sim can do 'power'"):
+            await cluster.inject(fault("power", nodes=("n1",)))
+        with pytest.raises(WrongUse, match="no node is called n9"):
+            await cluster.inject(fault("cut", links=(("n9", "n1"),)))
+
+    play(tmp_path, story)
+
+
+HARNESS = """
+import asyncio, os, pathlib, sys, time
+from harness.cluster.local import LocalCluster
+from harness.faults.fault import Fault
+from tests.harness.cluster import test_local
+
+async def main():
+    cluster = LocalCluster(test_local.settings(pathlib.Path(sys.argv[1])))
+    await cluster.start()
+    await cluster.inject(test_local.fault("pause", nodes=("n1",)))
+    print("running", flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+def test_a_killed_harness_leaves_nothing_running(tmp_path: Path) -> None:
+    """Broken if kill -9 of the harness leaves nodes or the relay behind, paused nodes included."""
+    command = [sys.executable, "-c", HARNESS, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as harness:
+        assert harness.stdout is not None
+        assert harness.stdout.readline() == b"running\n"
+        left = psutil.Process(harness.pid).children(recursive=True)
+        assert len(left) == len(NODES) + 1
+        harness.kill()
+    deadline = time.monotonic() + 2
+    while any(_lives(process) for process in left) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert [process for process in left if _lives(process)] == []
+
+
+def _lives(process: psutil.Process) -> bool:
+    return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+
+
+def test_a_stall_of_the_loop_is_noted_once() -> None:
+    """Broken if a harness that was starved blames the cluster for it."""
+
+    async def story() -> None:
+        watch = StallWatch(time.monotonic_ns())
+        running = asyncio.create_task(watch.run())
+        await asyncio.sleep(0.06)
+        assert watch.stalls() == ()
+        time.sleep(0.3)  # a loop that stalls is the point
+        await asyncio.sleep(0.06)
+        ((_, stalled_ms),) = watch.stalls()
+        assert 250 < stalled_ms < 2000
+        assert watch.stalls() == ()
+        running.cancel()
+
+    asyncio.run(story())
