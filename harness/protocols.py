@@ -106,4 +106,6 @@ class Cluster(Time, Protocol):
         """Nodes that ended untold since the last call."""
         ...
 
-
+    def stalls(self) -> tuple[tuple[int, float], ...]:
+        """When the harness's own loop stood still, and for how many milliseconds, since the last call."""
+        ...

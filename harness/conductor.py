@@ -1,0 +1,266 @@
+"""The conductor of a run: set up, load, faults, heal, settle, final reads, tear down.
+
+It awaits nothing but the cluster, so the same code runs in real and in virtual time. Everything that happens is
+recorded in one order: an invocation before anything of it is sent, a completion after its answer was decoded.
+
+| who | does |
+|---|---|
+| a worker | its own operations, one at a time; after an outcome that nobody knows it goes on as a new process |
+| the nemesis | one fault after the other, its start, its end and the evidence of what it did |
+| the monitor | asks every node for its state, notes nodes that ended untold, and keeps the record on disk |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from checkers.history.jsonl import Writer
+from harness.draw import faults_of, operations_of
+from harness.faults.fault import Evidence, Fault
+from harness.generators.generator import Value
+from harness.plan import SECOND_NS, Operation, Plan
+from harness.protocols import Cluster
+from harness.systems.system import System
+from harness.workloads import Workload
+
+MONITOR_EVERY_NS = SECOND_NS // 4
+SETTLE_POLL_NS = SECOND_NS // 20
+FINAL_TIMEOUT_NS = 10 * SECOND_NS
+SEEN = "@seen"
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a live view shows; counts grow while the run goes on."""
+
+    phase: str = "starting"
+    ok: int = 0
+    fail: int = 0
+    info: int = 0
+    active: dict[int, Fault] = field(default_factory=dict)
+    states: dict[str, Mapping[str, object] | None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Conductor:
+    """Conducts one run of a plan; `interrupt` ends it early, in order."""
+
+    plan: Plan
+    cluster: Cluster
+    system: System
+    workload: Workload
+    record: Writer
+    on_progress: Callable[[Progress], None] = lambda progress: None
+    progress: Progress = field(default_factory=Progress)
+    _next_process: int = 0
+    _sync: int = 0
+    _is_interrupted: bool = False
+    _is_over: bool = False
+    _keys: dict[str, None] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        """The whole run. The cluster is stopped whatever happens; what was recorded stays recorded."""
+        try:
+            await self.cluster.start()
+            await self.system.set_up(self.plan, self.cluster)
+            await self._load()
+            await self._settle_and_read()
+        finally:
+            self._is_over = True
+            self.record.flush()
+            await self.cluster.stop()
+
+    def interrupt(self) -> None:
+        """Begin nothing new: what is under way ends, faults are healed, nothing is read any more."""
+        self._is_interrupted = True
+
+    # ---- load
+
+    async def _load(self) -> None:
+        self._phase("load")
+        self._next_process = self.plan.workers
+        workers = [self.cluster.spawn(self._worker(worker)) for worker in range(self.plan.workers)]
+        nemesis = self.cluster.spawn(self._nemesis())
+        monitor = self.cluster.spawn(self._monitor())
+        try:
+            for worker in workers:
+                await worker
+            await nemesis
+        finally:
+            self._is_over = True
+            for task in (*workers, nemesis):
+                task.cancel()
+        await monitor
+        self._note_ended()
+
+    async def _worker(self, worker: int) -> None:
+        process = worker
+        seen: dict[str, Value] = {}
+        for operation in operations_of(self.plan, self.system, self.workload, worker):
+            now_ns = self.cluster.now_ns()
+            if self._is_interrupted:
+                return
+            if operation.at_ns > now_ns:
+                await self.cluster.sleep_until(operation.at_ns)
+            elif operation.at_ns < now_ns - SECOND_NS // 10:
+                continue  # its time passed while this worker waited for an answer
+            if self._is_interrupted:
+                return
+            if await self._perform(operation, process, seen):
+                process, self._next_process = self._next_process, self._next_process + 1
+
+    async def _perform(
+        self, operation: Operation, process: int, seen: dict[str, Value], phase: str = "load"
+    ) -> bool:
+        """One operation, recorded; True if nobody knows how it ended."""
+        value = _with_seen(operation, seen)
+        self._sync += 1
+        request = self.workload.request(operation, value, self._sync)
+        fields: dict[str, Any] = {"key": operation.key, "node": operation.node, "mode": operation.mode}
+        self._record("invoke", process, operation.f, value=value, phase=phase, **fields)
+        timeout_ns = FINAL_TIMEOUT_NS if phase == "final" else int(self.plan.request_timeout_s * SECOND_NS)
+        reply = await self.cluster.call(process, operation.node, request, timeout_ns)
+        done = self.workload.completion(operation, value, reply)
+        self._record(
+            done.type,
+            process,
+            operation.f,
+            value=done.value,
+            error=done.error,
+            role=done.role,
+            phase=phase,
+            **fields,
+        )
+        self._count(done.type)
+        if operation.key is not None:
+            self._keys[operation.key] = None
+            if done.type == "ok":
+                seen[operation.key] = _shown(operation.f, done.value)
+        return done.type == "info"
+
+    def _count(self, type_: str) -> None:
+        match type_:
+            case "ok":
+                self.progress.ok += 1
+            case "fail":
+                self.progress.fail += 1
+            case _:
+                self.progress.info += 1
+
+    # ---- faults
+
+    async def _nemesis(self) -> None:
+        for fault in faults_of(self.plan, self.system):
+            await self._wait_until(fault.at_ns)
+            if self._is_interrupted:
+                return
+            await self._fault(fault)
+
+    async def _fault(self, fault: Fault) -> None:
+        self._record("invoke", "nemesis", fault.name, value=msgspec.to_builtins(fault))
+        self.progress.active[fault.id] = fault
+        self.on_progress(self.progress)
+        evidence: Evidence | None = None
+        try:
+            await self.cluster.inject(fault)
+            await self._wait_until(fault.until_ns)
+        finally:
+            evidence = await self.cluster.heal(fault)
+            self._record(
+                "info",
+                "nemesis",
+                fault.name,
+                value={"id": fault.id, **msgspec.to_builtins(evidence)},
+            )
+            del self.progress.active[fault.id]
+            self.on_progress(self.progress)
+
+    async def _wait_until(self, time_ns: int) -> None:
+        """Sleep in short steps, so that an interrupt is heard."""
+        while self.cluster.now_ns() < time_ns and not self._is_interrupted:
+            await self.cluster.sleep_until(min(time_ns, self.cluster.now_ns() + SECOND_NS // 10))
+
+    # ---- watching
+
+    async def _monitor(self) -> None:
+        due_ns = self.cluster.now_ns()
+        while not self._is_over:
+            await self._look_at_nodes()
+            due_ns = max(due_ns + MONITOR_EVERY_NS, self.cluster.now_ns())
+            await self.cluster.sleep_until(due_ns)
+
+    async def _look_at_nodes(self) -> dict[str, Mapping[str, object] | None]:
+        for node in self.plan.node_names:
+            status = await self.cluster.status(node)
+            self.progress.states[node] = status
+            value = {"up": False} if status is None else {"up": True, **status}
+            self._record("info", "monitor", "state", node=node, value=value)
+        self._note_ended()
+        self.record.flush()
+        self.on_progress(self.progress)
+        return dict(self.progress.states)
+
+    def _note_ended(self) -> None:
+        for ended in self.cluster.ended():
+            self._record("info", "monitor", "crash", node=ended.node, value={"how": ended.how})
+        for stalled_at_ns, stalled_ms in self.cluster.stalls():
+            value = {"stalled_ms": stalled_ms, "at_ns": stalled_at_ns}
+            self._record("info", "harness", "stall", value=value)
+
+    # ---- the end
+
+    async def _settle_and_read(self) -> None:
+        if self._is_interrupted:
+            self._record("info", "harness", "interrupted")
+            return
+        self._phase("settling")
+        deadline_ns = self.cluster.now_ns() + int(self.plan.settle_timeout_s * SECOND_NS)
+        settled = False
+        while not settled and self.cluster.now_ns() < deadline_ns and not self._is_interrupted:
+            settled = self.system.is_settled(await self._look_at_nodes())
+            if not settled:
+                await self.cluster.sleep_until(self.cluster.now_ns() + SETTLE_POLL_NS)
+        self._record("info", "harness", "settled", value=settled)
+        if not self._is_interrupted:
+            self._phase("final reads")
+            await self._read_everything()
+        self._note_ended()
+
+    async def _read_everything(self) -> None:
+        owner = self.system.owner(self.plan)
+        operations = self.workload.final_operations(list(self._keys), owner)
+        dumps = [Operation(at_ns=0, worker=0, f="dump", node=node) for node in self.plan.node_names]
+        for operation in (*operations, *dumps):
+            process, self._next_process = self._next_process, self._next_process + 1
+            await self._perform(operation, process, {}, phase="final")
+
+    # ---- the record
+
+    def _phase(self, name: str) -> None:
+        self.progress.phase = name
+        self.on_progress(self.progress)
+
+    def _record(self, type_: Any, process: int | str, f: str, **fields: Any) -> None:
+        self.record.record(type_, process, f, time_ns=self.cluster.now_ns(), **fields)  # type: ignore[arg-type]
+
+
+def _with_seen(operation: Operation, seen: Mapping[str, Value]) -> Value:
+    """The operation's value, "@seen" replaced by what this worker last saw under the key."""
+    value = operation.value
+    if isinstance(value, tuple) and operation.key is not None:
+        last = seen.get(operation.key)
+        assert not isinstance(last, tuple)
+        return tuple(last if part == SEEN else part for part in value)
+    return value
+
+
+def _shown(f: str, value: object) -> Value:
+    """What a finished operation says is now under its key."""
+    if f == "cas" and isinstance(value, tuple | list):
+        value = value[1]
+    assert value is None or isinstance(value, int), value
+    return value

@@ -1,0 +1,88 @@
+"""Which faults when: drawn from the seed, one after the other, with quiet times between.
+
+"All" means: one fault of every group, in random order, then again, each time another fault of the group if there is
+one. The first partition is the one that forces a decision about pending transactions (`isolate-owner`), and the
+first power loss the owner's, so that even a short run meets them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from harness.errors import WrongUse
+from harness.faults.fault import Fault
+from harness.faults.table import FAULTS
+from harness.plan import SECOND_NS, Plan
+
+FIRST_NS = 1 * SECOND_NS
+QUIET_NS = (SECOND_NS * 7 // 10, SECOND_NS * 13 // 10)
+LASTS_NS = (SECOND_NS * 13 // 10, SECOND_NS * 23 // 10)
+LAST_HEALED_NS = SECOND_NS * 7 // 10
+"""How long before the end of the load the last fault must have been healed."""
+
+
+def names_for(plan: Plan) -> tuple[str, ...]:
+    """The faults that a plan asks for, "all" resolved; WrongUse if the cluster cannot do one."""
+    possible = [
+        name
+        for name, kind in FAULTS.items()
+        if plan.cluster in kind.clusters and plan.nodes >= kind.nodes_min
+    ]
+    names: list[str] = []
+    for name in plan.faults:
+        if name == "none":
+            continue
+        if name == "all":
+            names.extend(other for other in possible if other not in names)
+        elif name not in FAULTS:
+            raise WrongUse(f"unknown fault {name!r}; try one of: all, none, {', '.join(FAULTS)}")
+        elif plan.cluster not in FAULTS[name].clusters:
+            where = " or ".join(FAULTS[name].clusters)
+            raise WrongUse(f"--cluster {plan.cluster} cannot do the fault {name!r}; try: --cluster {where}")
+        elif name not in possible:
+            raise WrongUse(f"the fault {name!r} needs at least {FAULTS[name].nodes_min} nodes, got {plan.nodes}")
+        elif name not in names:
+            names.append(name)
+    return tuple(names)
+
+
+def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
+    """The whole schedule of a plan."""
+    names = names_for(plan)
+    chance = plan.streams()["faults"]
+    faults: list[Fault] = []
+    at_ns = FIRST_NS
+    for name in _order(names, chance):
+        until_ns = at_ns + chance.randrange(*LASTS_NS)
+        if until_ns > plan.time_limit_ns - LAST_HEALED_NS:
+            break
+        faults.append(_fault(len(faults), name, at_ns, until_ns, plan, owner))
+        at_ns = until_ns + chance.randrange(*QUIET_NS)
+    return tuple(faults)
+
+
+def _order(names: Sequence[str], chance: random.Random) -> Iterator[str]:
+    """Names for ever: each round takes one of every group, in random order."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(FAULTS[name].group, []).append(name)
+    turn = 0
+    while groups:
+        for group in chance.sample(list(groups), len(groups)):
+            members = groups[group]
+            if turn == 0:
+                yield members[0]
+            else:
+                yield chance.choice(members)
+        turn += 1
+
+
+def _fault(number: int, name: str, at_ns: int, until_ns: int, plan: Plan, owner: str) -> Fault:
+    kind = FAULTS[name]
+    chance = plan.streams()[f"fault {number}"]
+    drawn = kind.draw(plan.node_names, owner, chance)
+    fields = {"id": number, "name": name, "does": kind.does, "at_ns": at_ns, "until_ns": until_ns}
+    return msgspec.convert({**fields, "seed": chance.getrandbits(32), **drawn}, Fault)

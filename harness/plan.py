@@ -1,0 +1,141 @@
+"""A plan: everything that decides a run, as one frozen value with JSON in and out.
+
+A plan has one named random stream per worker, fault and link (`streams`), so that one more draw in one place shifts
+no other. Its drawn-out form (`harness.draw`) holds every fault and every operation as a line of its own: that is
+what a shrinker edits and what a regression test stores.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from harness.errors import StoreError, WrongUse
+from harness.faults.fault import Fault
+from nodes.kernel.chance import Streams
+
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+
+SECOND_NS = 1_000_000_000
+CONNECTION_NAME = "client"
+"""The clients' end in the names of links."""
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One operation of the load: what a worker does, not before `at_ns`, at `node`.
+
+    In a compare-and-set's value `"@seen"` stands for what this worker last saw under the key.
+    """
+
+    at_ns: int
+    worker: int
+    f: str
+    key: str | None = None
+    value: None | int | tuple[int | str | None, ...] = None
+    node: str = ""
+    mode: str | None = None
+
+
+class Drawn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The drawn-out form: nothing is left to chance but the world itself."""
+
+    faults: tuple[Fault, ...]
+    operations: tuple[Operation, ...]
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One run. Times are in seconds here because people write them; everything inside counts nanoseconds."""
+
+    format: Literal["qsync-plan"] = "qsync-plan"
+    version: Literal[1] = 1
+    name: Name = "run"
+    system: str = "qsync"
+    cluster: str = "local"
+    workload: str = "register"
+    faults: tuple[str, ...] = ("all",)
+    nodes: Annotated[int, msgspec.Meta(ge=1, le=31)] = 3
+    seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 63)] = 0
+    time_limit_s: Seconds = 20.0
+    rate: Annotated[float, msgspec.Meta(gt=0, le=1_000_000)] = 300.0
+    """Operations per second of all workers together."""
+    workers: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 10
+    quorum: Annotated[int, msgspec.Meta(ge=1, le=31)] | None = None
+    """None: N/2 + 1."""
+    synchro_timeout_s: Seconds = 0.6
+    replication_timeout_s: Seconds = 0.25
+    request_timeout_s: Seconds = 2.0
+    settle_timeout_s: Seconds = 20.0
+    read: str = "read-confirmed"
+    replica_reads: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
+    """The share of reads that go to nodes which are not the owner."""
+    bugs: tuple[str, ...] = ()
+    promise: str | None = None
+    """A stricter model to judge by than what the system promises."""
+    base_port: Annotated[int, msgspec.Meta(ge=0, le=65_000)] = 0
+    """The first port to use; 0: any that are free."""
+    code: str = ""
+    """The version of the harness that made the plan."""
+    drawn: Drawn | None = None
+
+    def __post_init__(self) -> None:
+        if self.quorum is not None and self.quorum > self.nodes:
+            raise ValueError(f"a quorum of {self.quorum} cannot be had with {self.nodes} nodes")
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        return tuple(f"n{number}" for number in range(1, self.nodes + 1))
+
+    @property
+    def quorum_size(self) -> int:
+        return self.quorum if self.quorum is not None else self.nodes // 2 + 1
+
+    @property
+    def time_limit_ns(self) -> int:
+        return int(self.time_limit_s * SECOND_NS)
+
+    @property
+    def heartbeat_ns(self) -> int:
+        return int(self.replication_timeout_s * SECOND_NS)
+
+    def streams(self) -> Streams:
+        return Streams(self.seed)
+
+
+def to_json(plan: Plan) -> bytes:
+    """One field a line, and in the drawn-out form one fault or operation a line."""
+    fields = msgspec.to_builtins(plan)
+    drawn = fields.pop("drawn")
+    lines = [f" {_text(key)}: {_text(value)}" for key, value in fields.items()]
+    if drawn is not None:
+        parts = [f'  "{part}": [\n{_rows(drawn[part])}\n  ]' for part in ("faults", "operations")]
+        lines.append(' "drawn": {\n' + ",\n".join(parts) + "\n }")
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+
+
+def _text(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _rows(rows: list[object]) -> str:
+    return ",\n".join(f"   {_text(row)}" for row in rows)
+
+
+def from_json(data: bytes, source: str) -> Plan:
+    """Read a plan; WrongUse says what is wrong with it, in one line that names `source`."""
+    try:
+        return msgspec.json.decode(data, type=Plan)
+    except msgspec.DecodeError as error:
+        raise WrongUse(f"{source}: not a plan: {error}; try: qsync run --write-plan FILE writes one") from error
+    except ValueError as error:
+        raise WrongUse(f"{source}: {error}") from error
+
+
+def read(path: Path) -> Plan:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"cannot read the plan {path}: {error.strerror}") from error
+    return from_json(data, str(path))

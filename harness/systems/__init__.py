@@ -1,0 +1,10 @@
+"""The table of systems: how to configure, start and ask each, and what it promises. A new one is a file and a line."""
+
+from __future__ import annotations
+
+from harness.systems.qsync import Qsync
+from harness.systems.system import System
+
+SYSTEMS: dict[str, System] = {"qsync": Qsync()}
+
+__all__ = ["SYSTEMS", "System"]

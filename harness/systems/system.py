@@ -1,0 +1,45 @@
+"""What the harness must know of a system under test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from harness.plan import Plan
+from harness.protocols import Cluster
+from harness.systems.promises import Promise
+from nodes.kernel.outbox import Durability
+
+
+class System(Protocol):
+    """A store that can be put under test."""
+
+    summary: str
+
+    def validate(self, plan: Plan) -> None:
+        """WrongUse if the plan asks for what this system or its bugs cannot do on that cluster."""
+        ...
+
+    def configurations(self, plan: Plan) -> dict[str, bytes]:
+        """Each node's configuration, as the host reads it."""
+        ...
+
+    def durability(self, plan: Plan) -> Durability: ...
+
+    def owner(self, plan: Plan) -> str:
+        """The node that takes writes."""
+        ...
+
+    async def set_up(self, plan: Plan, cluster: Cluster) -> None:
+        """From nodes that are up to a store that serves; ClusterError if it does not come to that."""
+        ...
+
+    def is_settled(self, statuses: Mapping[str, Mapping[str, object] | None]) -> bool:
+        """True if nothing is under way any more: queues empty, all nodes the same."""
+        ...
+
+    def promise(self, plan: Plan) -> Promise: ...
+
+    def bugs(self) -> Mapping[str, str]:
+        """The seeded bugs by name, with what each does."""
+        ...

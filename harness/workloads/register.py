@@ -1,0 +1,104 @@
+"""Registers: reads, writes and compare-and-set on several keys of one synchronous space.
+
+Every written value is unique (a number per worker and count), so that a read tells which write it saw. A
+compare-and-set expects what its worker last saw under the key ("@seen"): often right, often outrun. The set of keys
+moves on every few seconds, which bounds the history of one key and with it what a checker has to search.
+
+Most operations go to the owner; a share of the reads goes to replicas, where less is promised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.clients.answers import failure_of, refusal_completion
+from harness.clients.completion import Completion
+from harness.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
+from harness.generators.generator import Value
+from harness.plan import SECOND_NS, Operation, Plan
+from harness.protocols import Replied, Reply
+from nodes.iproto.messages import Answer, Call, Request
+
+SPACE = "register"
+KEYS = 5
+EPOCH_NS = 4 * SECOND_NS
+SEEN = "@seen"
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    summary: str = "reads, writes and compare-and-set on several keys of a synchronous space"
+
+    def generator(self, plan: Plan, worker: int) -> Generator:
+        def write(context: Context, count: int) -> Draft:
+            return Draft("write", _key(context), _unique(plan, worker, 2 * count))
+
+        def cas(context: Context, count: int) -> Draft:
+            return Draft("cas", _key(context), (SEEN, _unique(plan, worker, 2 * count + 1)))
+
+        def read(context: Context, _: int) -> Draft:
+            elsewhere = plan.nodes > 1 and context.chance.random() < plan.replica_reads
+            return Draft("read", _key(context), node="@replica" if elsewhere else "@owner", mode=plan.read)
+
+        mix = Mix(((0.45, Each(read)), (0.35, Each(write)), (0.2, Each(cas))))
+        mean_ns = int(plan.workers / plan.rate * SECOND_NS)
+        return Until(Stagger(mix, mean_ns), plan.time_limit_ns)
+
+    def request(self, operation: Operation, value: Value, sync: int) -> Request:
+        match operation.f, value:
+            case "read", _:
+                statement: list[object] = ["get", SPACE, operation.key]
+            case "write", _:
+                statement = ["replace", SPACE, [operation.key, value]]
+            case "cas", (old, new):
+                statement = ["cas", SPACE, operation.key, old, new]
+            case "dump", _:
+                return Call(sync, "qsync.dump", ())
+            case _:
+                raise AssertionError(operation)
+        options = {"read": operation.mode} if operation.mode else {}
+        return Call(sync, "qsync.transaction", ([statement], options))
+
+    def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
+        is_read = operation.f in ("read", "dump")
+        match reply:
+            case Replied(Answer(_, (dict() as answer,))):
+                return _answered(operation, value, answer)
+            case Replied(Answer() as answer):
+                return Completion("fail" if is_read else "info", error=f"unexpected answer {answer.data!r}"[:200])
+            case Replied(refusal):
+                return refusal_completion(refusal, is_read=is_read)
+            case _:
+                return failure_of(reply, is_read=is_read)
+
+    def final_operations(self, keys: list[str], owner: str) -> list[Operation]:
+        return [
+            Operation(at_ns=0, worker=0, f="read", key=key, node=owner, mode="read-confirmed") for key in keys
+        ]
+
+
+def _key(context: Context) -> str:
+    """A key of the present set."""
+    return f"{SPACE[0]}{context.time_ns // EPOCH_NS}-{context.chance.randrange(KEYS)}"
+
+
+def _unique(plan: Plan, worker: int, count: int) -> int:
+    return 1 + worker + plan.workers * count
+
+
+def _answered(operation: Operation, value: Value, answer: dict[object, object]) -> Completion:
+    role = answer.get("role")
+    role = role if isinstance(role, str) else None
+    match answer:
+        case {"spaces": dict()}:
+            return Completion("ok", {"spaces": answer["spaces"]})
+        case {"committed": False, "mismatch": _}:
+            return Completion("fail", value, "mismatch", role)
+        case {"committed": True, "results": [(list() | tuple()) as found]} if operation.f == "read":
+            return Completion("ok", found[1] if len(found) > 1 else None, None, role)
+        case {"committed": True, "results": [None]} if operation.f == "read":
+            return Completion("ok", None, None, role)
+        case {"committed": True} if operation.f in ("write", "cas"):
+            return Completion("ok", value, None, role)
+    is_read = operation.f in ("read", "dump")
+    return Completion("fail" if is_read else "info", None, f"unexpected answer {answer!r}"[:200], role)
