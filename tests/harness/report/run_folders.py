@@ -234,7 +234,7 @@ def verdict(
         "start_ns": round(8.31 * SECOND),
         "end_ns": round(10.16 * SECOND),
         "explanation": [
-            "write 7 was answered ok at 8.710 s, while n1 was cut off from both other nodes: no quorum can have had it.",
+            "write 7 was answered ok at 8.710 s, while n1 was cut off from both other nodes: no quorum had it.",
             "A read at n1 saw 7, so the row was visible before it was confirmed.",
             "The limbo's timeout rolled 7 back; the read that began at 10.110 s, after write 7 had ended, saw 3.",
         ],

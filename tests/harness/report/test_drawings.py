@@ -1,0 +1,126 @@
+"""The parts of the drawings that are easily wrong: ticks, node states, open ends, labels."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkers.history import Event
+from checkers.history.operation import EventType, paired
+from harness.report.fault_bands import FaultBand
+from harness.report.node_states import node_story
+from harness.report.svg import Scale, duration, element, text_width, time_ticks
+from harness.report.witness_timeline import operation_label, operation_value
+
+
+def band(does: str, start_ns: int, end_ns: int, **fields: object) -> FaultBand:
+    given_fields: dict[str, object] = {"nodes": (), "links": (), "bit": True}
+    return FaultBand(
+        id=0,
+        name=does,
+        does=does,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        sure=None,
+        ended=True,
+        healed=True,
+        evidence={},
+        **(given_fields | fields),  # type: ignore[arg-type]
+    )
+
+
+def state(time_ns: int, **status: object) -> Event:
+    return Event(index=0, time_ns=time_ns, type="info", process="monitor", f="state", node="n1", value=status)
+
+
+@given(start_ns=st.integers(0, 10**14), span_ns=st.integers(1_000, 10**14), count=st.integers(2, 14))
+def test_ticks_are_few_round_and_told_apart(start_ns: int, span_ns: int, count: int) -> None:
+    """If it failed, an axis would be crowded, empty, or say the same time twice."""
+    ticks = time_ticks(start_ns, start_ns + span_ns, count)
+    assert len(ticks) <= count + 1
+    assert all(start_ns <= time_ns <= start_ns + span_ns for time_ns, _ in ticks)
+    assert len({label for _, label in ticks}) == len(ticks)
+
+
+@given(time_ns=st.integers(-(10**12), 10**12))
+def test_a_scale_stays_within_its_edges(time_ns: int) -> None:
+    """If it failed, a fault that began before the window would be drawn over the labels."""
+    assert 92 <= Scale(1_000, 2_000, 92, 1148)(time_ns) <= 1148
+
+
+def test_a_fault_wins_over_what_the_node_last_said() -> None:
+    """If it failed, a paused node would be drawn as up until the monitor missed it."""
+    story = node_story(
+        "n1", [state(0, up=True, role="owner", term=2)], [band("pause", 40, 60, nodes=("n1",))]
+    )
+    assert [(found.start_ns, found.end_ns, found.kind) for found in story.stretches(0, 100)] == [
+        (0, 40, "owner"),
+        (40, 60, "paused"),
+        (60, 100, "owner"),
+    ]
+
+
+def test_a_cut_names_whom_the_node_lost_and_keeps_its_state() -> None:
+    """If it failed, one could not see that it was the isolated node which still called itself owner."""
+    cut = band("cut", 40, 60, links=(("n1", "n2"), ("n2", "n1"), ("n1", "client")))
+    middle = node_story("n1", [state(0, up=True, role="owner", term=2)], [cut]).stretches(0, 100)[1]
+    assert (middle.kind, middle.words, middle.cut) == ("owner", "owner · term 2, cut from n2", True)
+
+
+def test_a_fault_that_did_not_bite_changes_no_state() -> None:
+    """If it failed, the lanes would show a node down that was up."""
+    idle = band("kill", 40, 60, nodes=("n1",), bit=False)
+    assert len(node_story("n1", [state(0, up=True, role="replica")], [idle]).stretches(0, 100)) == 1
+
+
+def test_labels_say_what_was_asked_and_answered() -> None:
+    """If it failed, the bars of a witness would not tell the story."""
+
+    def label(
+        f: str, asked: object, type_: EventType | None, answer: object = None, error: str | None = None
+    ) -> str:
+        invoke = Event(index=0, time_ns=0, type="invoke", process=1, f=f, key="r3", value=asked, node="n1")
+        end = (
+            Event(index=1, time_ns=9, type=type_, process=1, f=f, value=answer, error=error)
+            if type_
+            else None
+        )
+        return operation_label(paired(invoke, end), "r3")
+
+    assert label("write", 7, "ok") == "write 7 · n1"
+    assert label("read", None, "ok", 3) == "read → 3 · n1"
+    assert label("read", None, "ok") == "read → ∅ · n1"
+    assert label("read", None, "fail", error="timeout") == "read ✗ timeout · n1"
+    assert label("read", None, None) == "read → ? · n1"
+    assert label("cas", [3, 7], "fail", error="mismatch") == "cas 3→7 ✗ mismatch · n1"
+    assert label("dump", None, "ok", {"spaces": {"register": [["r3", 7]]}}) == "dump r3 = 7 · n1"
+
+
+def test_the_value_of_an_operation_is_cut_when_it_is_long() -> None:
+    """If it failed, one long value would push everything else out of the drawing."""
+    invoke = Event(index=0, time_ns=0, type="invoke", process=1, f="write", key="r3", value="x" * 10_000)
+    assert len(operation_value(paired(invoke, None), 24)) == 24
+
+
+def test_elements_escape_everything_but_elements() -> None:
+    """If it failed, a value could end the attribute or the element in which it stands."""
+    inner = element("title", "a<b")
+    assert element("g", inner, "<&>", class_='x"y', stroke_width=1.25) == (
+        '<g class="x&#34;y" stroke-width="1.2"><title>a&lt;b</title>&lt;&amp;&gt;</g>'
+    )
+
+
+def test_wide_characters_take_two_places() -> None:
+    """If it failed, labels in Chinese or Japanese would run into each other."""
+    assert text_width("東京", 10) == text_width("abcd", 10)
+
+
+def test_durations_are_short_and_have_units() -> None:
+    """If it failed, tables would be full of nanoseconds."""
+    assert [duration(ns) for ns in (340_000, 1_200_000, 2_310_000_000, 200 * 10**9, 3 * 3600 * 10**9)] == [
+        "340 µs",
+        "1.2 ms",
+        "2.31 s",
+        "3 min 20 s",
+        "3 h 0 min",
+    ]
