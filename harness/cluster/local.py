@@ -42,6 +42,7 @@ T = TypeVar("T")
 
 CLIENT: Final = "client"
 _HOST: Final = "127.0.0.1"
+_PORT_MAX: Final = 65535
 _STATUS_WITHIN_NS: Final = 500_000_000
 
 FaultAtWork = NetworkFault | Kill | Pause
@@ -103,6 +104,9 @@ class LocalCluster:
     async def start(self) -> None:
         try:
             await self._start()
+        except OSError as error:
+            await self.stop()
+            raise ClusterError(f"the nodes cannot be set up: {error}") from error
         except BaseException:
             await self.stop()
             raise
@@ -204,6 +208,9 @@ class LocalCluster:
 
     def _node_ports(self) -> dict[str, int]:
         base = self._settings.base_port
+        last = base + len(self._nodes) * (len(self._nodes) + 1) - 1
+        if base < 0 or last > _PORT_MAX:
+            raise WrongUse(f"base port {base}: ports {base} to {last} are needed, expected 1 to {_PORT_MAX}")
         return {node: base + index if base else 0 for index, node in enumerate(self._nodes)}
 
     async def _open_routes(self, relay: Relay) -> None:

@@ -78,7 +78,8 @@ class VirtualFaults:
         reset = network.heal(fault.links, random.Random(fault.seed))
         counters = {
             "withheld": sum(effect.withheld for effect in effects.values()),
-            "longest_withheld_ms": max(effect.longest_withheld_ns for effect in effects.values()) // MILLISECOND_NS,
+            "longest_withheld_ms": max(effect.longest_withheld_ns for effect in effects.values())
+            // MILLISECOND_NS,
             "reset": reset,
         }
         bit = any(effect.longest_withheld_ns > self._heartbeat_ns for effect in effects.values())

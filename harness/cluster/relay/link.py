@@ -110,7 +110,9 @@ class Link:
             withheld_now += withheld
             grown = max(0, withheld - pipe.withheld_before)
             pipe.withheld_before = withheld
-            if withheld and pipe.withheld_since_ns is None:
+            if not withheld:
+                pipe.withheld_since_ns = None
+            elif pipe.withheld_since_ns is None:
                 pipe.withheld_since_ns = now_ns
             for watch in self._cutting():
                 watch.bytes_withheld += grown

@@ -23,7 +23,8 @@ from harness.cluster.stall import StallWatch
 from harness.errors import ClusterError, WrongUse
 from harness.faults.fault import Evidence, Fault
 from harness.protocols import Cluster, Lost, NotSent, Replied
-from nodes.iproto.messages import Answer, Call
+from nodes.iproto.messages import Answer, Call, Replace
+from nodes.qsync.configuration import Configuration, Identity, SpaceDefinition
 
 ROOT = Path(__file__).parents[3]
 TOY = (sys.executable, str(Path(__file__).with_name("toy.py")))
@@ -337,6 +338,59 @@ def test_a_fault_that_needs_the_simulator_is_refused(tmp_path: Path) -> None:
             await cluster.inject(fault("cut", links=(("n9", "n1"),)))
 
     play(tmp_path, story)
+
+
+def test_a_relay_that_ended_is_told_and_the_rest_is_stopped(tmp_path: Path) -> None:
+    """Broken if a run goes on without its network, or cannot be torn down any more."""
+
+    async def story(cluster: LocalCluster) -> None:
+        (relay,) = [child for child in children() if "harness.cluster.relay" in child.cmdline()]
+        relay.kill()
+        relay.wait(2)
+        with pytest.raises(ClusterError, match="the relay ended"):
+            await cluster.inject(fault("cut", links=AROUND_N1))
+        assert isinstance(await cluster.call(0, "n1", echo(1), SECOND_NS), NotSent)
+
+    play(tmp_path, story)
+
+
+def test_real_nodes_survive_a_kill_and_a_cut(tmp_path: Path) -> None:
+    """Broken if the toy and the real host differ in what a local cluster needs of them."""
+
+    async def story(cluster: LocalCluster) -> None:
+        assert isinstance(await cluster.call(0, "n1", Call(1, "box.ctl.promote", ()), 2 * SECOND_NS), Replied)
+        kill, cut = fault("kill", nodes=("n3",)), fault("cut", links=AROUND_N1)
+        await cluster.inject(kill)
+        assert isinstance(await cluster.call(0, "n1", Replace(2, 512, ("a", 1)), 2 * SECOND_NS), Replied)
+        assert (await cluster.heal(kill)).healed is True
+        await cluster.inject(cut)
+        assert isinstance(await cluster.call(0, "n1", Replace(3, 512, ("a", 2)), 100_000_000), Lost)
+        evidence = await cluster.heal(cut)
+        assert (evidence.bit, evidence.healed) == (True, True)
+        assert cluster.ended() == ()
+
+    play(tmp_path, story, configs=qsync_configs(), host_command=(sys.executable, "-m", "nodes.host"))
+
+
+def qsync_configs() -> dict[str, bytes]:
+    members = tuple(Identity(id=number, name=f"n{number}", uuid=uuid(number)) for number in (1, 2, 3))
+    register = SpaceDefinition(id=512, name="register", is_sync=True)
+    return {
+        node: Configuration(
+            name=node,
+            cluster_uuid=uuid(9),
+            members=members,
+            spaces=(register,),
+            quorum=2,
+            synchro_timeout_ns=SECOND_NS,
+            replication_timeout_ns=HEARTBEAT_NS,
+        ).to_json()
+        for node in NODES
+    }
+
+
+def uuid(number: int) -> str:
+    return f"00000000-0000-4000-8000-00000000000{number}"
 
 
 HARNESS = """
