@@ -8,11 +8,13 @@
 | following | the link ends, or is silent for four replication timeouts |
 
 Rows come in whole transactions, possibly spread over several messages; a transaction that we have already (from
-another peer) is dropped as a whole.
+another peer) is dropped as a whole. Behind a ROLLBACK or PROMOTE that is still on its way to the disk nothing is
+taken in: it would be discarded with what the ROLLBACK discards. Until then, whole transactions wait in `backlog`.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -30,11 +32,13 @@ class Applier:
     link: int = -1
     heard_ns: int = 0
     partial: list[Row] = field(default_factory=list)
+    backlog: deque[tuple[Row, ...]] = field(default_factory=deque)
 
     def turn_off(self) -> None:
         self.state = "off"
         self.link = -1
         self.partial.clear()
+        self.backlog.clear()
 
     def transactions(self, rows: Iterable[Row]) -> Iterator[tuple[Row, ...]]:
         """Whole transactions out of rows, in order; an unfinished one is kept for the next message."""

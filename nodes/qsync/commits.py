@@ -29,7 +29,9 @@ from nodes.qsync.spaces import Change, Space, Transaction, commit, prepare, roll
 from nodes.qsync.statements import change_of_row
 
 SYNCHRO_TIMER = "synchro"
-_CONTROL = frozenset({Type.CONFIRM.value, Type.ROLLBACK.value, Type.PROMOTE.value, Type.DEMOTE.value})
+_BARRIERS = frozenset({Type.ROLLBACK.value, Type.PROMOTE.value, Type.DEMOTE.value})
+"""Rows that discard entries: what comes after them may only be taken in when they have taken effect."""
+_CONTROL = _BARRIERS | {Type.CONFIRM.value}
 
 Waiting = Entry | Transaction | None
 """What hangs on a write: a limbo entry, a transaction outside the limbo, or nothing (a control row)."""
@@ -51,6 +53,12 @@ class Commits:
         self._writes: dict[int, tuple[Waiting, tuple[int, Response] | None]] = {}
         self._confirms_early = CONFIRM_EARLY in configuration.bugs
         self._timer_armed = False
+        self._barriers = 0
+
+    @property
+    def is_behind_barrier(self) -> bool:
+        """True while a row that discards entries is on its way to the disk: `apply` has to wait."""
+        return self._barriers > 0
 
     @property
     def is_owner(self) -> bool:
@@ -77,6 +85,7 @@ class Commits:
 
     def apply(self, rows: tuple[Row, ...]) -> None:
         """A transaction of another node."""
+        assert not self.is_behind_barrier, "nothing is taken in behind a ROLLBACK that is not on disk"
         write = self.journal.write(rows)
         if rows[-1].type in _CONTROL:
             self._write(write, None, None)
@@ -105,6 +114,7 @@ class Commits:
 
     def _write(self, write: Write, waiting: Waiting, reply: tuple[int, Response] | None) -> None:
         self._writes[write.token] = (waiting, reply)
+        self._barriers += write.rows[-1].type in _BARRIERS
         self.out.append(write.persist)
 
     def _read(self, rows: Iterable[Row]) -> tuple[Transaction, bool]:
@@ -126,6 +136,7 @@ class Commits:
             self.limbo.acknowledge(self._me, write.lsn)
         match waiting:
             case None:
+                self._barriers -= write.rows[-1].type in _BARRIERS
                 self._take_effect(write.rows[-1])
             case Transaction():
                 self._commit(waiting)
@@ -157,6 +168,7 @@ class Commits:
                 self._discard(transaction, code)
             if reply is not None:
                 self._refuse([reply], code)
+        self._barriers = 0
         self.limbo.confirming_lsn = self.limbo.confirmed_lsn
         self.limbo.is_in_rollback = False
         self.out.append(Log("error", "journal write failed", {"error": error, "writes": len(lost)}))

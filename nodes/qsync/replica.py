@@ -83,6 +83,7 @@ class Replica:
                 write = self.journal.persisted(token)
                 if write is not None:
                     self.commits.persisted(write, now)
+                    self._take_backlogs()
             case TimerFired(name):
                 self._timer(name, now)
             case Connected(link, peer):
@@ -197,8 +198,10 @@ class Replica:
                 self._drop(applier.link, f"unexpected {type(message).__name__} while {applier.state}")
 
     def _apply(self, applier: Applier, rows: Iterable[Row]) -> None:
+        applier.backlog.extend(applier.transactions(rows))
         is_news = False
-        for transaction in applier.transactions(rows):
+        while applier.backlog and not self.commits.is_behind_barrier:
+            transaction = applier.backlog.popleft()
             if is_known(transaction, self.journal.promised):
                 continue
             missing = gap(transaction, self.journal.promised)
@@ -208,6 +211,12 @@ class Replica:
             self.commits.apply(transaction)
             is_news = True
         self._acknowledge(self.appliers.values() if is_news else [applier])
+
+    def _take_backlogs(self) -> None:
+        """A barrier is gone: go on with what waited behind it."""
+        for applier in self.appliers.values():
+            if applier.backlog:
+                self._apply(applier, ())
 
     def _acknowledge(self, appliers: Iterable[Applier]) -> None:
         """Tell peers what we have, as soon as all of it is on disk."""
