@@ -17,7 +17,7 @@ from enum import IntEnum
 class Code(IntEnum):
     template: str
 
-    def __new__(cls, number: int, template: str) -> Code:
+    def __new__(cls, number: int, template: str = "") -> Code:  # the default lets `Code(7)` pass a type check
         code = int.__new__(cls, number)
         code._value_ = number
         code.template = template

@@ -187,7 +187,7 @@ def _meta(header: bytes) -> Meta:
         kind,
         fields.get("Version", ""),
         _uuid(fields.get("Instance", fields.get("Server", ""))),
-        _vclock(fields.get("VClock", "{}")),
+        _vclock(fields.get("VClock", "")),
         None if previous is None else _vclock(previous),
     )
 
