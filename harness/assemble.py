@@ -1,0 +1,106 @@
+"""From a plan to the parts of its run: the one place where names are looked up in their tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from checkers.history.history import Header
+from harness.errors import WrongUse
+from harness.faults.schedule import names_for
+from harness.plan import Plan
+from harness.systems import SYSTEMS, System
+from harness.workloads import WORKLOADS, Workload
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from harness.cluster.local import LocalCluster
+    from harness.cluster.sim import SimCluster
+
+CLUSTERS: dict[str, str] = {
+    "local": "one process a node on this machine, every link through a relay",
+    "sim": "a virtual world in virtual time: power loss and clocks too, and the same seed gives the same run",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a plan's names stand for."""
+
+    plan: Plan
+    system: System
+    workload: Workload
+
+
+def parts_of(plan: Plan) -> Parts:
+    """Look the names up; WrongUse says which is unknown and what there is."""
+    system = _known(SYSTEMS, plan.system, "system")
+    workload = _known(WORKLOADS, plan.workload, "workload")
+    _known(CLUSTERS, plan.cluster, "cluster")
+    system.validate(plan)
+    names_for(plan)
+    return Parts(plan, system, workload)
+
+
+def _known(table: Mapping[str, T], name: str, what: str) -> T:
+    if name not in table:
+        raise WrongUse(f"unknown {what} {name!r}; try one of: {', '.join(table)}")
+    return table[name]
+
+
+def header(parts: Parts) -> Header:
+    """The first line of the history: what checkers must know of the run."""
+    plan = parts.plan
+    return Header(
+        system=plan.system,
+        cluster=plan.cluster,
+        workload=plan.workload,
+        nodes=plan.node_names,
+        quorum=plan.quorum_size,
+        owner=parts.system.owner(plan),
+        heartbeat_ns=plan.heartbeat_ns,
+        seed=plan.seed,
+    )
+
+
+def simulated(parts: Parts, folder: Path | None, *, record_trace: bool = False) -> SimCluster:
+    from harness.cluster.sim import SimCluster
+    from nodes.kernel.node import Node
+    from nodes.qsync.configuration import Configuration
+    from nodes.qsync.replica import Replica
+
+    plan = parts.plan
+
+    def maker(data: bytes) -> Callable[[], Node]:
+        configuration = Configuration.from_json(data)
+        return lambda: Replica(configuration)
+
+    return SimCluster(
+        {name: maker(data) for name, data in parts.system.configurations(plan).items()},
+        seed=plan.seed,
+        heartbeat_ns=plan.heartbeat_ns,
+        durability=parts.system.durability(plan),
+        folder=folder,
+        record_trace=record_trace,
+    )
+
+
+def local(parts: Parts, folder: Path) -> LocalCluster:
+    from harness.cluster.local import LocalCluster, LocalSettings
+
+    plan = parts.plan
+    return LocalCluster(
+        LocalSettings(
+            system=plan.system,
+            configs=parts.system.configurations(plan),
+            folder=folder,
+            heartbeat_ns=plan.heartbeat_ns,
+            epoch_ns=time.monotonic_ns(),
+            base_port=plan.base_port,
+            durability=parts.system.durability(plan),
+        )
+    )

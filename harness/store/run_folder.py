@@ -1,0 +1,169 @@
+"""A run's folder: `results/<plan>/<utc>-<seed>/`.
+
+| file | what |
+|---|---|
+| plan.json | everything that repeats the run |
+| history.jsonl | the record, append-only, in event order; a killed harness leaves a checkable prefix |
+| history.parquet | the same in columns |
+| nodes/<n>/ | log and files of each node |
+| verdict.json, report.html | what was decided, and the page that shows it |
+
+`results/latest` points to the newest. Files other than the record are written under another name and renamed, so
+that a half-written one never looks whole. Whatever the file system refuses is a `StoreError` in one line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from harness import plan as plans
+from harness.errors import StoreError
+from harness.plan import Plan
+
+HISTORY = "history.jsonl"
+COLUMNS = "history.parquet"
+VERDICT = "verdict.json"
+REPORT = "report.html"
+LATEST = "latest"
+_BUFFER_BYTES = 1 << 18
+
+
+@contextmanager
+def _file_system(doing: str):  # type: ignore[no-untyped-def]  # contextmanager gives it its type
+    try:
+        yield
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        raise StoreError(
+            f"cannot {doing}: {error.strerror or error}{where}; try another folder with --results"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """One run's folder, made with `create` or found with `resolve`."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, root: Path, plan: Plan, *, at: datetime | None = None) -> RunFolder:
+        """A new folder with the plan in it; `latest` points to it."""
+        stamp = (at or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
+        with _file_system(f"write results to {root}"):
+            folder = _make_new(root / plan.name, f"{stamp}-{plan.seed}")
+            (folder / "plan.json").write_bytes(plans.to_json(plan))
+            _point_to(root / LATEST, folder)
+        return cls(folder)
+
+    @property
+    def history(self) -> Path:
+        return self.path / HISTORY
+
+    @property
+    def nodes(self) -> Path:
+        return self.path / "nodes"
+
+    def open_history(self) -> BinaryIO:
+        """The file for the record; refuses to touch one that is there."""
+        with _file_system(f"write the history to {self.path}"):
+            return GuardedFile(self.history.open("xb", buffering=_BUFFER_BYTES))  # type: ignore[return-value]
+
+    def read_plan(self) -> Plan:
+        return plans.read(self.path / "plan.json")
+
+    def write_verdict(self, verdict: Mapping[str, object]) -> None:
+        data = msgspec.json.format(msgspec.json.encode(verdict), indent=1)
+        self._write(VERDICT, data + b"\n")
+
+    def read_verdict(self) -> dict[str, object] | None:
+        """The stored verdict; None if there is none that can be read."""
+        try:
+            found = msgspec.json.decode((self.path / VERDICT).read_bytes())
+        except (OSError, msgspec.DecodeError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def _write(self, name: str, data: bytes) -> None:
+        with _file_system(f"write {name} to {self.path}"):
+            unfinished = self.path / f".{name}.unfinished"
+            unfinished.write_bytes(data)
+            unfinished.replace(self.path / name)
+
+
+class GuardedFile:
+    """A binary file whose refusals are StoreErrors: a full disk makes a run "not evidence", not a traceback."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, data: bytes) -> int:
+        with _file_system("write the history"):
+            return self._file.write(data)
+
+    def flush(self) -> None:
+        with _file_system("write the history"):
+            self._file.flush()
+
+    def close(self) -> None:
+        with _file_system("write the history"):
+            self._file.close()
+
+
+def _make_new(parent: Path, name: str) -> Path:
+    """A folder that was not there before; runs of one second get numbers."""
+    parent.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        folder = parent / (name if number == 1 else f"{name}-{number}")
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            number += 1
+        else:
+            return folder
+
+
+def _point_to(link: Path, folder: Path) -> None:
+    """Replace a symbolic link in one step; something else of that name is left alone."""
+    if link.exists() and not link.is_symlink():
+        return
+    fresh = link.with_name(f".{link.name}.{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(os.path.relpath(folder, link.parent))
+    fresh.replace(link)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A stored run and what was decided of it, if anything was."""
+
+    folder: RunFolder
+    outcome: str | None
+
+
+def find_runs(root: Path) -> list[RunSummary]:
+    """All runs under results/, oldest first."""
+    folders = sorted(path.parent for path in root.glob("*/*/plan.json") if path.parent.parent.name != LATEST)
+    found = []
+    for folder in sorted(folders, key=lambda path: path.name):
+        verdict = RunFolder(folder).read_verdict()
+        found.append(RunSummary(RunFolder(folder), str(verdict["outcome"]) if verdict else None))
+    return found
+
+
+def resolve(path: Path) -> RunFolder:
+    """The run that a person means: its folder, or a file in it; StoreError if there is none."""
+    folder = path if path.is_dir() else path.parent
+    if not (folder / HISTORY).exists():
+        raise StoreError(
+            f"{path} is no run: expected a folder with {HISTORY} in it; try: results/latest, or qsync run first"
+        )
+    return RunFolder(folder.resolve())
