@@ -11,14 +11,15 @@ import time
 from typing import Final
 
 STALLED_MS_MIN: Final = 250
-_EVERY_NS: Final = 50_000_000
+_EVERY_NS: Final = 20_000_000
 
 
 class StallWatch:
-    """Notes every stall of the running loop longer than `STALLED_MS_MIN`."""
+    """Notes every stall of the running loop longer than `stalled_ms_min`."""
 
-    def __init__(self, epoch_ns: int) -> None:
+    def __init__(self, epoch_ns: int, stalled_ms_min: int = STALLED_MS_MIN) -> None:
         self._epoch_ns = epoch_ns
+        self._stalled_ms_min = stalled_ms_min
         self._stalls: list[tuple[int, int]] = []
 
     async def run(self) -> None:
@@ -28,7 +29,7 @@ class StallWatch:
             await asyncio.sleep(_EVERY_NS / 1e9)
             now_ns = time.monotonic_ns()
             stalled_ms = (now_ns - before_ns - _EVERY_NS) // 1_000_000
-            if stalled_ms > STALLED_MS_MIN:
+            if stalled_ms > self._stalled_ms_min:
                 self._stalls.append((before_ns + _EVERY_NS - self._epoch_ns, stalled_ms))
             before_ns = now_ns
 

@@ -220,8 +220,6 @@ class Pipe:
             now_ns = time.monotonic_ns()
             due_ns = now_ns + self.link.delay_ns()
             self.link.delayed(size, now_ns)
-        if self.held:
-            due_ns = max(due_ns, self.held[-1][0])
         self.held.append((due_ns, item))
         self.held_bytes += size
         self.pump()

@@ -278,10 +278,9 @@ def test_a_slow_link_delays_and_keeps_order(tmp_path: Path) -> None:
         assert time.monotonic() - begun >= 0.06
         assert (await its.counters())["bytes_delayed"] == 20
         await its.relay.heal(1, 0)
-        begun = time.monotonic()
         writer.write(b"fast again")
         assert await within(server_reader.readexactly(10)) == b"fast again"
-        assert time.monotonic() - begun < 0.05
+        assert (await its.counters())["bytes_delayed"] == 20
 
     play(tmp_path, story)
 
@@ -292,9 +291,8 @@ def test_a_dead_target_resets_the_dialer_at_once(tmp_path: Path) -> None:
     async def story(its: Scene) -> None:
         for _ in range(2):
             its.server.close()
-            reader, _ = await its.dial()
-            with pytest.raises(ConnectionResetError):
-                await within(reader.readexactly(1))
+            with pytest.raises(ConnectionResetError):  # while dialing, or just after
+                await within((await its.dial())[0].readexactly(1))
             await its.relay.set_port("n1", 0)
 
     play(tmp_path, story)
