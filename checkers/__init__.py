@@ -1,1 +1,33 @@
-"""Pure checkers: a history in, a verdict out. They know neither the harness nor the nodes."""
+"""Pure checkers: a history in, a verdict out. They know neither the harness nor the nodes.
+
+    from checkers import CHECKERS, merged, run_safely
+    from checkers.history import jsonl
+
+    history = jsonl.read(path)                                    # HistoryError: not a history to judge
+    verdicts = [run_safely(CHECKERS[name], history, name=name) for name in ("linearizable", "crash")]
+    result = merged(verdict.result for verdict in verdicts)       # "valid", "invalid" or "unknown"
+
+Every checker is a module (or package) with a function `check(history, ...) -> Verdict`; its docstring says what
+it judges, what its details hold and what it raises. `run_safely` turns anything raised into unknown. Times in
+histories and witnesses are nanoseconds since the run began; limits are seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from checkers import availability, convergence, crash, dirty, linearizable, prefix, quorum
+from checkers.verdict import Result, Verdict, Witness, merged, run_safely
+
+CHECKERS: dict[str, Callable[..., Verdict]] = {
+    "linearizable": linearizable.check,
+    "prefix": prefix.check,
+    "dirty": dirty.check,
+    "convergence": convergence.check,
+    "quorum": quorum.check,
+    "crash": crash.check,
+    "availability": availability.check,
+}
+"""The table of checkers, by the name that their verdicts carry."""
+
+__all__ = ["CHECKERS", "Result", "Verdict", "Witness", "merged", "run_safely"]

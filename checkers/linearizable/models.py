@@ -7,7 +7,7 @@ from it), and what an action makes of a state. Three kinds of action tell the se
 - overwrite: legal in every state, and the state afterwards does not depend on the one before (a write)
 - update: everything else (a compare-and-set)
 
-A new model is a class with the four members of `Model`; the search asks for nothing else.
+A new model is a class with the five members of `Model`; the search asks for nothing else.
 """
 
 from __future__ import annotations
@@ -63,6 +63,10 @@ class Model(Protocol):
         """The state after the action, or ILLEGAL if it cannot have happened in this state."""
         ...
 
+    def leaves(self, action: Action) -> tuple[State, ...] | None:
+        """The states that an overwrite or update can leave behind; None if they cannot be told beforehand."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Register:
@@ -102,6 +106,9 @@ class Register:
                 return ILLEGAL if state == values[0] else state
         raise AssertionError(action)
 
+    def leaves(self, action: Action) -> tuple[State, ...] | None:
+        return (action.values[-1],)
+
     def _read(self, operation: Operation) -> Action | None:
         if operation.type != "ok":
             return None
@@ -138,3 +145,4 @@ def frozen(value: Any) -> State:
 
 
 MODELS: dict[str, type[Register]] = {"register": Register}
+"""By the name that a workload gives."""

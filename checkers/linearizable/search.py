@@ -60,7 +60,6 @@ class Found:
 
     result: "yes" (an order exists), "no", or "unknown" (`reason` says which limit was met).
     failing: for "no", the position in `calls` of the first call that cannot return.
-    states: for "no", the states that were possible just before that return.
     configurations: the most that were held at once.
     quiet: event → state, for every event after which no call was pending (but crashed ones) and one state was
     possible only.
@@ -68,7 +67,6 @@ class Found:
 
     result: Literal["yes", "no", "unknown"]
     failing: int | None = None
-    states: tuple[State, ...] = ()
     configurations: int = 0
     reason: str = ""
     quiet: dict[int, State] = field(default_factory=dict)
@@ -220,7 +218,7 @@ class _Search:
                     continue
                 self._return(call)
                 if not self._now.count:
-                    return self._found("no", quiet, failing=call, states=tuple(self._seen.by_state))
+                    return self._found("no", quiet, failing=call)
                 if not self._live and len(self._now.by_state) == 1:
                     quiet[event] = next(iter(self._now.by_state))
         except _GaveUp as limit:
@@ -232,10 +230,9 @@ class _Search:
         result: Literal["yes", "no", "unknown"],
         quiet: dict[int, State],
         failing: int | None = None,
-        states: tuple[State, ...] = (),
         reason: str = "",
     ) -> Found:
-        return Found(result, failing, states, self._most, reason, quiet)
+        return Found(result, failing, self._most, reason, quiet)
 
     def _invoke(self, call: int) -> None:
         bit = self._pending.invoke(call)

@@ -1,0 +1,223 @@
+"""After healing: all nodes hold the same, nothing confirmed is missing, nothing is there that cannot be.
+
+Judged are the final dumps, one a node. A violation is
+
+- diverged: two nodes hold different values under a key
+- lost-write: a value (or nothing) that surely was replaced by a confirmed write
+- never-written, dump-of-failed-write: a value that nobody asked to write, or whose every write surely failed
+- duplicate-key: a key that stands twice in one dump
+
+The order of the values comes from the history alone (`checkers.value_order`). A node without a dump makes the
+verdict unknown, as does a run without dumps; what the dumps that are there prove is still said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from checkers.history.errors import HistoryError
+from checkers.history.history import History, by_key
+from checkers.history.operation import Operation
+from checkers.value_order import ValueOrder, comparable
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+
+NAME = "convergence"
+MODEL = "all nodes hold the same confirmed data"
+DIFFERENT_MAX = 5
+_ABSENT = ("absent",)
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """What one node held at the end: space → key → value."""
+
+    operation: Operation
+    node: str
+    spaces: Mapping[str, Mapping[object, Any]]
+    doubled: tuple[tuple[str, object], ...]
+
+
+def check(history: History, *, space: str = "register") -> Verdict:
+    """Whether the final dumps agree with each other and with what was confirmed.
+
+    `space` is the one that the operations' keys lie in; in all others only equality is judged. Raises
+    HistoryError if a dump cannot be read.
+    """
+    dumps = _dumps(history)
+    witnesses = [witness for dump in dumps for witness in _doubled(dump)]
+    witnesses += _diverged(dumps)
+    for key, operations in by_key(history.select(f=("write", "cas"))).items():
+        order = ValueOrder.of(operations)
+        for dump in dumps:
+            witnesses += _wrong_value(dump, space, key, order)
+    asked = {operation.key for operation in history.select(f=("write", "cas"))}
+    for dump in dumps:
+        witnesses += _unknown_keys(dump, space, asked)
+    return _verdict(history, dumps, witnesses)
+
+
+def _dumps(history: History) -> list[Dump]:
+    """The last dump of each node that gave one."""
+    last: dict[str, Operation] = {}
+    for operation in history.dumps:
+        if operation.type == "ok" and operation.node is not None:
+            last[operation.node] = operation
+    return [_dump(node, operation) for node, operation in sorted(last.items())]
+
+
+def _dump(node: str, operation: Operation) -> Dump:
+    spaces: dict[str, dict[object, Any]] = {}
+    doubled: list[tuple[str, object]] = []
+    try:
+        for name, rows in operation.value["spaces"].items():
+            held = spaces.setdefault(name, {})
+            for key, value in rows:
+                if comparable(key) in held:
+                    doubled.append((name, key))
+                held[comparable(key)] = value
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise HistoryError(
+            expected='a dump {"spaces":{"register":[[key,value],…]}}',
+            came=f"at event {operation.complete_index}: {str(operation.value)[:80]} ({error})",
+            attempt="check that the line was written by this version's harness",
+        ) from error
+    return Dump(operation, node, spaces, tuple(doubled))
+
+
+def _witness(
+    rule: str, summary: str, dumps: Sequence[Dump], named: Sequence[Operation], key: object
+) -> Witness:
+    operations = [*named, *(dump.operation for dump in dumps)]
+    return Witness(
+        rule=rule,
+        summary=summary,
+        events=tuple(sorted({event for operation in operations for event in operation.events})),
+        key=None if key is None else str(key),
+        node=dumps[0].node if len(dumps) == 1 else None,
+        start_ns=min(operation.invoke_ns for operation in operations),
+        end_ns=max(operation.complete_ns or operation.invoke_ns for operation in operations),
+    )
+
+
+def _doubled(dump: Dump) -> Iterator[Witness]:
+    for space, key in dump.doubled:
+        yield _witness("duplicate-key", f"{dump.node} holds key {key} of {space} twice", [dump], [], key)
+
+
+def _diverged(dumps: Sequence[Dump]) -> list[Witness]:
+    """One witness a space, for the first node that differs from the first one."""
+    witnesses: list[Witness] = []
+    for space in sorted({space for dump in dumps for space in dump.spaces}):
+        for other in dumps[1:]:
+            different = _different(dumps[0].spaces.get(space, {}), other.spaces.get(space, {}))
+            if different:
+                witnesses.append(_divergence(space, dumps[0], other, different))
+                break
+    return witnesses
+
+
+def _different(one: Mapping[object, Any], other: Mapping[object, Any]) -> list[object]:
+    return [
+        key
+        for key in sorted({**one, **other}, key=str)
+        if comparable(one.get(key, _ABSENT)) != comparable(other.get(key, _ABSENT))
+    ]
+
+
+def _divergence(space: str, one: Dump, other: Dump, keys: Sequence[object]) -> Witness:
+    held = [
+        f"key {key}: {_text(one, space, key)} at {one.node}, {_text(other, space, key)} at {other.node}"
+        for key in keys[:DIFFERENT_MAX]
+    ]
+    count = f"{len(keys)} keys" if len(keys) > 1 else "one key"
+    more = [] if len(keys) <= DIFFERENT_MAX else [f"… and {len(keys) - DIFFERENT_MAX} more keys"]
+    summary = f"{one.node} and {other.node} differ in {count} of {space}: {held[0]}"
+    return Witness(
+        rule="diverged",
+        summary=summary,
+        events=tuple(sorted((*one.operation.events, *other.operation.events))),
+        key=str(keys[0]),
+        start_ns=min(one.operation.invoke_ns, other.operation.invoke_ns),
+        end_ns=max(one.operation.complete_ns or 0, other.operation.complete_ns or 0),
+        explanation=(*held, *more),
+    )
+
+
+def _text(dump: Dump, space: str, key: object) -> str:
+    held = dump.spaces.get(space, {})
+    return str(held[key]) if key in held else "nothing"
+
+
+def _wrong_value(dump: Dump, space: str, key: str | None, order: ValueOrder) -> list[Witness]:
+    """What is wrong with the value (or nothing) that a dump holds under a key that was written to."""
+    held = dump.spaces.get(space, {}).get(comparable(key))
+    value = comparable(held)
+    name = "nothing" if held is None else held
+    place = f"{dump.node} holds {name} under key {key}"
+    if value not in order.writers:
+        failed = order.failed.get(value, [])
+        rule = "dump-of-failed-write" if failed else "never-written"
+        why = "although every write of it surely failed" if failed else "which nobody ever asked to write"
+        return [_witness(rule, f"{place}, {why}", [dump], failed[:1], key)]
+    newer = _confirmed_after(dump, value, order)
+    if newer is None:
+        return []
+    written = newer.value if newer.f == "write" else newer.value[1]
+    before = [writer.operation for writer in order.writers[value] if writer.operation is not None]
+    summary = f"{place}, although {written} surely replaced it and was confirmed to process {newer.process}"
+    return [_witness("lost-write", summary, [dump], [*before[:2], newer], key)]
+
+
+def _confirmed_after(dump: Dump, value: object, order: ValueOrder) -> Operation | None:
+    """The last confirmed operation, over before the dump was asked, that surely came after all writes of `value`."""
+    newer = [
+        writer.operation
+        for other, writers in order.writers.items()
+        for writer in writers
+        if writer.operation is not None
+        and writer.operation.type == "ok"
+        and writer.operation.precedes(dump.operation)
+        and (
+            order.latest(value) < writer.earliest or (len(writers) == 1 and value in order.replaced_by(other))
+        )
+    ]
+    return max(newer, key=lambda operation: operation.invoke_index, default=None)
+
+
+def _unknown_keys(dump: Dump, space: str, asked: set[str | None]) -> Iterator[Witness]:
+    """Keys that no operation ever wrote to."""
+    for key, value in dump.spaces.get(space, {}).items():
+        if key not in asked:
+            summary = f"{dump.node} holds {value} under key {key}, to which nobody ever asked to write"
+            yield _witness("never-written", summary, [dump], [], key)
+
+
+def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witness]) -> Verdict:
+    there = {dump.node for dump in dumps}
+    missing = [node for node in history.header.nodes if node not in there]
+    details = {
+        "dumps": sorted(there),
+        "missing": missing,
+        "keys": len({key for dump in dumps for held in dump.spaces.values() for key in held}),
+        "violations": len(witnesses),
+    }
+    if witnesses:
+        more = "" if len(witnesses) == 1 else f" (and {len(witnesses) - 1} more)"
+        return Verdict(
+            checker=NAME,
+            result="invalid",
+            summary=witnesses[0].summary + more,
+            model=MODEL,
+            witnesses=tuple(witnesses[:WITNESSES_MAX]),
+            details=details,
+        )
+    if not dumps:
+        summary = "no node gave a final dump"
+        return Verdict(checker=NAME, result="unknown", summary=summary, model=MODEL, details=details)
+    if missing:
+        summary = f"no final dump of {', '.join(missing)}; the others agree"
+        return Verdict(checker=NAME, result="unknown", summary=summary, model=MODEL, details=details)
+    summary = f"{len(dumps)} nodes hold the same {details['keys']} keys, and nothing confirmed is missing"
+    return Verdict(checker=NAME, result="valid", summary=summary, model=MODEL, details=details)

@@ -1,0 +1,223 @@
+"""A proof in sentences: what was observed, and why no order of the operations explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from checkers.history.operation import Operation
+from checkers.linearizable.models import State, frozen
+from checkers.linearizable.shrinking import Proof
+from checkers.verdict import Witness
+
+LISTED_MAX = 12
+WRITERS_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a proof is one. `short` goes on after "process 4 read 7 at n1, "; `operations` are those it speaks of."""
+
+    rule: str
+    short: str
+    sentences: tuple[str, ...] = ()
+    operations: tuple[Operation, ...] = ()
+
+
+def witness(proof: Proof, key: str | None, history: Sequence[Operation]) -> Witness:
+    """The witness of a proof. `history` are all operations on the key, those that failed included."""
+    reason = _reason(proof, history)
+    failing = proof.failing.operation
+    shown = [subject.operation for subject in proof.subjects]
+    named = [*shown, *reason.operations, *_makers(proof, history)]
+    place = "" if key is None else f"key {key}: "
+    return Witness(
+        rule=reason.rule,
+        summary=f"{place}{sentence(failing)}, {reason.short}",
+        events=tuple(sorted({event for operation in named for event in operation.events})),
+        key=key,
+        node=failing.node,
+        start_ns=min(operation.invoke_ns for operation in named),
+        end_ns=max(failing.complete_ns or 0, failing.invoke_ns),
+        explanation=(*reason.sentences, *_listed(proof)),
+    )
+
+
+def sentence(operation: Operation) -> str:
+    """What was asked and answered: "process 4 read 7 at n1"."""
+    place = f" at {operation.node}" if operation.node else ""
+    return f"process {operation.process} {_deed(operation)}{place}"
+
+
+def _deed(operation: Operation) -> str:
+    value = operation.value
+    match operation.f, operation.type:
+        case "read", _:
+            return f"read {_text(value)}"
+        case "write", "ok":
+            return f"wrote {_text(value)}"
+        case "write", _:
+            return f"asked to write {_text(value)} ({_fate(operation)})"
+        case "cas", "ok":
+            return f"changed {_text(value[0])} to {_text(value[1])}"
+        case "cas", "fail" if operation.error == "mismatch":
+            return f"was told that the value is not {_text(value[0])}"
+        case "cas", _:
+            return f"asked to change {_text(value[0])} to {_text(value[1])} ({_fate(operation)})"
+    return f"did {operation.f} {_text(value)}"
+
+
+def _deed_of(operation: Operation) -> str:
+    if operation.f == "cas":
+        old, new = operation.value
+        return f"the change of {_text(old)} to {_text(new)} by process {operation.process}"
+    return f"the write of {_text(operation.value)} by process {operation.process}"
+
+
+def _fate(operation: Operation) -> str:
+    return "it failed" if operation.type == "fail" else "nobody knows whether it happened"
+
+
+def _text(value: object) -> str:
+    return "nothing" if value is None else str(value)
+
+
+def _ms(from_ns: int, to_ns: int) -> str:
+    return f"{(to_ns - from_ns) / 1e6:.1f} ms"
+
+
+def _at(time_ns: int | None) -> str:
+    return "?" if time_ns is None else f"{time_ns / 1e9:.4f} s"
+
+
+def _listed(proof: Proof) -> list[str]:
+    """The operations of the proof, one a sentence, and what they come to."""
+    lines = []
+    if proof.start_event is not None:
+        lines.append(
+            f"Before them, after event {proof.start_event}, the value surely was {_text(proof.start)}."
+        )
+    shown = proof.subjects[-LISTED_MAX:]
+    if len(shown) < len(proof.subjects):
+        lines.append(f"The first {len(proof.subjects) - len(shown)} operations are not listed here.")
+    for subject in shown:
+        operation = subject.operation
+        until = _at(operation.complete_ns) if subject.call.complete is not None else "open"
+        lines.append(f"{_at(operation.invoke_ns)} – {until}: {sentence(operation)}.")
+    count = len(proof.subjects)
+    if count == 1:
+        lines.append("This operation cannot have had its answer.")
+    else:
+        lines.append(
+            f"No order of these {count} operations, within real time, gives all of them their answers."
+        )
+    return lines
+
+
+def _makers(proof: Proof, history: Sequence[Operation]) -> list[Operation]:
+    """The last operation over before the proof's start that left its first value, so that it can be shown."""
+    start_event = proof.start_event
+    if start_event is None or proof.start is None:
+        return []
+    return [
+        operation
+        for operation in history
+        if operation.type == "ok"
+        and _makes(operation, proof.start)
+        and operation.complete_index is not None
+        and operation.complete_index <= start_event
+    ][-1:]
+
+
+def _makes(operation: Operation, value: State) -> bool:
+    """Whether the operation, if it happened, left `value` behind."""
+    if operation.f == "write":
+        return frozen(operation.value) == value
+    return operation.f == "cas" and frozen(operation.value[1]) == value
+
+
+def _reason(proof: Proof, history: Sequence[Operation]) -> Reason:
+    action = proof.failing.call.action
+    match action.word:
+        case "read" | "is" | "cas":
+            return _cannot_have_seen(proof, action.values[0], history)
+        case "is-not":
+            return Reason("false-mismatch", f"but it was {_text(action.values[0])} all that time")
+    return _NO_ORDER
+
+
+_NO_ORDER = Reason("not-linearizable", "which fits into no order with what others were told")
+
+
+def _cannot_have_seen(proof: Proof, value: State, history: Sequence[Operation]) -> Reason:
+    """Why the failing operation cannot have seen `value`."""
+    failing = proof.failing.operation
+    saw = "read" if failing.f == "read" else "compare"
+    writers = [operation for operation in history if operation is not failing and _makes(operation, value)]
+    possible = [writer for writer in writers if writer.type != "fail"]
+    if value is not None and not writers:
+        return Reason("never-written", f"but nobody ever asked to write {value}")
+    if value is not None and not possible:
+        return _failed(saw, value, writers)
+    if value is not None and all(failing.precedes(writer) for writer in possible):
+        return _future(saw, value, failing, possible)
+    overwriter = _overwriter(proof, possible, history)
+    if overwriter is not None:
+        return _stale(saw, value, failing, possible, overwriter)
+    if proof.start_event is not None and len(proof.subjects) == 1:
+        was = _text(proof.start)
+        return Reason(
+            _NO_ORDER.rule, f"but before that the value surely was {was}, and nothing since left that"
+        )
+    return _NO_ORDER
+
+
+def _failed(saw: str, value: State, writers: Sequence[Operation]) -> Reason:
+    shown = tuple(writers[:WRITERS_MAX])
+    sentences = tuple(f"{sentence(writer)}: {writer.error}.".capitalize() for writer in shown)
+    return Reason(f"{saw}-of-failed-write", f"but every write of {value} had surely failed", sentences, shown)
+
+
+def _future(saw: str, value: State, failing: Operation, writers: Sequence[Operation]) -> Reason:
+    first = min(writers, key=lambda writer: writer.invoke_index)
+    later = _ms(failing.complete_ns or 0, first.invoke_ns)
+    return Reason(
+        f"{saw}-from-the-future", f"but nobody had asked to write {value} until {later} later", (), (first,)
+    )
+
+
+def _overwriter(proof: Proof, writers: Sequence[Operation], history: Sequence[Operation]) -> Operation | None:
+    """An operation that surely came after all `writers` and was over before the failing one began."""
+    changing = [subject.operation for subject in proof.subjects if subject.call.action.kind != "observe"]
+    for operation in [*reversed(changing), *_makers(proof, history)]:
+        after_all = all(writer.precedes(operation) for writer in writers)
+        if operation not in writers and operation.precedes(proof.failing.operation) and after_all:
+            return operation
+    return None
+
+
+def _stale(
+    saw: str, value: State, failing: Operation, writers: Sequence[Operation], overwriter: Operation
+) -> Reason:
+    gap = _ms(overwriter.complete_ns or 0, failing.invoke_ns)
+    sentences = [
+        (
+            f"{sentence(failing)}, asked at {_at(failing.invoke_ns)}, although {_deed_of(overwriter)} had completed at "
+            f"{_at(overwriter.complete_ns)}, {gap} before it began."
+        )
+    ]
+    for writer in writers[:WRITERS_MAX]:
+        early = _ms(writer.complete_ns or 0, overwriter.invoke_ns)
+        sentences.append(
+            f"{_deed_of(writer)} had completed at {_at(writer.complete_ns)}, {early} before that one was asked for."
+        )
+    if not writers:
+        sentences.append(
+            f"nobody asked to write {_text(value)}: it is what there was before the first write."
+        )
+    return Reason(
+        f"stale-{saw}",
+        f"although {_deed_of(overwriter)} had completed {gap} before that began",
+        tuple(line[0].upper() + line[1:] for line in sentences),
+        (*writers[:WRITERS_MAX], overwriter),
+    )

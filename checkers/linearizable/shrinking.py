@@ -1,0 +1,142 @@
+"""From a history that no order explains to a few operations that already have none.
+
+A subset proves something only if leaving the others out could not have made it illegal. What may be left out:
+
+- everything invoked after the failing call returned; what was still running then may or may not have happened
+- observations, always
+- overwrites and updates, if what they leave behind is legal for no observation and no update that stays: an order
+  of all operations stays legal without them
+- everything before a quiet moment (nothing pending but crashed calls) at which one state only was possible; that
+  state is then where the proof begins, and the crashed calls before it stay
+
+Every step is checked by the same search: what is left still has no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from checkers.history.operation import Operation
+from checkers.linearizable.models import ILLEGAL, Model, State
+from checkers.linearizable.search import Call, Found, Limits, search
+
+FEW = 6
+CUTS_TRIED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """An operation and the call that the search makes of it."""
+
+    operation: Operation
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Operations that have no legal order, in order of invocation.
+
+    failing: the first that cannot return.
+    start: the one state that was possible at event `start_event`, before all of them (None: the history's start).
+    """
+
+    subjects: tuple[Subject, ...]
+    failing: Subject
+    start: State
+    start_event: int | None
+
+
+def shrunk(model: Model, subjects: Sequence[Subject], found: Found, limits: Limits) -> Proof:
+    """The smallest proof that is found before the limits are met; `found` is the search's "no" to `subjects`."""
+    assert found.result == "no" and found.failing is not None
+    failing = subjects[found.failing]
+    whole = _Shrinking(model, failing, limits, None, model.initial)
+    prefix = _until(subjects, failing)
+    best = whole.shrink(prefix)
+    if len(best) > FEW:
+        for event in sorted(found.quiet, reverse=True)[:CUTS_TRIED]:
+            cut = _Shrinking(model, failing, limits, event, found.quiet[event])
+            after = [
+                subject for subject in prefix if subject.call.complete is None or subject.call.invoke > event
+            ]
+            if cut.proves(after):
+                shorter = cut.shrink(after)
+                if len(shorter) < len(best) - 1:
+                    return cut.proof(shorter)
+                break
+    return whole.proof(best)
+
+
+def _until(subjects: Sequence[Subject], failing: Subject) -> list[Subject]:
+    """What had been invoked when the failing call returned; what ran then has no return yet."""
+    end = failing.call.complete
+    assert end is not None
+    prefix: list[Subject] = []
+    for subject in subjects:
+        call = subject.call
+        running = call.complete is None or call.complete > end
+        if call.invoke > end or (running and call.action.kind == "observe"):
+            continue
+        prefix.append(Subject(subject.operation, replace(call, complete=None)) if running else subject)
+    return prefix
+
+
+@dataclass(slots=True)
+class _Shrinking:
+    """Shrinks towards one failing call from one start."""
+
+    model: Model
+    failing: Subject
+    limits: Limits
+    start_event: int | None
+    start: State
+
+    def look(self, subjects: Sequence[Subject]) -> Found:
+        return search(self.model, [subject.call for subject in subjects], self.limits, (self.start,))
+
+    def proves(self, subjects: Sequence[Subject]) -> bool:
+        return self.look(subjects).result == "no"
+
+    def shrink(self, subjects: list[Subject]) -> list[Subject]:
+        """Leave out ever smaller runs of subjects for as long as the rest still proves it."""
+        size = len(subjects)
+        while True:
+            smaller = self._without_runs(subjects, size)
+            if size == 1 and len(smaller) == len(subjects):
+                return subjects
+            subjects, size = smaller, max(1, size // 2)
+
+    def _without_runs(self, subjects: list[Subject], size: int) -> list[Subject]:
+        for kinds in (("observe",), ("overwrite", "update")):
+            candidates = [
+                subject
+                for subject in subjects
+                if subject is not self.failing and subject.call.action.kind in kinds
+            ]
+            for first in range(0, len(candidates), size):
+                if self.limits.clock() > self.limits.deadline_s:
+                    return subjects
+                out = {id(subject) for subject in candidates[first : first + size]}
+                rest = [subject for subject in subjects if id(subject) not in out]
+                gone = [subject for subject in subjects if id(subject) in out]
+                if self._may_go(gone, rest) and self.proves(rest):
+                    subjects = rest
+        return subjects
+
+    def _may_go(self, gone: Sequence[Subject], rest: Sequence[Subject]) -> bool:
+        """Whether nothing that stays can have depended on what goes."""
+        left_behind: dict[State, None] = {}
+        for subject in gone:
+            action = subject.call.action
+            if action.kind != "observe":
+                states = self.model.leaves(action)
+                if states is None:
+                    return False
+                left_behind.update(dict.fromkeys(states))
+        staying = {subject.call.action for subject in rest if subject.call.action.kind != "overwrite"}
+        return all(self.model.step(state, action) is ILLEGAL for state in left_behind for action in staying)
+
+    def proof(self, subjects: Sequence[Subject]) -> Proof:
+        ordered = sorted(subjects, key=lambda subject: subject.call.invoke)
+        return Proof(tuple(ordered), self.failing, self.start, self.start_event)

@@ -1,0 +1,198 @@
+"""Reads at a replica: each node shows a monotone prefix of the confirmed order.
+
+Stale is allowed, without bound, and reported. What is not allowed:
+
+- a value that nobody wrote, whose every write surely failed, or that nobody had asked to write yet
+- going back: a read invoked after another had completed at the same node returns a value that surely was replaced
+  before the other's value was written. A restart of the node is no excuse: what it showed was confirmed.
+
+Judged are the confirmed reads that a server answered as a replica, key by key. What comes before what is taken
+from the history alone (`checkers.value_order`), so only what surely is a violation is called one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from checkers.history.history import History, by_key
+from checkers.history.operation import Operation
+from checkers.value_order import Value, ValueOrder, comparable
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+
+NAME = "prefix"
+MODEL = "monotone-prefix"
+
+
+def check(history: History) -> Verdict:
+    """Whether every replica only went forward, and showed nothing that was not written.
+
+    `details["findings"]` holds a sentence on stale reads, if there were any; `stale_ms_max` how stale at least.
+    """
+    confirmed = [operation for operation in history.select(f="read", outcome="ok") if _confirmed(operation)]
+    replica_reads = [operation for operation in confirmed if operation.role == "replica"]
+    orders = _orders(history, confirmed)
+    witnesses: list[Witness] = []
+    for read in replica_reads:
+        witness = impossible_value(read, orders[read.key])
+        if witness is not None:
+            witnesses.append(witness)
+    for reads in _at_one_node(confirmed).values():
+        witnesses.extend(_going_back(reads, orders[reads[0].key]))
+    stale_ms = [stale for read in replica_reads if (stale := _stale_ms(read, orders[read.key])) > 0]
+    return _verdict(witnesses, len(replica_reads), stale_ms)
+
+
+def _confirmed(read: Operation) -> bool:
+    return read.mode in ("read-confirmed", None)
+
+
+def _orders(history: History, confirmed: Sequence[Operation]) -> dict[str | None, ValueOrder]:
+    writes = by_key(history.select(f=("write", "cas")))
+    reads = by_key(confirmed)
+    return {key: ValueOrder.of(writes.get(key, ()), reads.get(key, ())) for key in {**writes, **reads}}
+
+
+def _at_one_node(reads: Sequence[Operation]) -> dict[tuple[str | None, str | None], list[Operation]]:
+    groups: dict[tuple[str | None, str | None], list[Operation]] = {}
+    for read in reads:
+        if read.node is not None:
+            groups.setdefault((read.node, read.key), []).append(read)
+    return groups
+
+
+def impossible_value(read: Operation, order: ValueOrder) -> Witness | None:
+    """A witness if the value of `read` cannot have been there, wherever it was read."""
+    value = comparable(read.value)
+    end = read.complete_index
+    writers = order.writers.get(value, [])
+    if end is None or any(writer.earliest < end for writer in writers):
+        return None
+    failed = order.failed.get(value, [])
+    named = failed[:1]
+    if writers:
+        rule, why = "read-from-the-future", "before that can have been written"
+        named = [writer.operation for writer in writers if writer.operation is not None][:1]
+    elif failed:
+        rule, why = "read-of-failed-write", "although every write of it had surely failed"
+    else:
+        rule, why = "never-written", "which nobody ever asked to write"
+    return _witness(rule, read, [*named, read], f"{told(read)}, {why}", ())
+
+
+def told(read: Operation) -> str:
+    """ "the read of key r3 at n2 by process 4 returned 7"."""
+    value = "nothing" if read.value is None else read.value
+    return f"the read of key {read.key} at {read.node} by process {read.process} returned {value}"
+
+
+def _witness(
+    rule: str, read: Operation, named: Sequence[Operation], summary: str, explanation: tuple[str, ...]
+) -> Witness:
+    return Witness(
+        rule=rule,
+        summary=summary,
+        events=tuple(sorted({event for operation in named for event in operation.events})),
+        key=read.key,
+        node=read.node,
+        start_ns=min(operation.invoke_ns for operation in named),
+        end_ns=max(operation.complete_ns or operation.invoke_ns for operation in named),
+        explanation=explanation,
+    )
+
+
+@dataclass(slots=True)
+class _Shown:
+    """What a node surely had reached: the newest value shown by a read, and all that compare-and-sets replaced."""
+
+    earliest: int = -1
+    by: Operation | None = None
+    superseded: dict[Value, Operation] = field(default_factory=dict)
+
+    def add(self, read: Operation, order: ValueOrder) -> None:
+        value = comparable(read.value)
+        earliest = order.earliest(value)
+        if value in order.writers and earliest > self.earliest:
+            self.earliest, self.by = earliest, read
+        for replaced in order.replaced_by(value):
+            if replaced in self.superseded:
+                break
+            self.superseded[replaced] = read
+
+    def older(self, read: Operation, order: ValueOrder) -> Operation | None:
+        """The read before it that surely showed something newer."""
+        value = comparable(read.value)
+        if value not in order.writers:
+            return None
+        if order.latest(value) < self.earliest:
+            return self.by
+        return self.superseded.get(value)
+
+
+def _going_back(reads: Sequence[Operation], order: ValueOrder) -> Iterator[Witness]:
+    """Walk the reads of one key at one node in event order."""
+    shown = _Shown()
+    ended = sorted(reads, key=lambda read: read.complete_index or 0)
+    position = 0
+    for read in reads:
+        while position < len(ended) and ended[position].precedes(read):
+            shown.add(ended[position], order)
+            position += 1
+        newer = shown.older(read, order) if read.role == "replica" else None
+        if newer is not None:
+            yield _went_back(read, newer, order)
+
+
+def _went_back(read: Operation, newer: Operation, order: ValueOrder) -> Witness:
+    old, new = comparable(read.value), comparable(newer.value)
+    writers = [writer.operation for value in (old, new) for writer in order.writers[value]]
+    named = [operation for operation in writers if operation is not None][:4]
+    ago = (read.invoke_ns - (newer.complete_ns or 0)) / 1e6
+    summary = f"{told(read)}, although {ago:.1f} ms before it began the node had shown {newer.value}, which is newer"
+    return _witness("went-back", read, [*named, newer, read], summary, (_why_newer(old, new, order),))
+
+
+def _why_newer(old: Value, new: Value, order: ValueOrder) -> str:
+    name = "nothing" if old is None else old
+    if old in order.replaced_by(new):
+        return f"{new} was made from {name} by compare-and-set, and nobody else can have written {name}."
+    return f"Every write of {name} was over before any write of {new} can have taken effect."
+
+
+def _stale_ms(read: Operation, order: ValueOrder) -> float:
+    """For how long, at least, the value had been replaced when the read was asked; 0 if it need not have been."""
+    value = comparable(read.value)
+    if value not in order.writers:
+        return 0.0
+    overwritten_ns = order.overwritten_ns(value)
+    return 0.0 if overwritten_ns is None else max(0.0, (read.invoke_ns - overwritten_ns) / 1e6)
+
+
+def _verdict(witnesses: Sequence[Witness], reads: int, stale_ms: Sequence[float]) -> Verdict:
+    stale_ms_max = round(max(stale_ms, default=0.0), 3)
+    details: dict[str, Any] = {
+        "replica_reads": reads,
+        "stale_reads": len(stale_ms),
+        "stale_ms_max": stale_ms_max,
+        "violations": len(witnesses),
+        "vacuous": reads == 0,
+        "findings": [],
+    }
+    if stale_ms:
+        details["findings"] = [
+            f"{len(stale_ms)} of {reads} reads at replicas were stale, the worst by at least {stale_ms_max:.1f} ms"
+        ]
+    summary = f"{reads} reads at replicas never went back"
+    if witnesses:
+        summary = witnesses[0].summary
+    elif not reads:
+        summary = "nothing to judge: no replica answered a read"
+    return Verdict(
+        checker=NAME,
+        result="invalid" if witnesses else "valid",
+        summary=summary,
+        model=MODEL,
+        witnesses=tuple(witnesses[:WITNESSES_MAX]),
+        details=details,
+    )

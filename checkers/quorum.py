@@ -1,0 +1,229 @@
+"""Acknowledged without quorum: an ok that came although too few nodes can have acknowledged it.
+
+With one owner a history alone cannot show this: nobody contradicts the owner. But the faults are known. A write
+that began and ended while at least N - Q + 1 other nodes surely could not acknowledge it cannot have had a quorum
+of Q. Another node surely could not acknowledge a write of an owner if, from the write's invocation to its ok,
+
+- its link to the owner was cut: no acknowledgement passed;
+- its process was dead or stopped: it made none;
+- first the one and then the other, in this order: it made none while it was down, and when it was up again the link
+  was cut already. (The other way round it may have made one, which passes as soon as the link heals.)
+- no way led from the owner to it over links that were open at some time and nodes that were up at some time: the
+  row itself could not come.
+
+Only verified times count (`FaultSpan.sure`), and only of cuts, kills, power losses and pauses; a slow link stops
+nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from checkers.history.faults import FaultSpan, Link, Span
+from checkers.history.history import History
+from checkers.history.operation import Operation
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+
+NAME = "quorum"
+MODEL = "no acknowledgement without a quorum"
+STOPS_A_PROCESS = frozenset({"kill", "pause", "power"})
+
+
+def check(history: History) -> Verdict:
+    """Whether every ok write and cas can have had its quorum. Needs the header's nodes and quorum, else unknown.
+
+    `details["writes_in_starved_time"]` counts the writes whose whole time lay where no quorum was possible, also
+    those that did not end ok: where it is 0 nothing could be tested (`vacuous`).
+    """
+    header = history.header
+    if header.quorum is None or not header.nodes:
+        return Verdict(
+            checker=NAME, result="unknown", summary="the header tells no nodes or no quorum", model=MODEL
+        )
+    faults = _Faults.of(history.faults)
+    starving = len(header.nodes) - header.quorum + 1
+    witnesses: list[Witness] = []
+    tested = judged = 0
+    for operation in history.select(f=("write", "cas")):
+        owner = _server(operation, header.owner)
+        if owner not in header.nodes or operation.complete_ns is None:
+            continue
+        judged += operation.type == "ok"
+        during = (operation.invoke_ns, operation.complete_ns)
+        silent = faults.silent(owner, header.nodes, during)
+        if len(silent) >= starving:
+            tested += 1
+            if operation.type == "ok":
+                witnesses.append(_witness(operation, owner, silent, header.quorum))
+    return _verdict(witnesses, judged, tested)
+
+
+def _server(operation: Operation, owner: str | None) -> str:
+    """The node that must have gathered the quorum; "" where that is not surely known."""
+    changes_nothing = operation.f == "cas" and operation.value[0] == operation.value[1]
+    if changes_nothing or operation.node is None or operation.role == "replica":
+        return ""
+    return operation.node if operation.role == "owner" or operation.node == owner else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Why a node could not acknowledge, and the faults that made it so."""
+
+    node: str
+    reason: str
+    faults: tuple[FaultSpan, ...]
+
+
+@dataclass(slots=True)
+class _Faults:
+    """When which link surely was cut and which process surely was down."""
+
+    cuts: dict[Link, list[FaultSpan]] = field(default_factory=dict)
+    downs: dict[str, list[FaultSpan]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, spans: Iterable[FaultSpan]) -> _Faults:
+        faults = cls()
+        for span in spans:
+            if span.sure is None:
+                continue
+            if span.does == "cut":
+                for link in span.links:
+                    faults.cuts.setdefault(link, []).append(span)
+            elif span.does in STOPS_A_PROCESS:
+                for node in span.nodes:
+                    faults.downs.setdefault(node, []).append(span)
+        return faults
+
+    def silent(self, owner: str, nodes: Sequence[str], during: Span) -> list[Silence]:
+        """The other nodes that surely could not acknowledge a write of `owner` in that time."""
+        reached = self._reached(owner, nodes, during)
+        silences: list[Silence] = []
+        for node in nodes:
+            if node != owner:
+                silence = self._mute(node, owner, during)
+                if silence is None and node not in reached:
+                    silence = self._unreached(node, nodes, during)
+                if silence is not None:
+                    silences.append(silence)
+        return silences
+
+    def _mute(self, node: str, owner: str, during: Span) -> Silence | None:
+        """It made no acknowledgement before the link was cut for good."""
+        start, end = during
+        cut_since, cuts = covered_back(self.cuts.get((node, owner), ()), start, end)
+        if cut_since <= start:
+            return Silence(node, f"its link to {owner} was cut", cuts)
+        down_since, downs = covered_back(self.downs.get(node, ()), start, min(cut_since, end))
+        if down_since > start:
+            return None
+        if cuts:
+            return Silence(node, f"it was down, and then its link to {owner} was cut", (*downs, *cuts))
+        return Silence(node, "it was down", downs)
+
+    def _reached(self, owner: str, nodes: Sequence[str], during: Span) -> set[str]:
+        """The nodes that a row of the owner may have come to, over links and nodes not stopped all the time."""
+        reached = {owner}
+        todo = [owner]
+        while todo:
+            source = todo.pop()
+            for target in nodes:
+                if target not in reached and not self._closed((source, target), during):
+                    reached.add(target)
+                    if not self._down(target, during):
+                        todo.append(target)
+        return reached
+
+    def _closed(self, link: Link, during: Span) -> bool:
+        return covered_back(self.cuts.get(link, ()), *during)[0] <= during[0]
+
+    def _down(self, node: str, during: Span) -> bool:
+        return covered_back(self.downs.get(node, ()), *during)[0] <= during[0]
+
+    def _unreached(self, node: str, nodes: Sequence[str], during: Span) -> Silence:
+        spans: dict[int, FaultSpan] = {}
+        for other in nodes:
+            for span in covered_back(self.cuts.get((other, node), ()), *during)[1]:
+                spans[span.id] = span
+        for link in self.cuts:
+            for span in covered_back(self.cuts[link], *during)[1]:
+                spans.setdefault(span.id, span)
+        return Silence(node, "no row could come to it", tuple(spans.values()))
+
+
+def covered_back(faults: Sequence[FaultSpan], start: int, end: int) -> tuple[int, tuple[FaultSpan, ...]]:
+    """From `end` back to when the united faults cover all the time; not further than to `start`.
+
+    Gives (since, the faults used): since <= start if they cover it all, `end + 1` if they do not even cover the
+    end.
+    """
+    since = end + 1
+    used: list[FaultSpan] = []
+    while since > start:
+        best: FaultSpan | None = None
+        reach = since
+        for fault in faults:
+            sure = fault.sure
+            if sure is not None and sure[0] < reach and sure[1] >= min(since, end):
+                best, reach = fault, sure[0]
+        if best is None:
+            break
+        used.append(best)
+        since = reach
+    return since, tuple(used)
+
+
+def _witness(operation: Operation, owner: str, silent: Sequence[Silence], quorum: int) -> Witness:
+    faults = {fault.id: fault for silence in silent for fault in silence.faults}
+    value = operation.value if operation.f == "write" else f"{operation.value[0]} → {operation.value[1]}"
+    what = f"{operation.f} {value} under key {operation.key}"
+    names = ", ".join(silence.node for silence in silent)
+    window = f"{operation.invoke_ns / 1e9:.4f} s to {(operation.complete_ns or 0) / 1e9:.4f} s"
+    return Witness(
+        rule="acknowledged-without-quorum",
+        summary=f"{owner} confirmed {what} to process {operation.process}, "
+        f"while {names} could not acknowledge and {quorum} nodes had to",
+        events=tuple(
+            sorted((*operation.events, *(event for fault in faults.values() for event in fault.events)))
+        ),
+        key=operation.key,
+        node=owner,
+        start_ns=operation.invoke_ns,
+        end_ns=operation.complete_ns,
+        explanation=tuple(
+            f"{silence.node} could not acknowledge from {window}: {silence.reason} "
+            f"({', '.join(_named(fault) for fault in silence.faults)})."
+            for silence in silent
+        ),
+    )
+
+
+def _named(fault: FaultSpan) -> str:
+    start, end = fault.sure or (0, 0)
+    return f"fault {fault.id}, {fault.name}, surely in effect from {start / 1e9:.4f} s to {end / 1e9:.4f} s"
+
+
+def _verdict(witnesses: Sequence[Witness], judged: int, tested: int) -> Verdict:
+    details: dict[str, Any] = {
+        "writes": judged,
+        "writes_in_starved_time": tested,
+        "violations": len(witnesses),
+        "vacuous": tested == 0,
+    }
+    summary = f"none of {tested} writes asked while no quorum was possible was acknowledged"
+    if witnesses:
+        more = "" if len(witnesses) == 1 else f" (and {len(witnesses) - 1} more)"
+        summary = witnesses[0].summary + more
+    elif not tested:
+        summary = "nothing to judge: no write lay wholly in a time in which no quorum was possible"
+    return Verdict(
+        checker=NAME,
+        result="invalid" if witnesses else "valid",
+        summary=summary,
+        model=MODEL,
+        witnesses=tuple(witnesses[:WITNESSES_MAX]),
+        details=details,
+    )

@@ -1,0 +1,162 @@
+"""What a history alone tells of the order in which the values of one key were written.
+
+A value is known by who may have written it: its writers are the writes and compare-and-sets of it that did not
+surely fail; the initial value (None: nothing) has one more, before everything else. What took effect did so at
+one moment, which lies
+
+- between its invocation and its return (a write that nobody knows of has no return, so no end),
+- before the end of any confirmed read of its value, if nobody else can have written that value,
+- after the moment of the value that it replaced, if it is a compare-and-set that happened and nobody else can
+  have written that value; and that moment lies before its own.
+
+`before(x, y)` says that every possible moment of x lies before every possible one of y. It is never a guess.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from checkers.history.operation import Operation
+
+NEVER = 1 << 62  # an event index after all others
+Value = object  # a JSON scalar as it is; anything else as its text
+
+
+@dataclass(slots=True)
+class Writer:
+    """One operation that may have written a value, and the event indexes between which it did, if it did."""
+
+    operation: Operation | None  # None: it was there from the beginning
+    earliest: int
+    latest: int
+    happened: bool
+
+
+@dataclass(slots=True)
+class ValueOrder:
+    """The values of one key: who may have written each, who tried and failed, which came before which."""
+
+    writers: dict[Value, list[Writer]] = field(default_factory=dict)
+    failed: dict[Value, list[Operation]] = field(default_factory=dict)
+    replaced: dict[Value, Value] = field(default_factory=dict)
+    _later: list[tuple[int, int]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, operations: Iterable[Operation], confirmed_reads: Iterable[Operation] = ()) -> ValueOrder:
+        """The order of one key's values, from its operations and from such reads as show confirmed values only."""
+        order = cls({None: [Writer(None, -1, -1, True)]})
+        for operation in operations:
+            if operation.f in ("write", "cas"):
+                order._note(operation)
+        for read in confirmed_reads:
+            order._seen(read)
+        order._follow_replacements()
+        order._sort_overwrites()
+        return order
+
+    def earliest(self, value: Value) -> int:
+        """No write of it took effect before this event; NEVER if nobody can have written it."""
+        return min((writer.earliest for writer in self.writers.get(value, ())), default=NEVER)
+
+    def latest(self, value: Value) -> int:
+        """Every write of it that took effect did so before this event; -1 if nobody can have written it."""
+        return max((writer.latest for writer in self.writers.get(value, ())), default=-1)
+
+    def before(self, value: Value, other: Value) -> bool:
+        """Whether `value` surely was replaced for good before `other` was written."""
+        if value == other or value not in self.writers or other not in self.writers:
+            return False
+        return self.latest(value) < self.earliest(other) or value in self.replaced_by(other)
+
+    def replaced_by(self, value: Value) -> list[Value]:
+        """The values that compare-and-sets surely replaced on the way to this one, nearest first."""
+        chain: list[Value] = []
+        while value in self.replaced and self.replaced[value] not in chain:
+            value = self.replaced[value]
+            chain.append(value)
+        return chain
+
+    def overwritten_ns(self, value: Value) -> int | None:
+        """When a write that surely came after all of `value` had completed, at the earliest; None if none has."""
+        position = bisect_right(self._later, self.latest(value), key=lambda entry: entry[0])
+        return self._later[position][1] if position < len(self._later) else None
+
+    def only_writer(self, value: Value) -> Writer | None:
+        """The one who wrote it if it was written at all; None if several may have."""
+        writers = self.writers.get(value, ())
+        return writers[0] if len(writers) == 1 else None
+
+    def _note(self, operation: Operation) -> None:
+        value = comparable(operation.value if operation.f == "write" else operation.value[1])
+        if operation.type == "fail":
+            self.failed.setdefault(value, []).append(operation)
+            return
+        returned = operation.returned_index
+        writer = Writer(
+            operation, operation.invoke_index, NEVER if returned is None else returned, operation.type == "ok"
+        )
+        self.writers.setdefault(value, []).append(writer)
+
+    def _seen(self, read: Operation) -> None:
+        writer = self.only_writer(comparable(read.value))
+        end = read.complete_index
+        if writer is not None and read.type == "ok" and end is not None and writer.earliest < end:
+            writer.latest = min(writer.latest, end)
+            writer.happened = True
+
+    def _follow_replacements(self) -> None:
+        """Hand bounds along compare-and-sets, until nothing changes."""
+        links = self._links()
+        for _ in range(len(links) + 1):
+            changed = False
+            for old, new in links:
+                if new.earliest < old.earliest or old.latest > new.latest:
+                    new.earliest = max(new.earliest, old.earliest)
+                    old.latest = min(old.latest, new.latest)
+                    changed = True
+            if not changed:
+                return
+
+    def _links(self) -> list[tuple[Writer, Writer]]:
+        """(writer of old, the compare-and-set), wherever both are surely known."""
+        links: list[tuple[Writer, Writer]] = []
+        for value, writers in self.writers.items():
+            for writer in writers:
+                operation = writer.operation
+                if operation is None or operation.f != "cas" or not writer.happened:
+                    continue
+                old = comparable(operation.value[0])
+                replaced = self.only_writer(old)
+                if replaced is None or old == value:
+                    continue
+                links.append((replaced, writer))
+                if len(writers) == 1:
+                    self.replaced[value] = old
+        return sorted(links, key=lambda link: link[1].earliest)
+
+    def _sort_overwrites(self) -> None:
+        """What `overwritten_ns` looks up: by earliest moment, the first completion among it and all later ones."""
+        entries = sorted(
+            (writer.earliest, writer.operation.complete_ns or 0)
+            for writers in self.writers.values()
+            for writer in writers
+            if writer.operation is not None and writer.operation.type == "ok"
+        )
+        soonest = NEVER
+        for position in range(len(entries) - 1, -1, -1):
+            earliest, complete_ns = entries[position]
+            soonest = min(soonest, complete_ns)
+            entries[position] = (earliest, soonest)
+        self._later = entries
+
+
+def comparable(value: Any) -> Value:
+    """A JSON value as something hashable; true is not 1."""
+    if value is None or type(value) in (int, str):
+        return value
+    return ("json", msgspec.json.encode(value, order="sorted"))
