@@ -55,4 +55,6 @@ def operations_of(plan: Plan, system: System, workload: Workload, worker: int) -
                 time_ns = later_ns
             case Draft(f, key, value, node, mode):
                 where = {"@owner": owner, "@replica": chance.choice(replicas)}.get(node, node)
-                yield Operation(at_ns=time_ns, worker=worker, f=f, key=key, value=value, node=where, mode=mode)
+                yield Operation(
+                    at_ns=time_ns, worker=worker, f=f, key=key, value=value, node=where, mode=mode
+                )

@@ -34,7 +34,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     worker: int
     f: str
     key: str | None = None
-    value: None | int | tuple[int | str | None, ...] = None
+    value: int | tuple[int | str | None, ...] | None = None
     node: str = ""
     mode: str | None = None
 
@@ -57,7 +57,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     workload: str = "register"
     faults: tuple[str, ...] = ("all",)
     nodes: Annotated[int, msgspec.Meta(ge=1, le=31)] = 3
-    seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 63)] = 0
+    seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)] = 0
     time_limit_s: Seconds = 20.0
     rate: Annotated[float, msgspec.Meta(gt=0, le=1_000_000)] = 300.0
     """Operations per second of all workers together."""
@@ -128,7 +128,9 @@ def from_json(data: bytes, source: str) -> Plan:
     try:
         return msgspec.json.decode(data, type=Plan)
     except msgspec.DecodeError as error:
-        raise WrongUse(f"{source}: not a plan: {error}; try: qsync run --write-plan FILE writes one") from error
+        raise WrongUse(
+            f"{source}: not a plan: {error}; try: qsync run --write-plan FILE writes one"
+        ) from error
     except ValueError as error:
         raise WrongUse(f"{source}: {error}") from error
 

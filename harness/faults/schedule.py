@@ -43,7 +43,9 @@ def names_for(plan: Plan) -> tuple[str, ...]:
             where = " or ".join(FAULTS[name].clusters)
             raise WrongUse(f"--cluster {plan.cluster} cannot do the fault {name!r}; try: --cluster {where}")
         elif name not in possible:
-            raise WrongUse(f"the fault {name!r} needs at least {FAULTS[name].nodes_min} nodes, got {plan.nodes}")
+            raise WrongUse(
+                f"the fault {name!r} needs at least {FAULTS[name].nodes_min} nodes, got {plan.nodes}"
+            )
         elif name not in names:
             names.append(name)
     return tuple(names)

@@ -64,18 +64,24 @@ def _clock(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str,
 
 FAULTS: dict[str, Kind] = {
     "isolate-owner": Kind(
-        "the owner is cut off from all others", "partition", "cut", _cut(partitions.isolate_owner), nodes_min=2
+        "the owner is cut off from all others",
+        "partition",
+        "cut",
+        _cut(partitions.isolate_owner),
+        nodes_min=2,
     ),
     "isolate-one": Kind(
-        "one replica is cut off from all others", "partition", "cut", _cut(partitions.isolate_one), nodes_min=2
+        "one replica is cut off from all others",
+        "partition",
+        "cut",
+        _cut(partitions.isolate_one),
+        nodes_min=2,
     ),
     "halves": Kind("two groups that cannot talk", "partition", "cut", _cut(partitions.halves), nodes_min=2),
     "majorities-ring": Kind(
         "every node hears another majority", "partition", "cut", _cut(partitions.majorities_ring), nodes_min=3
     ),
-    "bridge": Kind(
-        "two groups joined by one node", "partition", "cut", _cut(partitions.bridge), nodes_min=3
-    ),
+    "bridge": Kind("two groups joined by one node", "partition", "cut", _cut(partitions.bridge), nodes_min=3),
     "one-way": Kind(
         "one node hears nobody, or nobody hears it", "partition", "cut", _cut(partitions.one_way), nodes_min=2
     ),

@@ -224,7 +224,13 @@ def _event_row(events: Sequence[Event], scale: Scale, y: float) -> Markup:
         free_from = x + 9 + text_width(label, LABEL_SIZE) + 8 if fits else free_from
         mark = element("path", class_="mark", d=f"M{x - 5:.1f} {y + 8:.1f}l10 10m0 -10l-10 10")
         parts.append(
-            element("g", element("title", f"{label}\n{moment(event.time_ns)}"), mark, text, class_="event")
+            element(
+                "g",
+                element("title", f"{label}\n{moment(event.time_ns)}"),
+                mark,
+                text,
+                class_=f"event {'crash' if event.f == 'crash' else ''}".strip(),
+            )
         )
     return joined(parts)
 

@@ -65,7 +65,9 @@ class Register:
             case Replied(Answer(_, (dict() as answer,))):
                 return _answered(operation, value, answer)
             case Replied(Answer() as answer):
-                return Completion("fail" if is_read else "info", error=f"unexpected answer {answer.data!r}"[:200])
+                return Completion(
+                    "fail" if is_read else "info", error=f"unexpected answer {answer.data!r}"[:200]
+                )
             case Replied(refusal):
                 return refusal_completion(refusal, is_read=is_read)
             case _:

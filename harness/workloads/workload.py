@@ -32,5 +32,3 @@ class Workload(Protocol):
     def final_operations(self, keys: list[str], owner: str) -> list[Operation]:
         """What is read when everything has settled."""
         ...
-
-

@@ -13,5 +13,11 @@ class Verb(NamedTuple):
 
 
 VERBS: dict[str, Verb] = {
+    "run": Verb("harness.cli.verbs.run", "one run: cluster, workload, faults → history, verdict, report"),
+    "check": Verb("harness.cli.verbs.check", "judge a stored run again"),
+    "report": Verb("harness.cli.verbs.report", "write the page of a stored run again"),
+    "list": Verb(
+        "harness.cli.verbs.list", "the tables of systems, clusters, workloads, faults, checkers, bugs"
+    ),
     "test": Verb("harness.cli.verbs.test", "the project's own tests"),
 }

@@ -1,0 +1,108 @@
+"""Options that several verbs share, and the plan that they make."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def results_option(function: F) -> F:
+    return click.option(
+        "--results",
+        type=click.Path(path_type=Path),
+        default=lambda: Path(os.environ.get("QSYNC_RESULTS", ROOT / "results")),
+        show_default="results/",
+        help="Where runs are kept.",
+    )(function)
+
+
+def plan_options(function: F) -> F:
+    """What a plan can be made of on the command line; everything not said comes from the file or the default."""
+    options = [
+        click.option(
+            "--plan", "plan_file", type=click.Path(path_type=Path), help="Start from a stored plan."
+        ),
+        click.option("--system", help="What is under test."),
+        click.option("--cluster", help="Where it runs: local or sim."),
+        click.option("--workload", help="What clients do."),
+        click.option("--faults", help="Names, separated by commas; or all, or none."),
+        click.option("--nodes", type=int, help="How many nodes."),
+        click.option("--time-limit", "time_limit_s", type=float, help="Seconds of load."),
+        click.option("--rate", type=float, help="Operations per second, all workers together."),
+        click.option("--workers", type=int, help="Clients at work at once."),
+        click.option("--quorum", type=int, help="Nodes that must have a write, the owner included."),
+        click.option("--synchro-timeout", "synchro_timeout_s", type=float, help="Seconds until a rollback."),
+        click.option(
+            "--replication-timeout", "replication_timeout_s", type=float, help="Seconds of a heartbeat."
+        ),
+        click.option("--request-timeout", "request_timeout_s", type=float, help="Seconds a client waits."),
+        click.option("--read", help="Read mode: read-confirmed or dirty."),
+        click.option("--replica-reads", type=float, help="Share of reads that go to replicas."),
+        click.option("--promise", help="Judge against a stricter model: linearizable."),
+        click.option("--bug", "bugs", multiple=True, help="Switch a seeded bug on (may be repeated)."),
+        click.option("--base-port", type=int, help="First port to use; 0: any free ones."),
+        click.option("--seed", type=int, help="Decides everything that is left to chance."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def plan_of(plan_file: Path | None, **given: Any) -> Any:
+    """The plan that a command line asks for; WrongUse in one line if there is no such plan."""
+    from harness import plan as plans
+    from harness.errors import WrongUse
+
+    base = plans.read(plan_file) if plan_file is not None else None
+    if base is not None and base.drawn is not None and (given.get("seed") or given.get("faults")):
+        raise WrongUse(
+            f"{plan_file} is drawn out: its seed and faults cannot be changed; edit the file instead"
+        )
+    fields: dict[str, Any] = {} if base is None else msgspec.to_builtins(base)
+    for name, value in given.items():
+        if value is not None and value != ():
+            fields[name] = value
+    if isinstance(fields.get("faults"), str):
+        fields["faults"] = [name.strip() for name in fields["faults"].split(",") if name.strip()]
+    if "seed" not in fields:
+        fields["seed"] = random.SystemRandom().randrange(1_000_000)
+    fields["code"] = code_version()
+    try:
+        return msgspec.convert(fields, plans.Plan)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise WrongUse(_in_words(str(error))) from error
+
+
+def _in_words(message: str) -> str:
+    """msgspec names the field as `$.time_limit_s`; people gave an option."""
+    text, _, field = message.partition(" - at `$.")
+    if not field:
+        return text
+    option = field.rstrip("`").removesuffix("_s").replace("_", "-")
+    return f"--{option}: {text[0].lower()}{text[1:]}"
+
+
+def code_version() -> str:
+    """The commit that runs, with a + if there are changes on top; empty outside a checkout."""
+    try:
+        found = subprocess.run(
+            ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--abbrev=12"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return found.stdout.strip()

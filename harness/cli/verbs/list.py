@@ -1,0 +1,49 @@
+"""`qsync list`: the tables of names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+TABLES = ("systems", "clusters", "workloads", "faults", "checkers", "bugs")
+
+
+@click.command()
+@click.argument("table", required=False, type=click.Choice(TABLES))
+@click.option("--cluster", help="Only the faults that this cluster can do.")
+def command(table: str | None, cluster: str | None) -> int:
+    """The tables of names: systems, clusters, workloads, faults, checkers, bugs."""
+    for name in (table,) if table else TABLES:
+        click.echo(f"{name}:")
+        rows = _rows(name, cluster)
+        width = max((len(row) for row in rows), default=0)
+        for row, summary in rows.items():
+            click.echo(f"  {row:<{width}}  {summary}")
+    return 0
+
+
+def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
+    from harness.assemble import CLUSTERS
+    from harness.faults.table import FAULTS
+    from harness.judge import CHECKERS
+    from harness.systems import SYSTEMS
+    from harness.workloads import WORKLOADS
+
+    match table:
+        case "systems":
+            return {name: system.summary for name, system in SYSTEMS.items()}
+        case "clusters":
+            return CLUSTERS
+        case "workloads":
+            return {name: workload.summary for name, workload in WORKLOADS.items()}
+        case "faults":
+            return {
+                name: f"{kind.summary} ({', '.join(kind.clusters)})"
+                for name, kind in FAULTS.items()
+                if cluster is None or cluster in kind.clusters
+            }
+        case "checkers":
+            return CHECKERS
+        case _:
+            return {name: text for system in SYSTEMS.values() for name, text in system.bugs().items()}

@@ -1,0 +1,18 @@
+"""`qsync report`: write the page of a stored run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+def command(path: Path) -> int:
+    """Write report.html of a stored run again: PATH is its folder."""
+    from harness import report
+    from harness.store import resolve
+
+    click.echo(str(report.write(resolve(path).path)))
+    return 0

@@ -1,0 +1,162 @@
+"""`qsync run`: one run — cluster, workload, faults → history, verdict, report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli.exit_codes import ExitCode, gravest
+from harness.cli.options import plan_of, plan_options, results_option
+
+if TYPE_CHECKING:
+    from harness.conductor import Conductor
+    from harness.plan import Plan
+    from harness.terminal.live import View
+
+
+@click.command()
+@plan_options
+@results_option
+@click.option(
+    "--repeat", type=click.IntRange(1), default=1, help="Run so many times, with seeds that follow."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON, and nothing else.")
+@click.option(
+    "--write-plan", type=click.Path(path_type=Path), help="Write the plan to a file instead of running."
+)
+@click.option("--drawn", is_flag=True, help="With --write-plan: every fault and operation as a line.")
+def command(
+    plan_file: Path | None,
+    results: Path,
+    repeat: int,
+    as_json: bool,
+    write_plan: Path | None,
+    drawn: bool,
+    **given: Any,
+) -> int:
+    """One run: a cluster is loaded and broken, its history is judged, a page shows the verdict."""
+    plan = plan_of(plan_file, **given)
+    if write_plan is not None:
+        return _write_plan(plan, write_plan, drawn)
+    codes = [_run_once(_with_seed(plan, plan.seed + number), results, as_json) for number in range(repeat)]
+    return gravest(codes)
+
+
+def _with_seed(plan: Plan, seed: int) -> Plan:
+    import msgspec
+
+    return msgspec.structs.replace(plan, seed=seed)
+
+
+def _write_plan(plan: Plan, path: Path, drawn: bool) -> int:
+    from harness.assemble import parts_of
+    from harness.draw import draw
+    from harness.errors import StoreError
+    from harness.plan import to_json
+
+    parts = parts_of(plan)
+    data = to_json(draw(plan, parts.system, parts.workload) if drawn else plan)
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise StoreError(f"cannot write the plan to {path}: {error.strerror}") from error
+    return ExitCode.VALID
+
+
+def _run_once(plan: Plan, results: Path, as_json: bool) -> ExitCode:
+    from harness.assemble import parts_of
+    from harness.execute import execute
+    from harness.finish import finish
+
+    parts = parts_of(plan)
+    with ExitStack() as stack:
+        show = _shower(stack, plan) if not as_json else lambda conductor: None
+        executed = execute(parts, results, show)
+    failure = None if executed.failure is None else executed.failure.message
+    verdict = finish(executed.folder, plan, interrupted=executed.interrupted, failure=failure)
+    _print(verdict, executed.folder.path, as_json)
+    code = ExitCode(verdict["exit_code"])
+    if executed.interrupted and code is not ExitCode.ANOMALY:
+        return ExitCode.INTERRUPTED
+    return code
+
+
+def _print(verdict: dict[str, Any], folder: Path, as_json: bool) -> None:
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode({**verdict, "folder": str(folder)}).decode())
+        return
+    from harness.terminal.last_screen import last_screen
+
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    click.echo(last_screen(verdict, folder, colour=colour))
+
+
+def _shower(stack: ExitStack, plan: Plan) -> Callable[[Conductor], None]:
+    """Show the run while it goes on; a simulated one is over before it could be watched."""
+    from harness.terminal.live import view
+
+    if plan.cluster == "sim":
+        return lambda conductor: None
+    shown: View = stack.enter_context(view(sys.stderr, os.environ))
+    meter = _Meter()
+
+    def show(conductor: Conductor) -> None:
+        shown.show(snapshot(conductor, meter))
+
+    return show
+
+
+class _Meter:
+    """Operations per second over the last moments."""
+
+    def __init__(self) -> None:
+        self._last = (0, 0)
+        self._rate_per_s = 0.0
+
+    def rate(self, time_ns: int, count: int) -> float:
+        before_ns, before = self._last
+        if time_ns - before_ns > 500_000_000:
+            self._rate_per_s = (count - before) / ((time_ns - before_ns) / 1e9)
+            self._last = (time_ns, count)
+        return self._rate_per_s
+
+
+def snapshot(conductor: Conductor, meter: _Meter) -> Any:
+    """The present moment of a run, as the live view shows it."""
+    from harness.terminal.snapshot import NodeCondition, Snapshot
+
+    progress, plan = conductor.progress, conductor.plan
+    time_ns = conductor.cluster.now_ns()
+    targets = {node: fault.does for fault in progress.active.values() for node in fault.nodes}
+    conditions = {"kill": "dead", "power": "dead", "pause": "paused"}
+    owner = conductor.system.owner(plan)
+    state = progress.states.get(owner) or {}
+
+    def condition(node: str) -> Any:
+        if node in targets and targets[node] in conditions:
+            return conditions[targets[node]]
+        return "up" if progress.states.get(node) is not None else "unknown"
+
+    term, limbo = state.get("term"), state.get("limbo")
+    return Snapshot(
+        time_ns=time_ns,
+        end_ns=plan.time_limit_ns,
+        ok=progress.ok,
+        fail=progress.fail,
+        info=progress.info,
+        rate_per_s=meter.rate(time_ns, progress.ok),
+        faults=tuple(fault.name for fault in progress.active.values()),
+        owner=owner,
+        term=term if isinstance(term, int) else None,
+        limbo=limbo if isinstance(limbo, int) else None,
+        nodes=tuple(NodeCondition(node, condition(node)) for node in plan.node_names),
+        message="" if progress.phase == "load" else progress.phase,
+    )
