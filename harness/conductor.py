@@ -30,6 +30,8 @@ from harness.workloads import Workload
 MONITOR_EVERY_NS = SECOND_NS // 4
 SETTLE_POLL_NS = SECOND_NS // 20
 FINAL_TIMEOUT_NS = 10 * SECOND_NS
+LEFT_OUT_NS = SECOND_NS // 10
+"""A worker that is later than this leaves the operation out."""
 SEEN = "@seen"
 
 
@@ -101,15 +103,13 @@ class Conductor:
         process = worker
         seen: dict[str, Value] = {}
         for operation in operations_of(self.plan, self.system, self.workload, worker):
-            now_ns = self.cluster.now_ns()
-            if self._is_interrupted:
-                return
-            if operation.at_ns > now_ns:
+            late_ns = self.cluster.now_ns() - operation.at_ns
+            if late_ns < 0:
                 await self.cluster.sleep_until(operation.at_ns)
-            elif operation.at_ns < now_ns - SECOND_NS // 10:
-                continue  # its time passed while this worker waited for an answer
             if self._is_interrupted:
                 return
+            if late_ns > LEFT_OUT_NS:
+                continue  # its time passed while this worker waited for an answer
             if await self._perform(operation, process, seen):
                 process, self._next_process = self._next_process, self._next_process + 1
 
@@ -245,7 +245,7 @@ class Conductor:
         self.on_progress(self.progress)
 
     def _record(self, type_: Any, process: int | str, f: str, **fields: Any) -> None:
-        self.record.record(type_, process, f, time_ns=self.cluster.now_ns(), **fields)  # type: ignore[arg-type]
+        self.record.record(type_, process, f, time_ns=self.cluster.now_ns(), **fields)
 
 
 def _with_seen(operation: Operation, seen: Mapping[str, Value]) -> Value:

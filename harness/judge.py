@@ -243,8 +243,7 @@ def _missing_of_faults(plan: Plan, history: History, evidence: dict[str, Any]) -
 def _sentence(outcome: Outcome, verdicts: Sequence[Verdict], evidence: dict[str, Any]) -> str:
     match outcome:
         case "anomaly":
-            wrong = [verdict for verdict in verdicts if verdict.result == "invalid"]
-            return " ".join(verdict.summary.rstrip(".") + "." for verdict in wrong[:2])
+            return _anomaly([verdict for verdict in verdicts if verdict.result == "invalid"])
         case "not-evidence":
             return "Nothing can be said of this run: " + "; ".join(evidence["missing"][:3]) + "."
         case "unknown":
@@ -256,6 +255,15 @@ def _sentence(outcome: Outcome, verdicts: Sequence[Verdict], evidence: dict[str,
                 f"All that clients saw was allowed: {evidence['ok']:,} operations succeeded, "
                 f"{evidence['ok_under_fault']:,} of them during {bit} faults that were felt."
             )
+
+
+def _anomaly(wrong: Sequence[Verdict]) -> str:
+    """The first witness in its own words, and how much more there is."""
+    first = wrong[0].witnesses[0]
+    text = first.summary.rstrip(".")
+    others = [verdict.checker for verdict in wrong[1:]]
+    also = f" Violated as well: {', '.join(others)}." if others else ""
+    return f"{text[:1].upper()}{text[1:]}.{also}"
 
 
 _NAMED = {

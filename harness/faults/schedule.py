@@ -1,8 +1,8 @@
 """Which faults when: drawn from the seed, one after the other, with quiet times between.
 
-"All" means: one fault of every group, in random order, then again, each time another fault of the group if there is
-one. The first partition is the one that forces a decision about pending transactions (`isolate-owner`), and the
-first power loss the owner's, so that even a short run meets them.
+"All" means: first one fault of every group in random order, then every fault in ever new order. The first partition is
+the one that forces a decision about pending transactions (`isolate-owner`), and the first power loss the owner's, so
+that even a short run meets them.
 """
 
 from __future__ import annotations
@@ -67,19 +67,13 @@ def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
 
 
 def _order(names: Sequence[str], chance: random.Random) -> Iterator[str]:
-    """Names for ever: each round takes one of every group, in random order."""
-    groups: dict[str, list[str]] = {}
+    """Names for ever: first one of every group, in random order; then all names, in ever new order."""
+    first_of_group: dict[str, str] = {}
     for name in names:
-        groups.setdefault(FAULTS[name].group, []).append(name)
-    turn = 0
-    while groups:
-        for group in chance.sample(list(groups), len(groups)):
-            members = groups[group]
-            if turn == 0:
-                yield members[0]
-            else:
-                yield chance.choice(members)
-        turn += 1
+        first_of_group.setdefault(FAULTS[name].group, name)
+    yield from chance.sample(list(first_of_group.values()), len(first_of_group))
+    while names:
+        yield from chance.sample(list(names), len(names))
 
 
 def _fault(number: int, name: str, at_ns: int, until_ns: int, plan: Plan, owner: str) -> Fault:

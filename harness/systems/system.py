@@ -14,7 +14,8 @@ from nodes.kernel.outbox import Durability
 class System(Protocol):
     """A store that can be put under test."""
 
-    summary: str
+    @property
+    def summary(self) -> str: ...
 
     def validate(self, plan: Plan) -> None:
         """WrongUse if the plan asks for what this system or its bugs cannot do on that cluster."""

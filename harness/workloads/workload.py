@@ -15,7 +15,8 @@ from nodes.iproto.messages import Request
 class Workload(Protocol):
     """A sentence for `qsync list`, the generator of each worker, and the two directions of the client."""
 
-    summary: str
+    @property
+    def summary(self) -> str: ...
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         """What one worker does; drawn from the plan alone."""

@@ -135,7 +135,7 @@ def test_written_tells_of_a_late_failure(disk_on: DiskOn) -> None:
 @pytest.mark.parametrize("durability", ["synced", "written"])
 def test_a_full_disk_fails_what_waits_and_harms_nothing_else(start_host: StartHost, durability: str) -> None:
     """Broken, a full disk would end the node, hang its clients, or leave half a record behind."""
-    no_file_over_10_to_20_kb = ("sh", "-c", 'ulimit -f 20; exec "$@"', "sh")
+    no_file_over_10_to_20_kb = ("sh", "-c", 'ulimit -f 20; PYTHONDONTWRITEBYTECODE=1 exec "$@"', "sh")
     process = start_host("--durability", durability, through=no_file_over_10_to_20_kb)
     client = process.client()
     small, large = "x" * 3_000, "y" * 30_000

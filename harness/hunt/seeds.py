@@ -1,0 +1,82 @@
+"""Many seeds of one plan, each a whole simulated run with its verdict; nothing is kept of those that pass."""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+
+import msgspec
+
+from checkers.history import jsonl
+from harness.assemble import header, parts_of, simulated
+from harness.conductor import Conductor
+from harness.errors import HarnessError
+from harness.judge import judge
+from harness.plan import Plan
+
+AHEAD_PER_JOB = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One seed and what came of it; `violated` names the checkers that say invalid."""
+
+    seed: int
+    outcome: str
+    exit_code: int
+    sentence: str
+    violated: tuple[str, ...]
+    ok: int
+    kinds_that_bit: int
+    rollbacks: int
+
+
+def try_seed(plan: Plan) -> Tried:
+    """Run a plan in memory and judge it."""
+    parts = parts_of(plan)
+    cluster = simulated(parts, None)
+    record = io.BytesIO()
+    conductor = Conductor(plan, cluster, parts.system, parts.workload, jsonl.Writer(record, header(parts)))
+    failure: str | None = None
+    try:
+        cluster.run(conductor.run())
+    except HarnessError as error:
+        failure = error.message
+    history = jsonl.parse(record.getvalue())
+    verdict = judge(plan, parts.system.promise(plan), history, failure=failure)
+    evidence = verdict["evidence"]
+    return Tried(
+        seed=plan.seed,
+        outcome=verdict["outcome"],
+        exit_code=verdict["exit_code"],
+        sentence=verdict["sentence"],
+        violated=tuple(verdict["violations"]),
+        ok=evidence["ok"],
+        kinds_that_bit=len(evidence["kinds_that_bit"]),
+        rollbacks=evidence["rollbacks"],
+    )
+
+
+def hunt(plan: Plan, seeds: Iterable[int], jobs: int) -> Iterator[Tried]:
+    """Try all seeds, `jobs` at a time, as they come; stop taking from it to stop the hunt."""
+    plans = (msgspec.structs.replace(plan, seed=seed, drawn=None) for seed in seeds)
+    if jobs <= 1:
+        yield from map(try_seed, plans)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        waiting = set()
+        try:
+            for each in plans:
+                waiting.add(pool.submit(try_seed, each))
+                if len(waiting) >= jobs * AHEAD_PER_JOB:
+                    done = next(as_completed(waiting))
+                    waiting.remove(done)
+                    yield done.result()
+            for done in as_completed(waiting):
+                yield done.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
