@@ -20,7 +20,7 @@ from typing import Any
 from checkers.history.errors import HistoryError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.value_order import ValueOrder, comparable
+from checkers.value_order import Value, ValueOrder, comparable
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "convergence"
@@ -50,8 +50,8 @@ def check(history: History, *, space: str = "register") -> Verdict:
     witnesses += _diverged(dumps)
     for key, operations in by_key(history.select(f=("write", "cas"))).items():
         order = ValueOrder.of(operations)
-        for dump in dumps:
-            witnesses += _wrong_value(dump, space, key, order)
+        for holders in _by_value(dumps, space, key):
+            witnesses += _wrong_value(holders, space, key, order)
     asked = {operation.key for operation in history.select(f=("write", "cas"))}
     for dump in dumps:
         witnesses += _unknown_keys(dump, space, asked)
@@ -113,6 +113,7 @@ def _diverged(dumps: Sequence[Dump]) -> list[Witness]:
         for other in dumps[1:]:
             different = _different(dumps[0].spaces.get(space, {}), other.spaces.get(space, {}))
             if different:
+                # The others that differ would say the same again.
                 witnesses.append(_divergence(space, dumps[0], other, different))
                 break
     return witnesses
@@ -150,35 +151,43 @@ def _text(dump: Dump, space: str, key: object) -> str:
     return str(held[key]) if key in held else "nothing"
 
 
-def _wrong_value(dump: Dump, space: str, key: str | None, order: ValueOrder) -> list[Witness]:
-    """What is wrong with the value (or nothing) that a dump holds under a key that was written to."""
-    held = dump.spaces.get(space, {}).get(comparable(key))
+def _by_value(dumps: Sequence[Dump], space: str, key: str | None) -> list[list[Dump]]:
+    """The dumps that hold the same under a key, together."""
+    groups: dict[Value, list[Dump]] = {}
+    for dump in dumps:
+        groups.setdefault(comparable(dump.spaces.get(space, {}).get(key)), []).append(dump)
+    return list(groups.values())
+
+
+def _wrong_value(holders: Sequence[Dump], space: str, key: str | None, order: ValueOrder) -> list[Witness]:
+    """What is wrong with the one value (or nothing) that these dumps hold under a key that was written to."""
+    held = holders[0].spaces.get(space, {}).get(key)
     value = comparable(held)
-    name = "nothing" if held is None else held
-    place = f"{dump.node} holds {name} under key {key}"
+    nodes = ", ".join(dump.node for dump in holders)
+    place = f"{nodes} held {'nothing' if held is None else held} under key {key} at the end"
     if value not in order.writers:
         failed = order.failed.get(value, [])
         rule = "dump-of-failed-write" if failed else "never-written"
         why = "although every write of it surely failed" if failed else "which nobody ever asked to write"
-        return [_witness(rule, f"{place}, {why}", [dump], failed[:1], key)]
-    newer = _confirmed_after(dump, value, order)
+        return [_witness(rule, f"{place}, {why}", holders, failed[:1], key)]
+    newer = _confirmed_after(holders, value, order)
     if newer is None:
         return []
     written = newer.value if newer.f == "write" else newer.value[1]
     before = [writer.operation for writer in order.writers[value] if writer.operation is not None]
     summary = f"{place}, although {written} surely replaced it and was confirmed to process {newer.process}"
-    return [_witness("lost-write", summary, [dump], [*before[:2], newer], key)]
+    return [_witness("lost-write", summary, holders, [*before[:2], newer], key)]
 
 
-def _confirmed_after(dump: Dump, value: object, order: ValueOrder) -> Operation | None:
-    """The last confirmed operation, over before the dump was asked, that surely came after all writes of `value`."""
+def _confirmed_after(holders: Sequence[Dump], value: Value, order: ValueOrder) -> Operation | None:
+    """The last confirmed operation, over before the dumps were asked, that surely came after all of `value`."""
     newer = [
         writer.operation
         for other, writers in order.writers.items()
         for writer in writers
         if writer.operation is not None
         and writer.operation.type == "ok"
-        and writer.operation.precedes(dump.operation)
+        and all(writer.operation.precedes(dump.operation) for dump in holders)
         and (
             order.latest(value) < writer.earliest or (len(writers) == 1 and value in order.replaced_by(other))
         )
@@ -190,7 +199,9 @@ def _unknown_keys(dump: Dump, space: str, asked: set[str | None]) -> Iterator[Wi
     """Keys that no operation ever wrote to."""
     for key, value in dump.spaces.get(space, {}).items():
         if key not in asked:
-            summary = f"{dump.node} holds {value} under key {key}, to which nobody ever asked to write"
+            summary = (
+                f"{dump.node} held {value} under key {key} at the end, to which nobody ever asked to write"
+            )
             yield _witness("never-written", summary, [dump], [], key)
 
 
@@ -219,5 +230,5 @@ def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witnes
     if missing:
         summary = f"no final dump of {', '.join(missing)}; the others agree"
         return Verdict(checker=NAME, result="unknown", summary=summary, model=MODEL, details=details)
-    summary = f"{len(dumps)} nodes hold the same {details['keys']} keys, and nothing confirmed is missing"
+    summary = f"{len(dumps)} nodes agree on all keys ({details['keys']}), and nothing confirmed is missing"
     return Verdict(checker=NAME, result="valid", summary=summary, model=MODEL, details=details)

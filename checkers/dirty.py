@@ -69,7 +69,7 @@ def _verdict(witnesses: Sequence[Witness], reads: int, undone: int) -> Verdict:
     }
     if undone:
         details["findings"] = [f"{undone} of {reads} dirty reads showed a value whose write surely failed"]
-    summary = f"{reads} dirty reads returned only what somebody had asked to write"
+    summary = f"dirty reads ({reads}) returned only what somebody had asked to write"
     if witnesses:
         summary = witnesses[0].summary
     elif not reads:

@@ -183,7 +183,7 @@ def _verdict(witnesses: Sequence[Witness], reads: int, stale_ms: Sequence[float]
         details["findings"] = [
             f"{len(stale_ms)} of {reads} reads at replicas were stale, the worst by at least {stale_ms_max:.1f} ms"
         ]
-    summary = f"{reads} reads at replicas never went back"
+    summary = f"reads at replicas ({reads}) never went back"
     if witnesses:
         summary = witnesses[0].summary
     elif not reads:

@@ -12,7 +12,8 @@ of Q. Another node surely could not acknowledge a write of an owner if, from the
   row itself could not come.
 
 Only verified times count (`FaultSpan.sure`), and only of cuts, kills, power losses and pauses; a slow link stops
-nobody.
+nobody. Where two faults stop one process at the same time, healing the one may wake it although the other goes on:
+it is taken to be down until the first of the two is healed.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "quorum"
 MODEL = "no acknowledgement without a quorum"
+InEffect = tuple[Span, FaultSpan]  # the time in which the fault surely did it
+
 STOPS_A_PROCESS = frozenset({"kill", "pause", "power"})
 
 
@@ -81,21 +84,23 @@ class Silence:
 class _Faults:
     """When which link surely was cut and which process surely was down."""
 
-    cuts: dict[Link, list[FaultSpan]] = field(default_factory=dict)
-    downs: dict[str, list[FaultSpan]] = field(default_factory=dict)
+    cuts: dict[Link, list[InEffect]] = field(default_factory=dict)
+    downs: dict[str, list[InEffect]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, spans: Iterable[FaultSpan]) -> _Faults:
         faults = cls()
+        stopping: dict[str, list[FaultSpan]] = {}
         for span in spans:
-            if span.sure is None:
-                continue
-            if span.does == "cut":
+            if span.does == "cut" and span.sure is not None:
                 for link in span.links:
-                    faults.cuts.setdefault(link, []).append(span)
+                    faults.cuts.setdefault(link, []).append((span.sure, span))
             elif span.does in STOPS_A_PROCESS:
                 for node in span.nodes:
-                    faults.downs.setdefault(node, []).append(span)
+                    stopping.setdefault(node, []).append(span)
+        for node, stops in stopping.items():
+            sure = [(_down(span, stops), span) for span in stops]
+            faults.downs[node] = [(when, span) for when, span in sure if when is not None]
         return faults
 
     def silent(self, owner: str, nodes: Sequence[str], during: Span) -> list[Silence]:
@@ -106,7 +111,7 @@ class _Faults:
             if node != owner:
                 silence = self._mute(node, owner, during)
                 if silence is None and node not in reached:
-                    silence = self._unreached(node, nodes, during)
+                    silence = self._unreached(node, during)
                 if silence is not None:
                     silences.append(silence)
         return silences
@@ -133,28 +138,36 @@ class _Faults:
             for target in nodes:
                 if target not in reached and not self._closed((source, target), during):
                     reached.add(target)
-                    if not self._down(target, during):
+                    if not self._is_down(target, during):
                         todo.append(target)
         return reached
 
     def _closed(self, link: Link, during: Span) -> bool:
         return covered_back(self.cuts.get(link, ()), *during)[0] <= during[0]
 
-    def _down(self, node: str, during: Span) -> bool:
+    def _is_down(self, node: str, during: Span) -> bool:
         return covered_back(self.downs.get(node, ()), *during)[0] <= during[0]
 
-    def _unreached(self, node: str, nodes: Sequence[str], during: Span) -> Silence:
-        spans: dict[int, FaultSpan] = {}
-        for other in nodes:
-            for span in covered_back(self.cuts.get((other, node), ()), *during)[1]:
-                spans[span.id] = span
-        for link in self.cuts:
-            for span in covered_back(self.cuts[link], *during)[1]:
-                spans.setdefault(span.id, span)
+    def _unreached(self, node: str, during: Span) -> Silence:
+        closed = [link for link in self.cuts if self._closed(link, during)]
+        spans = {span.id: span for link in closed for span in covered_back(self.cuts[link], *during)[1]}
         return Silence(node, "no row could come to it", tuple(spans.values()))
 
 
-def covered_back(faults: Sequence[FaultSpan], start: int, end: int) -> tuple[int, tuple[FaultSpan, ...]]:
+def _down(span: FaultSpan, stops: Sequence[FaultSpan]) -> Span | None:
+    """When this fault surely kept its process down, in spite of the others that stopped the same process."""
+    if span.sure is None:
+        return None
+    start, end = span.sure
+    for other in stops:
+        is_over = other.end_ns is not None and other.end_ns <= start
+        if other is span or is_over or other.start_ns >= end:
+            continue
+        end = min(end, other.start_ns if other.heal_asked_ns is None else other.heal_asked_ns)
+    return (start, end) if start <= end else None
+
+
+def covered_back(faults: Sequence[InEffect], start: int, end: int) -> tuple[int, tuple[FaultSpan, ...]]:
     """From `end` back to when the united faults cover all the time; not further than to `start`.
 
     Gives (since, the faults used): since <= start if they cover it all, `end + 1` if they do not even cover the
@@ -165,10 +178,9 @@ def covered_back(faults: Sequence[FaultSpan], start: int, end: int) -> tuple[int
     while since > start:
         best: FaultSpan | None = None
         reach = since
-        for fault in faults:
-            sure = fault.sure
-            if sure is not None and sure[0] < reach and sure[1] >= min(since, end):
-                best, reach = fault, sure[0]
+        for (from_ns, to_ns), fault in faults:
+            if from_ns < reach and to_ns >= min(since, end):
+                best, reach = fault, from_ns
         if best is None:
             break
         used.append(best)
@@ -213,7 +225,7 @@ def _verdict(witnesses: Sequence[Witness], judged: int, tested: int) -> Verdict:
         "violations": len(witnesses),
         "vacuous": tested == 0,
     }
-    summary = f"none of {tested} writes asked while no quorum was possible was acknowledged"
+    summary = f"no write asked while no quorum was possible ({tested} in all) was acknowledged"
     if witnesses:
         more = "" if len(witnesses) == 1 else f" (and {len(witnesses) - 1} more)"
         summary = witnesses[0].summary + more

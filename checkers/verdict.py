@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from checkers.history.errors import HistoryError, ModelError
+
 Result = Literal["valid", "invalid", "unknown"]
 
 WITNESSES_MAX = 20
@@ -136,6 +138,8 @@ def run_safely(
         verdict = checker(*arguments, **options)
         if not isinstance(verdict, Verdict):
             raise TypeError(f"expected a Verdict of {title}, got {type(verdict).__name__}")
+    except (HistoryError, ModelError) as error:
+        verdict = Verdict(checker=title, result="unknown", summary=f"cannot be judged: {error}")
     except Exception as error:  # whatever it is: a broken checker must neither pass nor stop the others
         verdict = _broken(title, error)
     return replace(verdict, seconds=round(clock() - started_s, 6))

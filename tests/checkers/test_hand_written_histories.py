@@ -1,0 +1,50 @@
+"""Every alarm rings: histories written by hand, each with the verdict that it must get.
+
+A file of tests/checkers/histories/<checker>/ tells in its header under "expect" the verdict, the rule of the first
+witness, and in a sentence why.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from checkers import CHECKERS, Verdict, run_safely
+from checkers.history import jsonl
+
+FOLDER = Path(__file__).parent / "histories"
+FILES = sorted(FOLDER.glob("*/*.jsonl"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_verdict(path: Path) -> None:
+    """A missed bug or a false alarm, in the one situation that the file shows."""
+    history = jsonl.read(path)
+    expect = history.header.extra["expect"]
+    assert expect["checker"] == path.parent.name
+    verdict = run_safely(CHECKERS[expect["checker"]], history, **expect.get("options", {}))
+    assert verdict.result == expect["result"], f"{expect['why']}: {verdict.summary}"
+    rules = [witness.rule for witness in verdict.witnesses]
+    assert rules[:1] == ([expect["rule"]] if "rule" in expect else []), verdict.witnesses
+    for witness in verdict.witnesses:
+        assert witness.events, "a witness points at nothing"
+        assert list(witness.events) == sorted(set(witness.events))
+        assert all(0 <= event < len(history.events) for event in witness.events)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_verdict_survives_json(path: Path) -> None:
+    """verdict.json would not hold what the checker said."""
+    history = jsonl.read(path)
+    verdict = run_safely(CHECKERS[history.header.extra["expect"]["checker"]], history)
+    assert Verdict.from_json(verdict.to_json()) == verdict
+
+
+@pytest.mark.parametrize("checker", ["linearizable", "prefix", "dirty", "convergence", "crash", "quorum"])
+def test_each_checker_both_rings_and_rests(checker: str) -> None:
+    """A checker that always says the same would pass unnoticed."""
+    expected = {
+        jsonl.read(path).header.extra["expect"]["result"] for path in FOLDER.glob(f"{checker}/*.jsonl")
+    }
+    assert {"valid", "invalid"} <= expected
