@@ -27,6 +27,10 @@ CLUSTERS: dict[str, str] = {
 }
 
 
+STRICTER = "linearizable"
+"""The model that `--promise` can ask for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What a plan's names stand for."""
@@ -41,6 +45,8 @@ def parts_of(plan: Plan) -> Parts:
     system = _known(SYSTEMS, plan.system, "system")
     workload = _known(WORKLOADS, plan.workload, "workload")
     _known(CLUSTERS, plan.cluster, "cluster")
+    if plan.promise is not None and plan.promise != STRICTER:
+        raise WrongUse(f"--promise {plan.promise!r} is not known; try: {STRICTER}")
     system.validate(plan)
     names_for(plan)
     return Parts(plan, system, workload)

@@ -12,6 +12,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+TRACEBACK_NOTE = "traceback in "
+"""Begins the note on an exception that says which file keeps its traceback."""
+
 
 class HarnessError(Exception):
     """`message` is one line that says what was expected, what came, and what to try."""

@@ -17,8 +17,10 @@ from pathlib import Path
 from checkers.history.jsonl import Writer
 from harness.assemble import Parts, header, local, simulated
 from harness.conductor import Conductor, Progress
-from harness.errors import HarnessError
+from harness.errors import TRACEBACK_NOTE, HarnessError
 from harness.store import RunFolder
+
+TRACEBACK = "traceback.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,10 @@ def execute(
         interrupted = _conduct(parts, folder, record, on_progress)
     except HarnessError as failure:
         return Executed(folder, interrupted=False, failure=failure)
-    except Exception:
-        (folder.path / "traceback.txt").write_text(traceback.format_exc())
+    except Exception as error:
+        kept = folder.path / TRACEBACK
+        kept.write_text(traceback.format_exc())
+        error.add_note(f"{TRACEBACK_NOTE}{kept}")
         raise
     finally:
         record.close()

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from harness.errors import StoreError, WrongUse
+from harness.errors import WrongUse
 from harness.faults.fault import Fault
 from nodes.kernel.chance import Streams
 
@@ -139,5 +139,7 @@ def read(path: Path) -> Plan:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise StoreError(f"cannot read the plan {path}: {error.strerror}") from error
+        raise WrongUse(
+            f"cannot read the plan {path}: {error.strerror}; try: qsync run --write-plan {path}"
+        ) from error
     return from_json(data, str(path))

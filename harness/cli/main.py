@@ -18,7 +18,7 @@ import click
 
 from harness.cli.exit_codes import ExitCode
 from harness.cli.verbs import VERBS
-from harness.errors import HarnessError
+from harness.errors import TRACEBACK_NOTE, HarnessError
 
 
 class Verbs(click.Group):
@@ -36,10 +36,20 @@ class Verbs(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise OutputClosed from error
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Written from the table: click's own way would import every verb."""
         with formatter.section("Verbs"):
             formatter.write_dl([(name, verb.summary) for name, verb in VERBS.items()])
+
+
+class OutputClosed(Exception):
+    """Stands for BrokenPipeError on the way through click, which would exit with 1: the code of an anomaly."""
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
@@ -65,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("qsync: interrupted", err=True)
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
+    except (OutputClosed, BrokenPipeError):
         _forget_output()
         return ExitCode.OUTPUT_CLOSED
     except Exception as error:
@@ -84,7 +94,10 @@ def _name(error: Exception) -> str:
 
 
 def _keep(error: Exception) -> str:
-    """Write the traceback to a file that the one line on the terminal can point to."""
+    """The file that keeps the traceback, for the one line on the terminal; a run's folder has it already."""
+    for note in getattr(error, "__notes__", ()):
+        if note.startswith(TRACEBACK_NOTE):
+            return str(note.removeprefix(TRACEBACK_NOTE))
     with tempfile.NamedTemporaryFile("w", prefix="qsync-traceback-", suffix=".txt", delete=False) as file:
         file.writelines(traceback.format_exception(error))
     return file.name
@@ -92,4 +105,6 @@ def _keep(error: Exception) -> str:
 
 def _forget_output() -> None:
     """Whoever read our output went away (`… | head -1`): the last flush at exit must not fail as well."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nowhere, stream.fileno())

@@ -81,16 +81,17 @@ def plan_of(plan_file: Path | None, **given: Any) -> Any:
     try:
         return msgspec.convert(fields, plans.Plan)
     except (msgspec.ValidationError, ValueError) as error:
-        raise WrongUse(_in_words(str(error))) from error
+        raise WrongUse(_in_words(str(error), fields)) from error
 
 
-def _in_words(message: str) -> str:
-    """msgspec names the field as `$.time_limit_s`; people gave an option."""
+def _in_words(message: str, fields: dict[str, Any]) -> str:
+    """msgspec names the field as `$.time_limit_s`; people gave an option, and want to see what they gave."""
     text, _, field = message.partition(" - at `$.")
     if not field:
         return text
-    option = field.rstrip("`").removesuffix("_s").replace("_", "-")
-    return f"--{option}: {text[0].lower()}{text[1:]}"
+    name = field.rstrip("`")
+    option = name.removesuffix("_s").replace("_", "-")
+    return f"--{option}: {text[0].lower()}{text[1:]}, got {fields.get(name)!r}"
 
 
 def code_version() -> str:

@@ -25,7 +25,7 @@ from typing import BinaryIO
 import msgspec
 
 from harness import plan as plans
-from harness.errors import StoreError
+from harness.errors import StoreError, WrongUse
 from harness.plan import Plan
 
 HISTORY = "history.jsonl"
@@ -160,10 +160,10 @@ def find_runs(root: Path) -> list[RunSummary]:
 
 
 def resolve(path: Path) -> RunFolder:
-    """The run that a person means: its folder, or a file in it; StoreError if there is none."""
+    """The run that a person means: its folder, or a file in it; WrongUse if there is none."""
     folder = path if path.is_dir() else path.parent
     if not (folder / HISTORY).exists():
-        raise StoreError(
+        raise WrongUse(
             f"{path} is no run: expected a folder with {HISTORY} in it; try: results/latest, or qsync run first"
         )
     return RunFolder(folder.resolve())

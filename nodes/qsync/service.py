@@ -9,8 +9,9 @@ Plain requests (SELECT, INSERT, REPLACE, DELETE, PING) and named functions by CA
 | `qsync.status`, `box.info` | – | map: the node's status |
 | `box.ctl.promote` | – | – |
 
-What statements are is told in `nodes.qsync.statements`. Read modes: `read-confirmed` (the default; confirmed data only) and `dirty` (whatever is prepared, confirmed or
-not). The answer says which mode and which role served it, because that decides what may be expected of it.
+What statements are is told in `nodes.qsync.statements`. Read modes: `read-confirmed` (the default; confirmed data
+only) and `dirty` (whatever is prepared, confirmed or not). The answer says which mode and which role served it,
+because that decides what may be expected of it.
 A compare that failed, a duplicate key and a deletion of nothing reveal prepared data: such an answer waits until
 what it looked at is committed, and is an error if that is rolled back.
 """

@@ -10,8 +10,9 @@ A transaction is a list of statements, each a list:
 | `["delete", space, key]` | the tuple that was deleted, or nil |
 | `["cas", space, key, old, new]` | true, or a mismatch: then nothing of the whole transaction happens |
 
-`space` is an id or a name; `cas` compares the second field of the tuple (nil if there is no tuple). Writing transactions decide on the *prepared* state, else an update would be lost; what
-an answer without effect reveals is noted in `looked_at`, so that it can wait for the entries that it looked at.
+`space` is an id or a name; `cas` compares the second field of the tuple (nil if there is no tuple). Writing
+transactions decide on the *prepared* state, else an update would be lost; what an answer without effect reveals is
+noted in `looked_at`, so that it can wait for the entries that it looked at.
 """
 
 from __future__ import annotations

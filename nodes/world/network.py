@@ -250,7 +250,7 @@ class Network:
 
     def reset(self, link: int, reason: str) -> None:
         """Both ends learn that the connection is gone; nothing that was under way arrives."""
-        connection = self._connections.pop(link, None)
+        connection = self._forget(link)
         if connection is None:
             return
         for stream in (connection.there, connection.back):
@@ -373,7 +373,7 @@ class Network:
             case "message":
                 self._feed(connection, stream, item)
             case "end":
-                self._connections.pop(connection.link, None)
+                self._forget(connection.link)
                 self._tell_end(connection, stream, "end of stream")
 
     def _feed(self, connection: Connection, stream: Stream, item: Item) -> None:
@@ -385,8 +385,17 @@ class Network:
         for message in stream.decoder.feed(item.message):
             stream.target.received(connection.link, message)
 
+    def _forget(self, link: int) -> Connection | None:
+        """A connection is gone; what was withheld on it until now still counts."""
+        connection = self._connections.pop(link, None)
+        if connection is not None:
+            for stream in (connection.there, connection.back):
+                if stream.withheld_since_ns is not None and stream.pair in self.effects:
+                    self._note_withheld_time(self.effects[stream.pair], stream.withheld_since_ns)
+        return connection
+
     def _refuse(self, connection: Connection) -> None:
-        self._connections.pop(connection.link, None)
+        self._forget(connection.link)
         connection.there.source.connect_failed(connection.link, "connection refused")
 
     def _give_up_connecting(self, connection: Connection) -> None:

@@ -80,6 +80,8 @@ def _run_once(plan: Plan, results: Path, as_json: bool) -> ExitCode:
         executed = execute(parts, results, show)
     failure = None if executed.failure is None else executed.failure.message
     verdict = finish(executed.folder, plan, interrupted=executed.interrupted, failure=failure)
+    if executed.failure is not None and not any(verdict["evidence"][word] for word in ("ok", "fail", "info")):
+        raise executed.failure
     _print(verdict, executed.folder.path, as_json)
     code = ExitCode(verdict["exit_code"])
     if executed.interrupted and code is not ExitCode.ANOMALY:
@@ -107,9 +109,15 @@ def _shower(stack: ExitStack, plan: Plan) -> Callable[[Conductor], None]:
         return lambda conductor: None
     shown: View = stack.enter_context(view(sys.stderr, os.environ))
     meter = _Meter()
+    is_seen = True
 
     def show(conductor: Conductor) -> None:
-        shown.show(snapshot(conductor, meter))
+        nonlocal is_seen
+        if is_seen:
+            try:
+                shown.show(snapshot(conductor, meter))
+            except OSError:
+                is_seen = False  # nobody reads any more; the run goes on
 
     return show
 
