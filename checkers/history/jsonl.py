@@ -22,6 +22,9 @@ _KNOWN = frozenset(Header.__struct_fields__) - {"extra"}
 _encode = msgspec.json.Encoder().encode
 _event_decoder = msgspec.json.Decoder(Event)
 
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding a line may raise; the last for brackets nested without end."""
+
 
 def header_line(header: Header) -> bytes:
     """The header as the file's first line, without its newline."""
@@ -33,7 +36,7 @@ def parse_header(line: bytes) -> Header:
     """The header of a file's first line. Raises HistoryError if it is not one that this version can read."""
     try:
         fields = msgspec.json.decode(line)
-    except msgspec.DecodeError as error:
+    except NOT_JSON as error:
         raise _no_header(f"{_shortened(line)} ({error})") from error
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         raise _no_header(_shortened(line))
@@ -162,7 +165,7 @@ def _events(lines: list[bytes]) -> list[Event]:
     for index in range(len(lines) - 1):
         try:
             event = decode(lines[index + 1])
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except NOT_JSON as error:
             raise _garbage(lines[index + 1], str(error), index + 2) from error
         if event.index != index:
             raise _out_of_line(f"index {index}", f"index {event.index}", index + 2)
@@ -177,7 +180,7 @@ def _torn(lines: list[bytes]) -> str | None:
     """What the last line lacks; None if it lacks only its newline. A cut JSON object is never a whole one."""
     try:
         msgspec.json.decode(lines[-1])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except NOT_JSON:
         return f"line {len(lines)} was torn off after {len(lines[-1])} bytes and is left out"
     return None
 

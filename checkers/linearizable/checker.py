@@ -173,4 +173,7 @@ def _conclusion(searches: Sequence[_KeySearch], witnesses: Sequence[Witness]) ->
         return "unknown", f"{undecided} of {len(searches)} keys could not be decided: {reason}"
     if not observed:
         return "unknown", "no answer says anything about a value: there is nothing to judge"
-    return "valid", f"on each of {len(searches)} keys one order explains all answers ({observed} observations)"
+    return (
+        "valid",
+        f"on each of {len(searches)} keys one order explains all answers ({observed} observations)",
+    )
