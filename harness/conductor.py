@@ -85,7 +85,7 @@ class Conductor:
     async def _load(self) -> None:
         self._phase("load")
         self._next_process = self.plan.workers
-        workers = [self.cluster.spawn(self._worker(worker)) for worker in range(self.plan.workers)]
+        workers = [self.cluster.spawn(self.work(worker)) for worker in range(self.plan.workers)]
         nemesis = self.cluster.spawn(self._nemesis())
         monitor = self.cluster.spawn(self._monitor())
         try:
@@ -99,7 +99,8 @@ class Conductor:
         await monitor
         self._note_ended()
 
-    async def _worker(self, worker: int) -> None:
+    async def work(self, worker: int) -> None:
+        """Everything that one worker does, from its first operation to its last."""
         process = worker
         seen: dict[str, Value] = {}
         for operation in operations_of(self.plan, self.system, self.workload, worker):

@@ -20,5 +20,6 @@ VERBS: dict[str, Verb] = {
     "list": Verb(
         "harness.cli.verbs.list", "the tables of systems, clusters, workloads, faults, checkers, bugs"
     ),
+    "doctor": Verb("harness.cli.verbs.doctor", "what this machine can do, and what is missing"),
     "test": Verb("harness.cli.verbs.test", "the project's own tests"),
 }
