@@ -7,7 +7,6 @@ nothing: what is measured is the harness's own speed limit. `python -m bench.rec
 from __future__ import annotations
 
 import io
-import sys
 import time
 from collections.abc import Coroutine, Mapping
 from typing import Any
@@ -87,4 +86,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -75,18 +75,10 @@ def header(parts: Parts) -> Header:
 
 def simulated(parts: Parts, folder: Path | None, *, record_trace: bool = False) -> SimCluster:
     from harness.cluster.sim import SimCluster
-    from nodes.kernel.node import Node
-    from nodes.qsync.configuration import Configuration
-    from nodes.qsync.replica import Replica
 
     plan = parts.plan
-
-    def maker(data: bytes) -> Callable[[], Node]:
-        configuration = Configuration.from_json(data)
-        return lambda: Replica(configuration)
-
     return SimCluster(
-        {name: maker(data) for name, data in parts.system.configurations(plan).items()},
+        parts.system.node_makers(plan),
         seed=plan.seed,
         heartbeat_ns=plan.heartbeat_ns,
         durability=parts.system.durability(plan),

@@ -22,7 +22,7 @@ from checkers.history.jsonl import Writer
 from harness.draw import faults_of, operations_of
 from harness.faults.fault import Evidence, Fault
 from harness.generators.generator import Value
-from harness.plan import SECOND_NS, Operation, Plan
+from harness.plan import SECOND_NS, SEEN, Operation, Plan
 from harness.protocols import Cluster
 from harness.systems.system import System
 from harness.workloads import Workload
@@ -32,7 +32,6 @@ SETTLE_POLL_NS = SECOND_NS // 20
 FINAL_TIMEOUT_NS = 10 * SECOND_NS
 LEFT_OUT_NS = SECOND_NS // 10
 """A worker that is later than this leaves the operation out."""
-SEEN = "@seen"
 
 
 @dataclass(slots=True)

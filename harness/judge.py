@@ -34,25 +34,16 @@ USEFUL_SHARE_UNDER_FAULT = 1 / 20
 """The share of the operations asked for that must succeed while a fault is active."""
 STALLED_MS_MAX = 1_000.0
 
-CHECKERS: dict[str, str] = {
-    "linearizable": "every key has one order of its operations that fits real time",
-    "quorum": "nothing was acknowledged while the owner could not reach a quorum",
-    "prefix": "reads at a replica show confirmed values only and never go back",
-    "dirty": "dirty reads show only what somebody asked to write",
-    "convergence": "after healing all nodes hold the same; nothing confirmed is missing, nothing failed is there",
-    "crash": "no node ended without a fault telling it to",
-    "availability": "how long each node could not serve, and how much load came through",
-}
-
 Outcome = Literal["valid", "anomaly", "unknown", "not-evidence"]
 EXIT_CODES: dict[Outcome, int] = {"valid": 0, "anomaly": 1, "unknown": 2, "not-evidence": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One checker, and what it judges against."""
+    """One checker: its rule in a few words, and the model that it judges against ("": it only measures)."""
 
     name: str
+    summary: str
     model: str
     run: Callable[[History], Verdict]
 
@@ -67,15 +58,38 @@ def checks_for(promise: Promise, stricter: str | None) -> tuple[Check, ...]:
     return (
         Check(
             "linearizable",
+            "every key has one order of its operations that fits real time",
             promise.owner_reads,
             lambda history: linearizable.check(history, timeout_s=CHECK_TIMEOUT_S, reads=reads),
         ),
-        Check("quorum", "acknowledged only with a quorum", quorum.check),
-        Check("prefix", promise.replica_reads, prefix.check),
-        Check("dirty", promise.dirty_reads, dirty.check),
-        Check("convergence", "all nodes the same, nothing confirmed lost", convergence.check),
-        Check("crash", "no node ends untold", crash.check),
-        Check("availability", "", availability.check),
+        Check(
+            "quorum",
+            "nothing is acknowledged while the owner cannot reach a quorum",
+            "acknowledged only with a quorum",
+            quorum.check,
+        ),
+        Check(
+            "prefix",
+            "reads at a replica show confirmed values only and never go back",
+            promise.replica_reads,
+            prefix.check,
+        ),
+        Check(
+            "dirty", "dirty reads show only what somebody asked to write", promise.dirty_reads, dirty.check
+        ),
+        Check(
+            "convergence",
+            "after healing all nodes hold the same: nothing confirmed is missing, nothing failed is there",
+            "all nodes the same, nothing confirmed lost",
+            convergence.check,
+        ),
+        Check("crash", "no node ends without a fault telling it to", "no node ends untold", crash.check),
+        Check(
+            "availability",
+            "how long nodes could not serve, and how much load came through",
+            "",
+            availability.check,
+        ),
     )
 
 

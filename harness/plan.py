@@ -22,6 +22,8 @@ Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 SECOND_NS = 1_000_000_000
 CONNECTION_NAME = "client"
 """The clients' end in the names of links."""
+SEEN = "@seen"
+"""In a value: what the worker last saw under the key."""
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from harness.errors import ClusterError, WrongUse
@@ -11,9 +11,11 @@ from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster, Replied
 from harness.systems.promises import FIXED_OWNER, Promise
 from nodes.iproto.messages import Answer, Call
+from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 from nodes.qsync.bugs import ACK_BEFORE_FSYNC, BUGS
 from nodes.qsync.configuration import Configuration, Identity, SpaceDefinition
+from nodes.qsync.replica import Replica
 from nodes.qsync.service import READ_MODES
 
 SPACES = (
@@ -60,6 +62,13 @@ class Qsync:
             ).to_json()
             for member in members
         }
+
+    def node_makers(self, plan: Plan) -> dict[str, Callable[[], Node]]:
+        def maker(data: bytes) -> Callable[[], Node]:
+            configuration = Configuration.from_json(data)
+            return lambda: Replica(configuration)
+
+        return {name: maker(data) for name, data in self.configurations(plan).items()}
 
     def durability(self, plan: Plan) -> Durability:
         return "written" if ACK_BEFORE_FSYNC in plan.bugs else "synced"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from harness.plan import Plan
 from harness.protocols import Cluster
 from harness.systems.promises import Promise
+from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 
 
@@ -23,6 +24,10 @@ class System(Protocol):
 
     def configurations(self, plan: Plan) -> dict[str, bytes]:
         """Each node's configuration, as the host reads it."""
+        ...
+
+    def node_makers(self, plan: Plan) -> dict[str, Callable[[], Node]]:
+        """For the simulator: each node's name → what makes it, anew at each start."""
         ...
 
     def durability(self, plan: Plan) -> Durability: ...

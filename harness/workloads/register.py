@@ -15,14 +15,13 @@ from harness.clients.answers import failure_of, refusal_completion
 from harness.clients.completion import Completion
 from harness.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
 from harness.generators.generator import Value
-from harness.plan import SECOND_NS, Operation, Plan
+from harness.plan import SECOND_NS, SEEN, Operation, Plan
 from harness.protocols import Replied, Reply
 from nodes.iproto.messages import Answer, Call, Request
 
 SPACE = "register"
 KEYS = 5
 EPOCH_NS = 4 * SECOND_NS
-SEEN = "@seen"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,113 @@
+"""What came of the run, in at most fifteen lines: the verdict first, the line that repeats it last.
+
+ANOMALY  Key r3 lost an acknowledged write: …
+
+2,412 ok  12 fail  33 info   611 ok under a fault   3 rollbacks
+faults that bit (5 of 6): kill ×2, isolate-owner, pause, slow-links
+  violation  linearizable: 1 of 6 keys has no such order
+  finding    replica-reads: …
+
+report  results/default/20250101T090000Z-7/report.html
+again   ./qsync run --seed 7 …   (repeats the outcome)
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.terminal.colour import painted, printable
+
+LINES, WIDTH = 15, 100
+BADGES = {
+    "valid": ("VALID", "green"),
+    "anomaly": ("ANOMALY", "red"),
+    "unknown": ("UNKNOWN", "yellow"),
+    "not-evidence": ("NOT EVIDENCE", "magenta"),
+}
+STANDING_COLOURS = {"violation": "red", "missing": "magenta", "unknown": "yellow", "finding": "yellow"}
+
+
+def last_screen(verdict: Mapping[str, Any], run_folder: Path, *, colour: bool = False) -> str:
+    """The text, without a newline at its end. `verdict` is what verdict.json holds.
+
+    Lines are cut to a hundred columns, except paths and commands, which one wants to copy.
+    """
+    head = [*_verdict_lines(verdict, colour), ""]
+    counts = [_counts(verdict), _faults(verdict)]
+    foot = ["", f"report  {_shown(run_folder / 'report.html')}", *_again(verdict)]
+    room = LINES - len(head) - len(counts) - len(foot)
+    return "\n".join([*head, *counts, *_check_lines(verdict, room, colour), *foot])
+
+
+def _verdict_lines(verdict: Mapping[str, Any], colour: bool) -> list[str]:
+    badge, tone = BADGES.get(str(verdict.get("outcome")), ("NO VERDICT", "magenta"))
+    text = f"{badge}  {printable(str(verdict.get('sentence', '')))}".rstrip()
+    lines = textwrap.wrap(text, WIDTH, max_lines=2, placeholder=" …", break_on_hyphens=False)
+    return [painted(badge, "bold", tone, on=colour) + lines[0].removeprefix(badge), *lines[1:]]
+
+
+def _counts(verdict: Mapping[str, Any]) -> str:
+    evidence = verdict.get("evidence", {})
+    counts = "  ".join(f"{evidence.get(word, 0):,} {word}" for word in ("ok", "fail", "info"))
+    under_fault = f"{evidence.get('ok_under_fault', 0):,} ok under a fault"
+    rollbacks = evidence.get("rollbacks")
+    told = "" if rollbacks is None else f"{rollbacks:,} rollback{'' if rollbacks == 1 else 's'}"
+    return "   ".join(part for part in (counts, under_fault, told) if part)
+
+
+def _faults(verdict: Mapping[str, Any]) -> str:
+    faults = verdict.get("evidence", {}).get("faults", [])
+    bit = Counter(str(fault.get("name")) for fault in faults if fault.get("bit"))
+    if not faults:
+        return "no fault was injected"
+    names = ", ".join(name if many == 1 else f"{name} ×{many}" for name, many in bit.most_common())
+    return _cut(printable(f"faults that bit ({bit.total()} of {len(faults)}): {names or 'none'}"), WIDTH)
+
+
+def _check_lines(verdict: Mapping[str, Any], room: int, colour: bool) -> list[str]:
+    """Violations, what is missing, what is unknown, findings: as many as there is room for."""
+    told = _told(verdict)
+    hidden = len(told) - room
+    shown = told if hidden <= 0 else told[: room - 1]
+    lines = []
+    for standing, text in shown:
+        word = painted(f"{standing:<9}", STANDING_COLOURS[standing], on=colour)
+        lines.append(f"  {word}  {_cut(printable(text), WIDTH - 13)}")
+    return lines if hidden <= 0 else [*lines, f"  … and {hidden + 1} more in the report"]
+
+
+def _told(verdict: Mapping[str, Any]) -> list[tuple[str, str]]:
+    violated = set(verdict.get("violations", []))
+    summaries = {check.get("checker"): check.get("summary", "") for check in verdict.get("checks", [])}
+    told = [("violation", f"{name}: {summaries.get(name, '')}") for name in verdict.get("violations", [])]
+    told += [("missing", str(sentence)) for sentence in verdict.get("evidence", {}).get("missing", [])]
+    told += [
+        ("unknown", f"{check.get('checker')}: {check.get('summary', '')}")
+        for check in verdict.get("checks", [])
+        if check.get("result") == "unknown" and check.get("checker") not in violated
+    ]
+    findings = verdict.get("findings", [])
+    return told + [("finding", f"{found.get('checker')}: {found.get('summary', '')}") for found in findings]
+
+
+def _again(verdict: Mapping[str, Any]) -> list[str]:
+    repeat = verdict.get("repeat") or {}
+    command = printable(str(repeat.get("command") or ""))
+    if not command:
+        return []
+    repeats = {"outcome": "   (repeats the outcome)", "schedule": "   (repeats the schedule)"}
+    return [f"again   {command}{repeats.get(str(repeat.get('repeats')), '')}"]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _shown(path: Path) -> str:
+    """Relative to where one stands if it lies below, for it is shorter and can be copied just as well."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
