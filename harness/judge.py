@@ -246,7 +246,8 @@ def _missing_of_faults(plan: Plan, history: History, evidence: dict[str, Any]) -
         ),
         default=0,
     )
-    if longest_ns > 2 * plan.synchro_timeout_s * SECOND_NS and evidence["rollbacks"] == 0:
+    waited = longest_ns > 2 * plan.synchro_timeout_s * SECOND_NS and plan.quorum_size > 1
+    if waited and evidence["rollbacks"] == 0:
         missing.append("the owner was isolated, and yet nothing was ever rolled back")
     return missing
 
@@ -265,9 +266,10 @@ def _sentence(outcome: Outcome, verdicts: Sequence[Verdict], evidence: dict[str,
             return "Not decided: " + "; ".join(f"{v.checker}: {v.summary}" for v in undecided) + "."
         case "valid":
             bit = sum(1 for fault in evidence["faults"] if fault["bit"])
+            under = f"{evidence['ok_under_fault']:,} of them during {bit} faults that were felt"
             return (
                 f"All that clients saw was allowed: {evidence['ok']:,} operations succeeded, "
-                f"{evidence['ok_under_fault']:,} of them during {bit} faults that were felt."
+                f"{under if evidence['faults'] else 'with no fault injected'}."
             )
 
 
