@@ -84,14 +84,14 @@ def gaps_of(operations: Sequence[Operation], least_ns: int) -> list[Span]:
     moments: list[tuple[int, int]] = []
     for operation in operations:
         moments.append((operation.invoke_ns, 0))
-        moments.append((operation.complete_ns or end_ns, 1 if operation.type == "ok" else 2))
+        moments.append((operation.complete_ns or end_ns, 2 if operation.type == "ok" else 1))
     gaps: list[Span] = []
     open_count, since = 0, None
     for time_ns, what in sorted(moments):
         open_count += 1 if what == 0 else -1
         if since is None:
             since = time_ns if open_count else None
-        elif what == 1 or (open_count == 0 and time_ns == end_ns):
+        elif what == 2 or (open_count == 0 and time_ns == end_ns):
             if time_ns - since >= least_ns:
                 gaps.append((since, time_ns))
             since = time_ns if open_count else None

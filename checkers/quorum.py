@@ -120,10 +120,10 @@ class _Faults:
         """It made no acknowledgement before the link was cut for good."""
         start, end = during
         cut_since, cuts = covered_back(self.cuts.get((node, owner), ()), start, end)
-        if cut_since <= start:
+        if cut_since < start:
             return Silence(node, f"its link to {owner} was cut", cuts)
-        down_since, downs = covered_back(self.downs.get(node, ()), start, min(cut_since, end))
-        if down_since > start:
+        down_since, downs = covered_back(self.downs.get(node, ()), start, cut_since)
+        if down_since >= start:
             return None
         if cuts:
             return Silence(node, f"it was down, and then its link to {owner} was cut", (*downs, *cuts))
@@ -143,10 +143,10 @@ class _Faults:
         return reached
 
     def _closed(self, link: Link, during: Span) -> bool:
-        return covered_back(self.cuts.get(link, ()), *during)[0] <= during[0]
+        return covered_back(self.cuts.get(link, ()), *during)[0] < during[0]
 
     def _is_down(self, node: str, during: Span) -> bool:
-        return covered_back(self.downs.get(node, ()), *during)[0] <= during[0]
+        return covered_back(self.downs.get(node, ()), *during)[0] < during[0]
 
     def _unreached(self, node: str, during: Span) -> Silence:
         closed = [link for link in self.cuts if self._closed(link, during)]
@@ -160,7 +160,7 @@ def _down(span: FaultSpan, stops: Sequence[FaultSpan]) -> Span | None:
         return None
     start, end = span.sure
     for other in stops:
-        is_over = other.end_ns is not None and other.end_ns <= start
+        is_over = other.end_ns is not None and other.end_ns < start
         if other is span or is_over or other.start_ns >= end:
             continue
         end = min(end, other.start_ns if other.heal_asked_ns is None else other.heal_asked_ns)
@@ -168,23 +168,21 @@ def _down(span: FaultSpan, stops: Sequence[FaultSpan]) -> Span | None:
 
 
 def covered_back(faults: Sequence[InEffect], start: int, end: int) -> tuple[int, tuple[FaultSpan, ...]]:
-    """From `end` back to when the united faults cover all the time; not further than to `start`.
+    """From `end` back to when the united faults cover all the time; not further than needed to cover `start`.
 
-    Gives (since, the faults used): since <= start if they cover it all, `end + 1` if they do not even cover the
-    end.
+    Gives (since, the faults used). All is covered if since < start; nothing, not even the end, if since = end.
+    Times that only touch do not count as one: at that instant either may come first.
     """
-    since = end + 1
+    since = end
     used: list[FaultSpan] = []
-    while since > start:
-        best: FaultSpan | None = None
-        reach = since
-        for (from_ns, to_ns), fault in faults:
-            if from_ns < reach and to_ns >= min(since, end):
-                best, reach = fault, from_ns
-        if best is None:
+    while since >= start:
+        reaching = [
+            (from_ns, fault.id, fault) for (from_ns, to_ns), fault in faults if from_ns < since < to_ns
+        ]
+        if not reaching:
             break
-        used.append(best)
-        since = reach
+        since, _, fault = min(reaching)
+        used.append(fault)
     return since, tuple(used)
 
 
