@@ -36,8 +36,8 @@ class Transaction:
     changes: tuple[Change, ...]
     number: int = 0
     """Counts up in the order of submission on this node."""
-    shown: list[tuple[Change, Tuple | None]] = field(default_factory=list)
-    """Changes put into the confirmed view ahead of the commit, with what stood there before."""
+    is_shown: bool = False
+    """The confirmed view shows its changes although it has not committed."""
     replies: list[tuple[int, Response]] = field(default_factory=list)
     """(link, what to answer there) as soon as the transaction has committed."""
 
@@ -49,6 +49,8 @@ class Space:
         self.definition = definition
         self.confirmed: dict[Scalar, Tuple] = {}
         self.prepared: dict[Scalar, list[tuple[Transaction, Tuple | None]]] = {}
+        self.beneath: dict[Scalar, Tuple | None] = {}
+        """What is really committed of keys that show something else."""
 
     def prepared_version(self, key: Scalar) -> tuple[Tuple | None, Transaction | None]:
         """The newest version of a key and the unfinished transaction that made it, if one did."""
@@ -66,7 +68,23 @@ class Space:
             if found is not None:
                 yield found
 
-    def _put(self, key: Scalar, value: Tuple | None) -> None:
+    def take_version(self, place: int, key: Scalar, transaction: Transaction) -> Tuple | None:
+        """Take out the oldest (0) or the newest (−1) prepared version of a key: this transaction's."""
+        versions = self.prepared[key]
+        owner, value = versions.pop(place)
+        assert owner is transaction, (
+            "transactions commit in the order of submission and roll back newest first"
+        )
+        if not versions:
+            del self.prepared[key]
+        return value
+
+    def show_newest(self, key: Scalar) -> None:
+        """Let a key show the newest version that is to be seen early, or else what is committed."""
+        shown = [value for maker, value in self.prepared.get(key, ()) if maker.is_shown]
+        self.put(key, shown[-1] if shown else self.beneath.pop(key))
+
+    def put(self, key: Scalar, value: Tuple | None) -> None:
         if value is None:
             self.confirmed.pop(key, None)
         else:
@@ -96,30 +114,28 @@ def prepare(transaction: Transaction) -> None:
 
 def show(transaction: Transaction) -> None:
     """Make changes visible to confirmed reads although the transaction has not committed."""
+    transaction.is_shown = True
     for change in transaction.changes:
-        transaction.shown.append((change, change.space.confirmed.get(change.key)))
-        change.space._put(change.key, change.tuple)
+        space, key = change.space, change.key
+        space.beneath.setdefault(key, space.confirmed.get(key))
+        space.put(key, change.tuple)
 
 
 def commit(transaction: Transaction) -> None:
     """The oldest prepared versions become the confirmed ones."""
     for change in transaction.changes:
-        versions = change.space.prepared[change.key]
-        owner, newest = versions.pop(0)
-        assert owner is transaction, "transactions commit in the order of their submission"
-        if not versions:
-            del change.space.prepared[change.key]
-        if not transaction.shown:
-            change.space._put(change.key, newest)
+        space, key = change.space, change.key
+        value = space.take_version(0, key, transaction)
+        if key in space.beneath:
+            space.beneath[key] = value
+            space.show_newest(key)
+        else:
+            space.put(key, value)
 
 
 def roll_back(transaction: Transaction) -> None:
     """The newest prepared versions go away."""
     for change in reversed(transaction.changes):
-        versions = change.space.prepared[change.key]
-        owner, _ = versions.pop()
-        assert owner is transaction, "transactions roll back newest first"
-        if not versions:
-            del change.space.prepared[change.key]
-    for change, before in reversed(transaction.shown):
-        change.space._put(change.key, before)
+        change.space.take_version(-1, change.key, transaction)
+        if change.key in change.space.beneath:
+            change.space.show_newest(change.key)
