@@ -5,6 +5,9 @@ that persists it. A write is *in flight* until `persisted`; what is in flight al
 duplicates (`promised`), but not for what we claim to have (`vclock`). If a write fails, it and all behind it are
 undone and their numbers are used again.
 
+What a killed process had written may be read at the next start and yet not be on disk. So the first effect after
+reading a log is a record of no bytes, which syncs it: nothing that was read leaves the node before.
+
 The log stays in memory as a list of rows: relays read it by position.
 """
 
@@ -22,6 +25,9 @@ from nodes.kernel.errors import StartRefused
 from nodes.kernel.vclock import Vclock, text
 
 SERVER_VERSION = "3.2.0"
+
+_BLOCK = bytes.fromhex("d5ba0b")
+"""How blocks of rows begin, packed or not."""
 
 _RECORD_NAMES = {
     Type.CONFIRM.value: "confirm",
@@ -69,6 +75,11 @@ class Journal:
         self.in_flight: deque[Write] = deque()
         self._file = xlog.file_name({})
         self._tokens = 0
+        self._header = b""
+        """The header of the file, while it is not on disk."""
+        self._header_token = 0
+        self._lost_header = b""
+        """A header that could not be written: the next record brings it along."""
 
     def _token(self) -> int:
         self._tokens += 1
@@ -77,27 +88,28 @@ class Journal:
     def open(self, files: Mapping[str, bytes]) -> tuple[tuple[Row, ...], list[Effect]]:
         """Read what the disk holds: all rows in order, and what must be done before anything is appended.
 
-        A torn tail of the newest file is cut off: it was never acknowledged. Any other damage raises
-        `StartRefused`.
+        A torn tail of the newest file is cut off: it was never acknowledged. Any other damage, that of a block
+        with good ones behind it included, raises `StartRefused`.
         """
         logs = sorted(name for name in files if name.endswith(".xlog"))
         if not logs:
             return (), self._create(files)
         rows: list[Row] = []
         effects: list[Effect] = []
-        for name in logs:
-            damage = self._read(name, files[name], rows, last=name == logs[-1])
-            if damage is not None:
-                effects.append(Truncate(name, damage))
-                if damage == 0:
-                    effects.append(self._header(name))
         self._file = logs[-1]
+        for name in logs:
+            good_bytes = self._read(name, files[name], rows, last=name == logs[-1])
+            if good_bytes < len(files[name]):
+                effects.append(Truncate(name, good_bytes))
+            if good_bytes == 0:
+                effects.append(self._begin_file())
+        effects.append(Persist(self._token(), self._file, b"", "sync"))
         self.rows = rows
         self.promised = dict(self.vclock)
         return tuple(rows), effects
 
-    def _read(self, name: str, data: bytes, rows: list[Row], *, last: bool) -> int | None:
-        """Append a file's rows; returns the length of its good part if it has a torn tail."""
+    def _read(self, name: str, data: bytes, rows: list[Row], *, last: bool) -> int:
+        """Append a file's rows; returns the length of its good part: less than its own if the tail is torn."""
         try:
             found = xlog.decode(data)
         except XlogError as error:
@@ -106,6 +118,10 @@ class Journal:
             if last:
                 return 0  # power was lost before the header of a new file was whole
             raise StartRefused(f"{name}: {found.damage}")
+        if found.meta.instance_uuid != self.instance_uuid:
+            raise StartRefused(
+                f"{name}: written by {found.meta.instance_uuid}, but we are {self.instance_uuid}"
+            )
         if found.meta.vclock != self.vclock:
             raise StartRefused(
                 f"{name}: begins at {text(found.meta.vclock)}, but the log before it ends at {text(self.vclock)}: "
@@ -115,25 +131,28 @@ class Journal:
             assert row.lsn > self.vclock.get(row.replica_id, 0), (name, row)
             self.vclock[row.replica_id] = row.lsn
             rows.append(row)
-        if found.damage is None:
-            return None
-        if not last:
-            raise StartRefused(f"{name}: {found.damage}")
+        if found.damage is not None and (not last or _goes_on(data, found.good_bytes)):
+            raise StartRefused(f"{name}: {found.damage}, but more rows follow")
         return found.good_bytes
 
     def _create(self, files: Mapping[str, bytes]) -> list[Effect]:
         """A node with an empty disk starts from the same empty snapshot as all others."""
         effects: list[Effect] = []
         snapshot = xlog.file_name({}, "SNAP")
-        if snapshot not in files:
-            data = xlog.encode_header("SNAP", self.instance_uuid, {}) + xlog.encode_eof()
+        data = xlog.encode_header("SNAP", self.instance_uuid, {}) + xlog.encode_eof()
+        if files.get(snapshot) != data:
+            if snapshot in files:
+                effects.append(Truncate(snapshot, 0))
             effects.append(Persist(self._token(), snapshot, data, "header"))
-        effects.append(self._header(self._file))
+        effects.append(self._begin_file())
         return effects
 
-    def _header(self, name: str) -> Persist:
-        data = xlog.encode_header("XLOG", self.instance_uuid, self.vclock, server_version=SERVER_VERSION)
-        return Persist(self._token(), name, data, "header")
+    def _begin_file(self) -> Persist:
+        self._header = xlog.encode_header(
+            "XLOG", self.instance_uuid, self.vclock, server_version=SERVER_VERSION
+        )
+        self._header_token = self._token()
+        return Persist(self._header_token, self._file, self._header, "header")
 
     def write_own(
         self, drafts: tuple[Draft, ...], timestamp: float, *, wait_sync: bool = False, wait_ack: bool = False
@@ -164,13 +183,18 @@ class Journal:
             assert row.lsn > self.promised.get(row.replica_id, 0), (row, self.promised)
             self.promised[row.replica_id] = row.lsn
         record = _RECORD_NAMES.get(rows[-1].type, "row")
-        write = Write(token, rows, Persist(token, self._file, xlog.encode_block(rows), record))
+        data = xlog.encode_block(rows)
+        if self._lost_header:
+            data, self._lost_header, self._header_token = self._lost_header + data, b"", token
+        write = Write(token, rows, Persist(token, self._file, data, record))
         self.rows.extend(rows)
         self.in_flight.append(write)
         return write
 
     def persisted(self, token: int) -> Write | None:
         """The oldest write in flight is on disk; None for records that are not rows (file headers)."""
+        if token == self._header_token:
+            self._header = b""
         if not self.in_flight or self.in_flight[0].token != token:
             assert all(write.token != token for write in self.in_flight), "disks finish in order"
             return None
@@ -181,6 +205,7 @@ class Journal:
 
     def failed(self) -> list[Write]:
         """Everything in flight is lost: undo it and return it, newest first."""
+        self._lost_header = self._header
         lost = list(reversed(self.in_flight))
         self.in_flight.clear()
         del self.rows[len(self.rows) - sum(len(write.rows) for write in lost) :]
@@ -190,3 +215,12 @@ class Journal:
     def last_token(self) -> int | None:
         """The token that everything in the log depends on, if something is still in flight."""
         return self.in_flight[-1].token if self.in_flight else None
+
+
+def _goes_on(data: bytes, damage: int) -> bool:
+    """True if good rows stand behind the damage: a crash tears the end of a file, it does not spare a later block."""
+    header = data[: data.index(b"\n\n") + 2]
+    place = data.find(_BLOCK, damage + 1)
+    while place >= 0 and not xlog.decode(header + data[place:]).rows:
+        place = data.find(_BLOCK, place + 1)
+    return place >= 0
