@@ -54,6 +54,8 @@ class Commits:
         self._confirms_early = CONFIRM_EARLY in configuration.bugs
         self._timer_armed = False
         self._barriers = 0
+        self._submitted = 0
+        self._replicas = frozenset(peer.id for peer in configuration.peers)
 
     @property
     def is_behind_barrier(self) -> bool:
@@ -101,11 +103,15 @@ class Commits:
         self._control(Type.PROMOTE, body, now, reply)
 
     def _begin(self, write: Write, transaction: Transaction, entry: Entry | None) -> None:
-        transaction.number = write.token
-        prepare(transaction)
+        self._prepare(transaction)
         if entry is not None:
             self.limbo.append(entry)
         self._write(write, entry or transaction, None)
+
+    def _prepare(self, transaction: Transaction) -> None:
+        self._submitted += 1
+        transaction.number = self._submitted
+        prepare(transaction)
 
     def _control(
         self, kind: Type, body: Mapping[int, object], now: Instant, reply: tuple[int, Response] | None = None
@@ -200,8 +206,8 @@ class Commits:
         self.out.append(Log("info", "the queue has an owner", {"owner": owner, "term": term}))
 
     def acknowledge(self, replica_id: int, lsn: int, now: Instant) -> None:
-        """A replica has our rows up to `lsn`."""
-        if self.is_owner and self.limbo.acknowledge(replica_id, lsn):
+        """A replica has our rows up to `lsn`; only members of the cluster count, each once."""
+        if self.is_owner and replica_id in self._replicas and self.limbo.acknowledge(replica_id, lsn):
             self.confirm_what_a_quorum_has(now)
 
     def confirm_what_a_quorum_has(self, now: Instant) -> None:
@@ -280,7 +286,7 @@ class Commits:
                 self._take_effect(rows[-1])
                 continue
             transaction, wait_ack = self._read(rows)
-            prepare(transaction)
+            self._prepare(transaction)
             if wait_ack or len(self.limbo) > 0:
                 entry = Entry(transaction, wait_ack, lsn=rows[-1].lsn, written_ns=now.monotonic_ns)
                 self.limbo.append(entry)

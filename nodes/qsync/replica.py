@@ -94,6 +94,7 @@ class Replica:
                 self._disconnected(link, reason)
             case PersistFailed(_, error):
                 self._persist_failed(error)
+                self._take_backlogs()
             case Started(files):
                 self._start(files, now)
             case Accepted() | Stopping():
@@ -188,7 +189,9 @@ class Replica:
             case Heartbeat() if applier.state == "following":
                 self._acknowledge([applier])
             case Subscribed(_, cluster_uuid, _) if applier.state == "subscribing":
-                assert cluster_uuid == self.configuration.cluster_uuid, "the peer is of another cluster"
+                if cluster_uuid != self.configuration.cluster_uuid:
+                    self._drop(applier.link, "the peer is of another cluster")
+                    return
                 applier.state = "following"
                 self._out.append(Log("info", "following", {"peer": applier.peer}))
                 self._acknowledge([applier])

@@ -122,6 +122,8 @@ class Service:
         owner = self._commits.limbo.owner_id
         if self._commits.is_owner:
             self._answer(link, Answer(sync))
+        elif self._commits.is_behind_barrier:
+            raise Rejected(Code.IN_ANOTHER_PROMOTE)
         elif owner == 0:
             self._commits.promote((link, Answer(sync)), now)
         else:
