@@ -12,7 +12,7 @@ recorded in one order: an invocation before anything of it is sent, a completion
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,6 +61,7 @@ class Conductor:
     _sync: int = 0
     _is_interrupted: bool = False
     _is_over: bool = False
+    _failure: Exception | None = None
     _keys: dict[str, None] = field(default_factory=dict)
 
     async def run(self) -> None:
@@ -72,8 +73,10 @@ class Conductor:
             await self._settle_and_read()
         finally:
             self._is_over = True
-            self.record.flush()
-            await self.cluster.stop()
+            try:
+                self.record.flush()
+            finally:
+                await self.cluster.stop()
 
     def interrupt(self) -> None:
         """Begin nothing new: what is under way ends, faults are healed, nothing is read any more."""
@@ -84,19 +87,30 @@ class Conductor:
     async def _load(self) -> None:
         self._phase("load")
         self._next_process = self.plan.workers
-        workers = [self.cluster.spawn(self.work(worker)) for worker in range(self.plan.workers)]
-        nemesis = self.cluster.spawn(self._nemesis())
-        monitor = self.cluster.spawn(self._monitor())
+        workers = [self.cluster.spawn(self._part(self.work(worker))) for worker in range(self.plan.workers)]
+        nemesis = self.cluster.spawn(self._part(self._nemesis()))
+        monitor = self.cluster.spawn(self._part(self._monitor()))
         try:
-            for worker in workers:
-                await worker
-            await nemesis
+            for task in (*workers, nemesis):
+                await task
+            self._is_over = True
+            await monitor
         finally:
             self._is_over = True
-            for task in (*workers, nemesis):
+            for task in (*workers, nemesis, monitor):
                 task.cancel()
-        await monitor
+        if self._failure is not None:
+            raise self._failure
         self._note_ended()
+
+    async def _part(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """A part of the load. If it breaks, the others end in order at once, and its error is raised after them:
+        it may not wait until somebody awaits this part."""
+        try:
+            await coroutine
+        except Exception as error:
+            self._failure = self._failure or error
+            self.interrupt()
 
     async def work(self, worker: int) -> None:
         """Everything that one worker does, from its first operation to its last."""
@@ -104,8 +118,7 @@ class Conductor:
         seen: dict[str, Value] = {}
         for operation in operations_of(self.plan, self.system, self.workload, worker):
             late_ns = self.cluster.now_ns() - operation.at_ns
-            if late_ns < 0:
-                await self.cluster.sleep_until(operation.at_ns)
+            await self._wait_until(operation.at_ns)
             if self._is_interrupted:
                 return
             if late_ns > LEFT_OUT_NS:
@@ -164,20 +177,31 @@ class Conductor:
         self._record("invoke", "nemesis", fault.name, value=msgspec.to_builtins(fault))
         self.progress.active[fault.id] = fault
         self.on_progress(self.progress)
-        evidence: Evidence | None = None
+        broken: Exception | None = None
         try:
             await self.cluster.inject(fault)
             await self._wait_until(fault.until_ns)
+        except Exception as error:
+            broken = error  # first the healing
         finally:
+            await self._heal(fault, broken)
+
+    async def _heal(self, fault: Fault, broken: Exception | None) -> None:
+        """Undo a fault and write its end, whatever comes of it; raises what broke first."""
+        asked_ns = self.cluster.now_ns()
+        evidence: Evidence | None = None
+        try:
             evidence = await self.cluster.heal(fault)
-            self._record(
-                "info",
-                "nemesis",
-                fault.name,
-                value={"id": fault.id, **msgspec.to_builtins(evidence)},
-            )
+        except Exception as error:
+            broken = broken or error
+        finally:
+            told = evidence or _nothing_known(fault, asked_ns, broken)
+            value = {"id": fault.id, **msgspec.to_builtins(told)}
+            self._record("info", "nemesis", fault.name, value=value)
             del self.progress.active[fault.id]
             self.on_progress(self.progress)
+        if broken is not None:
+            raise broken
 
     async def _wait_until(self, time_ns: int) -> None:
         """Sleep in short steps, so that an interrupt is heard."""
@@ -214,9 +238,16 @@ class Conductor:
     # ---- the end
 
     async def _settle_and_read(self) -> None:
+        if not self._is_interrupted:
+            await self._settle()
+        if not self._is_interrupted:
+            self._phase("final reads")
+            await self._read_everything()
         if self._is_interrupted:
             self._record("info", "harness", "interrupted")
-            return
+        self._note_ended()
+
+    async def _settle(self) -> None:
         self._phase("settling")
         deadline_ns = self.cluster.now_ns() + int(self.plan.settle_timeout_s * SECOND_NS)
         settled = False
@@ -225,16 +256,14 @@ class Conductor:
             if not settled:
                 await self.cluster.sleep_until(self.cluster.now_ns() + SETTLE_POLL_NS)
         self._record("info", "harness", "settled", value=settled)
-        if not self._is_interrupted:
-            self._phase("final reads")
-            await self._read_everything()
-        self._note_ended()
 
     async def _read_everything(self) -> None:
         owner = self.system.owner(self.plan)
         operations = self.workload.final_operations(list(self._keys), owner)
         dumps = [Operation(at_ns=0, worker=0, f="dump", node=node) for node in self.plan.node_names]
         for operation in (*operations, *dumps):
+            if self._is_interrupted:
+                return
             process, self._next_process = self._next_process, self._next_process + 1
             await self._perform(operation, process, {}, phase="final")
 
@@ -246,6 +275,20 @@ class Conductor:
 
     def _record(self, type_: Any, process: int | str, f: str, **fields: Any) -> None:
         self.record.record(type_, process, f, time_ns=self.cluster.now_ns(), **fields)
+
+
+def _nothing_known(fault: Fault, heal_asked_ns: int, broken: Exception | None) -> Evidence:
+    """Of a fault that could not be healed it is not even known whether it bit."""
+    return Evidence(
+        bit=False,
+        asked_ns=fault.at_ns,
+        first_effect_ns=None,
+        all_in_effect_ns=None,
+        heal_asked_ns=heal_asked_ns,
+        last_effect_ns=None,
+        healed=False,
+        detail="not healed" if broken is None else f"not healed: {broken}",
+    )
 
 
 def _with_seen(operation: Operation, seen: Mapping[str, Value]) -> Value:

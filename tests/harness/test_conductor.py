@@ -1,0 +1,375 @@
+"""The conductor, with a made-up cluster: what is recorded when, and that everything ends whatever fails."""
+
+from __future__ import annotations
+
+import gc
+import io
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from checkers.history import jsonl
+from checkers.history.history import History
+from checkers.history.operation import Event
+from harness.assemble import header, parts_of
+from harness.conductor import Conductor
+from harness.errors import ClusterError, StoreError
+from harness.faults.fault import Fault
+from harness.plan import Drawn, Operation, Plan
+from harness.protocols import Ended, Lost, NotSent, Replied, Reply
+from nodes.iproto.messages import Call, Refusal, Request
+from tests.harness.fake_cluster import AsyncioCluster, FakeCluster
+
+MILLISECOND_NS = 1_000_000
+AtTime = dict[int, Callable[[Conductor], object]]
+"""Milliseconds → what to do then."""
+PAUSE = Fault(
+    id=0, name="pause", does="pause", at_ns=50 * MILLISECOND_NS, until_ns=150 * MILLISECOND_NS, nodes=("n2",)
+)
+
+
+def operation(at_ms: int, f: str = "write", *, worker: int = 0, key: str = "x", **others: Any) -> Operation:
+    values: dict[str, Any] = {"write": at_ms + 1, "cas": ("@seen", at_ms + 1)}
+    value = values.get(f)
+    return Operation(
+        at_ns=at_ms * MILLISECOND_NS, worker=worker, f=f, key=key, value=value, node="n1", **others
+    )
+
+
+def drawn(*operations: Operation, faults: tuple[Fault, ...] = (), **others: Any) -> Plan:
+    return Plan(
+        cluster="sim",
+        workers=2,
+        settle_timeout_s=1,
+        drawn=Drawn(faults=faults, operations=operations),
+        **others,
+    )
+
+
+class Recorded:
+    """One run of a plan on a made-up cluster, whatever came of it."""
+
+    def __init__(
+        self, plan: Plan, cluster: FakeCluster, *, at: dict[int, Callable[[Conductor], object]] | None = None
+    ) -> None:
+        parts = parts_of(plan)
+        self.file = io.BytesIO()
+        self.cluster = cluster
+        self.conductor = Conductor(
+            plan, cluster, parts.system, parts.workload, jsonl.Writer(self.file, header(parts))
+        )
+        self.error: BaseException | None = None
+        try:
+            cluster.run(self._run(at or {}))
+        except Exception as error:
+            self.error = error
+
+    async def _run(self, at: AtTime) -> None:
+        for time_ms, action in at.items():
+            self.cluster.later(time_ms * MILLISECOND_NS, partial(action, self.conductor))
+        await self.conductor.run()
+
+    @property
+    def history(self) -> History:
+        return jsonl.parse(self.file.getvalue())
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return self.history.events
+
+    def of(self, process: str) -> list[Event]:
+        return [event for event in self.events if event.process == process]
+
+
+def test_an_invocation_is_recorded_before_anything_is_sent() -> None:
+    """If it failed, an operation that a killed harness had sent could be missing from the record: a false verdict."""
+    lines_when_asked: list[bytes] = []
+    cluster = FakeCluster()
+    plan = drawn(operation(10))
+    parts = parts_of(plan)
+    file = io.BytesIO()
+
+    def on_call(process: int, node: str, request: Request) -> None:
+        if process >= 0:
+            lines_when_asked.append(file.getvalue().splitlines()[-1])
+
+    cluster.on_call = on_call
+    record = jsonl.Writer(file, header(parts))
+    cluster.run(Conductor(plan, cluster, parts.system, parts.workload, record).run())
+    assert lines_when_asked
+    assert all(b'"type":"invoke"' in line for line in lines_when_asked)
+
+
+def test_after_an_unknown_outcome_the_worker_goes_on_as_a_new_process() -> None:
+    """If it failed, the record would say that an operation had ended which may still take effect."""
+    replies: dict[int, Reply] = {2: Lost("reset"), 4: Replied(Refusal(1, 217, "rolled back"))}
+    count = 0
+
+    def answering(process: int, node: str, statement: list[Any]) -> Reply | None:
+        nonlocal count
+        count += 1
+        return replies.get(count)
+
+    plan = drawn(*(operation(10 * number) for number in range(1, 6)))
+    history = Recorded(plan, FakeCluster(answering=answering)).history
+    load = [(one.process, one.type) for one in history.operations if one.phase == "load"]
+    assert load == [(0, "ok"), (0, "info"), (2, "ok"), (2, "info"), (3, "ok")]
+    assert [one.process for one in history.operations if one.phase == "final"] == [4, 5, 6, 7]
+
+
+def test_an_outcome_that_is_known_keeps_the_process() -> None:
+    """If it failed, processes would be used up by reads that had no effect and by writes that were never sent."""
+    replies: list[Reply] = [NotSent("refused"), Replied(Refusal(1, 7, "read-only")), Lost("reset")]
+    plan = drawn(operation(10), operation(20), operation(30, "read"), operation(40))
+    cluster = FakeCluster(answering=lambda *_: replies.pop(0) if replies else None)
+    load = [one for one in Recorded(plan, cluster).history.operations if one.phase == "load"]
+    assert [(one.process, one.type) for one in load] == [(0, "fail"), (0, "fail"), (0, "fail"), (0, "ok")]
+
+
+def test_operations_whose_time_passed_are_left_out() -> None:
+    """If it failed, a worker that had waited for an answer would fire everything it had missed at once."""
+    plan = drawn(*(operation(at_ms) for at_ms in (10, 20, 390, 600, 790)))
+    cluster = FakeCluster(answer_ns=400 * MILLISECOND_NS)
+    begun = [
+        event.time_ns // MILLISECOND_NS
+        for event in Recorded(plan, cluster).events
+        if event.type == "invoke" and event.phase == "load"
+    ]
+    # Set-up takes 400 ms, an answer too: 390 and 790 are late by a little, the others by more than a tenth of a second.
+    assert begun == [400, 800]
+
+
+def test_a_compare_expects_what_its_worker_last_saw() -> None:
+    """If it failed, nearly every compare-and-set would fail, and tell nothing."""
+    plan = drawn(
+        operation(10),
+        operation(20, "cas"),
+        operation(30, "cas", key="y"),
+        operation(40, "read"),
+        operation(50, "cas"),
+        operation(45, "cas", worker=1),
+    )
+    history = Recorded(plan, FakeCluster()).history
+    asked = [(one.process, one.key, list(one.value), one.type) for one in history.select(f="cas")]
+    assert asked == [
+        (0, "x", [11, 21], "ok"),
+        (0, "y", [None, 31], "ok"),
+        (1, "x", [None, 46], "fail"),
+        (0, "x", [21, 51], "ok"),
+    ]
+
+
+def test_a_fault_has_a_start_and_an_end_with_its_evidence() -> None:
+    """If it failed, nobody could tell what a cluster went through, or whether it went through anything."""
+    recorded = Recorded(drawn(operation(10), faults=(PAUSE,)), FakeCluster())
+    (fault,) = recorded.history.faults
+    assert (fault.name, fault.does, fault.nodes, fault.bit, fault.healed) == (
+        "pause",
+        "pause",
+        ("n2",),
+        True,
+        True,
+    )
+    assert fault.sure == (50 * MILLISECOND_NS, 150 * MILLISECOND_NS)
+    assert recorded.cluster.at_work == {}
+    calls = [call for call in recorded.cluster.calls if call.startswith(("inject", "heal"))]
+    assert calls == ["inject 0", "heal 0"]
+
+
+def test_the_final_phase_reads_every_key_at_the_owner_and_dumps_every_node() -> None:
+    """If it failed, a lost write that nobody read again would stay unseen."""
+    plan = drawn(operation(10), operation(20, key="y"), operation(30, "read", key="z", worker=1))
+    history = Recorded(plan, FakeCluster()).history
+    final = history.select(phase="final")
+    assert [(one.key, one.node, one.mode) for one in final if one.f == "read"] == [
+        (key, "n1", "read-confirmed") for key in ("x", "y", "z")
+    ]
+    assert [one.node for one in history.dumps] == ["n1", "n2", "n3"]
+    assert history.dumps[0].value == {"spaces": {"register": [["x", 11], ["y", 21]]}}
+    settled = [event.value for event in history.events if event.f == "settled"]
+    assert settled == [True]
+
+
+def test_a_cluster_that_does_not_settle_is_told() -> None:
+    """If it failed, final reads of nodes that still change would pass for the end of the run."""
+    recorded = Recorded(drawn(operation(10)), FakeCluster(settled=False))
+    assert [event.value for event in recorded.of("harness") if event.f == "settled"] == [False]
+    assert recorded.cluster.now_ns() < 2_000 * MILLISECOND_NS
+
+
+def test_crashes_and_stalls_are_recorded() -> None:
+    """If it failed, a node that died of itself, or a harness that stood still, would leave no trace."""
+    cluster = FakeCluster()
+    at: AtTime = {
+        20: lambda _: cluster.to_end.append(Ended("n2", 20 * MILLISECOND_NS, "signal 11")),
+        30: lambda _: cluster.to_stall.append((25 * MILLISECOND_NS, 420)),
+    }
+    history = Recorded(drawn(operation(10), operation(40)), cluster, at=at).history
+    assert [(crash.node, crash.how) for crash in history.crashes] == [("n2", "signal 11")]
+    assert [stall.stalled_ms for stall in history.stalls] == [420]
+
+
+def test_every_node_is_watched_while_the_load_goes_on() -> None:
+    """If it failed, the report could not say what a node was when something happened."""
+    history = Recorded(drawn(operation(10), operation(1_900)), FakeCluster()).history
+    asked = [state.node for state in history.states]
+    assert {node: asked.count(node) >= 6 for node in ("n1", "n2", "n3")} == dict.fromkeys(
+        ("n1", "n2", "n3"), True
+    )
+
+
+BROKEN = RuntimeError("our own bug")
+
+
+@pytest.mark.parametrize("kind", [FakeCluster, AsyncioCluster])
+@pytest.mark.parametrize("method", ["start", "call", "status", "inject", "heal"])
+def test_tear_down_runs_whatever_failed(kind: type[FakeCluster], method: str) -> None:
+    """If it failed, nodes would outlive a run that broke, or its error would be lost, or be told a second time."""
+    cluster = kind(raises={method: BROKEN})
+    recorded = Recorded(drawn(operation(10), operation(300), faults=(PAUSE,)), cluster)
+    gc.collect()
+    assert recorded.error is BROKEN
+    assert cluster.stopped == 1
+    assert getattr(cluster, "complaints", []) == []
+    assert recorded.file.getvalue().endswith(b"\n")
+
+
+@pytest.mark.parametrize("kind", [FakeCluster, AsyncioCluster])
+@pytest.mark.parametrize("worker", [0, 1])
+def test_the_error_of_any_worker_ends_the_run_in_order(kind: type[FakeCluster], worker: int) -> None:
+    """If it failed, a bug in one worker would be lost, or told only when the last of the others is done."""
+    cluster = kind()
+
+    def on_call(process: int, node: str, request: Request) -> None:
+        assert isinstance(request, Call)
+        if process == worker and cluster.now_ns() > 70 * MILLISECOND_NS:
+            raise BROKEN
+
+    cluster.on_call = on_call
+    operations = [operation(at_ms, worker=at_ms // 10 % 2) for at_ms in range(10, 2_000, 10)]
+    long = Fault(id=0, name="pause", does="pause", at_ns=50 * MILLISECOND_NS, until_ns=1_900 * MILLISECOND_NS)
+    recorded = Recorded(drawn(*operations, faults=(long,)), cluster)
+    gc.collect()
+    assert recorded.error is BROKEN
+    assert cluster.at_work == {}, "the fault was left in place"
+    assert [fault.end_index is not None for fault in recorded.history.faults] == [True]
+    assert recorded.events[-1].time_ns < 1_000 * MILLISECOND_NS
+    assert getattr(cluster, "complaints", []) == []
+
+
+@pytest.mark.parametrize("methods", [("inject",), ("heal",), ("inject", "heal")])
+def test_the_end_of_a_fault_is_always_written(methods: tuple[str, ...]) -> None:
+    """If it failed, the record would not say that a fault whose healing broke was never seen to heal."""
+    errors: dict[str, BaseException] = {method: ClusterError(f"{method} broke") for method in methods}
+    recorded = Recorded(drawn(operation(10), faults=(PAUSE,)), FakeCluster(raises=errors))
+    assert isinstance(recorded.error, ClusterError)
+    assert recorded.error.message == f"{methods[0]} broke"
+    (fault,) = recorded.history.faults
+    assert fault.end_index is not None
+    assert "heal 0" in recorded.cluster.calls
+    if "heal" in methods:
+        assert (fault.bit, fault.healed) == (False, False)
+        assert fault.evidence["detail"] == f"not healed: {methods[0]} broke"
+
+
+def test_a_record_that_cannot_be_kept_ends_the_run_and_the_cluster() -> None:
+    """If it failed, a full disk would leave nodes running, or the run going on with nothing kept of it."""
+
+    class Full(io.BytesIO):
+        def flush(self) -> None:
+            if cluster.now_ns() > 20 * MILLISECOND_NS:
+                raise StoreError("cannot write the history: no space left on device")
+
+    for kind in (FakeCluster, AsyncioCluster):
+        cluster = kind()
+        plan = drawn(*(operation(at_ms) for at_ms in range(10, 2_000, 10)), faults=(PAUSE,))
+        parts = parts_of(plan)
+        record = jsonl.Writer(Full(), header(parts))
+        with pytest.raises(StoreError):
+            cluster.run(Conductor(plan, cluster, parts.system, parts.workload, record).run())
+        gc.collect()
+        assert cluster.stopped == 1
+        assert cluster.at_work == {}
+        assert getattr(cluster, "complaints", []) == []
+        ends = [call for call in cluster.calls if call.startswith("call")]
+        assert len(ends) < 100, "the load went on although nothing was recorded"
+
+
+@pytest.mark.parametrize("kind", [FakeCluster, AsyncioCluster])
+def test_an_interrupt_ends_the_load_in_order(kind: type[FakeCluster]) -> None:
+    """If it failed, Ctrl-C would leave faults in place, or operations open, or would wait for the whole plan."""
+    operations = [operation(at_ms) for at_ms in range(10, 200, 10)]
+    rare = operation(60_000, worker=1)  # a worker with nothing to do hears it as well
+    long = Fault(
+        id=0, name="pause", does="pause", at_ns=50 * MILLISECOND_NS, until_ns=900_000 * MILLISECOND_NS
+    )
+    next_ = Fault(
+        id=1, name="pause", does="pause", at_ns=910_000 * MILLISECOND_NS, until_ns=920_000 * MILLISECOND_NS
+    )
+    cluster = kind()
+    recorded = Recorded(
+        drawn(*operations, rare, faults=(long, next_)),
+        cluster,
+        at={100: lambda conductor: conductor.interrupt()},
+    )
+    assert recorded.error is None
+    assert cluster.at_work == {}
+    assert cluster.stopped == 1
+    history = recorded.history
+    assert [fault.end_index is not None for fault in history.faults] == [True]
+    assert all(one.complete_index is not None for one in history.operations)
+    assert history.select(phase="final") == ()
+    assert [event.f for event in recorded.of("harness")] == ["interrupted"]
+    assert history.events[-1].time_ns < 1_000 * MILLISECOND_NS
+
+
+def test_an_interrupt_is_heard_during_the_final_reads() -> None:
+    """If it failed, Ctrl-C would wait for a read of every key, each up to its timeout, and nobody could tell after."""
+    cluster = FakeCluster()
+    conductors: list[Conductor] = []
+
+    def on_call(process: int, node: str, request: Request) -> None:
+        if conductors and process == 2:
+            conductors[0].interrupt()
+
+    cluster.on_call = on_call
+    plan = drawn(operation(10), operation(20, key="y"), operation(30, key="z"))
+    recorded = Recorded(plan, cluster, at={1: conductors.append})
+    assert len(recorded.history.select(phase="final")) == 1
+    assert recorded.of("harness")[-1].f == "interrupted"
+
+
+@pytest.mark.parametrize("phase", ["starting", "load", "settling", "final reads"])
+def test_a_view_that_breaks_breaks_nothing_but_the_run(phase: str) -> None:
+    """If it failed, a bug in the live view would leave a cluster running."""
+    cluster = FakeCluster()
+    plan = drawn(operation(10))
+    parts = parts_of(plan)
+    record = jsonl.Writer(io.BytesIO(), header(parts))
+
+    def show(progress: Any) -> None:
+        if progress.phase == phase:
+            raise BROKEN
+
+    conductor = Conductor(plan, cluster, parts.system, parts.workload, record, on_progress=show)
+    if phase == "starting":
+        cluster.run(conductor.run())  # there is nothing to show before the load begins
+    else:
+        with pytest.raises(RuntimeError, match="our own bug"):
+            cluster.run(conductor.run())
+    assert cluster.stopped == 1
+
+
+def test_progress_counts_what_the_record_holds() -> None:
+    """If it failed, the live view would tell another story than the record."""
+    replies: list[Reply] = [Lost("reset"), NotSent("refused")]
+    cluster = FakeCluster(answering=lambda *_: replies.pop(0) if replies else None)
+    recorded = Recorded(drawn(*(operation(at_ms) for at_ms in (10, 20, 30, 40))), cluster)
+    progress = recorded.conductor.progress
+    kinds = [one.type for one in recorded.history.operations]
+    assert (progress.ok, progress.fail, progress.info) == tuple(
+        kinds.count(word) for word in ("ok", "fail", "info")
+    )
+    assert progress.active == {}
