@@ -49,6 +49,7 @@ class VirtualTask(Generic[T]):
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
         self._coroutine = coroutine
         self._result: Pending[tuple[T | None, BaseException | None]] = Pending()
+        self._waits_for: Pending[Any] | None = None
 
     def start(self) -> None:
         self._advance(None)
@@ -71,7 +72,13 @@ class VirtualTask(Generic[T]):
             self._result.resolve((None, raised))
         else:
             assert isinstance(waits_for, Pending), "a conductor awaits nothing but the cluster"
-            waits_for.on_resolved(lambda: self._advance(None))
+            self._waits_for = waits_for
+            waits_for.on_resolved(lambda: self._resolved(waits_for))
+
+    def _resolved(self, pending: Pending[Any]) -> None:
+        """Go on, unless a cancellation made the coroutine leave this value and wait for another."""
+        if pending is self._waits_for:
+            self._advance(None)
 
     def result(self) -> T:
         """The coroutine's result; what it raised is raised here."""
