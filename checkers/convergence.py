@@ -186,7 +186,6 @@ def _confirmed_after(holders: Sequence[Dump], value: Value, order: ValueOrder) -
         for other, writers in order.writers.items()
         for writer in writers
         if writer.operation is not None
-        and writer.operation.type == "ok"
         and all(writer.operation.precedes(dump.operation) for dump in holders)
         and (
             order.latest(value) < writer.earliest or (len(writers) == 1 and value in order.replaced_by(other))
