@@ -5,7 +5,7 @@ input come first: a real event loop does one or the other, so chance decides her
 
 The disk works beside the node: a group of records is written at once and synced a little later; several groups may
 be outstanding. What stood behind a record leaves when it is durable, and the node hears of it at that moment or,
-by chance, later.
+by chance, later. On a full disk a group fails, with all that is behind it, when those before it are done.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from traceback import extract_tb
 from typing import Literal
 
 from nodes.kernel.chance import Streams
@@ -102,6 +103,10 @@ class Machine:
         self._timers: dict[str, int] = {}
         self._timer_numbers = 0
         self._links: dict[int, str] = {}
+        self._muted: set[int] = set()
+        """Links that the node has given up while the effect that ends them still waits."""
+        self._is_failing = False
+        """A write has failed and the node has not heard of it yet: nothing more is written."""
         self._waiting: list[tuple[Kind, Callable[[], None]]] = []
 
     # ---- life and death
@@ -115,7 +120,9 @@ class Machine:
         self._late.clear()
         self._timers.clear()
         self._links.clear()
+        self._muted.clear()
         self._waiting.clear()
+        self._is_failing = False
         self.state = "up"
         self.node = self._make()
         self._step(Started(self.disk.files()))
@@ -161,6 +168,7 @@ class Machine:
         self._life += 1
         self.node = None
         self._waiting.clear()
+        self._late.clear()
 
     def _crash(self, how: str) -> None:
         self.kill()
@@ -189,8 +197,9 @@ class Machine:
         except StartRefused as refused:
             self._crash(f"refused to start: {refused}")
             return
-        except AssertionError as broken:
-            self._crash(f"assertion failed: {broken}")
+        except Exception as broken:  # whatever it is, the node is broken and ends
+            where = extract_tb(broken.__traceback__)[-1].name
+            self._crash(f"{type(broken).__name__} in {where}: {broken}")
             return
         self._carry_out(effects)
 
@@ -212,7 +221,7 @@ class Machine:
 
     def received(self, link: int, message: object) -> None:
         if self.state == "up":
-            if link in self._links:
+            if link in self._links and link not in self._muted:
                 self._step(Received(link, message))
         else:
             self._soon("input", self._life, lambda: self.received(link, message))
@@ -221,7 +230,7 @@ class Machine:
         self._soon("input", self._life, lambda: self._end(link, reason))
 
     def _end(self, link: int, reason: str) -> None:
-        if self._links.pop(link, None) is not None:
+        if self._links.pop(link, None) is not None and link not in self._muted:
             self._step(Disconnected(link, reason))
 
     # ---- effects out
@@ -231,7 +240,10 @@ class Machine:
         assert isinstance(effects, list | tuple)
         for effect in effects:
             match effect:
-                case Send() | Persist() | Connect() | Disconnect():
+                case Send() | Persist() | Connect():
+                    queued.append(effect)
+                case Disconnect(link):
+                    self._muted.add(link)
                     queued.append(effect)
                 case SetTimer(name, after_ns):
                     self._set_timer(name, after_ns)
@@ -256,10 +268,10 @@ class Machine:
                 case Connect(peer):
                     self._links[network.connect(self, peer)] = peer
                 case Disconnect(link):
+                    self._muted.discard(link)
                     if self._links.pop(link, None) is not None:
                         network.close(link, self)
-        records = self._outbox.take_records()
-        if records:
+        if not self._is_failing and (records := self._outbox.take_records()):
             self._write(records)
 
     def _set_timer(self, name: str, after_ns: int) -> None:
@@ -293,7 +305,8 @@ class Machine:
 
     def _write(self, records: list[Persist]) -> None:
         if self.disk.full:
-            self._fail("no space left on device")
+            self._is_failing = True
+            self._agenda.after(WRITE_NS, self._soon, "input", self._life, self._fail)
             return
         starts, ends = [], []
         for record in records:
@@ -315,15 +328,15 @@ class Machine:
         earliest_ns = self._groups[-1].due_ns if self._groups else 0
         return max(self._agenda.now_ns + delay_ns, earliest_ns)
 
-    def _fail(self, error: str) -> None:
-        """Everything not yet durable failed; the file goes back to where it was good."""
+    def _fail(self) -> None:
+        """What the full disk did not take failed, once all before it is durable and the node knows."""
+        if not self._is_failing or self._groups:
+            return
         while self._late:
             self._tell_next()
-        while self._groups:
-            group = self._groups.pop()
-            for record, start in zip(group.records, group.starts, strict=True):
-                self.disk.forget_unwritten(record.file, start)
-        self._step(PersistFailed(self._outbox.failed(), error))
+        if self.node is not None:
+            self._is_failing = False
+            self._step(PersistFailed(self._outbox.failed(), "no space left on device"))
 
     def _write_back(self, group: Group, life: int) -> None:
         if life == self._life:
@@ -344,6 +357,8 @@ class Machine:
             self._groups.popleft()
             self._mark_synced(group)
             self._soon("input", life, lambda group=group: self._durable(group))  # type: ignore[misc]
+        if self._is_failing:
+            self._soon("input", life, self._fail)
 
     def _durable(self, group: Group) -> None:
         """Let go what stood behind these records, and tell the node now or a little later."""
@@ -360,6 +375,8 @@ class Machine:
             self._pump()
 
     def _tell_next(self) -> None:
+        life = self._life
         if self._late:
             for record in self._late.popleft().records:
-                self._step(Persisted(record.token))
+                if self._life == life:
+                    self._step(Persisted(record.token))

@@ -66,10 +66,12 @@ class Endpoint(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something on its way: what it is, and the message if it is one."""
+    """Something on its way: what it is, and the message, or a chunk of its bytes, if it is one."""
 
-    kind: Literal["open", "greeting", "message", "end", "reset"]
+    kind: Literal["open", "greeting", "message", "end"]
     message: object = None
+    begins: str = ""
+    """The class of the message that begins here."""
 
 
 @dataclass(slots=True, eq=False)
@@ -169,11 +171,12 @@ class Network:
             return
         stream = connection.onwards(source)
         if self._codec is None:
-            self._put(connection, stream, Item("message", message))
+            self._put(connection, stream, Item("message", message, type(message).__name__))
             return
-        data = self._codec.encode(message)
-        for chunk in _chunks(data, self._stream_of(stream.pair)):
-            self._put(connection, stream, Item("message", chunk))
+        begins = type(message).__name__
+        for chunk in _chunks(self._codec.encode(message), self._stream_of(stream.pair)):
+            self._put(connection, stream, Item("message", chunk, begins))
+            begins = ""
 
     def close(self, link: int, closer: Endpoint) -> None:
         """End a connection cleanly: what was sent still arrives."""
@@ -202,7 +205,10 @@ class Network:
             self.effects.setdefault(pair, Effect())
 
     def heal(self, pairs: Sequence[Pair], chance: random.Random) -> int:
-        """Lift a cut. What was held goes on, or its connection is reset; returns how many were reset."""
+        """Lift a cut. What was held goes on, or its connection is reset; returns how many were reset.
+
+        While another cut still holds one of its directions, a connection is not reset: no end could hear of it.
+        """
         reset = 0
         for pair in pairs:
             self._cuts[pair] -= 1
@@ -210,14 +216,12 @@ class Network:
                 del self._cuts[pair]
         healed = [pair for pair in pairs if pair not in self._cuts]
         for connection in list(self._connections.values()):
-            held = [
-                s
-                for s in (connection.there, connection.back)
-                if s.pair in healed and s.withheld_since_ns is not None
-            ]
+            both = (connection.there, connection.back)
+            held = [s for s in both if s.pair in healed and s.withheld_since_ns is not None]
             if not held:
                 continue
-            if chance.random() < 0.5:
+            is_whole = not any(s.pair in self._cuts for s in both)
+            if chance.random() < 0.5 and is_whole:
                 reset += 1
                 self.reset(connection.link, "reset after a cut")
             else:
@@ -245,7 +249,7 @@ class Network:
         self._holds.pop((target, message_class), None)
         for connection in list(self._connections.values()):
             for stream in (connection.there, connection.back):
-                if stream.target.name == target and stream.queue and not stream.scheduled:
+                if stream.target.name == target and stream.withheld_since_ns is None:
                     self._flow_again(connection, stream)
 
     def reset(self, link: int, reason: str) -> None:
@@ -285,7 +289,7 @@ class Network:
         if draw > 0.995:
             latency_ns += int(chance.random() * 15 * MILLISECOND)
         if pair in self._slow:
-            effect = self.effects[pair]
+            effect = self.effects.setdefault(pair, Effect())
             effect.delayed += 1
             if effect.first_delayed_ns is None:
                 effect.first_delayed_ns = self._agenda.now_ns
@@ -323,13 +327,13 @@ class Network:
     def _withhold(self, stream: Stream) -> None:
         if stream.withheld_since_ns is None:
             stream.withheld_since_ns = self._agenda.now_ns
-        effect = self.effects[stream.pair]
+        effect = self.effects.setdefault(stream.pair, Effect())
         effect.withheld += 1
         if effect.first_withheld_ns is None:
             effect.first_withheld_ns = self._agenda.now_ns
 
     def _is_held(self, stream: Stream, item: Item) -> bool:
-        return item.kind == "message" and (stream.target.name, type(item.message).__name__) in self._holds
+        return (stream.target.name, item.begins) in self._holds
 
     def _flow_again(self, connection: Connection, stream: Stream) -> None:
         if stream.withheld_since_ns is not None:
@@ -396,13 +400,13 @@ class Network:
 
     def _refuse(self, connection: Connection) -> None:
         self._forget(connection.link)
-        connection.there.source.connect_failed(connection.link, "connection refused")
+        self._tell_end(connection, connection.back, "connection refused")
 
     def _give_up_connecting(self, connection: Connection) -> None:
-        if not connection.established and connection.link in self._connections:
-            connection.back.is_open = False
+        waits = connection.back.is_open and not connection.back.is_silent
+        if waits and not connection.established and connection.link in self._connections:
             self._put(connection, connection.there, Item("end"))
-            connection.there.source.connect_failed(connection.link, "no greeting in time")
+            self._tell_end(connection, connection.back, "no greeting in time")
 
     def _tell_end(self, connection: Connection, stream: Stream, reason: str) -> None:
         """Tell the receiving end of a stream, if it still listens, that the connection is gone."""
