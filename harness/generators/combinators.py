@@ -76,6 +76,8 @@ class Until:
         if context.time_ns >= self.time_ns:
             return None, self
         answer, after = self.inner.next(context)
+        if isinstance(answer, Later):
+            answer = Later(min(answer.time_ns, self.time_ns))  # whoever comes next does not wait for it
         return answer, Until(after, self.time_ns)
 
 
@@ -92,6 +94,8 @@ class Stagger:
         if context.time_ns < self.due_ns:
             return Later(self.due_ns), self
         answer, after = self.inner.next(context)
+        if not isinstance(answer, Draft):
+            return answer, replace(self, inner=after)
         pause_ns = int(context.chance.expovariate(1) * self.mean_ns)
         return answer, Stagger(after, self.mean_ns, self.due_ns + pause_ns)
 
