@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from checkers.history.history import Header
+from harness.draw import refuse_impossible
 from harness.errors import WrongUse
 from harness.faults.schedule import names_for
 from harness.plan import Plan
@@ -49,6 +50,7 @@ def parts_of(plan: Plan) -> Parts:
         raise WrongUse(f"--promise {plan.promise!r} is not known; try: {STRICTER}")
     system.validate(plan)
     names_for(plan)
+    refuse_impossible(plan, workload)
     return Parts(plan, system, workload)
 
 

@@ -6,14 +6,16 @@ what happens. A worker that is still busy when its next operation is due leaves 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from harness.errors import WrongUse
 from harness.faults.fault import Fault
 from harness.faults.schedule import draw_faults
+from harness.faults.table import can_do
 from harness.generators import Context, Draft, Generator, Later
-from harness.plan import Drawn, Operation, Plan
+from harness.plan import CONNECTION_NAME, Drawn, Operation, Plan
 from harness.systems.system import System
 from harness.workloads import Workload
 
@@ -32,14 +34,64 @@ def draw(plan: Plan, system: System, workload: Workload) -> Plan:
     return msgspec.structs.replace(plan, drawn=Drawn(faults=faults, operations=tuple(operations)))
 
 
+def refuse_impossible(plan: Plan, workload: Workload) -> None:
+    """WrongUse if a drawn-out plan, which people edit, has a line that cannot be carried out."""
+    if plan.drawn is None:
+        return
+    for number, operation in enumerate(plan.drawn.operations):
+        here = f"operation {number}"
+        _refuse_unknown(here, [operation.node], plan.node_names)
+        if operation.worker >= plan.workers:
+            raise WrongUse(f"{here}: worker {operation.worker} is none of the {plan.workers} from 0 on")
+        try:
+            workload.request(operation, operation.value, 0)
+        except WrongUse as error:
+            raise WrongUse(f"{here}: {error.message}") from error
+    before: Fault | None = None
+    ids: dict[int, None] = {}
+    for fault in sorted(plan.drawn.faults, key=lambda fault: fault.at_ns):
+        _refuse_impossible_fault(plan, fault, before)
+        if fault.id in ids:
+            raise WrongUse(f"two faults have the id {fault.id}; give each its own")
+        ids[fault.id] = None
+        before = fault
+
+
+def _refuse_impossible_fault(plan: Plan, fault: Fault, before: Fault | None) -> None:
+    here = f"fault {fault.id} ({fault.name})"
+    if fault.until_ns < fault.at_ns:
+        raise WrongUse(f"{here}: until_ns {fault.until_ns} comes before at_ns {fault.at_ns}")
+    if before is not None and fault.at_ns < before.until_ns:
+        raise WrongUse(f"{here} begins before fault {before.id} has ended; faults come one after the other")
+    if fault.does not in can_do(plan.cluster):
+        raise WrongUse(f"{here}: --cluster {plan.cluster} cannot do {fault.does!r}")
+    if not (fault.links if fault.does in ("cut", "slow") else fault.nodes):
+        raise WrongUse(
+            f"{here}: {fault.does!r} needs {'links' if fault.does in ('cut', 'slow') else 'nodes'}"
+        )
+    _refuse_unknown(here, fault.nodes, plan.node_names)
+    ends = [end for link in fault.links for end in link]
+    _refuse_unknown(here, ends, (*plan.node_names, CONNECTION_NAME))
+
+
+def _refuse_unknown(here: str, names: Iterable[str], known: tuple[str, ...]) -> None:
+    for name in names:
+        if name not in known:
+            raise WrongUse(f"{here}: no node is called {name!r}; try one of: {', '.join(known)}")
+
+
 def faults_of(plan: Plan, system: System) -> tuple[Fault, ...]:
-    return plan.drawn.faults if plan.drawn is not None else draw_faults(plan, system.owner(plan))
+    """One after the other, in order of time."""
+    if plan.drawn is not None:
+        return tuple(sorted(plan.drawn.faults, key=lambda fault: fault.at_ns))
+    return draw_faults(plan, system.owner(plan))
 
 
 def operations_of(plan: Plan, system: System, workload: Workload, worker: int) -> Iterator[Operation]:
     """What one worker does, in order of time."""
     if plan.drawn is not None:
-        yield from (operation for operation in plan.drawn.operations if operation.worker == worker)
+        own = [operation for operation in plan.drawn.operations if operation.worker == worker]
+        yield from sorted(own, key=lambda operation: operation.at_ns)
         return
     chance = plan.streams()[f"worker {worker}"]
     owner = system.owner(plan)

@@ -13,13 +13,14 @@ from typing import Annotated, Literal
 import msgspec
 
 from harness.errors import WrongUse
-from harness.faults.fault import Fault
+from harness.faults.fault import Count, Fault
 from nodes.kernel.chance import Streams
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 SECOND_NS = 1_000_000_000
+WORKERS_MAX = 10_000
 CONNECTION_NAME = "client"
 """The clients' end in the names of links."""
 SEEN = "@seen"
@@ -32,8 +33,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     In a compare-and-set's value `"@seen"` stands for what this worker last saw under the key.
     """
 
-    at_ns: int
-    worker: int
+    at_ns: Count
+    worker: Count
     f: str
     key: str | None = None
     value: int | tuple[int | str | None, ...] | None = None
@@ -63,7 +64,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     time_limit_s: Seconds = 20.0
     rate: Annotated[float, msgspec.Meta(gt=0, le=1_000_000)] = 300.0
     """Operations per second of all workers together."""
-    workers: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 10
+    workers: Annotated[int, msgspec.Meta(ge=1, le=WORKERS_MAX)] = 10
     quorum: Annotated[int, msgspec.Meta(ge=1, le=31)] | None = None
     """None: N/2 + 1."""
     synchro_timeout_s: Seconds = 0.6

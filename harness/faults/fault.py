@@ -6,12 +6,13 @@ of the line that ends it. Times are nanoseconds since the run began.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 Does = Literal["cut", "slow", "kill", "pause", "power", "clock"]
 Link = tuple[str, str]
+Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -26,18 +27,18 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     - clock: the wall clock of `nodes` jumps by `jump_ns`, their monotonic clock drifts by `drift_ppm` (simulator).
     """
 
-    id: int
+    id: Count
     name: str
     does: Does
-    at_ns: int
-    until_ns: int
+    at_ns: Count
+    until_ns: Count
     nodes: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
-    delay_ns: int = 0
-    jitter_ns: int = 0
+    delay_ns: Count = 0
+    jitter_ns: Count = 0
     jump_ns: int = 0
-    drift_ppm: int = 0
-    seed: int = 0
+    drift_ppm: Annotated[int, msgspec.Meta(gt=-1_000_000, le=1_000_000)] = 0
+    seed: Count = 0
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):

@@ -94,3 +94,8 @@ FAULTS: dict[str, Kind] = {
     "power-all": Kind("all nodes lose power at once", "power", "power", _everyone, SIMULATED),
     "clock": Kind("a wall clock jumps, a monotonic clock drifts", "clock", "clock", _clock, SIMULATED),
 }
+
+
+def can_do(cluster: str) -> frozenset[Does]:
+    """What the faults of a cluster come down to, by the table."""
+    return frozenset(kind.does for kind in FAULTS.values() if cluster in kind.clusters)

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from harness.clients.answers import failure_of, refusal_completion
 from harness.clients.completion import Completion
+from harness.errors import WrongUse
 from harness.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
 from harness.generators.generator import Value
-from harness.plan import SECOND_NS, SEEN, Operation, Plan
+from harness.plan import SECOND_NS, SEEN, WORKERS_MAX, Operation, Plan
 from harness.protocols import Replied, Reply
 from nodes.iproto.messages import Answer, Call, Request
 
@@ -30,10 +31,10 @@ class Register:
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         def write(context: Context, count: int) -> Draft:
-            return Draft("write", _key(context), _unique(plan, worker, 2 * count))
+            return Draft("write", _key(context), _unique(worker, 2 * count))
 
         def cas(context: Context, count: int) -> Draft:
-            return Draft("cas", _key(context), (SEEN, _unique(plan, worker, 2 * count + 1)))
+            return Draft("cas", _key(context), (SEEN, _unique(worker, 2 * count + 1)))
 
         def read(context: Context, _: int) -> Draft:
             elsewhere = plan.nodes > 1 and context.chance.random() < plan.replica_reads
@@ -44,17 +45,17 @@ class Register:
         return Until(Stagger(mix, mean_ns), plan.time_limit_ns)
 
     def request(self, operation: Operation, value: Value, sync: int) -> Request:
-        match operation.f, value:
-            case "read", _:
-                statement: list[object] = ["get", SPACE, operation.key]
-            case "write", _:
-                statement = ["replace", SPACE, [operation.key, value]]
-            case "cas", (old, new):
-                statement = ["cas", SPACE, operation.key, old, new]
-            case "dump", _:
+        match operation.f, operation.key, value:
+            case "read", str(key), _:
+                statement: list[object] = ["get", SPACE, key]
+            case "write", str(key), int():
+                statement = ["replace", SPACE, [key, value]]
+            case "cas", str(key), (old, new):
+                statement = ["cas", SPACE, key, old, new]
+            case "dump", _, _:
                 return Call(sync, "qsync.dump", ())
-            case _:
-                raise AssertionError(operation)
+            case f, key, _:
+                raise WrongUse(f"the workload register has no {f!r} of key {key!r} with value {value!r}")
         options = {"read": operation.mode} if operation.mode else {}
         return Call(sync, "qsync.transaction", ([statement], options))
 
@@ -83,8 +84,9 @@ def _key(context: Context) -> str:
     return f"{SPACE[0]}{context.time_ns // EPOCH_NS}-{context.chance.randrange(KEYS)}"
 
 
-def _unique(plan: Plan, worker: int, count: int) -> int:
-    return 1 + worker + plan.workers * count
+def _unique(worker: int, count: int) -> int:
+    """Of this worker alone: how many others there are must not change what it writes."""
+    return 1 + worker + WORKERS_MAX * count
 
 
 def _answered(operation: Operation, value: Value, answer: dict[object, object]) -> Completion:
