@@ -86,6 +86,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         if self.quorum is not None and self.quorum > self.nodes:
             raise ValueError(f"a quorum of {self.quorum} cannot be had with {self.nodes} nodes")
+        if self.name == "latest":
+            raise ValueError("the name 'latest' is taken: results/latest points to the newest run")
 
     @property
     def node_names(self) -> tuple[str, ...]:
