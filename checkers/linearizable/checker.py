@@ -60,7 +60,7 @@ def check(
     searches = [_KeySearch(key, operations, _subjects(judged, operations)) for key, operations in groups]
     _search_all(judged, searches, started_s + timeout_s * (1 - FOR_PROOFS), memory_limit, clock)
     limits = Limits(started_s + timeout_s, memory_limit, clock)
-    wrong = [each for each in searches if each.found.result == "no"]
+    wrong = sorted((each for each in searches if each.found.result == "no"), key=_went_wrong)
     witnesses = tuple(_witness(judged, each, limits) for each in wrong[:WITNESSES_MAX])
     return _verdict(model, searches, witnesses, left_out, clock() - started_s)
 
@@ -124,6 +124,12 @@ def _search_all(
             share_s = part * (deadline_s - now_s) / (len(undecided) - position if part == 1.0 else 1)
             limits = Limits(now_s + max(share_s, 0.0), max(1, int(memory_limit * part)), clock)
             each.found = search(model, [subject.call for subject in each.subjects], limits)
+
+
+def _went_wrong(searched: _KeySearch) -> int:
+    """The event at which no order was left: what happened first is shown first."""
+    assert searched.found.failing is not None
+    return searched.subjects[searched.found.failing].call.complete or 0
 
 
 def _witness(model: Model, searched: _KeySearch, limits: Limits) -> Witness:

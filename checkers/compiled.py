@@ -1,0 +1,152 @@
+"""Kernels: plain functions over numpy arrays, which numba compiles where it can.
+
+    # kernels.py of a family                      # whoever needs them
+    from checkers.compiled import kernel          from checkers.compiled import load
+    @kernel                                       from checkers.transactional import kernels
+    def total(values: Int64s) -> int: ...         load(kernels).total(values)    # or kernels.total: the plain twin
+
+- numba is imported by the first `load`, never before: `--help` and small histories don't pay for it.
+- `load(module)` gives the module's kernels compiled, or as they stand where numba is missing or broken; `why_plain()`
+  says why. A kernel may call kernels of its own module only: numba's cache does not notice when another file changes.
+- Machine code is kept beside the source (`__pycache__`), else in the user's cache folder, else (an install that is
+  read-only, an account without a home) in a private folder for temporary files, else nowhere. A cache that breaks
+  under way is done without.
+- Give every kernel arrays of one fixed dtype and plain ints and floats: each new combination is compiled afresh, and
+  the plain twin would behave differently where integers overflow. A kernel asks nobody the time: give it a budget of
+  steps, or call it in slices.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pickle
+import stat
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from types import FunctionType, ModuleType, SimpleNamespace
+from typing import Any, ParamSpec, TypeVar
+
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
+Names = dict[str, Any]
+
+PLAIN_VARIABLE = "QSYNC_PLAIN_KERNELS"
+_MARK = "__is_kernel__"
+_NOT_THE_KERNELS_FAULT = (OSError, EOFError, pickle.PickleError, ImportError, AttributeError)
+
+
+def kernel(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+    """Mark `function` as one that `load` compiles. It stays the plain function that it is."""
+    setattr(function, _MARK, True)
+    return function
+
+
+def load(module: ModuleType) -> Any:
+    """The kernels of `module` by their names: compiled if possible, else the module itself."""
+    return module if why_plain() else _compiled(module)
+
+
+@functools.cache
+def why_plain() -> str:
+    """Why kernels run as plain Python here; "" if they are compiled. Imports numba."""
+    if os.environ.get(PLAIN_VARIABLE):
+        return f"{PLAIN_VARIABLE} is set"
+    try:
+        import numba
+
+        numba.njit(lambda: None)
+    except Exception as error:  # a broken install raises anything; the plain twin needs none of it
+        return f"numba cannot be used: {type(error).__name__}: {error}"
+    return ""
+
+
+@functools.cache
+def _compiled(module: ModuleType) -> SimpleNamespace:
+    """Every kernel behind a guard; other names of the module as they are."""
+    names = dict(vars(module))
+    dispatchers = _dispatchers(module, cached=True)
+    guarded = {name: _guarded(module, name, dispatcher) for name, dispatcher in dispatchers.items()}
+    return SimpleNamespace(**{**names, **guarded})
+
+
+def _dispatchers(module: ModuleType, *, cached: bool) -> Names:
+    """numba's own objects. They see each other in place of the plain functions, through a copied namespace."""
+    names = dict(vars(module))
+    plain = {name: each for name, each in names.items() if getattr(each, _MARK, False)}
+    for name, function in plain.items():
+        names[name] = _dispatcher(_within(names, function), cached=cached)
+    return {name: names[name] for name in plain}
+
+
+def _within(names: Names, function: FunctionType) -> FunctionType:
+    twin = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+    twin.__kwdefaults__ = function.__kwdefaults__
+    twin.__module__, twin.__qualname__ = function.__module__, function.__qualname__
+    return twin
+
+
+def _dispatcher(function: FunctionType, *, cached: bool) -> Any:
+    import numba
+
+    for folder in (None, _private_folder()) if cached else ():
+        try:
+            with _cache_folder(folder):
+                return numba.njit(function, nogil=True, error_model="numpy", cache=True)
+        except (RuntimeError, OSError):  # numba found no place that it may write to
+            continue
+    return numba.njit(function, nogil=True, error_model="numpy")
+
+
+@contextmanager
+def _cache_folder(folder: str | None) -> Any:
+    """Have numba keep machine code in `folder` (None: where it likes), for what is decorated inside."""
+    from numba.core import config
+
+    before = config.CACHE_DIR
+    try:
+        if folder is not None:
+            config.CACHE_DIR = folder
+        yield
+    finally:
+        config.CACHE_DIR = before
+
+
+@functools.cache
+def _private_folder() -> str | None:
+    """A folder that nobody else can write to: a cache holds code, and what lies in it is run."""
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    folder = Path(tempfile.gettempdir()) / f"qsync-kernels-{user}-{sys.implementation.cache_tag}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return None
+    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o077
+    return str(folder) if ours else None
+
+
+def _guarded(module: ModuleType, name: str, dispatcher: Any) -> Callable[..., Any]:
+    """The kernel as its callers see it: first with the cache, then without, then as plain Python.
+
+    All of these errors come before the kernel's first step (it raises none of them itself), so nothing is done twice.
+    """
+    from numba.core.errors import NumbaError
+
+    ways = [dispatcher]
+
+    def call(*arguments: Any) -> Any:
+        try:
+            return ways[-1](*arguments)
+        except _NOT_THE_KERNELS_FAULT:
+            if len(ways) > 1:
+                raise
+            ways.append(_dispatchers(module, cached=False)[name])
+        except NumbaError:
+            ways.append(getattr(module, name))
+        return call(*arguments)
+
+    return functools.wraps(getattr(module, name))(call)
