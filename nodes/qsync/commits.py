@@ -239,7 +239,9 @@ class Commits:
             return
         if entry.written_ns + self.configuration.synchro_timeout_ns > now.monotonic_ns:
             self.watch_timeout(now)
-        elif entry.lsn > limbo.confirming_lsn:
+            return
+        self.confirm_what_a_quorum_has(now)  # a CONFIRM that failed is not made good by a ROLLBACK
+        if entry.lsn > limbo.confirming_lsn:
             limbo.is_in_rollback = True
             self._control(Type.ROLLBACK, {Key.REPLICA_ID.value: self._me, Key.LSN.value: entry.lsn}, now)
 

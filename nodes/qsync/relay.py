@@ -7,8 +7,9 @@ never cut in two: half of one is nothing that a replica could acknowledge, and s
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nodes.iproto.messages import Row
 from nodes.kernel.vclock import Vclock
@@ -26,9 +27,11 @@ class Relay:
     heard_ns: int
     sent: int = 0
     covered: int = 0
+    hanging: deque[tuple[int, int, int]] = field(default_factory=deque)
+    """(token, begin, end): messages that leave when that record is on disk, and the positions of their rows."""
 
-    def take(self, rows: list[Row]) -> tuple[Row, ...]:
-        """The rows to send next, and count them as sent."""
+    def take(self, rows: list[Row], token: int | None) -> tuple[Row, ...]:
+        """The rows to send next, behind the record of `token` if it is still being written; they count as sent."""
         self._skip_known(rows)
         end = min(len(rows), self.covered + WINDOW_ROWS)
         while 0 < end < len(rows) and not rows[end - 1].is_commit:
@@ -41,6 +44,8 @@ class Relay:
             for row in rows[self.sent : end]
             if row.replica_id != replica_id and row.lsn > vclock.get(row.replica_id, 0)
         )
+        if token is not None:
+            self.hanging.append((token, self.sent, end))
         self.sent = end
         return chosen
 
@@ -55,14 +60,18 @@ class Relay:
         while self.covered < len(rows) and self._has(rows[self.covered]):
             self.covered += 1
         self.sent = max(self.sent, self.covered)
+        while self.hanging and self.hanging[0][2] <= self.covered:
+            self.hanging.popleft()
 
     def _has(self, row: Row) -> bool:
         return row.replica_id == self.replica_id or row.lsn <= self.vclock.get(row.replica_id, 0)
 
-    def cut(self, length: int) -> None:
-        """The journal lost its newest rows: it is this long now.
+    def cut(self, length: int, lost_from: int) -> None:
+        """The journal lost its newest rows, the records from token `lost_from` on: it is this long now.
 
-        Messages that carried any of them were dropped whole, older rows in them included; so what is not
-        acknowledged is sent again. The replica drops what it has already.
+        Messages that hung on them were dropped whole, older rows in them included: those are sent again.
         """
-        self.covered = self.sent = min(self.covered, length)
+        self.sent = min(self.sent, length)
+        self.covered = min(self.covered, length)
+        while self.hanging and self.hanging[-1][0] >= lost_from:
+            self.sent = min(self.sent, self.hanging.pop()[1])

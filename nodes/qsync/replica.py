@@ -92,8 +92,8 @@ class Replica:
                 self.appliers[peer].turn_off()
             case Disconnected(link, reason):
                 self._disconnected(link, reason)
-            case PersistFailed(_, error):
-                self._persist_failed(error)
+            case PersistFailed(tokens, error):
+                self._persist_failed(tokens, error)
                 self._take_backlogs()
             case Started(files):
                 self._start(files, now)
@@ -247,11 +247,11 @@ class Replica:
         self._out.append(Send(link, answer))
 
     def _feed_relays(self, now: Instant) -> None:
-        rows = self.journal.rows
+        rows, token = self.journal.rows, self.journal.last_token()
         for relay in self.relays.values():
-            chosen = relay.take(rows)
+            chosen = relay.take(rows, token)
             if chosen:
-                self._out.append(Send(relay.link, Rows(chosen), self.journal.last_token()))
+                self._out.append(Send(relay.link, Rows(chosen), token))
 
     # ---- time and disk
 
@@ -280,11 +280,11 @@ class Replica:
         self.commits.confirm_what_a_quorum_has(now)
         self.commits.watch_timeout(now)
 
-    def _persist_failed(self, error: str) -> None:
+    def _persist_failed(self, tokens: tuple[int, ...], error: str) -> None:
         """Our own transactions were refused; rows of others are asked for again by subscribing anew."""
         lost_foreign_rows = self.commits.failed(error)
         for relay in self.relays.values():
-            relay.cut(len(self.journal.rows))
+            relay.cut(len(self.journal.rows), tokens[0])
         if lost_foreign_rows:
             for applier in self.appliers.values():
                 if applier.link >= 0:
