@@ -1,0 +1,152 @@
+"""The schedule of faults, and the table that it draws from."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import WrongUse
+from harness.faults.fault import Fault
+from harness.faults.schedule import FIRST_NS, LAST_HEALED_NS, QUIET_NS, draw_faults, names_for
+from harness.faults.table import FAULTS, can_do
+from harness.plan import CONNECTION_NAME, Plan
+
+CLUSTERS = ("local", "sim")
+
+
+def drawn(**given: Any) -> tuple[Fault, ...]:
+    return draw_faults(Plan(**given), "n1")
+
+
+@given(
+    st.integers(0, 1 << 40),
+    st.floats(0.1, 90),
+    st.integers(1, 7),
+    st.sampled_from(CLUSTERS),
+    st.lists(st.sampled_from(["all", "none", "kill", "pause"]), min_size=1, max_size=3).map(tuple),
+)
+def test_a_schedule_keeps_to_its_times(
+    seed: int, time_limit_s: float, nodes: int, cluster: str, names: tuple[str, ...]
+) -> None:
+    """If it failed, faults would overlap, or last beyond the load, where nobody looks at what they do."""
+    plan = Plan(seed=seed, time_limit_s=time_limit_s, nodes=nodes, cluster=cluster, faults=names)
+    faults = draw_faults(plan, "n1")
+    assert [fault.id for fault in faults] == list(range(len(faults)))
+    assert all(FIRST_NS <= fault.at_ns < fault.until_ns for fault in faults)
+    assert all(fault.until_ns <= plan.time_limit_ns - LAST_HEALED_NS for fault in faults)
+    assert all(after.at_ns - before.until_ns >= QUIET_NS[0] for before, after in pairwise(faults))
+    known = {*plan.node_names, CONNECTION_NAME}
+    for fault in faults:
+        assert fault.does == FAULTS[fault.name].does
+        assert fault.nodes or fault.links, "it does nothing"
+        assert {*fault.nodes, *(end for link in fault.links for end in link)} <= known
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize("seed", range(10))
+def test_the_first_round_has_one_of_every_group(cluster: str, seed: int) -> None:
+    """If it failed, a short run could consist of partitions only."""
+    faults = drawn(seed=seed, cluster=cluster, time_limit_s=60)
+    groups = [kind.group for kind in FAULTS.values() if cluster in kind.clusters]
+    first = [FAULTS[fault.name].group for fault in faults[: len(set(groups))]]
+    assert sorted(first) == sorted(set(groups))
+    names = {fault.name for fault in faults[: len(first)]}
+    assert "isolate-owner" in names, "the partition that forces a decision comes first"
+    assert cluster == "local" or "power-owner" in names
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_a_long_run_meets_every_fault(cluster: str) -> None:
+    """If it failed, a fault of the table would never be tried."""
+    faults = drawn(seed=1, cluster=cluster, time_limit_s=200)
+    assert {fault.name for fault in faults} == set(names_for(Plan(cluster=cluster)))
+
+
+def test_the_order_differs_from_seed_to_seed() -> None:
+    """If it failed, many seeds would all meet the faults in one order."""
+    orders = {tuple(fault.name for fault in drawn(seed=seed)) for seed in range(20)}
+    assert len(orders) > 10
+
+
+def test_the_same_seed_gives_the_same_schedule() -> None:
+    """If it failed, the line that repeats a run would not even repeat its faults."""
+    assert drawn(seed=9, cluster="sim") == drawn(seed=9, cluster="sim")
+
+
+def test_a_fault_draws_from_a_stream_of_its_own() -> None:
+    """If it failed, a fault that draws once more would shift what all later ones do."""
+    kills = drawn(seed=9, faults=("kill",))
+    pauses = drawn(seed=9, faults=("pause",))
+    assert [fault.nodes for fault in kills] == [fault.nodes for fault in pauses]
+    assert [fault.at_ns for fault in kills] == [fault.at_ns for fault in pauses]
+
+
+def test_all_is_what_the_cluster_can_do() -> None:
+    """If it failed, "all faults" would ask a cluster for what it cannot do, or leave something out."""
+    assert set(names_for(Plan(cluster="sim"))) == set(FAULTS)
+    local = set(names_for(Plan(cluster="local")))
+    assert set(FAULTS) - local == {"power-owner", "power-all", "clock"}
+    assert names_for(Plan(cluster="local", nodes=1)) == ("kill", "pause")
+    assert can_do("local") == {"cut", "slow", "kill", "pause"}
+    assert can_do("sim") == {"cut", "slow", "kill", "pause", "power", "clock"}
+
+
+@pytest.mark.parametrize(
+    ("faults", "names"),
+    [
+        ((), ()),
+        (("none",), ()),
+        (("none", "kill"), ("kill",)),
+        (("pause", "kill", "pause"), ("pause", "kill")),
+    ],
+)
+def test_names_are_taken_as_they_are_given(faults: tuple[str, ...], names: tuple[str, ...]) -> None:
+    """If it failed, a fault would be drawn twice as often as another, or "none" would be an unknown fault."""
+    assert names_for(Plan(faults=faults)) == names
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"faults": ("burn",)}, "unknown fault 'burn'; try one of: all, none, isolate-owner"),
+        (
+            {"faults": ("power-owner",)},
+            "--cluster local cannot do the fault 'power-owner'; try: --cluster sim",
+        ),
+        ({"faults": ("bridge",), "nodes": 2}, "the fault 'bridge' needs at least 3 nodes, got 2"),
+        (
+            {"faults": ("isolate-owner",), "nodes": 1},
+            "the fault 'isolate-owner' needs at least 2 nodes, got 1",
+        ),
+    ],
+)
+def test_what_is_impossible_is_refused(given: dict[str, Any], words: str) -> None:
+    """If it failed, a run would be judged by a fault that it could never have had."""
+    with pytest.raises(WrongUse) as refused:
+        names_for(Plan(**given))
+    assert words in refused.value.message
+
+
+def test_too_short_a_run_has_no_fault() -> None:
+    """If it failed, a fault would begin that cannot be healed in time."""
+    assert drawn(time_limit_s=2.5) == ()
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_table_says_of_every_fault_what_it_is(name: str) -> None:
+    """If it failed, `qsync list faults` would show a name without a sentence, or one that nobody can run."""
+    kind = FAULTS[name]
+    assert kind.summary
+    assert kind.group
+    assert set(kind.clusters) <= set(CLUSTERS)
+    assert kind.clusters
+    plan = Plan(cluster="sim", nodes=max(kind.nodes_min, 1), faults=(name,), time_limit_s=30, seed=3)
+    for fault in draw_faults(plan, "n1"):
+        assert bool(fault.links) == (kind.does in ("cut", "slow"))
+        assert bool(fault.nodes) == (kind.does not in ("cut", "slow"))
+        assert bool(fault.delay_ns) == (kind.does == "slow")
+        assert bool(fault.drift_ppm) == bool(fault.jump_ns) == (kind.does == "clock")
