@@ -97,8 +97,8 @@ def _answered(operation: Operation, value: Value, answer: dict[object, object]) 
             return Completion("ok", {"spaces": answer["spaces"]})
         case {"committed": False, "mismatch": _}:
             return Completion("fail", value, "mismatch", role)
-        case {"committed": True, "results": [(list() | tuple()) as found]} if operation.f == "read":
-            return Completion("ok", found[1] if len(found) > 1 else None, None, role)
+        case {"committed": True, "results": [[_, None | int() as found]]} if operation.f == "read":
+            return Completion("ok", found, None, role)
         case {"committed": True, "results": [None]} if operation.f == "read":
             return Completion("ok", None, None, role)
         case {"committed": True} if operation.f in ("write", "cas"):

@@ -82,7 +82,7 @@ def test_one_that_is_not_the_owner_is_alone() -> None:
             owner = nodes_of(count)[seed % count]
             others = [node for node in nodes_of(count) if node != owner]
             assert cut in [frozenset(partitions.isolate(node, nodes_of(count))) for node in others]
-        assert len(set(cuts("isolate_one", count))) > 1, "always the same one"
+        assert count == 2 or len(set(cuts("isolate_one", count))) > 1, "always the same one"
 
 
 def test_halves_are_two_whole_groups() -> None:

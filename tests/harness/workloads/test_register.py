@@ -1,0 +1,181 @@
+"""The register workload: how operations are said to a store, and what its answers mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.clients.completion import Completion
+from harness.errors import WrongUse
+from harness.plan import Operation
+from harness.protocols import Lost, NotSent, Replied
+from harness.workloads import WORKLOADS
+from harness.workloads.register import Register
+from nodes.iproto.messages import Answer, Call, Refusal
+
+REGISTER = Register()
+
+
+def operation(f: str, key: str | None = "x", *, value: Any = None, mode: str | None = None) -> Operation:
+    return Operation(at_ns=0, worker=0, f=f, key=key, value=value, node="n1", mode=mode)
+
+
+WRITE = operation("write", value=3)
+CAS = operation("cas", value=(2, 3))
+READ = operation("read", mode="read-confirmed")
+DUMP = operation("dump", None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "arguments"),
+    [
+        (WRITE, ([["replace", "register", ["x", 3]]], {})),
+        (CAS, ([["cas", "register", "x", 2, 3]], {})),
+        (operation("cas", value=(None, 3)), ([["cas", "register", "x", None, 3]], {})),
+        (READ, ([["get", "register", "x"]], {"read": "read-confirmed"})),
+        (operation("read", mode="dirty"), ([["get", "register", "x"]], {"read": "dirty"})),
+    ],
+)
+def test_an_operation_is_one_transaction(asked: Operation, arguments: tuple[Any, ...]) -> None:
+    """If it failed, the table of errors would not hold: it is for requests that are one transaction."""
+    assert REGISTER.request(asked, asked.value, 7) == Call(7, "qsync.transaction", arguments)
+
+
+def test_a_dump_is_a_call_of_its_own() -> None:
+    """If it failed, nothing would be known of what the nodes hold in the end."""
+    assert REGISTER.request(DUMP, None, 7) == Call(7, "qsync.dump", ())
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [operation("append", value=3), operation("write"), operation("cas", value=3), operation("read", None)],
+)
+def test_what_cannot_be_said_is_refused(asked: Operation) -> None:
+    """If it failed, a slip in an edited plan would break the harness in the middle of a run."""
+    with pytest.raises(WrongUse, match="the workload register has no"):
+        REGISTER.request(asked, asked.value, 1)
+
+
+def answered(asked: Operation, **answer: Any) -> Completion:
+    return REGISTER.completion(asked, asked.value, Replied(Answer(1, (answer,))))
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "done"),
+    [
+        (
+            WRITE,
+            {"committed": True, "results": [["x", 3]], "role": "owner"},
+            Completion("ok", 3, None, "owner"),
+        ),
+        (
+            CAS,
+            {"committed": True, "results": [None], "role": "owner"},
+            Completion("ok", (2, 3), None, "owner"),
+        ),
+        (
+            CAS,
+            {"committed": False, "mismatch": 0, "role": "owner"},
+            Completion("fail", (2, 3), "mismatch", "owner"),
+        ),
+        (
+            READ,
+            {"committed": True, "results": [["x", 8]], "role": "replica"},
+            Completion("ok", 8, None, "replica"),
+        ),
+        (
+            READ,
+            {"committed": True, "results": [None], "role": "owner"},
+            Completion("ok", None, None, "owner"),
+        ),
+        (DUMP, {"spaces": {"register": [["x", 3]]}}, Completion("ok", {"spaces": {"register": [["x", 3]]}})),
+    ],
+)
+def test_what_an_answer_means(asked: Operation, answer: dict[str, Any], done: Completion) -> None:
+    """If it failed, the history would tell something else than the store said."""
+    assert answered(asked, **answer) == done
+
+
+def test_a_read_is_judged_by_what_the_server_says_it_was() -> None:
+    """If it failed, a stale read at a replica would be judged by the owner's promise: a false alarm."""
+    assert answered(READ, committed=True, results=[None], role="replica").role == "replica"
+    assert answered(READ, committed=True, results=[None], role=3).role is None
+
+
+ODD: list[dict[str, Any]] = [
+    {},
+    {"committed": False},
+    {"committed": 1, "results": []},
+    {"committed": True, "results": "x"},
+    {"committed": True, "results": [["x"]]},
+    {"committed": True, "results": [["x", "not a number"]]},
+    {"committed": True, "results": [["x", [3]]]},
+    {"spaces": 3},
+    {"error": "?"},
+]
+
+
+@pytest.mark.parametrize("answer", ODD)
+def test_an_answer_that_makes_no_sense_is_no_success(answer: dict[str, Any]) -> None:
+    """If it failed, a store that answers nonsense would pass, or break the harness."""
+    assert answered(READ, **answer).type == "fail"
+    assert answered(DUMP, **answer).type == "fail"
+    if answer.get("committed") is not True:
+        assert answered(WRITE, **answer).type == "info"
+        assert answered(CAS, **answer).type == "info"
+
+
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=4)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.lists(JSON, max_size=2).map(tuple), st.sampled_from([WRITE, CAS, READ, DUMP]))
+def test_any_answer_at_all_has_a_meaning(data: tuple[Any, ...], asked: Operation) -> None:
+    """If it failed, one odd answer would end a run."""
+    done = REGISTER.completion(asked, asked.value, Replied(Answer(1, data)))
+    assert done.type in ("ok", "fail", "info")
+    assert done.type != "info" or asked.f in ("write", "cas")
+    if asked is READ:
+        assert done.value is None or isinstance(done.value, int)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply", "type_"),
+    [
+        (WRITE, Replied(Refusal(1, 216, "timeout")), "info"),
+        (WRITE, Replied(Refusal(1, 7, "read-only")), "fail"),
+        (READ, Replied(Refusal(1, 216, "timeout")), "fail"),
+        (DUMP, Replied(Refusal(1, 32, "?")), "fail"),
+        (WRITE, Lost("reset"), "info"),
+        (CAS, Lost("timeout"), "info"),
+        (READ, Lost("reset"), "fail"),
+        (DUMP, Lost("reset"), "fail"),
+        (CAS, NotSent("refused"), "fail"),
+    ],
+)
+def test_no_answer_and_refusals(asked: Operation, reply: Any, type_: str) -> None:
+    """If it failed, a write that nobody knows the end of would be called undone: a false alarm."""
+    assert REGISTER.completion(asked, asked.value, reply).type == type_
+
+
+def test_every_key_is_read_at_the_owner_in_the_end() -> None:
+    """If it failed, a lost write that nobody read again would stay unseen."""
+    final = REGISTER.final_operations(["x", "y"], "n2")
+    assert [(each.f, each.key, each.node, each.mode) for each in final] == [
+        ("read", "x", "n2", "read-confirmed"),
+        ("read", "y", "n2", "read-confirmed"),
+    ]
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_every_workload_has_a_sentence(name: str) -> None:
+    """If it failed, `qsync list workloads` would show a name that nobody understands."""
+    assert WORKLOADS[name].summary
