@@ -24,8 +24,9 @@ import pickle
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, ParamSpec, TypeVar
@@ -102,10 +103,11 @@ def _dispatcher(function: FunctionType, *, cached: bool) -> Any:
 
 
 @contextmanager
-def _cache_folder(folder: str | None) -> Any:
+def _cache_folder(folder: str | None) -> Iterator[None]:
     """Have numba keep machine code in `folder` (None: where it likes), for what is decorated inside."""
-    from numba.core import config
-
+    config: Any = import_module(
+        "numba.core.config"
+    )  # sets its attributes as it loads: no type checker sees them
     before = config.CACHE_DIR
     try:
         if folder is not None:

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy
+import pytest
+
+from checkers import compiled
+
+ROOT = Path(__file__).parents[2]
+SOURCE = Path(__file__).parent / "kernels_for_tests.py"
+
+
+def _module(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_compiled_and_plain_say_the_same() -> None:
+    """If this fails, kernels that call kernels are not compiled together, or not as they stand."""
+    module = _module(SOURCE)
+    values = numpy.arange(10, dtype=numpy.int64)
+    assert compiled.load(module).total(values) == module.total(values) == 93
+
+
+def test_what_numba_cannot_compile_runs_as_it_stands() -> None:
+    """If this fails, a kernel that this numba does not know breaks the check instead of slowing it."""
+    module = _module(SOURCE)
+    assert compiled.load(module).beyond_numba(numpy.arange(3, dtype=numpy.int64)) == 3
+
+
+def test_a_folder_that_others_may_write_to_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If this fails, another account can leave machine code that we run."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    compiled._private_folder.cache_clear()
+    folder = compiled._private_folder()
+    assert folder is not None
+    Path(folder).chmod(0o777)
+    compiled._private_folder.cache_clear()
+    assert compiled._private_folder() is None
+    compiled._private_folder.cache_clear()
+
+
+def _in_a_fresh_process(tmp_path: Path, program: str, **environment: str) -> str:
+    """What the program prints, with the source in a folder whose __pycache__ cannot be made."""
+    folder = tmp_path / "installed"
+    folder.mkdir()
+    (folder / SOURCE.name).write_bytes(SOURCE.read_bytes())
+    (folder / "__pycache__").write_text("a file where a folder would be: stands for a read-only install")
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}", "HOME": "/dev/null", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+SUMMED = """
+import numpy, sys
+from checkers import compiled
+assert "numba" not in sys.modules
+import kernels_for_tests
+print(compiled.load(kernels_for_tests).total(numpy.arange(10, dtype=numpy.int64)), compiled.why_plain())
+"""
+
+
+def test_no_place_for_a_cache_is_no_obstacle(tmp_path: Path) -> None:
+    """If this fails, a read-only install with a user without a home cannot check at all."""
+    unusable = tmp_path / "taken"
+    unusable.write_text("")
+    environment = {"XDG_CACHE_HOME": "/dev/null/cache", "NUMBA_CACHE_DIR": "", "TMPDIR": str(unusable)}
+    assert _in_a_fresh_process(tmp_path, SUMMED, **environment) == "93 \n"
+
+
+def test_a_cache_that_vanishes_under_way_is_no_obstacle(tmp_path: Path) -> None:
+    """If this fails, a cleaned temporary folder ends a check with an OSError."""
+    program = SUMMED.replace(
+        "print(",
+        "compiled.load(kernels_for_tests); import shutil, pathlib, os;"
+        "shutil.rmtree(os.environ['NUMBA_CACHE_DIR']);"
+        "pathlib.Path(os.environ['NUMBA_CACHE_DIR']).write_text('');print(",
+    )
+    cache = tmp_path / "cache"
+    assert _in_a_fresh_process(tmp_path, program, NUMBA_CACHE_DIR=str(cache)) == "93 \n"
+
+
+def test_without_numba_kernels_run_as_they_stand(tmp_path: Path) -> None:
+    """If this fails, a machine that numba does not run on cannot check at all."""
+    program = "import sys; sys.modules['numba'] = None\n" + SUMMED.replace('assert "numba" not', "#")
+    answer = _in_a_fresh_process(tmp_path, program)
+    assert answer.startswith("93 numba cannot be used: ModuleNotFoundError")
+
+
+def test_plain_kernels_can_be_asked_for(tmp_path: Path) -> None:
+    """If this fails, nobody can rule the compiler out when a verdict is doubted."""
+    assert _in_a_fresh_process(tmp_path, SUMMED, QSYNC_PLAIN_KERNELS="1").startswith("93 QSYNC_PLAIN")
