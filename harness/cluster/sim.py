@@ -16,7 +16,7 @@ from harness.cluster.sim_clients import VirtualClients
 from harness.cluster.sim_faults import VirtualFaults
 from harness.cluster.virtual_tasks import Pending, VirtualTask
 from harness.cluster.wire import WireCodec
-from harness.errors import ClusterError
+from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault
 from harness.protocols import Ended, Reply
 from nodes.iproto.messages import Request
@@ -90,10 +90,15 @@ class SimCluster:
 
     async def stop(self) -> None:
         """Write down what the nodes leave behind; the world itself needs no end."""
-        if self._folder is None:
-            return
+        if self._folder is not None:
+            try:
+                self._write_files(self._folder)
+            except OSError as error:
+                raise StoreError(f"cannot write what the nodes leave behind: {error}") from error
+
+    def _write_files(self, nodes: Path) -> None:
         for name, machine in self.world.machines.items():
-            folder = self._folder / name
+            folder = nodes / name
             folder.mkdir(parents=True, exist_ok=True)
             for file, data in machine.disk.files().items():
                 (folder / file).write_bytes(data)

@@ -1,0 +1,81 @@
+"""Hunting in the simulator: known bugs are found, a store without one is left in peace."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+import msgspec
+import pytest
+
+from harness.errors import ClusterError
+from harness.hunt import Tried, hunt, try_seed
+from harness.plan import Plan
+from harness.systems.qsync import Qsync
+from tests.harness.runs import small
+
+DEFAULT = Plan(cluster="sim")
+BUGS = ("confirm-early", "ack-before-fsync")
+
+
+def tried(plan: Plan, seeds: range) -> list[Tried]:
+    return list(hunt(plan, seeds, jobs=1))
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_known_bug_is_found(bug: str) -> None:
+    """If it failed, the whole spine would be blind: a store that loses acknowledged writes would pass."""
+    found = tried(msgspec.structs.replace(DEFAULT, bugs=(bug,)), range(3))
+    assert [(one.outcome, one.exit_code) for one in found] == [("anomaly", 1)] * 3
+    assert all("linearizable" in one.violated for one in found)
+    assert all(one.sentence for one in found)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_known_bug_is_found_for_nine_of_ten_seeds(bug: str) -> None:
+    """If it failed, whether a bug is found would be a matter of luck."""
+    found = tried(msgspec.structs.replace(DEFAULT, bugs=(bug,)), range(100, 110))
+    assert sum(one.exit_code == 1 for one in found) >= 9
+
+
+def test_a_store_without_a_bug_is_left_in_peace() -> None:
+    """If it failed, an alarm would be no reason to look."""
+    found = tried(DEFAULT, range(5))
+    assert [(one.outcome, one.exit_code) for one in found] == [("valid", 0)] * 5
+    assert all(one.ok >= 2_000 and one.kinds_that_bit >= 3 for one in found)
+    assert all(one.violated == () for one in found)
+
+
+@pytest.mark.nightly
+def test_three_hundred_seeds_without_an_anomaly() -> None:
+    """If it failed, a rare schedule would make a false alarm, or would have found a real bug of the node."""
+    found = list(hunt(DEFAULT, range(300), jobs=2))
+    assert [one for one in found if one.exit_code != 0] == []
+
+
+def test_every_seed_is_tried_once_in_whatever_order() -> None:
+    """If it failed, a hunt over several processes would leave seeds out, or give other results than one process."""
+    plan = small(time_limit_s=3.0, faults=("none",))
+    together = list(hunt(plan, range(20, 26), jobs=2))
+    assert sorted(together, key=lambda one: one.seed) == tried(plan, range(20, 26))
+
+
+def test_a_hunt_that_is_stopped_leaves_nothing_running() -> None:
+    """If it failed, `qsync simulate` would go on after it found its anomaly."""
+    plan = small(time_limit_s=3.0, faults=("none",))
+    hunted = hunt(plan, range(1_000_000), jobs=2)
+    assert next(hunted).outcome == "valid"
+    hunted.close()  # type: ignore[attr-defined]  # it is a generator
+    assert multiprocessing.active_children() == []
+
+
+def test_a_cluster_that_does_not_start_is_no_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a plan that cannot run would pass in silence, or stop the hunt."""
+
+    async def fails(*_: object) -> None:
+        raise ClusterError("the nodes did not find each other")
+
+    monkeypatch.setattr(Qsync, "set_up", fails)
+    one = try_seed(small())
+    assert (one.outcome, one.exit_code, one.ok) == ("not-evidence", 3, 0)
+    assert "the nodes did not find each other" in one.sentence
