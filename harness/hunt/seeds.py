@@ -79,4 +79,4 @@ def hunt(plan: Plan, seeds: Iterable[int], jobs: int) -> Iterator[Tried]:
             for done in as_completed(waiting):
                 yield done.result()
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
