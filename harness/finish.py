@@ -29,12 +29,31 @@ def read_history(folder: RunFolder) -> History:
 def finish(
     folder: RunFolder, plan: Plan, *, interrupted: bool = False, failure: str | None = None
 ) -> dict[str, Any]:
-    """Judge a run; write verdict.json, history.parquet and report.html; returns the verdict."""
+    """Judge a run; write verdict.json, history.parquet and report.html; returns the verdict.
+
+    Raises StoreError if they cannot be written. An anomaly is returned all the same, with that as a finding: a full
+    disk must not hide it.
+    """
     history = read_history(folder)
     promise = SYSTEMS[plan.system].promise(plan)
-    verdict = judge(plan, promise, history, interrupted=interrupted, failure=failure)
-    folder.write_verdict(verdict)
-    if history.events:
-        parquet.write(folder.path / "history.parquet", history)
-    report.write(folder.path)
+    verdict = judge(
+        plan, promise, history, interrupted=interrupted, failure=failure, plan_file=folder.plan_file
+    )
+    try:
+        _keep(folder, history, verdict)
+    except StoreError as error:
+        if verdict["outcome"] != "anomaly":
+            raise
+        verdict["findings"].append({"checker": "store", "summary": error.message})
     return verdict
+
+
+def _keep(folder: RunFolder, history: History, verdict: dict[str, Any]) -> None:
+    folder.write_verdict(verdict)
+    try:
+        if history.events:
+            parquet.write(folder.path / "history.parquet", history)
+        report.write(folder.path)
+    except OSError as error:
+        why = " ".join(str(error.strerror or error).split())
+        raise StoreError(f"cannot write the columns or the report to {folder.path}: {why}") from error

@@ -8,14 +8,16 @@
 | valid | 0 | none of these |
 
 A *violation* is of the promise. A *finding* is allowed, yet weaker than a reader may think: it is shown just as well
-and changes no exit code. What a run must show to be evidence stands in `_missing`: load that succeeded, also under
-faults, and faults that were felt and healed.
+and changes no exit code. What a run must show to be evidence stands in `_missing`: load that succeeded, of every
+kind and also under faults, faults that were felt and healed, and final reads that the owner answered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from checkers import availability, convergence, crash, dirty, linearizable, prefix, quorum
@@ -32,6 +34,8 @@ USEFUL_SHARE = 1 / 3
 """The share of the operations asked for that must succeed."""
 USEFUL_SHARE_UNDER_FAULT = 1 / 20
 """The share of the operations asked for that must succeed while a fault is active."""
+USEFUL_SHARE_OF_A_KIND = 1 / 10
+"""The share of the reads, of the writes and of the compare-and-sets asked that must tell something."""
 STALLED_MS_MAX = 1_000.0
 
 Outcome = Literal["valid", "anomaly", "unknown", "not-evidence"]
@@ -94,12 +98,18 @@ def checks_for(promise: Promise, stricter: str | None) -> tuple[Check, ...]:
 
 
 def judge(
-    plan: Plan, promise: Promise, history: History, *, interrupted: bool = False, failure: str | None = None
+    plan: Plan,
+    promise: Promise,
+    history: History,
+    *,
+    interrupted: bool = False,
+    failure: str | None = None,
+    plan_file: Path | None = None,
 ) -> dict[str, Any]:
-    """The content of verdict.json."""
+    """The content of verdict.json. `plan_file` is where the plan is kept, for the line that repeats the run."""
     checks = checks_for(promise, plan.promise)
     verdicts = [run_safely(check.run, history, name=check.name) for check in checks]
-    evidence = _evidence(plan, history, interrupted, failure)
+    evidence = _evidence(plan, history, interrupted or _was_interrupted(history), failure)
     outcome = _outcome(verdicts, evidence["missing"])
     return {
         "format": FORMAT,
@@ -121,7 +131,7 @@ def judge(
         "evidence": evidence,
         "checks": [verdict.to_json() for verdict in verdicts],
         "repeat": {
-            "command": repeat_line(plan),
+            "command": repeat_line(plan, plan_file),
             "repeats": "outcome" if plan.cluster == "sim" else "schedule",
         },
         "run": {
@@ -155,7 +165,7 @@ def _evidence(plan: Plan, history: History, interrupted: bool, failure: str | No
         if fault.bit and fault.all_in_effect_ns is not None and fault.heal_asked_ns is not None
     ]
     evidence: dict[str, Any] = {
-        "asked": int(plan.rate * plan.time_limit_s),
+        "asked": _asked(plan),
         "ok": len(done),
         "fail": sum(operation.type == "fail" for operation in load),
         "info": sum(operation.type == "info" for operation in load),
@@ -177,6 +187,16 @@ def _evidence(plan: Plan, history: History, interrupted: bool, failure: str | No
     }
     evidence["missing"] = _missing(plan, history, evidence, interrupted, failure)
     return evidence
+
+
+def _asked(plan: Plan) -> int:
+    """How many operations the plan asks for."""
+    return int(plan.rate * plan.time_limit_s) if plan.drawn is None else len(plan.drawn.operations)
+
+
+def _was_interrupted(history: History) -> bool:
+    """A person ended the run; so its record says, whoever judges it later."""
+    return any(event.process == "harness" and event.f == "interrupted" for event in history.events)
 
 
 def _is_inside(operation: Operation, spans: Sequence[tuple[int, int]]) -> bool:
@@ -205,38 +225,72 @@ def _missing(
         missing.append("the run was interrupted")
     if history.torn is not None:
         missing.append(f"the record is torn: {history.torn}")
-    wanted = int(evidence["asked"] * USEFUL_SHARE)
+    wanted = _share(evidence["asked"], USEFUL_SHARE)
     if evidence["ok"] == 0:
         missing.append("no operation succeeded")
     elif evidence["ok"] < wanted:
-        missing.append(f"too little load: {evidence['ok']} operations succeeded, {wanted} are needed")
+        missing.append(f"too little load: {evidence['ok']} operations succeeded, expected at least {wanted}")
+    missing.extend(_missing_kinds(history))
     missing.extend(_missing_of_faults(plan, history, evidence))
     worst_ms = max((stall.stalled_ms for stall in history.stalls), default=0.0)
     if worst_ms > STALLED_MS_MAX:
         missing.append(f"the harness itself stood still for {worst_ms:.0f} ms")
     if failure is None and not interrupted and not _has_settled(history):
         missing.append("the nodes were not quiet and equal in time for the final reads")
+    if failure is None and not interrupted:
+        missing.extend(_missing_final_reads(history))
     return missing
+
+
+def _missing_kinds(history: History) -> Iterator[str]:
+    """A store that refuses all writes serves perfect reads; a mismatch is an answer too."""
+    load = [operation for operation in history.operations if operation.phase == "load"]
+    for kind in sorted({operation.f for operation in load}):
+        asked = [operation for operation in load if operation.f == kind]
+        told = sum(operation.type == "ok" or operation.error == "mismatch" for operation in asked)
+        wanted = int(len(asked) * USEFUL_SHARE_OF_A_KIND)
+        if told < wanted:
+            yield f"too few answers to {kind}: {told} of {len(asked)} operations, {wanted} are needed"
+
+
+def _missing_final_reads(history: History) -> Iterator[str]:
+    """Whatever was written must have been read at the end where a stale answer is a violation."""
+    reads = history.select(f="read", phase="final")
+    unread = {operation.key for operation in history.select(f=("write", "cas"), phase="load")}
+    unread -= {read.key for read in reads if read.type == "ok" and read.role != "replica"}
+    if unread:
+        example = sorted(map(str, unread))[0]
+        yield f"{len(unread)} keys had no final read that the owner answered, {example} among them"
+
+
+def _asks_for_faults(plan: Plan) -> bool:
+    if plan.drawn is not None:
+        return bool(plan.drawn.faults)
+    return any(name != "none" for name in plan.faults)
+
+
+def _share(asked: int, share: float) -> int:
+    """Never none: a plan of few operations needs something too."""
+    return max(1, int(asked * share))
 
 
 def _missing_of_faults(plan: Plan, history: History, evidence: dict[str, Any]) -> list[str]:
     missing: list[str] = []
-    if plan.faults in ((), ("none",)):
-        return missing
     if not history.faults:
-        return ["faults were asked for, but there was no time for one"]
+        return ["faults were asked for, but there was no time for one"] if _asks_for_faults(plan) else []
     for fault in history.faults:
         if fault.end_index is None:
             missing.append(f"fault {fault.id} ({fault.name}) never ended")
         elif not fault.bit:
             missing.append(f"fault {fault.id} ({fault.name}) did not bite")
-        elif fault.healed is False:
+        elif not fault.healed:  # None: it could not even be tried
             missing.append(f"fault {fault.id} ({fault.name}) was not seen to heal")
-    wanted = int(evidence["asked"] * USEFUL_SHARE_UNDER_FAULT)
+    least = 1 if plan.drawn is None else 0  # a plan that was cut down to a few operations may have none
+    wanted = max(least, int(evidence["asked"] * USEFUL_SHARE_UNDER_FAULT))
     if evidence["ok_under_fault"] < wanted:
         missing.append(
             f"too little load under faults: {evidence['ok_under_fault']} operations succeeded while one was active, "
-            f"{wanted} are needed"
+            f"expected at least {wanted}"
         )
     longest_ns = max(
         (
@@ -283,6 +337,7 @@ def _anomaly(wrong: Sequence[Verdict]) -> str:
 
 
 _NAMED = {
+    "name": "--name",
     "system": "--system",
     "cluster": "--cluster",
     "workload": "--workload",
@@ -294,23 +349,32 @@ _NAMED = {
     "synchro_timeout_s": "--synchro-timeout",
     "replication_timeout_s": "--replication-timeout",
     "request_timeout_s": "--request-timeout",
+    "settle_timeout_s": "--settle-timeout",
     "read": "--read",
     "replica_reads": "--replica-reads",
     "promise": "--promise",
+    "base_port": "--base-port",
 }
 
 
-def repeat_line(plan: Plan) -> str:
-    """The command that runs the same plan again; a drawn-out plan needs its file."""
+def repeat_line(plan: Plan, plan_file: Path | None = None) -> str:
+    """The command that runs the same plan again; a drawn-out plan needs the file that it stands in."""
     if plan.drawn is not None:
-        return "./qsync run --plan plan.json"
+        return f"./qsync run --plan {shlex.quote(str(plan_file or 'plan.json'))}"
     default = Plan()
     words = [f"./qsync run --seed {plan.seed}"]
     for field, option in _NAMED.items():
         value = getattr(plan, field)
         if value != getattr(default, field):
-            words.append(f"{option} {value:g}" if isinstance(value, float) else f"{option} {value}")
+            words.append(f"{option} {_shortest(value)}")
     if plan.faults != default.faults:
-        words.append(f"--faults {','.join(plan.faults)}")
+        words.append(f"--faults {','.join(plan.faults) or 'none'}")
     words.extend(f"--bug {bug}" for bug in plan.bugs)
     return " ".join(words)
+
+
+def _shortest(value: object) -> str:
+    """20 rather than 20.0, but never another number."""
+    if isinstance(value, float) and float(f"{value:g}") == value:
+        return f"{value:g}"
+    return str(value)

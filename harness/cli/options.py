@@ -33,6 +33,7 @@ def plan_options(function: F) -> F:
         click.option(
             "--plan", "plan_file", type=click.Path(path_type=Path), help="Start from a stored plan."
         ),
+        click.option("--name", help="What the run is called: its folder under results/."),
         click.option("--system", help="What is under test."),
         click.option("--cluster", help="Where it runs: local or sim."),
         click.option("--workload", help="What clients do."),
@@ -47,6 +48,9 @@ def plan_options(function: F) -> F:
             "--replication-timeout", "replication_timeout_s", type=float, help="Seconds of a heartbeat."
         ),
         click.option("--request-timeout", "request_timeout_s", type=float, help="Seconds a client waits."),
+        click.option(
+            "--settle-timeout", "settle_timeout_s", type=float, help="Seconds until all must be quiet."
+        ),
         click.option("--read", help="Read mode: read-confirmed or dirty."),
         click.option("--replica-reads", type=float, help="Share of reads that go to replicas."),
         click.option("--promise", help="Judge against a stricter model: linearizable."),

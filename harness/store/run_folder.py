@@ -28,6 +28,7 @@ from harness import plan as plans
 from harness.errors import StoreError, WrongUse
 from harness.plan import Plan
 
+PLAN = "plan.json"
 HISTORY = "history.jsonl"
 COLUMNS = "history.parquet"
 VERDICT = "verdict.json"
@@ -59,9 +60,13 @@ class RunFolder:
         stamp = (at or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
         with _file_system(f"write results to {root}"):
             folder = _make_new(root / plan.name, f"{stamp}-{plan.seed}")
-            (folder / "plan.json").write_bytes(plans.to_json(plan))
+            (folder / PLAN).write_bytes(plans.to_json(plan))
             _point_to(root / LATEST, folder)
         return cls(folder)
+
+    @property
+    def plan_file(self) -> Path:
+        return self.path / PLAN
 
     @property
     def history(self) -> Path:
@@ -77,7 +82,7 @@ class RunFolder:
             return GuardedFile(self.history.open("xb", buffering=_BUFFER_BYTES))  # type: ignore[return-value]
 
     def read_plan(self) -> Plan:
-        return plans.read(self.path / "plan.json")
+        return plans.read(self.plan_file)
 
     def write_verdict(self, verdict: Mapping[str, object]) -> None:
         data = msgspec.json.format(msgspec.json.encode(verdict), indent=1)
@@ -151,7 +156,7 @@ class RunSummary:
 
 def find_runs(root: Path) -> list[RunSummary]:
     """All runs under results/, oldest first."""
-    folders = sorted(path.parent for path in root.glob("*/*/plan.json") if path.parent.parent.name != LATEST)
+    folders = sorted(path.parent for path in root.glob(f"*/*/{PLAN}") if path.parent.parent.name != LATEST)
     found = []
     for folder in sorted(folders, key=lambda path: path.name):
         verdict = RunFolder(folder).read_verdict()

@@ -1,0 +1,431 @@
+"""The judge: a green light with nothing behind it is impossible, and an anomaly outranks everything."""
+
+from __future__ import annotations
+
+import io
+import shlex
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkers import convergence, crash, linearizable, quorum
+from checkers.history import jsonl
+from checkers.history.history import Header, History
+from checkers.verdict import Verdict
+from harness.cli.options import plan_of
+from harness.cli.verbs.run import command
+from harness.faults.fault import Fault
+from harness.judge import _NAMED, EXIT_CODES, checks_for, judge, repeat_line
+from harness.plan import Drawn, Plan, to_json
+from harness.systems.promises import FIXED_OWNER
+
+MILLISECOND_NS = 1_000_000
+NODES = ("n1", "n2", "n3")
+Line = dict[str, Any]
+PLAN = Plan(cluster="sim", rate=10, time_limit_s=3, faults=("pause",))
+
+
+def operation(at_ms: int, f: str, value: Any, *, type_: str = "ok", **others: Any) -> list[Line]:
+    """A question and its answer half a millisecond later."""
+    fields = {"process": 0, "f": f, "key": "x", "node": "n1", "role": "owner", **others}
+    asked = None if f in ("read", "dump") else value
+    lines = [{**fields, "type": "invoke", "value": asked, "role": None, "at_ms": at_ms}]
+    return [*lines, {**fields, "type": type_, "value": value, "at_ms": at_ms + 0.5}]
+
+
+def good(writes: Iterable[int] = range(30)) -> list[Line]:
+    """Writes at an owner, ten a second; a pause of n2 in the middle, and an end where all is quiet and equal."""
+    lines: list[Line] = []
+    last = None
+    for last in writes:
+        lines += operation(100 * last, "write", last)
+    fault = {"id": 0, "name": "pause", "does": "pause", "at_ns": 0, "until_ns": 0, "nodes": ["n2"]}
+    times = dict.fromkeys(("asked_ns", "first_effect_ns", "all_in_effect_ns"), 1_050 * MILLISECOND_NS)
+    times |= dict.fromkeys(("heal_asked_ns", "last_effect_ns"), 2_050 * MILLISECOND_NS)
+    evidence = {"id": 0, "bit": True, "healed": True, **times}
+    nemesis = {"process": "nemesis", "f": "pause"}
+    lines.append({**nemesis, "type": "invoke", "value": fault, "at_ms": 1_050})
+    lines.append({**nemesis, "type": "info", "value": evidence, "at_ms": 2_060})
+    for node in NODES:
+        state = {"process": "monitor", "f": "state", "type": "info", "node": node, "at_ms": 3_000}
+        lines.append({**state, "value": {"up": True, "rollbacks": 0}})
+    lines.append({"process": "harness", "f": "settled", "type": "info", "value": True, "at_ms": 3_100})
+    lines += operation(3_200, "read", last, process=1, mode="read-confirmed", phase="final")
+    for number, node in enumerate(NODES):
+        held = {"spaces": {"register": [] if last is None else [["x", last]]}}
+        dump: Any = {"process": 2 + number, "node": node, "key": None, "role": None, "phase": "final"}
+        lines += operation(3_300 + number, "dump", held, **dump)
+    return lines
+
+
+def history(lines: list[Line], *, torn: bool = False) -> History:
+    file = io.BytesIO()
+    header = Header(
+        system="qsync",
+        cluster="sim",
+        workload="register",
+        nodes=NODES,
+        quorum=2,
+        owner="n1",
+        heartbeat_ns=10**8,
+    )
+    record = jsonl.Writer(file, header)
+    for line in sorted(lines, key=lambda line: line["at_ms"]):
+        fields = {
+            name: value for name, value in line.items() if name not in ("type", "process", "f", "at_ms")
+        }
+        time_ns = int(line["at_ms"] * MILLISECOND_NS)
+        record.record(line["type"], line["process"], line["f"], time_ns=time_ns, **fields)
+    return jsonl.parse(file.getvalue() + (b'{"index": 9' if torn else b""))
+
+
+def judged(lines: list[Line], plan: Plan = PLAN, *, torn: bool = False, **others: Any) -> dict[str, Any]:
+    return judge(plan, FIXED_OWNER, history(lines, torn=torn), **others)
+
+
+def outcome(verdict: dict[str, Any]) -> tuple[str, int]:
+    return verdict["outcome"], verdict["exit_code"]
+
+
+def of(process: str, line: Line, **fields: Any) -> bool:
+    return line["process"] == process and all(line[name] == value for name, value in fields.items())
+
+
+Damage = Callable[[list[Line]], list[Line]]
+
+
+def without(unwanted: Callable[[Line], bool]) -> Damage:
+    return lambda lines: [line for line in lines if not unwanted(line)]
+
+
+def evidence_of_the_fault(**changed: Any) -> Damage:
+    def damage(lines: list[Line]) -> list[Line]:
+        return [
+            {**line, "value": {**line["value"], **changed}} if of("nemesis", line, type="info") else line
+            for line in lines
+        ]
+
+    return damage
+
+
+def added(**line: Any) -> Damage:
+    return lambda lines: [*lines, line]
+
+
+HARNESS = {"process": "harness", "type": "info", "at_ms": 2_500}
+NOT_EVIDENCE: dict[str, tuple[Damage, str]] = {
+    "no line at all": (lambda lines: [], "no operation succeeded"),
+    "no operation": (lambda lines: good([]), "no operation succeeded"),
+    "too few operations": (lambda lines: good(range(0, 30, 6)), "too little load: "),
+    "none under faults": (
+        lambda lines: good([*range(11), *range(21, 30)]),
+        "too little load under faults: 0 operations succeeded",
+    ),
+    "no fault": (without(lambda line: of("nemesis", line)), "there was no time for one"),
+    "a fault that did not bite": (evidence_of_the_fault(bit=False), "fault 0 (pause) did not bite"),
+    "a fault that did not heal": (
+        evidence_of_the_fault(healed=False),
+        "fault 0 (pause) was not seen to heal",
+    ),
+    "a fault whose healing was not tried": (
+        evidence_of_the_fault(healed=None),
+        "fault 0 (pause) was not seen to heal",
+    ),
+    "a fault that never ended": (
+        without(lambda line: of("nemesis", line, type="info")),
+        "fault 0 (pause) never ended",
+    ),
+    "nothing settled": (without(lambda line: line["f"] == "settled"), "not quiet and equal in time"),
+    "not settled": (
+        lambda lines: [{**line, "value": False} if line["f"] == "settled" else line for line in lines],
+        "not quiet and equal in time",
+    ),
+    "stalled": (
+        added(**HARNESS, f="stall", value={"stalled_ms": 1_001}),
+        "the harness itself stood still for 1001",
+    ),
+    "interrupted, as the record says": (added(**HARNESS, f="interrupted"), "the run was interrupted"),
+}
+AROUND: dict[str, tuple[dict[str, Any], str]] = {
+    "interrupted": ({"interrupted": True}, "the run was interrupted"),
+    "failed": ({"failure": "n2 does not come up"}, "n2 does not come up"),
+    "torn": ({"torn": True}, "the record is torn: "),
+}
+
+
+def lost_write(lines: list[Line]) -> list[Line]:
+    """An anomaly: a read of nothing after everything was written."""
+    return [*lines, *operation(2_950, "read", None, process=8, mode="read-confirmed")]
+
+
+def test_a_good_run_is_valid() -> None:
+    """If it failed, all tests of this file would prove nothing."""
+    verdict = judged(good())
+    assert outcome(verdict) == ("valid", 0)
+    assert verdict["evidence"]["missing"] == []
+    assert {check["result"] for check in verdict["checks"]} == {"valid"}
+    assert (verdict["evidence"]["ok"], verdict["evidence"]["ok_under_fault"]) == (30, 10)
+    assert verdict["evidence"]["kinds_that_bit"] == ["pause"]
+    assert verdict["violations"] == []
+
+
+@pytest.mark.parametrize("name", NOT_EVIDENCE)
+def test_a_green_light_with_nothing_behind_it_is_impossible(name: str) -> None:
+    """If it failed, a run that shows nothing would pass for one that shows a store's strength."""
+    damage, words = NOT_EVIDENCE[name]
+    verdict = judged(damage(good()))
+    assert outcome(verdict) == ("not-evidence", 3)
+    assert any(words in sentence for sentence in verdict["evidence"]["missing"])
+    assert verdict["sentence"].startswith("Nothing can be said of this run: ")
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_what_befell_the_run_itself_counts_as_well(name: str) -> None:
+    """If it failed, half a run would pass for a whole one."""
+    given, words = AROUND[name]
+    verdict = judged(good(), **given)
+    assert outcome(verdict) == ("not-evidence", 3)
+    assert any(words in sentence for sentence in verdict["evidence"]["missing"])
+
+
+@pytest.mark.parametrize("name", [*NOT_EVIDENCE, *AROUND])
+def test_an_anomaly_outranks_what_is_missing(name: str) -> None:
+    """If it failed, a lost write would be shrugged off because a fault did not bite."""
+    damage: Damage = NOT_EVIDENCE[name][0] if name in NOT_EVIDENCE else lambda lines: lines
+    verdict = judged(
+        [*operation(10, "write", 99, process=7), *lost_write(damage(good()))], **AROUND.get(name, ({},))[0]
+    )
+    assert outcome(verdict) == ("anomaly", 1)
+    assert "linearizable" in verdict["violations"]
+    assert verdict["sentence"].startswith("Key x: ")
+
+
+@pytest.mark.parametrize("rate", [0.4, 1.0, 5.0])
+def test_a_small_plan_needs_something_too(rate: float) -> None:
+    """If it failed, a plan of so few operations that a share of them rounds to none would pass with none."""
+    plan = msgspec.structs.replace(PLAN, rate=rate)
+    verdict = judged(good(range(9)), plan)
+    assert outcome(verdict) == ("not-evidence", 3)
+    assert verdict["evidence"]["missing"] == [
+        "too little load under faults: 0 operations succeeded while one was active, expected at least 1"
+    ]
+
+
+@pytest.mark.parametrize("faults", [(), ("none",), ("none", "none")])
+def test_a_run_that_asked_for_no_fault_needs_none(faults: tuple[str, ...]) -> None:
+    """If it failed, a plain run could never be valid."""
+    calm = without(lambda line: of("nemesis", line))(good())
+    assert outcome(judged(calm, msgspec.structs.replace(PLAN, faults=faults))) == ("valid", 0)
+
+
+def test_a_drawn_plan_is_measured_by_its_own_lines() -> None:
+    """If it failed, a shrunk plan that was stored as a regression test would always be "not evidence"."""
+    few = without(lambda line: of("nemesis", line))(good([28, 29]))
+    one = Drawn(faults=(), operations=())
+    plan = msgspec.structs.replace(PLAN, rate=300, drawn=one)
+    assert outcome(judged(few, plan)) == ("valid", 0)
+    fault = Fault(id=0, name="pause", does="pause", at_ns=0, until_ns=1, nodes=("n2",))
+    with_fault = msgspec.structs.replace(plan, drawn=Drawn(faults=(fault,), operations=()))
+    assert outcome(judged(few, with_fault)) == ("not-evidence", 3)
+
+
+@pytest.mark.parametrize("stalled_ms", [251, 1_000])
+def test_a_short_stall_is_told_and_forgiven(stalled_ms: int) -> None:
+    """If it failed, a busy machine would make every run worthless."""
+    verdict = judged([*good(), {**HARNESS, "f": "stall", "value": {"stalled_ms": stalled_ms}}])
+    assert outcome(verdict) == ("valid", 0)
+    assert verdict["evidence"]["stalls"] == 1
+
+
+def raises(history: History, **_: Any) -> Verdict:
+    raise ZeroDivisionError("a bug in a checker")
+
+
+def says_unknown(history: History, **_: Any) -> Verdict:
+    return Verdict(checker="quorum", result="unknown", summary="out of time")
+
+
+@pytest.mark.parametrize("check", [raises, says_unknown])
+def test_what_a_checker_cannot_decide_is_unknown(
+    monkeypatch: pytest.MonkeyPatch, check: Callable[..., Verdict]
+) -> None:
+    """If it failed, a checker that breaks, or runs out of time, would say "valid" or stop the others."""
+    monkeypatch.setattr(quorum, "check", check)
+    verdict = judged(good())
+    assert outcome(verdict) == ("unknown", 2)
+    assert verdict["sentence"].startswith("Not decided: quorum: ")
+    assert [each["checker"] for each in verdict["checks"] if each["result"] == "unknown"] == ["quorum"]
+    assert outcome(judged(lost_write(good()))) == ("anomaly", 1)
+
+
+def test_an_unknown_is_shown_where_something_is_missing() -> None:
+    """If it failed, "not evidence" would hide that a checker could not decide."""
+    without_dumps = without(lambda line: line["f"] == "dump")(good())
+    assert outcome(judged(without_dumps)) == ("unknown", 2)
+    verdict = judged(without_dumps, interrupted=True)
+    assert outcome(verdict) == ("not-evidence", 3)
+    assert [each["checker"] for each in verdict["checks"] if each["result"] == "unknown"] == ["convergence"]
+
+
+@pytest.mark.parametrize("module", [linearizable, quorum, convergence, crash])
+def test_no_checker_is_left_out(monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
+    """If it failed, a checker would be there and never be asked."""
+    monkeypatch.setattr(module, "check", raises)
+    assert outcome(judged(good())) == ("unknown", 2)
+
+
+def test_a_crash_and_a_diverged_node_are_anomalies() -> None:
+    """If it failed, only what clients saw would count."""
+    crashed = {"process": "monitor", "f": "crash", "type": "info", "node": "n2", "at_ms": 2_500}
+    assert outcome(judged([*good(), {**crashed, "value": {"how": "signal 11"}}])) == ("anomaly", 1)
+    diverged = good()
+    diverged[-1]["value"] = {"spaces": {"register": [["x", 28]]}}
+    verdict = judged(diverged)
+    assert outcome(verdict) == ("anomaly", 1)
+    assert verdict["violations"] == ["convergence"]
+
+
+def stale_replica(lines: list[Line]) -> list[Line]:
+    """A replica that shows what was confirmed two seconds ago: allowed, and weaker than a reader may think."""
+    return [*lines, *operation(2_500, "read", 3, process=8, node="n3", role="replica", mode="read-confirmed")]
+
+
+def test_a_finding_is_shown_and_changes_no_exit_code() -> None:
+    """If it failed, what is allowed yet surprising would be an alarm, or would not be told."""
+    verdict = judged(stale_replica(good()))
+    assert outcome(verdict) == ("valid", 0)
+    assert [finding["checker"] for finding in verdict["findings"]] == ["prefix"]
+    assert "stale" in verdict["findings"][0]["summary"]
+
+
+def test_a_stricter_promise_judges_replica_reads_too() -> None:
+    """If it failed, `--promise linearizable` would say nothing that a plain run does not say."""
+    plan = msgspec.structs.replace(PLAN, promise="linearizable")
+    assert outcome(judged(good(), plan)) == ("valid", 0)
+    verdict = judged(stale_replica(good()), plan)
+    assert outcome(verdict) == ("anomaly", 1)
+    assert verdict["violations"] == ["linearizable"]
+
+
+def test_dirty_reads_are_judged_by_their_own_promise() -> None:
+    """If it failed, a dirty read of what is not confirmed yet would be called an anomaly."""
+    dirty = operation(2_500, "read", 3, process=8, node="n3", role="replica", mode="dirty")
+    for promise in (None, "linearizable"):
+        assert outcome(judged([*good(), *dirty], msgspec.structs.replace(PLAN, promise=promise))) == (
+            "valid",
+            0,
+        )
+    invented = operation(2_500, "read", 12_345, process=8, node="n3", role="replica", mode="dirty")
+    assert judged([*good(), *invented])["violations"] == ["dirty"]
+
+
+def test_an_owner_that_could_not_reach_anybody_must_have_rolled_back() -> None:
+    """If it failed, a run whose isolation of the owner did not force anything would count as one that did."""
+    long = [
+        {**line, "f": "isolate-owner", "value": {**line["value"], "name": "isolate-owner"}}
+        if of("nemesis", line)
+        else line
+        for line in good()
+    ]
+    plan = msgspec.structs.replace(PLAN, synchro_timeout_s=0.4, faults=("isolate-owner",))
+    verdict = judged(long, plan)
+    assert outcome(verdict) == ("not-evidence", 3)
+    assert verdict["evidence"]["missing"] == ["the owner was isolated, and yet nothing was ever rolled back"]
+    assert outcome(judged(long, msgspec.structs.replace(plan, synchro_timeout_s=0.6))) == ("valid", 0)
+
+
+def test_the_verdict_is_json_with_everything_in_it() -> None:
+    """If it failed, the report and the certificate would have nothing to show."""
+    verdict = msgspec.json.decode(msgspec.json.encode(judged(good())))
+    assert (verdict["format"], verdict["version"]) == ("qsync-verdict", 1)
+    assert verdict["run"] == {
+        "system": "qsync",
+        "cluster": "sim",
+        "workload": "register",
+        "seed": 0,
+        "bugs": [],
+    }
+    assert verdict["promise"]["linearizable"] == "linearizable"
+    assert verdict["promise"]["why"]
+    assert verdict["repeat"]["repeats"] == "outcome"
+    assert [each["checker"] for each in verdict["checks"]] == [
+        each.name for each in checks_for(FIXED_OWNER, None)
+    ]
+    local = judged(good(), msgspec.structs.replace(PLAN, cluster="local"))
+    assert local["repeat"]["repeats"] == "schedule"
+
+
+def test_every_outcome_has_an_exit_code_of_its_own() -> None:
+    """If it failed, a machine could not tell an anomaly from a run that shows nothing."""
+    assert EXIT_CODES == {"valid": 0, "anomaly": 1, "unknown": 2, "not-evidence": 3}
+
+
+# ---- the line that repeats a run
+
+
+def parsed(line: str) -> Plan:
+    """What the command line makes of it."""
+    words = shlex.split(line)
+    assert words[:2] == ["./qsync", "run"]
+    given = command.make_context("run", words[2:]).params
+    names = {*Plan.__struct_fields__, "plan_file"}
+    plan = plan_of(**{name: value for name, value in given.items() if name in names and name != "drawn"})
+    assert isinstance(plan, Plan)
+    return msgspec.structs.replace(plan, code="")
+
+
+SECONDS = st.floats(0, 86_400, exclude_min=True, allow_subnormal=False)
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "name": st.sampled_from(["nightly", "a.b-c_d"]),
+            "cluster": st.sampled_from(["local", "sim"]),
+            "faults": st.sampled_from([("none",), (), ("kill", "pause"), ("all",)]),
+            "nodes": st.integers(3, 31),
+            "seed": st.integers(0, (1 << 53) - 1),
+            "time_limit_s": SECONDS,
+            "rate": st.floats(0, 1_000_000, exclude_min=True, allow_subnormal=False),
+            "workers": st.integers(1, 10_000),
+            "quorum": st.integers(1, 3),
+            "synchro_timeout_s": SECONDS,
+            "replication_timeout_s": SECONDS,
+            "request_timeout_s": SECONDS,
+            "settle_timeout_s": SECONDS,
+            "read": st.sampled_from(["read-confirmed", "dirty"]),
+            "replica_reads": st.floats(0, 1),
+            "bugs": st.sampled_from([(), ("confirm-early",), ("confirm-early", "ack-before-fsync")]),
+            "promise": st.sampled_from([None, "linearizable"]),
+            "base_port": st.integers(0, 65_000),
+        },
+    )
+)
+def test_the_line_that_repeats_a_run_gives_its_plan(given: dict[str, Any]) -> None:
+    """If it failed, whoever follows the line of an anomaly would look at another run."""
+    plan = Plan(**given)
+    line = repeat_line(plan)
+    same = msgspec.structs.replace(plan, faults=plan.faults or ("none",))
+    assert parsed(line) == same
+    assert "\n" not in line
+
+
+def test_no_field_of_a_plan_is_left_out_of_the_line() -> None:
+    """If it failed, a new field of plans would silently not be repeated."""
+    said_otherwise = {"format", "version", "seed", "faults", "bugs", "code", "drawn"}
+    assert {*_NAMED, *said_otherwise} == {*Plan.__struct_fields__}
+
+
+def test_a_drawn_plan_is_repeated_from_its_file(tmp_path: Path) -> None:
+    """If it failed, the line would draw another run from the seed."""
+    plan = msgspec.structs.replace(PLAN, drawn=Drawn(faults=(), operations=()))
+    path = tmp_path / "a folder" / "plan.json"
+    path.parent.mkdir()
+    path.write_bytes(to_json(plan))
+    assert parsed(repeat_line(plan, path)) == plan
