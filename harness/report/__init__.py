@@ -7,7 +7,8 @@ material        what the folder holds, in bounded memory
 node_logs       the part of the nodes' logs that matters
 fault_bands     faults as stretches of time
 node_states     what each node was at each moment
-witness_timeline, load_chart   the two drawings, over `svg`
+operation_rows, operation_words   the bars of a witness, and what is written beside them
+witness_timeline, load_chart      the two drawings, over `svg`
 first_screen    verdict, what ran, why
 tables          checks, faults, nodes, operations
 page            all of it put together with page.html, page.css and page.js

@@ -25,7 +25,7 @@ from harness.report.json_door import Json, as_list, as_mappings, as_time_ns, as_
 OK, FAIL, INFO = 0, 1, 2
 OUTCOMES: tuple[Outcome, ...] = ("ok", "fail", "info")
 WITNESSES_DRAWN = 8
-NEIGHBOURS_KEPT = 400
+NEIGHBOURS_KEPT = 5_000
 MONITOR_LINES_KEPT = 200_000
 
 

@@ -19,7 +19,7 @@ from harness.report.json_door import Json, as_text, as_texts, clipped
 from harness.report.load_chart import load_chart
 from harness.report.material import WITNESSES_DRAWN, Material
 from harness.report.node_states import HATCH
-from harness.report.witness_timeline import Proof, proof, timeline
+from harness.report.witness_timeline import Proof, Timeline, proof, timeline
 
 HERE = Path(__file__).parent
 NAME = "report.html"
@@ -80,10 +80,12 @@ class WitnessView:
     checker: str
     rule: str
     summary: str
+    said: bool
+    """The page's first sentence says the same, so it need not stand twice on one screen."""
     where: str
     explanation: tuple[str, ...]
     proof: Proof
-    picture: Markup
+    picture: Timeline
     rows: tuple[tables.OperationRow, ...]
 
 
@@ -101,11 +103,14 @@ def _witnesses(read: Material, bands: Sequence[FaultBand]) -> tuple[list[Witness
 
 def _witness_view(read: Material, check: Json, witness: Json, bands: Sequence[FaultBand]) -> WitnessView:
     shown = proof(read, witness, bands)
+    summary = as_text(witness.get("summary"), 600)
+    said = summary.rstrip(".").lower() in as_text(read.verdict.get("sentence"), 600).lower()
     where = [(word, as_text(witness.get(word), 60)) for word in ("key", "node")]
     return WitnessView(
         checker=as_text(check.get("checker"), 60),
         rule=as_text(witness.get("rule"), 60),
-        summary=as_text(witness.get("summary"), 600),
+        summary=summary,
+        said=said,
         where=", ".join(f"{word} {value}" for word, value in where if value),
         explanation=as_texts(witness.get("explanation"), 600)[:12],
         proof=shown,

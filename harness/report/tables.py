@@ -15,8 +15,8 @@ from harness.report.first_screen import finding_summaries
 from harness.report.json_door import Json, as_list, as_mappings, as_text, clipped
 from harness.report.material import FAIL, INFO, OK, Load, Material
 from harness.report.node_states import node_story
+from harness.report.operation_words import operation_value
 from harness.report.svg import duration, moment
-from harness.report.witness_timeline import operation_value
 
 ROWS = 300
 CHECK_ORDER = ("violation", "finding", "unknown", "valid")
@@ -56,7 +56,7 @@ def _check_row(check: Json, violated: set[str], findings: dict[str, str]) -> Che
         checker=checker,
         model=as_text(check.get("model"), 120),
         standing=standing,
-        summary=summary if finding in summary else f"{summary} {finding}".strip(),
+        summary=summary if finding in summary else f"{summary.rstrip('.')}; {finding}",
         seconds=f"{seconds:.2f} s" if isinstance(seconds, (int, float)) and abs(seconds) < 1e9 else "",
         details=clipped(json.dumps(details, indent=1, ensure_ascii=False, default=str), 4_000)
         if details

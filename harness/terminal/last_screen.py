@@ -69,15 +69,22 @@ def _faults(verdict: Mapping[str, Any]) -> str:
 
 
 def _check_lines(verdict: Mapping[str, Any], room: int, colour: bool) -> list[str]:
-    """Violations, what is missing, what is unknown, findings: as many as there is room for."""
+    """Violations, what is missing, what is unknown, findings: in two lines each, or in one, or as many as fit."""
     told = _told(verdict)
-    hidden = len(told) - room
-    shown = told if hidden <= 0 else told[: room - 1]
-    lines = []
-    for standing, text in shown:
-        word = painted(f"{standing:<9}", STANDING_COLOURS[standing], on=colour)
-        lines.append(f"  {word}  {_cut(printable(text), WIDTH - 13)}")
-    return lines if hidden <= 0 else [*lines, f"  … and {hidden + 1} more in the report"]
+    for lines_each in (2, 1):
+        entries = [_entry(standing, text, lines_each, colour) for standing, text in told]
+        if sum(map(len, entries)) <= room:
+            return [line for entry in entries for line in entry]
+    shown = [line for entry in entries[: room - 1] for line in entry]
+    return [*shown, f"  … and {len(told) - len(shown)} more in the report"]
+
+
+def _entry(standing: str, text: str, lines_max: int, colour: bool) -> list[str]:
+    lines = textwrap.wrap(
+        printable(text), WIDTH - 13, max_lines=lines_max, placeholder=" …", break_on_hyphens=False
+    )
+    word = painted(f"{standing:<9}", STANDING_COLOURS[standing], on=colour)
+    return [f"  {word}  {lines[0] if lines else ''}", *(" " * 13 + line for line in lines[1:])]
 
 
 def _told(verdict: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TextIO
 
@@ -44,9 +45,19 @@ def view(stream: TextIO, environ: Mapping[str, str]) -> View:
     """The live view if the stream is a terminal that can be redrawn, else plain lines."""
     if not stream.isatty() or environ.get("TERM") in ("dumb", "unknown"):
         return PlainView(stream)
+    return LiveView(_console(stream, environ))
+
+
+def _console(stream: TextIO, environ: Mapping[str, str]) -> Console:
     from rich.console import Console
 
-    return LiveView(Console(file=stream, no_color=bool(environ.get("NO_COLOR")), highlight=False))
+    class Patient(Console):
+        """Its parent exits with 1 when the reader has gone away, which here would mean an anomaly."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Patient(file=stream, no_color=bool(environ.get("NO_COLOR")), highlight=False)
 
 
 class LiveView:
@@ -63,19 +74,22 @@ class LiveView:
         self._next_s = float("-inf")
 
     def __enter__(self) -> LiveView:
-        self._live.start()
+        with suppress(OSError):
+            self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._live.stop()
+        with suppress(OSError):
+            self._live.stop()
 
     def show(self, snapshot: Snapshot) -> None:
         now_s = self._clock()
         if now_s >= self._next_s:
             self._next_s = now_s + BETWEEN_DRAWINGS_S
-            self._live.update(picture(snapshot), refresh=True)
+            with suppress(OSError):  # a terminal that went away ends the view, never the run
+                self._live.update(picture(snapshot), refresh=True)
 
 
 def picture(snapshot: Snapshot) -> Text:

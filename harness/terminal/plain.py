@@ -23,6 +23,7 @@ class PlainView:
         self._next_ns = 0
         self._faults: Counter[str] = Counter()
         self._message = ""
+        self._read = True
 
     def __enter__(self) -> PlainView:
         return self
@@ -38,9 +39,16 @@ class PlainView:
         if snapshot.time_ns >= self._next_ns:
             lines.append(state_line(snapshot))
             self._next_ns = (snapshot.time_ns // EVERY_NS + 1) * EVERY_NS
-        if lines:
-            self._stream.write("".join(f"{_time(snapshot)}   {printable(line)}\n" for line in lines))
+        if lines and self._read:
+            self._write("".join(f"{_time(snapshot)}   {printable(line)}\n" for line in lines))
+
+    def _write(self, text: str) -> None:
+        """A reader that went away (`… | head`) ends the view, never the run."""
+        try:
+            self._stream.write(text)
             self._stream.flush()
+        except OSError:
+            self._read = False
 
     def _changes(self, snapshot: Snapshot) -> list[str]:
         faults, before = Counter(snapshot.faults), self._faults

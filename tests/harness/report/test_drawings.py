@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.history import Event
+from checkers.history import Event, Operation
 from checkers.history.operation import EventType, paired
 from harness.report.fault_bands import FaultBand
 from harness.report.node_states import node_story
+from harness.report.operation_rows import GUTTER, LINE_HEIGHT, LINES_WITH_NEIGHBOURS, WIDTH, operation_rows
+from harness.report.operation_words import operation_label, operation_value
 from harness.report.svg import Scale, duration, element, text_width, time_ticks
-from harness.report.witness_timeline import operation_label, operation_value
 
 
 def band(does: str, start_ns: int, end_ns: int, **fields: object) -> FaultBand:
@@ -124,3 +127,43 @@ def test_durations_are_short_and_have_units() -> None:
         "3 min 20 s",
         "3 h 0 min",
     ]
+
+
+def operation(process: int, start_ns: int, end_ns: int | None, type_: EventType = "ok") -> Operation:
+    invoke = Event(
+        index=0, time_ns=start_ns, type="invoke", process=process, f="write", key="r3", value=start_ns
+    )
+    if end_ns is None:
+        return paired(invoke, None)
+    return paired(invoke, Event(index=1, time_ns=end_ns, type=type_, process=process, f="write"))
+
+
+@given(
+    proving=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 999), st.integers(0, 400)), max_size=30),
+    near=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 999), st.integers(0, 400)), max_size=60),
+)
+def test_rows_never_overlap_and_neighbours_only_fill_room(
+    proving: list[tuple[int, int, int]], near: list[tuple[int, int, int]]
+) -> None:
+    """If it failed, bars would lie on each other, or harmless operations push the proof off the first screen."""
+    scale = Scale(0, 1_000, GUTTER, 1148)
+    named = [operation(process, start, start + took) for process, start, took in proving]
+    others = [operation(process, start, start + took) for process, start, took in near]
+    alone = operation_rows(named, [], "r3", scale)
+    rows = operation_rows(named, others, "r3", scale)
+    lines = [line for row in rows.rows for line in row.lines]
+    assert rows.height <= max(alone.height, LINES_WITH_NEIGHBOURS * LINE_HEIGHT)
+    assert sum(map(len, lines)) + rows.left_out == len(named) + len(others)
+    for line in lines:
+        for a, b in combinations(line, 2):
+            assert a.right <= b.left or b.right <= a.left
+        assert all(bar.left >= GUTTER and bar.right <= WIDTH for bar in line)
+
+
+def test_an_operation_that_was_never_answered_reaches_to_the_edge() -> None:
+    """If it failed, an open end would look like a known one, and an impossible order like a proof."""
+    scale = Scale(0, 1_000, GUTTER, 1148)
+    rows = operation_rows([operation(1, 100, None), operation(2, 100, 200, "info")], [], "r3", scale)
+    crashed, timed_out = (row.lines[0][0] for row in rows.rows)
+    assert crashed.tail == 1148
+    assert timed_out.end == scale(200) < timed_out.tail < 1148

@@ -109,6 +109,26 @@ def test_the_terminal_is_given_back_when_the_run_breaks() -> None:
     assert stream.getvalue().rindex("\x1b[?25h") > stream.getvalue().rindex("\x1b[?25l")
 
 
+class Gone(Terminal):
+    """A stream whose reader has gone away."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_reader_that_goes_away_does_not_break_the_run(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, `qsync run | head` would end in exit 70 and no verdict."""
+    stream = Gone()
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    with view(stream, {"TERM": "xterm"}) as shown:
+        assert isinstance(shown, LiveView if terminal else PlainView)
+        shown.show(SNAPSHOT)
+        shown.show(replace(SNAPSHOT, time_ns=19 * SECOND))
+
+
 def test_no_color_is_respected() -> None:
     """If it failed, people who asked for no colour would get it."""
     stream = Terminal()

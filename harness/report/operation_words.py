@@ -1,0 +1,64 @@
+"""An operation in words: the label beside its bar, its value in a table, everything about it in a tooltip."""
+
+from __future__ import annotations
+
+from checkers.history import Operation
+from harness.report.json_door import as_list, as_mapping, as_text, clipped
+from harness.report.svg import duration, moment
+
+
+def operation_label(operation: Operation, key: str | None) -> str:
+    """`write 7 · n1`, `read → 3 · n2`, `cas 3→7 ✗ mismatch · n1`; with its key unless all are about `key`."""
+    words = f"{clipped(operation.f, 24)} {operation_value(operation, 24, key)}".rstrip()
+    if operation.f == "dump" and key is not None:
+        words = f"dump {clipped(key, 16)} = {operation_value(operation, 24, key)}"
+    if operation.type == "fail":
+        words += f" ✗ {as_text(operation.error, 24)}".rstrip()
+    if key is None and operation.key is not None:
+        words = f"{clipped(operation.key, 16)}: {words}"
+    return f"{words} · {clipped(operation.node, 16)}" if operation.node else words
+
+
+def operation_value(operation: Operation, limit: int, key: str | None = None) -> str:
+    """What was written, `→ 3` for what was read (∅: nothing was there), `3→7` for a compare-and-set."""
+    match operation.f:
+        case "read" if operation.type == "ok":
+            return f"→ {_or_nothing(operation.value, limit)}"
+        case "read":
+            return "→ ?" if operation.type == "info" else ""
+        case "cas" if len(pair := as_list(operation.value)) == 2:
+            return f"{_or_nothing(pair[0], limit)}→{_or_nothing(pair[1], limit)}"
+        case "dump" if key is not None:
+            return _dumped(operation.value, key, limit)
+        case _:
+            return as_text(operation.value, limit)
+
+
+def _or_nothing(value: object, limit: int) -> str:
+    return "∅" if value is None else as_text(value, limit)
+
+
+def _dumped(value: object, key: str, limit: int) -> str:
+    """What a dump says of one key, in whichever space has it."""
+    for rows in as_mapping(as_mapping(value).get("spaces")).values():
+        for row in map(as_list, as_list(rows)):
+            if len(row) > 1 and row[0] == key:
+                return _or_nothing(row[1], limit)
+    return "∅"
+
+
+def operation_title(operation: Operation) -> str:
+    """The tooltip: everything that the history says of the operation."""
+    where = [f"process {operation.process}", f"at {operation.node}" if operation.node else ""]
+    where += [f"which said it was {operation.role}" if operation.role else "", as_text(operation.mode, 30)]
+    lines = [
+        f"{operation.f} {as_text(operation.key, 40)} {operation_value(operation, 120)}",
+        ", ".join(part for part in where if part),
+    ]
+    if operation.complete_ns is None:
+        lines.append(f"invoked at {moment(operation.invoke_ns)}; no answer was recorded")
+    else:
+        took = duration(operation.complete_ns - operation.invoke_ns)
+        lines.append(f"{moment(operation.invoke_ns)} – {moment(operation.complete_ns)} ({took})")
+        lines.append(f"{operation.type} {as_text(operation.error, 120)}".rstrip())
+    return "\n".join(lines)
