@@ -1,0 +1,469 @@
+"""Plays a conversation with one node: a script that reads like a log, and what the node does at each line.
+
+    # An acknowledgement may come before the node itself has the lsn.
+    > owner n1
+    > c1 replace register r1 1
+      persist #4 row: 1/2 REPLACE register ["r1", 1] wait-sync wait-ack
+      send n2 (behind #4): rows 1/2 REPLACE register ["r1", 1] wait-sync wait-ack
+
+A line that begins with `>` happens; the indented lines under it are the effects which come out, in order, as
+`nodes.kernel.effects` would have them. `QSYNC_REWRITE=1` writes the effects anew; then read the difference.
+
+| what happens | |
+|---|---|
+| `owner n1 [quorum=2] [nodes=3] [bug=confirm-early]` | n1 owns the queue, all others follow it; said in silence |
+| `replica n2 […]` | n2 follows all others, and n1 owns the queue |
+| `node n1 […]` | n1 on an empty disk, nobody owns anything |
+| `written [all]` | the oldest record is on disk; all of them, those that come of it included |
+| `disk fails` | nothing that is under way reached the disk |
+| `c1 [dirty] replace SPACE KEY VALUE; cas SPACE KEY OLD NEW; …` | one transaction of a client |
+| `c1 promote`, `c1 select SPACE [KEY]`, `c1 insert SPACE KEY VALUE` | other requests |
+| `n2 subscribes [LSN]`, `n2 acks LSN`, `n2 hangs up` | a follower |
+| `n1 answers`, `n1 rows R + R \\| R`, `n1 heartbeat`, `n1 is lost` | a peer that we follow; + joins a transaction |
+| `wait 300ms`, `beat` | timers that are due fire; the beat is once a minute |
+| `restart`, `restart, all written` | the process is killed, with what was under way lost or on disk, and starts |
+| `the log loses 5 bytes`, `the log is damaged in block 2` | done to the file of a node that is down |
+| `show` | the limbo and the spaces |
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nodes.iproto import xlog
+from nodes.iproto.messages import (
+    Ack,
+    Answer,
+    Call,
+    Heartbeat,
+    Insert,
+    Key,
+    Refusal,
+    Row,
+    Rows,
+    Select,
+    Subscribe,
+    Subscribed,
+    Type,
+)
+from nodes.kernel.effects import (
+    CancelTimer,
+    Connect,
+    Disconnect,
+    Effect,
+    Log,
+    Persist,
+    Send,
+    SetTimer,
+    Truncate,
+)
+from nodes.kernel.errors import StartRefused
+from nodes.kernel.events import (
+    Connected,
+    Disconnected,
+    Event,
+    Instant,
+    Persisted,
+    PersistFailed,
+    Received,
+    Started,
+    TimerFired,
+)
+from nodes.qsync.configuration import Configuration, Identity, SpaceDefinition
+from nodes.qsync.replica import Replica
+
+MILLISECOND_NS = 1_000_000
+UUID = "00000000-0000-4000-8000-00000000000{}"
+SPACES = (
+    SpaceDefinition(id=512, name="register", is_sync=True),
+    SpaceDefinition(id=513, name="notes", is_sync=False),
+)
+_SPACE_NAMES = {space.id: space.name for space in SPACES}
+_HEADER = xlog.encode_header("XLOG", UUID.format(1), {})
+
+
+def configuration(
+    name: str,
+    *,
+    nodes: int = 3,
+    quorum: int = 2,
+    bugs: tuple[str, ...] = (),
+    synchro_timeout_ns: int = 1_000 * MILLISECOND_NS,
+    replication_timeout_ns: int = 60_000 * MILLISECOND_NS,
+) -> Configuration:
+    """A member of a cluster n1, n2, …, with a synchronous and an asynchronous space."""
+    return Configuration(
+        name=name,
+        cluster_uuid=UUID.format(9),
+        members=tuple(Identity(id=i, name=f"n{i}", uuid=UUID.format(i)) for i in range(1, nodes + 1)),
+        spaces=SPACES,
+        quorum=quorum,
+        synchro_timeout_ns=synchro_timeout_ns,
+        replication_timeout_ns=replication_timeout_ns,
+        bugs=bugs,
+    )
+
+
+@dataclass
+class Conversation:
+    """One node, its disk and its clock, in the hands of a script."""
+
+    conf: Configuration = field(default_factory=lambda: configuration("n1"))
+    now_ns: int = 0
+    lines: list[str] = field(default_factory=list)
+
+    def begin(self, conf: Configuration) -> None:
+        self.conf = conf
+        self.files: dict[str, bytearray] = {}
+        self.start()
+
+    def start(self) -> None:
+        """A new process over what the disk holds."""
+        self.node = Replica(self.conf)
+        self.unwritten: deque[Persist] = deque()
+        self.timers: dict[str, int] = {}
+        self.links: dict[str, int] = {}
+        self.followed: dict[str, int] = {}
+        self.names: dict[int, str] = {}
+        self.step(Started({name: bytes(self.files[name]) for name in sorted(self.files)}))
+
+    # ---- events in, effects out
+
+    def step(self, event: Event) -> None:
+        try:
+            effects = self.node.step(event, Instant(self.now_ns, self.now_ns))
+        except StartRefused as refused:
+            self.lines.append(f"refused to start: {refused}")
+            return
+        for effect in effects:
+            self._carry_out(effect)
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Persist():
+                self.unwritten.append(effect)
+            case SetTimer(name, after_ns):
+                self.timers[name] = self.now_ns + after_ns
+                if name == "beat":
+                    return
+            case CancelTimer(name):
+                self.timers.pop(name, None)
+            case Truncate(file, size):
+                del self.files[file][size:]
+        self.lines.append(self._told(effect))
+
+    def _told(self, effect: Effect) -> str:
+        match effect:
+            case Persist(token, file, data, record):
+                what = (
+                    _rows(xlog.decode(_HEADER + data).rows)
+                    if file.endswith("xlog") and data[:1] > b"X"
+                    else file
+                )
+                return f"persist #{token} {record}: {what}"
+            case Send(link, message, after):
+                behind = "" if after is None else f" (behind #{after})"
+                return f"send {self._name(link)}{behind}: {_message(message)}"
+            case Connect(peer):
+                return f"connect {peer}"
+            case Disconnect(link):
+                return f"hang up on {self._name(link)}"
+            case SetTimer(name, after_ns):
+                return f"timer {name} in {after_ns // MILLISECOND_NS} ms"
+            case Truncate(file, size):
+                return f"truncate {file} to {size} bytes"
+            case Log(level, message, fields):
+                return f"log {level}: {message} {_json(dict(fields))}"
+            case _:
+                return repr(effect)
+
+    def _name(self, link: int) -> str:
+        return self.names[link]
+
+    def _link(self, name: str) -> int:
+        """The link of a client or follower; a new one at its first word."""
+        return self.links[name] if name in self.links else self._new_link(self.links, name)
+
+    def _new_link(self, links: dict[str, int], name: str) -> int:
+        link = links[name] = len(self.names) + 1
+        self.names[link] = name
+        return link
+
+    # ---- what happens
+
+    def happen(self, line: str) -> list[str]:
+        """Do what a line of the script says; returns the effects as text."""
+        self.lines = []
+        for pattern, action in _ACTIONS:
+            found = re.fullmatch(pattern, line)
+            if found is not None:
+                action(self, **found.groupdict(default=""))
+                return self.lines
+        raise ValueError(f"not a line of a conversation: {line!r}")
+
+    def node_alone(self, name: str, options: str) -> None:
+        self.begin(_with_options(name, options))
+        self.write("all")
+        self.lines.clear()
+
+    def owner(self, name: str, options: str) -> None:
+        self.node_alone(name, options)
+        for peer in self.conf.peers:
+            self.subscribe(peer.name, "")
+        self.step(Received(self._link("set-up"), Call(0, "box.ctl.promote", ())))
+        self.write("all")
+        for peer in self.conf.peers:
+            self.acknowledge(peer.name, "1")
+        self.lines.clear()
+
+    def replica(self, name: str, options: str) -> None:
+        self.node_alone(name, options)
+        for peer in self.conf.peers:
+            self.answer(peer.name)
+        self.rows("n1", "1/1 PROMOTE 2")
+        self.write("all")
+        self.lines.clear()
+
+    def write(self, all_: str) -> None:
+        while self.unwritten:
+            record = self.unwritten.popleft()
+            self.files.setdefault(record.file, bytearray()).extend(record.data)
+            self.step(Persisted(record.token))
+            if not all_:
+                return
+
+    def fail(self) -> None:
+        tokens = tuple(record.token for record in self.unwritten)
+        self.unwritten.clear()
+        self.step(PersistFailed(tokens, "no space left on device"))
+
+    def client(self, name: str, mode: str, request: str) -> None:
+        link = self._link(name)
+        words = request.split()
+        match words:
+            case ["promote"]:
+                self.step(Received(link, Call(1, "box.ctl.promote", ())))
+            case ["select", space, *key]:
+                self.step(Received(link, Select(1, _space_id(space), tuple(_values(key)))))
+            case ["INSERT", space, *values]:
+                self.step(Received(link, Insert(1, _space_id(space), tuple(_values(values)))))
+            case _:
+                statements = tuple(_statement(part.split()) for part in request.split(";"))
+                options = ({"read": "dirty"},) if mode else ()
+                self.step(Received(link, Call(1, "qsync.transaction", (statements, *options))))
+
+    def subscribe(self, name: str, lsn: str) -> None:
+        number, vclock = int(name[1:]), {1: int(lsn)} if lsn else {}
+        request = Subscribe(0, self.conf.cluster_uuid, UUID.format(number), number, vclock)
+        self.step(Received(self._new_link(self.links, name), request))
+
+    def acknowledge(self, name: str, lsn: str) -> None:
+        self.step(Received(self.links[name], Ack({1: int(lsn)}, 2)))
+
+    def hang_up(self, name: str) -> None:
+        self.step(Disconnected(self.links.pop(name), "end of stream"))
+
+    def answer(self, name: str) -> None:
+        self.step(Connected(self._new_link(self.followed, name), name))
+        self.step(Received(self.followed[name], Subscribed(0, self.conf.cluster_uuid, {})))
+
+    def rows(self, name: str, text: str) -> None:
+        rows = [row for transaction in text.split("|") for row in _transaction(transaction)]
+        self.step(Received(self.followed[name], Rows(tuple(rows))))
+
+    def heartbeat(self, name: str) -> None:
+        self.step(Received(self.followed[name], Heartbeat(1, 0.0)))
+
+    def lose(self, name: str) -> None:
+        self.step(Disconnected(self.followed.pop(name), "connection reset by peer"))
+
+    def wait(self, milliseconds: str) -> None:
+        until_ns = self.now_ns + int(milliseconds) * MILLISECOND_NS
+        while self.timers and min(self.timers.values()) <= until_ns:
+            name = min(self.timers, key=lambda timer: self.timers[timer])
+            self.now_ns = max(self.now_ns, self.timers.pop(name))
+            self.lines.append(f"timer {name} fires")
+            self.step(TimerFired(name))
+        self.now_ns = until_ns
+
+    def beat(self) -> None:
+        self.step(TimerFired("beat"))
+
+    def restart(self, all_written: str) -> None:
+        for record in self.unwritten if all_written else ():
+            self.files.setdefault(record.file, bytearray()).extend(record.data)
+        self.start()
+
+    def tear(self, size: str) -> None:
+        del self._log()[-int(size) :]
+
+    def damage(self, block: str) -> None:
+        log = self._log()
+        places = [found.start() for found in re.finditer(b"\xd5\xba\x0b", log)]
+        log[places[int(block) - 1] + 20] ^= 0xFF
+
+    def _log(self) -> bytearray:
+        return self.files[xlog.file_name({})]
+
+    def show(self) -> None:
+        limbo = self.node.commits.limbo
+        entries = [f"lsn {entry.lsn} {'sync' if entry.wait_ack else 'async'}" for entry in limbo.entries]
+        acknowledged = " ".join(f"{node}:{lsn}" for node, lsn in sorted(limbo.acknowledged.items()))
+        self.lines.append(f"limbo: {', '.join(entries) or 'empty'}")
+        self.lines.append(
+            f"acknowledged {acknowledged or '–'}; confirmed {limbo.confirmed_lsn}, confirming {limbo.confirming_lsn}"
+        )
+        for space in self.node.spaces.values():
+            views = (list(space.scan(dirty=False)), list(space.scan(dirty=True)))
+            if any(views):
+                self.lines.append(f"{space.definition.name}: {_json(views[0])}, prepared {_json(views[1])}")
+
+
+_NODE = r"(?P<name>n\d)"
+_OPTIONS = r"(?P<options>( \w+=\S+)*)"
+_ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
+    (rf"node {_NODE}{_OPTIONS}", Conversation.node_alone),
+    (rf"owner {_NODE}{_OPTIONS}", Conversation.owner),
+    (rf"replica {_NODE}{_OPTIONS}", Conversation.replica),
+    (r"written(?P<all_> all)?", Conversation.write),
+    (r"disk fails", Conversation.fail),
+    (r"(?P<name>c\d) (?P<mode>dirty )?(?P<request>.+)", Conversation.client),
+    (rf"{_NODE} subscribes( (?P<lsn>\d+))?", Conversation.subscribe),
+    (rf"{_NODE} acks (?P<lsn>\d+)", Conversation.acknowledge),
+    (rf"{_NODE} hangs up", Conversation.hang_up),
+    (rf"{_NODE} answers", Conversation.answer),
+    (rf"{_NODE} rows (?P<text>.+)", Conversation.rows),
+    (rf"{_NODE} heartbeat", Conversation.heartbeat),
+    (rf"{_NODE} is lost", Conversation.lose),
+    (r"wait (?P<milliseconds>\d+)ms", Conversation.wait),
+    (r"beat", Conversation.beat),
+    (r"restart(?P<all_written>, all written)?", Conversation.restart),
+    (r"the log loses (?P<size>\d+) bytes", Conversation.tear),
+    (r"the log is damaged in block (?P<block>\d+)", Conversation.damage),
+    (r"show", Conversation.show),
+)
+
+
+def _with_options(name: str, options: str) -> Configuration:
+    given = dict(option.split("=") for option in options.split())
+    bugs = (given["bug"],) if "bug" in given else ()
+    return configuration(
+        name, nodes=int(given.get("nodes", 3)), quorum=int(given.get("quorum", 2)), bugs=bugs
+    )
+
+
+# ---- text → values
+
+
+def _space_id(name: str) -> int:
+    return next(space.id for space in SPACES if space.name == name)
+
+
+def _values(words: Iterable[str]) -> list[object]:
+    """Numbers and null are themselves, all else is a string."""
+    return [json.loads(word) if re.fullmatch(r"-?\d+|null", word) else word for word in words]
+
+
+def _statement(words: Sequence[str]) -> list[object]:
+    match words:
+        case [("insert" | "replace") as verb, space, *values]:
+            return [verb, space, tuple(_values(values))]
+        case [verb, *arguments]:
+            return [verb, *_values(arguments)]
+        case _:
+            raise ValueError(f"not a statement: {words}")
+
+
+def _transaction(text: str) -> list[Row]:
+    rows = [part.split() for part in text.split("+")]
+    first = int(rows[0][0].partition("/")[2])
+    return [_row(words, first, is_commit=words is rows[-1]) for words in rows]
+
+
+def _row(words: Sequence[str], first_lsn: int, *, is_commit: bool) -> Row:
+    origin, _, lsn = words[0].partition("/")
+    match words[1:]:
+        case [("CONFIRM" | "ROLLBACK") as kind, upto]:
+            body: Mapping[int, object] = {Key.REPLICA_ID: int(origin), Key.LSN: int(upto)}
+        case ["PROMOTE" as kind, term]:
+            body = {Key.REPLICA_ID: 0, Key.LSN: 0, Key.TERM: int(term)}
+        case ["DELETE" as kind, space, key]:
+            body = {Key.SPACE_ID: _space_id(space), Key.INDEX_ID: 0, Key.KEY: tuple(_values([key]))}
+        case [("INSERT" | "REPLACE") as kind, space, *values]:
+            body = {Key.SPACE_ID: _space_id(space), Key.TUPLE: tuple(_values(values))}
+        case _:
+            raise ValueError(f"not a row: {words}")
+    return Row(
+        type=Type[kind].value,
+        replica_id=int(origin),
+        lsn=int(lsn),
+        timestamp=0.0,
+        tsn=first_lsn,
+        is_commit=is_commit,
+        body={int(key): value for key, value in body.items()},
+    )
+
+
+# ---- values → text
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=list)
+
+
+def _rows(rows: Iterable[Row]) -> str:
+    """Transactions, parted by |; the rows of one, joined by +."""
+    text = ""
+    for row in rows:
+        text += f"{row.replica_id}/{row.lsn} {Type(row.type).name}{_body(row)}"
+        text += " wait-sync" * row.wait_sync + " wait-ack" * row.wait_ack
+        text += " | " if row.is_commit else " + "
+    return text.removesuffix(" | ")
+
+
+def _body(row: Row) -> str:
+    body = dict(row.body)
+    if Key.SPACE_ID.value in body:
+        value = body.get(Key.TUPLE.value, body.get(Key.KEY.value))
+        return f" {_SPACE_NAMES[int(str(body[Key.SPACE_ID.value]))]} {_json(value)}"
+    if row.type in (Type.CONFIRM, Type.ROLLBACK):
+        return f" {body[Key.LSN.value]}"
+    return f" term {body[Key.TERM.value]}" if Key.TERM.value in body else ""
+
+
+def _message(message: object) -> str:
+    match message:
+        case Rows(rows):
+            return f"rows {_rows(rows)}"
+        case Answer(_, data):
+            return f"ok {_answer(data)}".rstrip()
+        case Refusal(_, code, text):
+            return f"error {code} {text}"
+        case Ack(vclock, term):
+            return f"ack {_vclock(vclock)} term {term}"
+        case Subscribe(vclock=vclock):
+            return f"subscribe from {_vclock(vclock)}"
+        case Subscribed(vclock=vclock):
+            return f"subscribed, we have {_vclock(vclock)}"
+        case Heartbeat():
+            return "heartbeat"
+        case _:
+            return repr(message)
+
+
+def _answer(data: Sequence[object]) -> str:
+    match data:
+        case [{"committed": True, "results": results}]:
+            return _json(results)
+        case [{"committed": False, "mismatch": [number, found]}]:
+            return f"mismatch in statement {number}: found {_json(found)}"
+        case _:
+            return _json(data)
+
+
+def _vclock(vclock: Mapping[int, int]) -> str:
+    return "{" + ", ".join(f"{origin}: {vclock[origin]}" for origin in sorted(vclock)) + "}"

@@ -1,0 +1,61 @@
+"""The limbo's bookkeeping, against counting by hand."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.qsync.limbo import UNWRITTEN, Entry, Limbo
+from nodes.qsync.spaces import Transaction
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("submit"), st.booleans(), st.integers(1, 3)),
+        st.tuples(st.just("written"), st.just(False), st.just(0)),
+        st.tuples(st.just("ack"), st.booleans(), st.integers(0, 40)),
+        st.tuples(st.just("confirm"), st.just(False), st.just(0)),
+    ),
+    max_size=60,
+)
+
+
+@given(steps=STEPS, quorum=st.integers(1, 3))
+def test_what_is_confirmed_is_on_a_quorum_and_nothing_is_left_behind(
+    steps: list[tuple[str, bool, int]], quorum: int
+) -> None:
+    """Broken, an entry commits that too few nodes have, or one that enough nodes have waits for nothing."""
+    limbo, lsn = Limbo(), 0
+    submitted: list[tuple[Entry, int]] = []
+    taken: list[Entry] = []
+    acks = {1: 0, 2: 0, 3: 0}
+    for step, flag, number in steps:
+        if step == "submit" and (flag or limbo.entries):
+            lsn += number
+            submitted.append((Entry(Transaction(()), wait_ack=flag), lsn))
+            limbo.append(submitted[-1][0])
+        elif step == "written" and (left := [pair for pair in submitted if pair[0].lsn == UNWRITTEN]):
+            left[0][0].lsn = acks[1] = left[0][1]
+            limbo.acknowledge(1, acks[1])
+            taken += limbo.settled()
+        elif step == "ack":
+            node, known = 2 + flag, min(number, lsn)
+            assert limbo.acknowledge(node, known) == (known > acks[node])
+            acks[node] = max(acks[node], known)
+        elif step == "confirm" and (upto := limbo.confirmable(quorum)) is not None:
+            assert sum(ack >= upto for ack in acks.values()) >= quorum
+            taken += limbo.confirm(upto)
+            assert limbo.confirmable(quorum) is None
+    assert taken == [entry for entry, _ in submitted[: len(taken)]], (
+        "entries leave in the order of the journal"
+    )
+    for entry, entry_lsn in submitted[len(taken) :]:
+        if limbo.confirmable(quorum) is None and entry.wait_ack and entry.lsn != UNWRITTEN:
+            assert sum(ack >= entry_lsn for ack in acks.values()) < quorum
+
+
+def test_an_acknowledgement_during_a_rollback_says_nothing() -> None:
+    """Broken, an entry whose ROLLBACK is being written is confirmed as well."""
+    limbo = Limbo()
+    limbo.append(Entry(Transaction(()), wait_ack=True, lsn=5))
+    limbo.is_in_rollback = True
+    assert not limbo.acknowledge(2, 5) and limbo.acknowledged == {}
