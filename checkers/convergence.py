@@ -3,12 +3,14 @@
 Judged are the final dumps, one a node. A violation is
 
 - diverged: two nodes hold different values under a key
-- lost-write: a value (or nothing) that surely was replaced by a confirmed write
+- lost-write: a value (or nothing) that surely was replaced by a confirmed write: one that was acknowledged, or whose
+  value a confirmed read has shown
 - never-written, dump-of-failed-write: a value that nobody asked to write, or whose every write surely failed
 - duplicate-key: a key that stands twice in one dump
 
 The order of the values comes from the history alone (`checkers.value_order`). A node without a dump makes the
-verdict unknown, as does a run without dumps; what the dumps that are there prove is still said.
+verdict unknown, as does a run without dumps; what the dumps that are there prove is still said. So it is if the
+record says that the nodes had not settled: replicas may be behind then, only the owner must hold what was confirmed.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import Any
 from checkers.history.errors import HistoryError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.value_order import Value, ValueOrder, comparable
+from checkers.value_order import Value, ValueOrder, Writer, comparable, is_confirmed
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "convergence"
@@ -47,15 +49,25 @@ def check(history: History, *, space: str = "register") -> Verdict:
     """
     dumps = _dumps(history)
     witnesses = [witness for dump in dumps for witness in _doubled(dump)]
-    witnesses += _diverged(dumps)
+    caught_up = dumps if _settled(history) else [dump for dump in dumps if dump.node == history.header.owner]
+    witnesses += _diverged(caught_up)
+    shown = by_key(read for read in history.select(f="read", outcome="ok") if is_confirmed(read))
     for key, operations in by_key(history.select(f=("write", "cas"))).items():
-        order = ValueOrder.of(operations)
+        order = ValueOrder.of(operations, shown.get(key, ()))
         for holders in _by_value(dumps, space, key):
-            witnesses += _wrong_value(holders, space, key, order)
+            witnesses += _impossible_value(holders, space, key, order)
+        for holders in _by_value(caught_up, space, key):
+            witnesses += _lost(holders, space, key, order)
     asked = {operation.key for operation in history.select(f=("write", "cas"))}
     for dump in dumps:
         witnesses += _unknown_keys(dump, space, asked)
     return _verdict(history, dumps, witnesses)
+
+
+def _settled(history: History) -> bool:
+    """Whether all was quiet when the dumps were asked for; a record that does not tell is taken at its word."""
+    told = [event.value for event in history.events if event.process == "harness" and event.f == "settled"]
+    return not told or told[-1] is True
 
 
 def _dumps(history: History) -> list[Dump]:
@@ -159,39 +171,56 @@ def _by_value(dumps: Sequence[Dump], space: str, key: str | None) -> list[list[D
     return list(groups.values())
 
 
-def _wrong_value(holders: Sequence[Dump], space: str, key: str | None, order: ValueOrder) -> list[Witness]:
-    """What is wrong with the one value (or nothing) that these dumps hold under a key that was written to."""
+def _place(holders: Sequence[Dump], space: str, key: str | None) -> tuple[Value, str]:
+    """The one value (or nothing) that these dumps hold under a key that was written to, and the words for it."""
     held = holders[0].spaces.get(space, {}).get(key)
-    value = comparable(held)
     nodes = ", ".join(dump.node for dump in holders)
-    place = f"{nodes} held {'nothing' if held is None else held} under key {key} at the end"
+    return comparable(held), f"{nodes} held {'nothing' if held is None else held} under key {key} at the end"
+
+
+def _impossible_value(
+    holders: Sequence[Dump], space: str, key: str | None, order: ValueOrder
+) -> Iterator[Witness]:
+    value, place = _place(holders, space, key)
     if value not in order.writers:
         failed = order.failed.get(value, [])
         rule = "dump-of-failed-write" if failed else "never-written"
         why = "although every write of it surely failed" if failed else "which nobody ever asked to write"
-        return [_witness(rule, f"{place}, {why}", holders, failed[:1], key)]
-    newer = _confirmed_after(holders, value, order)
-    if newer is None:
-        return []
-    written = newer.value if newer.f == "write" else newer.value[1]
+        yield _witness(rule, f"{place}, {why}", holders, failed[:1], key)
+
+
+def _lost(holders: Sequence[Dump], space: str, key: str | None, order: ValueOrder) -> Iterator[Witness]:
+    value, place = _place(holders, space, key)
+    newer = _confirmed_after(holders, value, order) if value in order.writers else None
+    if newer is None or newer.operation is None:
+        return
+    operation = newer.operation
+    written = operation.value if operation.f == "write" else operation.value[1]
     before = [writer.operation for writer in order.writers[value] if writer.operation is not None]
-    summary = f"{place}, although {written} surely replaced it and was confirmed to process {newer.process}"
-    return [_witness("lost-write", summary, holders, [*before[:2], newer], key)]
+    named = [*before[:2], operation]
+    how = f"was confirmed to process {operation.process}"
+    if operation.type != "ok" and newer.shown_by is not None:
+        how = f"was shown by a confirmed read at {newer.shown_by.node}"
+        named.append(newer.shown_by)
+    yield _witness(
+        "lost-write", f"{place}, although {written} surely replaced it and {how}", holders, named, key
+    )
 
 
-def _confirmed_after(holders: Sequence[Dump], value: Value, order: ValueOrder) -> Operation | None:
-    """The last confirmed operation, over before the dumps were asked, that surely came after all of `value`."""
+def _confirmed_after(holders: Sequence[Dump], value: Value, order: ValueOrder) -> Writer | None:
+    """The last write that is known to have happened, before the dumps were asked, and surely after all of `value`."""
     newer = [
-        writer.operation
+        writer
         for other, writers in order.writers.items()
         for writer in writers
         if writer.operation is not None
-        and all(writer.operation.precedes(dump.operation) for dump in holders)
+        and writer.happened
+        and all(writer.latest < dump.operation.invoke_index for dump in holders)
         and (
             order.latest(value) < writer.earliest or (len(writers) == 1 and value in order.replaced_by(other))
         )
     ]
-    return max(newer, key=lambda operation: operation.invoke_index, default=None)
+    return max(newer, key=lambda writer: writer.earliest, default=None)
 
 
 def _unknown_keys(dump: Dump, space: str, asked: set[str | None]) -> Iterator[Witness]:
@@ -207,7 +236,9 @@ def _unknown_keys(dump: Dump, space: str, asked: set[str | None]) -> Iterator[Wi
 def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witness]) -> Verdict:
     there = {dump.node for dump in dumps}
     missing = [node for node in history.header.nodes if node not in there]
+    settled = _settled(history)
     details = {
+        "settled": settled,
         "dumps": sorted(there),
         "missing": missing,
         "keys": len({key for dump in dumps for held in dump.spaces.values() for key in held}),
@@ -228,6 +259,9 @@ def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witnes
         return Verdict(checker=NAME, result="unknown", summary=summary, model=MODEL, details=details)
     if missing:
         summary = f"no final dump of {', '.join(missing)}; the others agree"
+        return Verdict(checker=NAME, result="unknown", summary=summary, model=MODEL, details=details)
+    if not settled:
+        summary = "the nodes had not settled when their dumps were taken: nothing can be said of replicas"
         return Verdict(checker=NAME, result="unknown", summary=summary, model=MODEL, details=details)
     summary = f"{len(dumps)} nodes agree on all keys ({details['keys']}), and nothing confirmed is missing"
     return Verdict(checker=NAME, result="valid", summary=summary, model=MODEL, details=details)

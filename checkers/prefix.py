@@ -4,10 +4,11 @@ Stale is allowed, without bound, and reported. What is not allowed:
 
 - a value that nobody wrote, whose every write surely failed, or that nobody had asked to write yet
 - going back: a read invoked after another had completed at the same node returns a value that surely was replaced
-  before the other's value was written. A restart of the node is no excuse: what it showed was confirmed.
+  before the other's value was written. A restart of the node is no excuse: what it showed was confirmed. Nor is
+  another key: there is one confirmed order, and who has shown a value has all that was confirmed before it.
 
-Judged are the confirmed reads that a server answered as a replica, key by key. What comes before what is taken
-from the history alone (`checkers.value_order`), so only what surely is a violation is called one.
+Judged are the confirmed reads that a server answered as a replica. What comes before what is taken from the history
+alone (`checkers.value_order`), so only what surely is a violation is called one.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from typing import Any
 
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.value_order import Value, ValueOrder, comparable
+from checkers.value_order import NEVER, Value, ValueOrder, comparable
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "prefix"
 MODEL = "monotone-prefix"
+Orders = dict[str | None, ValueOrder]
 
 
 def check(history: History) -> Verdict:
@@ -40,6 +42,8 @@ def check(history: History) -> Verdict:
             witnesses.append(witness)
     for reads in _at_one_node(confirmed).values():
         witnesses.extend(_going_back(reads, orders[reads[0].key]))
+    for reads in _of_each_node(confirmed):
+        witnesses.extend(_behind(reads, orders))
     stale_ms = [stale for read in replica_reads if (stale := _stale_ms(read, orders[read.key])) > 0]
     return _verdict(witnesses, len(replica_reads), stale_ms)
 
@@ -48,7 +52,7 @@ def _confirmed(read: Operation) -> bool:
     return read.mode in ("read-confirmed", None)
 
 
-def _orders(history: History, confirmed: Sequence[Operation]) -> dict[str | None, ValueOrder]:
+def _orders(history: History, confirmed: Sequence[Operation]) -> Orders:
     writes = by_key(history.select(f=("write", "cas")))
     reads = by_key(confirmed)
     return {key: ValueOrder.of(writes.get(key, ()), reads.get(key, ())) for key in {**writes, **reads}}
@@ -60,6 +64,14 @@ def _at_one_node(reads: Sequence[Operation]) -> dict[tuple[str | None, str | Non
         if read.node is not None:
             groups.setdefault((read.node, read.key), []).append(read)
     return groups
+
+
+def _of_each_node(reads: Sequence[Operation]) -> list[list[Operation]]:
+    groups: dict[str, list[Operation]] = {}
+    for read in reads:
+        if read.node is not None:
+            groups.setdefault(read.node, []).append(read)
+    return list(groups.values())
 
 
 def impossible_value(read: Operation, order: ValueOrder) -> Witness | None:
@@ -142,6 +154,41 @@ def _going_back(reads: Sequence[Operation], order: ValueOrder) -> Iterator[Witne
         newer = shown.older(read, order) if read.role == "replica" else None
         if newer is not None:
             yield _went_back(read, newer, order)
+
+
+def _behind(reads: Sequence[Operation], orders: Orders) -> Iterator[Witness]:
+    """Walk all reads at one node in event order: what it has shown under one key binds it under all others."""
+    reached, by = -1, None
+    ended = sorted(reads, key=lambda read: read.complete_index or 0)
+    position = 0
+    for read in reads:
+        while position < len(ended) and ended[position].precedes(read):
+            shown = ended[position]
+            earliest = orders[shown.key].earliest(comparable(shown.value))
+            if reached < earliest < NEVER:
+                reached, by = earliest, shown
+            position += 1
+        if read.role == "replica" and by is not None and by.key != read.key:
+            missed = _missed(read, reached, orders[read.key])
+            if missed is not None:
+                yield _was_behind(read, by, missed)
+
+
+def _missed(read: Operation, reached: int, order: ValueOrder) -> Operation | None:
+    """A write that surely replaced what `read` returned, and surely took effect before the event `reached`."""
+    value = comparable(read.value)
+    writer = order.overwritten_by(value) if value in order.writers else None
+    return writer.operation if writer is not None and writer.latest < reached else None
+
+
+def _was_behind(read: Operation, shown: Operation, missed: Operation) -> Witness:
+    written = missed.value if missed.f == "write" else missed.value[1]
+    summary = (
+        f"{told(read)}, although the node had shown {shown.value} under key {shown.key} before, "
+        f"which was written after {written} had replaced it"
+    )
+    why = f"{written} under key {read.key} was confirmed before anybody asked to write {shown.value} under {shown.key}."
+    return _witness("went-back", read, [missed, shown, read], summary, (why,))
 
 
 def _went_back(read: Operation, newer: Operation, order: ValueOrder) -> Witness:

@@ -35,6 +35,7 @@ class Writer:
     earliest: int
     latest: int
     happened: bool
+    shown_by: Operation | None = None  # the first confirmed read that told that it happened
 
 
 @dataclass(slots=True)
@@ -45,6 +46,7 @@ class ValueOrder:
     failed: dict[Value, list[Operation]] = field(default_factory=dict)
     replaced: dict[Value, Value] = field(default_factory=dict)
     _later: list[tuple[int, int]] = field(default_factory=list)
+    _soonest: list[tuple[int, Writer]] = field(default_factory=list)
 
     @classmethod
     def of(cls, operations: Iterable[Operation], confirmed_reads: Iterable[Operation] = ()) -> ValueOrder:
@@ -57,6 +59,7 @@ class ValueOrder:
             order._seen(read)
         order._follow_replacements()
         order._sort_overwrites()
+        order._sort_writers()
         return order
 
     def earliest(self, value: Value) -> int:
@@ -86,6 +89,11 @@ class ValueOrder:
         position = bisect_right(self._later, self.latest(value), key=lambda entry: entry[0])
         return self._later[position][1] if position < len(self._later) else None
 
+    def overwritten_by(self, value: Value) -> Writer | None:
+        """Of the writes that happened surely after all of `value`, the one that surely was over first."""
+        position = bisect_right(self._soonest, self.latest(value), key=lambda entry: entry[0])
+        return self._soonest[position][1] if position < len(self._soonest) else None
+
     def only_writer(self, value: Value) -> Writer | None:
         """The one who wrote it if it was written at all; None if several may have."""
         writers = self.writers.get(value, ())
@@ -108,6 +116,8 @@ class ValueOrder:
         if writer is not None and read.type == "ok" and end is not None and writer.earliest < end:
             writer.latest = min(writer.latest, end)
             writer.happened = True
+            if writer.shown_by is None:
+                writer.shown_by = read
 
     def _follow_replacements(self) -> None:
         """Hand bounds along compare-and-sets, until nothing changes."""
@@ -153,6 +163,29 @@ class ValueOrder:
             soonest = min(soonest, complete_ns)
             entries[position] = (earliest, soonest)
         self._later = entries
+
+    def _sort_writers(self) -> None:
+        """What `overwritten_by` looks up: by earliest moment, who of it and all later ones was over first."""
+        entries = sorted(
+            (
+                (writer.earliest, writer)
+                for group in self.writers.values()
+                for writer in group
+                if writer.happened
+            ),
+            key=lambda entry: entry[0],
+        )
+        for position in range(len(entries) - 2, -1, -1):
+            earliest, writer = entries[position]
+            soonest = entries[position + 1][1]
+            if soonest.latest < writer.latest:
+                entries[position] = (earliest, soonest)
+        self._soonest = entries
+
+
+def is_confirmed(read: Operation) -> bool:
+    """A read that must show confirmed values only, wherever it was served."""
+    return read.mode in ("read-confirmed", "linearizable", None)
 
 
 def comparable(value: Any) -> Value:
