@@ -1,0 +1,221 @@
+"""A green light must have something behind it: each run here says nothing good of the store, or says something bad."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from checkers.history import jsonl
+from checkers.history.history import Header, History
+from checkers.history.operation import Event
+from harness.errors import StoreError
+from harness.finish import finish
+from harness.judge import judge
+from harness.plan import Drawn, Operation, Plan
+from harness.store import RunFolder
+from harness.systems.promises import FIXED_OWNER
+
+NODES = ("n1", "n2", "n3")
+HEADER = Header(system="qsync", cluster="sim", nodes=NODES, quorum=2, owner="n1", heartbeat_ns=250_000_000)
+PLAN = Plan(cluster="sim", faults=("none",), time_limit_s=1, rate=30)
+
+
+@dataclass
+class Run:
+    """A record that is written line by line, one millisecond apart."""
+
+    events: list[Event] = field(default_factory=list)
+
+    def line(self, type_: Any, process: int | str, f: str, **fields: Any) -> None:
+        index = len(self.events)
+        self.events.append(
+            Event(index=index, time_ns=index * 1_000_000, type=type_, process=process, f=f, **fields)
+        )
+
+    def ask(self, f: str, value: Any = None, type_: str = "ok", **fields: Any) -> None:
+        told = {"key": "a", "node": "n1", **fields}
+        asked = {name: told[name] for name in told if name not in ("role", "error")}
+        process = len(self.events)
+        self.line("invoke", process, f, value=value if f in ("write", "cas") else None, **asked)
+        self.line(type_, process, f, value=value, **told)
+
+    def serve(self, count: int = 20) -> None:
+        for value in range(1, count + 1):
+            self.ask("write", value, role="owner")
+            self.ask("read", value, role="owner", mode="read-confirmed")
+
+    def end(self, value: int | None, *, settled: bool = True, reads: bool = True) -> None:
+        for node in NODES:
+            self.line("info", "monitor", "state", node=node, value={"up": True, "rollbacks": 0})
+        self.line("info", "harness", "settled", value=settled)
+        if reads:
+            self.ask("read", value, role="owner", mode="read-confirmed", phase="final")
+        rows = [] if value is None else [["a", value]]
+        for node in NODES:
+            self.ask("dump", {"spaces": {"register": rows}}, key=None, node=node, phase="final")
+
+    def fault(self, bit: bool, name: str = "pause", does: str = "pause") -> None:
+        start_ns = len(self.events) * 1_000_000
+        self.line("invoke", "nemesis", name, value={"id": 0, "name": name, "does": does, "nodes": ["n2"]})
+        self.serve(1)
+        told = {"all_in_effect_ns": start_ns, "heal_asked_ns": len(self.events) * 1_000_000, "healed": True}
+        self.line("info", "nemesis", name, value={"id": 0, "bit": bit, **told})
+
+    def verdict(self, plan: Plan = PLAN) -> dict[str, Any]:
+        return judge(plan, FIXED_OWNER, History.of(HEADER, self.events))
+
+
+def missing(verdict: dict[str, Any]) -> str:
+    assert verdict["outcome"] == "not-evidence", verdict["sentence"]
+    return "; ".join(verdict["evidence"]["missing"])
+
+
+def a_good_run() -> Run:
+    run = Run()
+    run.serve()
+    run.end(20)
+    return run
+
+
+def test_a_good_run_is_valid() -> None:
+    """All that follows would be not evidence for another reason than the one that is meant."""
+    assert a_good_run().verdict()["outcome"] == "valid"
+
+
+def test_failed_final_reads_are_no_evidence() -> None:
+    """Nobody read what is there at the end, and yet nothing was said to be lost."""
+    run = Run()
+    run.serve()
+    run.end(20, reads=False)
+    run.ask("read", None, "fail", error="timeout", mode="read-confirmed", phase="final")
+    assert "no final read" in missing(run.verdict())
+
+
+def test_final_reads_that_a_replica_answered_are_no_evidence() -> None:
+    """A replica may be stale: a final read that it answers shows nothing."""
+    run = Run()
+    run.serve()
+    run.end(20, reads=False)
+    run.ask("read", 20, role="replica", mode="read-confirmed", phase="final")
+    assert "no final read" in missing(run.verdict())
+
+
+def test_a_store_that_refuses_every_write_is_no_evidence() -> None:
+    """Reads of nothing at all would make a run valid."""
+    run = Run()
+    for value in range(1, 21):
+        run.ask("write", value, "fail", error="read-only (7)")
+        run.ask("read", None, role="owner", mode="read-confirmed")
+    run.end(None)
+    assert "too few answers to write" in missing(run.verdict())
+
+
+def test_mismatches_are_answers() -> None:
+    """A compare-and-set that is outrun again and again is no reason to distrust the run."""
+    run = Run()
+    run.serve()
+    for value in range(100, 120):
+        run.ask("cas", [1, value], "fail", error="mismatch", role="owner")
+    run.end(20)
+    assert run.verdict()["outcome"] == "valid"
+
+
+def test_no_operation_under_fault_is_no_evidence_at_a_low_rate() -> None:
+    """A twentieth of a few operations is none: a fault that nothing was tried under would count."""
+    run = Run()
+    run.serve(6)
+    run.line("invoke", "nemesis", "pause", value={"id": 0, "name": "pause", "does": "pause"})
+    run.line("info", "nemesis", "pause", value={"id": 0, "bit": True, "healed": True})
+    run.end(6)
+    plan = msgspec.structs.replace(PLAN, rate=15.0, faults=("pause",))
+    assert "too little load under faults" in missing(run.verdict(plan))
+
+
+def test_a_fault_of_a_drawn_plan_must_bite_whatever_its_names_say() -> None:
+    """A fault that was written into a plan without faults would not need to be felt."""
+    run = Run()
+    run.serve()
+    run.fault(bit=False)
+    run.end(1)
+    assert "did not bite" in missing(run.verdict())
+
+
+def test_two_nones_are_none() -> None:
+    """`--faults none,none` would be blamed for a lack of faults."""
+    plan = msgspec.structs.replace(PLAN, faults=("none", "none"))
+    assert a_good_run().verdict(plan)["outcome"] == "valid"
+
+
+def test_a_plan_cut_down_to_little_is_judged_by_what_it_asks() -> None:
+    """A regression test of three operations would never be valid: it cannot have the load of a whole run."""
+    run = Run()
+    run.serve(2)
+    run.end(2)
+    operations = tuple(Operation(at_ns=0, worker=0, f="write", key="a", value=1, node="n1") for _ in range(4))
+    plan = msgspec.structs.replace(PLAN, rate=300.0, drawn=Drawn(faults=(), operations=operations))
+    verdict = run.verdict(plan)
+    assert verdict["evidence"]["asked"] == 4
+    assert verdict["outcome"] == "valid"
+
+
+def test_an_interrupted_run_stays_interrupted() -> None:
+    """`qsync check` would forget that a person ended the run."""
+    run = Run()
+    run.serve()
+    run.line("info", "harness", "interrupted")
+    assert "interrupted" in missing(run.verdict())
+
+
+def test_an_unsettled_run_is_no_anomaly() -> None:
+    """A replica that is slow to catch up, which is allowed, would be called diverged."""
+    run = Run()
+    run.serve()
+    run.line("info", "harness", "settled", value=False)
+    run.ask("read", 20, role="owner", mode="read-confirmed", phase="final")
+    for node, value in zip(NODES, (20, 20, 19), strict=True):
+        run.ask("dump", {"spaces": {"register": [["a", value]]}}, key=None, node=node, phase="final")
+    assert "not quiet and equal" in missing(run.verdict())
+
+
+def stored(folder: Path, run: Run) -> RunFolder:
+    kept = RunFolder.create(folder, PLAN)
+    jsonl.write(kept.history, HEADER, run.events)
+    return kept
+
+
+def an_anomaly() -> Run:
+    run = a_good_run()
+    run.ask("read", 3, role="owner", mode="read-confirmed", phase="final")
+    return run
+
+
+def block_report(folder: RunFolder) -> None:
+    (folder.path / "report.html").mkdir()
+
+
+def block_columns(folder: RunFolder) -> None:
+    (folder.path / "history.parquet").mkdir()
+
+
+@pytest.mark.parametrize("block", [block_report, block_columns])
+def test_what_cannot_be_written_hides_no_anomaly(tmp_path: Path, block: Callable[[RunFolder], None]) -> None:
+    """A full disk would turn exit code 1 into another one."""
+    folder = stored(tmp_path, an_anomaly())
+    block(folder)
+    verdict = finish(folder, PLAN)
+    assert verdict["outcome"] == "anomaly"
+    assert any("cannot write" in finding["summary"] for finding in verdict["findings"])
+
+
+@pytest.mark.parametrize("block", [block_report, block_columns])
+def test_what_cannot_be_written_is_one_line(tmp_path: Path, block: Callable[[RunFolder], None]) -> None:
+    """A full disk would look like a bug of the harness."""
+    folder = stored(tmp_path, a_good_run())
+    block(folder)
+    with pytest.raises(StoreError, match="cannot write"):
+        finish(folder, PLAN)
