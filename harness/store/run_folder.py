@@ -15,8 +15,8 @@ that a half-written one never looks whole. Whatever the file system refuses is a
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,7 +38,7 @@ _BUFFER_BYTES = 1 << 18
 
 
 @contextmanager
-def _file_system(doing: str):  # type: ignore[no-untyped-def]  # contextmanager gives it its type
+def _file_system(doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -104,22 +104,41 @@ class RunFolder:
 
 
 class GuardedFile:
-    """A binary file whose refusals are StoreErrors: a full disk makes a run "not evidence", not a traceback."""
+    """A binary file whose refusals are StoreErrors: a full disk makes a run "not evidence", not a traceback.
+
+    After one refusal it takes nothing more: whatever came next would stand behind a gap or half a line.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
+        self._refused: StoreError | None = None
 
     def write(self, data: bytes) -> int:
-        with _file_system("write the history"):
+        with self._guard():
             return self._file.write(data)
 
     def flush(self) -> None:
-        with _file_system("write the history"):
+        with self._guard():
             self._file.flush()
 
     def close(self) -> None:
-        with _file_system("write the history"):
-            self._file.close()
+        try:
+            with self._guard():
+                self._file.flush()
+        finally:
+            with suppress(OSError):
+                self._file.close()
+
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        if self._refused is not None:
+            raise self._refused
+        try:
+            with _file_system("write the history"):
+                yield
+        except StoreError as error:
+            self._refused = error
+            raise
 
 
 def _make_new(parent: Path, name: str) -> Path:
@@ -160,7 +179,8 @@ def find_runs(root: Path) -> list[RunSummary]:
     found = []
     for folder in sorted(folders, key=lambda path: path.name):
         verdict = RunFolder(folder).read_verdict()
-        found.append(RunSummary(RunFolder(folder), str(verdict["outcome"]) if verdict else None))
+        outcome = verdict.get("outcome") if verdict else None
+        found.append(RunSummary(RunFolder(folder), None if outcome is None else str(outcome)))
     return found
 
 
