@@ -11,14 +11,19 @@ import asyncio
 import signal
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from checkers.history.jsonl import Writer
 from harness.assemble import Parts, header, local, simulated
 from harness.conductor import Conductor, Progress
 from harness.errors import TRACEBACK_NOTE, HarnessError
 from harness.store import RunFolder
+
+if TYPE_CHECKING:
+    from harness.cluster.sim import SimCluster
 
 TRACEBACK = "traceback.txt"
 
@@ -38,46 +43,81 @@ def execute(
     """Run a plan and keep its record. Errors of the cluster or the store are returned, not raised."""
     folder = RunFolder.create(results, parts.plan)
     record = Writer(folder.open_history(), header(parts))
+    interrupts = _Interrupts()
+    failure: HarnessError | None = None
     try:
-        interrupted = _conduct(parts, folder, record, on_progress)
-    except HarnessError as failure:
-        return Executed(folder, interrupted=False, failure=failure)
+        _conduct(parts, folder, record, on_progress, interrupts)
+        record.close()
+    except HarnessError as error:
+        failure = error
     except Exception as error:
-        kept = folder.path / TRACEBACK
-        kept.write_text(traceback.format_exc())
-        error.add_note(f"{TRACEBACK_NOTE}{kept}")
+        _keep_traceback(folder, error)
         raise
     finally:
-        record.close()
-    return Executed(folder, interrupted, failure=None)
+        with suppress(HarnessError):
+            record.close()
+    return Executed(folder, interrupts.asked > 0, failure)
+
+
+@dataclass(slots=True)
+class _Interrupts:
+    """How often a person asked for the end of the run."""
+
+    asked: int = 0
+
+
+def _keep_traceback(folder: RunFolder, error: Exception) -> None:
+    kept = folder.path / TRACEBACK
+    with suppress(OSError):  # then whoever tells of the error finds another place
+        kept.write_text(traceback.format_exc())
+        error.add_note(f"{TRACEBACK_NOTE}{kept}")
 
 
 def _conduct(
-    parts: Parts, folder: RunFolder, record: Writer, on_progress: Callable[[Conductor], None]
-) -> bool:
+    parts: Parts,
+    folder: RunFolder,
+    record: Writer,
+    on_progress: Callable[[Conductor], None],
+    interrupts: _Interrupts,
+) -> None:
     if parts.plan.cluster == "sim":
         cluster = simulated(parts, folder.nodes)
         conductor = Conductor(parts.plan, cluster, parts.system, parts.workload, record)
         _listen(conductor, on_progress)
+        _in_virtual_time(cluster, conductor, interrupts)
+    else:
+        asyncio.run(_in_real_time(parts, folder, record, on_progress, interrupts))
+
+
+def _in_virtual_time(cluster: SimCluster, conductor: Conductor, interrupts: _Interrupts) -> None:
+    def interrupt(*_: object) -> None:
+        interrupts.asked += 1
+        conductor.interrupt()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a second one does not wait
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
         cluster.run(conductor.run())
-        return False
-    return asyncio.run(_conduct_in_real_time(parts, folder, record, on_progress))
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
-async def _conduct_in_real_time(
-    parts: Parts, folder: RunFolder, record: Writer, on_progress: Callable[[Conductor], None]
-) -> bool:
+async def _in_real_time(
+    parts: Parts,
+    folder: RunFolder,
+    record: Writer,
+    on_progress: Callable[[Conductor], None],
+    interrupts: _Interrupts,
+) -> None:
     conductor = Conductor(parts.plan, local(parts, folder.path), parts.system, parts.workload, record)
     _listen(conductor, on_progress)
     task = asyncio.current_task()
     assert task is not None
-    asked = 0
 
     def interrupt() -> None:
-        nonlocal asked
-        asked += 1
+        interrupts.asked += 1
         conductor.interrupt()
-        if asked > 1:
+        if interrupts.asked > 1:
             task.cancel()
 
     loop = asyncio.get_running_loop()
@@ -86,9 +126,8 @@ async def _conduct_in_real_time(
     try:
         await conductor.run()
     except asyncio.CancelledError:
-        if not asked:
+        if not interrupts.asked:
             raise
-    return asked > 0
 
 
 def _listen(conductor: Conductor, on_progress: Callable[[Conductor], None]) -> None:

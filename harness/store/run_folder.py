@@ -122,6 +122,8 @@ class GuardedFile:
             self._file.flush()
 
     def close(self) -> None:
+        if self._file.closed:
+            return
         try:
             with self._guard():
                 self._file.flush()

@@ -1,0 +1,128 @@
+"""Executing a plan: what is left behind whatever happens, and that Ctrl-C ends a run in order."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from checkers.history import jsonl
+from harness import execute as executing
+from harness.assemble import parts_of
+from harness.conductor import Conductor
+from harness.errors import ClusterError, StoreError
+from harness.execute import Executed, execute
+from harness.finish import finish
+from harness.plan import Plan
+from harness.store import RunFolder
+from harness.store.run_folder import GuardedFile
+from harness.systems.qsync import Qsync
+from tests.harness.runs import recorded, small
+from tests.harness.store.full_disk import FullDisk
+
+QUICK = small(time_limit_s=2.0, faults=("none",))
+
+
+def test_a_run_leaves_its_record(tmp_path: Path) -> None:
+    """If it failed, a run would be over and nothing known of it."""
+    executed = execute(parts_of(QUICK), tmp_path)
+    assert executed == Executed(executed.folder, interrupted=False, failure=None)
+    assert executed.folder.history.read_bytes() == recorded(QUICK).data
+    assert sorted(path.name for path in executed.folder.path.iterdir()) == [
+        "history.jsonl",
+        "nodes",
+        "plan.json",
+    ]
+    assert executed.folder.read_plan() == QUICK
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_ends_a_simulated_run_in_order(tmp_path: Path) -> None:
+    """If it failed, a long simulated run could only be ended with a traceback, and without a record."""
+
+    def press(conductor: Conductor) -> None:
+        if conductor.progress.ok > 200 and conductor.progress.active:
+            signal.raise_signal(signal.SIGINT)
+
+    executed = execute(parts_of(small(seed=3, time_limit_s=60.0)), tmp_path, press)
+    assert (executed.interrupted, executed.failure) == (True, None)
+    history = jsonl.read(executed.folder.history)
+    assert history.events[-1].f == "interrupted"
+    assert history.events[-1].time_ns < 30 * 10**9
+    assert all(fault.end_index is not None for fault in history.faults)
+    assert history.torn is None
+
+
+def test_a_full_disk_ends_the_run_and_what_was_recorded_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a full disk would be a traceback, or hide what had been recorded."""
+
+    def on_full_disk(folder: RunFolder) -> GuardedFile:
+        return GuardedFile(FullDisk.buffered(folder.history, 60_000, 4_096))
+
+    monkeypatch.setattr(RunFolder, "open_history", on_full_disk)
+    executed = execute(parts_of(small(time_limit_s=60.0)), tmp_path)
+    assert isinstance(executed.failure, StoreError)
+    assert "No space left on device" in executed.failure.message
+    history = jsonl.read(executed.folder.history)
+    assert 200 < len(history.events) < 600
+    verdict = finish(executed.folder, QUICK, failure=executed.failure.message)
+    assert verdict["outcome"] == "not-evidence"
+
+
+def test_a_disk_that_is_full_in_the_end_is_no_evidence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a record whose last lines are lost would be judged as if it were whole."""
+    size = len(recorded(QUICK).data) - 10
+
+    def on_full_disk(folder: RunFolder) -> GuardedFile:
+        return GuardedFile(FullDisk.buffered(folder.history, size))
+
+    monkeypatch.setattr(RunFolder, "open_history", on_full_disk)
+    executed = execute(parts_of(QUICK), tmp_path)
+    assert isinstance(executed.failure, StoreError)
+    assert jsonl.read(executed.folder.history).torn is not None
+
+
+def test_a_cluster_that_fails_is_returned_with_its_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a run without a cluster would be a traceback, or a run."""
+
+    async def fails(*_: object) -> None:
+        raise ClusterError("n2 does not come up")
+
+    monkeypatch.setattr(Qsync, "set_up", fails)
+    executed = execute(parts_of(QUICK), tmp_path)
+    assert executed.failure is not None
+    assert executed.failure.message == "n2 does not come up"
+    assert jsonl.read(executed.folder.history).events == ()
+
+
+@pytest.mark.parametrize("is_disk_full", [False, True])
+def test_a_bug_of_ours_keeps_its_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_disk_full: bool
+) -> None:
+    """If it failed, one line would be all that is left of a bug, or it would be told as another one."""
+
+    def breaks(*_: object) -> Plan:
+        raise ZeroDivisionError("our own bug")
+
+    monkeypatch.setattr(executing, "simulated", breaks)
+    if is_disk_full:
+
+        def refuse(*_: object) -> int:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(Path, "write_text", refuse)
+    with pytest.raises(ZeroDivisionError) as broken:
+        execute(parts_of(QUICK), tmp_path)
+    notes = getattr(broken.value, "__notes__", [])
+    assert len(notes) == (0 if is_disk_full else 1)
+    if not is_disk_full:
+        (kept,) = tmp_path.rglob("traceback.txt")
+        assert str(kept) in notes[0]
+        assert "ZeroDivisionError: our own bug" in kept.read_text()
