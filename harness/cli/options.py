@@ -16,6 +16,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 ROOT = Path(__file__).resolve().parents[2]
 
+DRAWN_FROM = (
+    "seed",
+    "faults",
+    "nodes",
+    "workers",
+    "rate",
+    "time_limit_s",
+    "workload",
+    "read",
+    "replica_reads",
+)
+"""What decides the lines of a drawn-out plan."""
+
 
 def results_option(function: F) -> F:
     return click.option(
@@ -69,10 +82,13 @@ def plan_of(plan_file: Path | None, **given: Any) -> Any:
     from harness.errors import WrongUse
 
     base = plans.read(plan_file) if plan_file is not None else None
-    if base is not None and base.drawn is not None and (given.get("seed") or given.get("faults")):
-        raise WrongUse(
-            f"{plan_file} is drawn out: its seed and faults cannot be changed; edit the file instead"
-        )
+    if base is not None and base.drawn is not None:
+        for name in DRAWN_FROM:
+            if given.get(name) is not None:
+                option = _option(name)
+                raise WrongUse(
+                    f"{plan_file} is drawn out: {option} cannot change it any more; edit the file instead"
+                )
     fields: dict[str, Any] = {} if base is None else msgspec.to_builtins(base)
     for name, value in given.items():
         if value is not None and value != ():
@@ -94,8 +110,11 @@ def _in_words(message: str, fields: dict[str, Any]) -> str:
     if not field:
         return text
     name = field.rstrip("`")
-    option = name.removesuffix("_s").replace("_", "-")
-    return f"--{option}: {text[0].lower()}{text[1:]}, got {fields.get(name)!r}"
+    return f"{_option(name)}: {text[0].lower()}{text[1:]}, got {fields.get(name)!r}"
+
+
+def _option(field: str) -> str:
+    return "--" + field.removesuffix("_s").replace("_", "-")
 
 
 def code_version() -> str:

@@ -16,6 +16,7 @@ from harness.cli.options import plan_of, plan_options, results_option
 
 if TYPE_CHECKING:
     from harness.conductor import Conductor
+    from harness.errors import HarnessError
     from harness.plan import Plan
     from harness.terminal.live import View
 
@@ -44,7 +45,9 @@ def command(
     plan = plan_of(plan_file, **given)
     if write_plan is not None:
         return _write_plan(plan, write_plan, drawn)
-    codes = [_run_once(_with_seed(plan, plan.seed + number), results, as_json) for number in range(repeat)]
+    codes: list[ExitCode] = []
+    while len(codes) < repeat and ExitCode.INTERRUPTED not in codes:
+        codes.append(_run_once(_with_seed(plan, plan.seed + len(codes)), results, as_json))
     return gravest(codes)
 
 
@@ -71,6 +74,7 @@ def _write_plan(plan: Plan, path: Path, drawn: bool) -> int:
 
 def _run_once(plan: Plan, results: Path, as_json: bool) -> ExitCode:
     from harness.assemble import parts_of
+    from harness.errors import StoreError
     from harness.execute import execute
     from harness.finish import finish
 
@@ -78,15 +82,27 @@ def _run_once(plan: Plan, results: Path, as_json: bool) -> ExitCode:
     with ExitStack() as stack:
         show = _shower(stack, plan) if not as_json else lambda conductor: None
         executed = execute(parts, results, show)
-    failure = None if executed.failure is None else executed.failure.message
-    verdict = finish(executed.folder, plan, interrupted=executed.interrupted, failure=failure)
-    if executed.failure is not None and not any(verdict["evidence"][word] for word in ("ok", "fail", "info")):
-        raise executed.failure
+    failure = executed.failure
+    why = None if failure is None else failure.message
+    try:
+        verdict = finish(executed.folder, plan, interrupted=executed.interrupted, failure=why)
+    except StoreError as error:
+        raise failure or error from error  # what went wrong first is what is told
+    if failure is not None and _says_all(failure, verdict):
+        raise failure
     _print(verdict, executed.folder.path, as_json)
     code = ExitCode(verdict["exit_code"])
     if executed.interrupted and code is not ExitCode.ANOMALY:
         return ExitCode.INTERRUPTED
     return code
+
+
+def _says_all(failure: HarnessError, verdict: dict[str, Any]) -> bool:
+    """One line is enough: there is no record to speak of, or it could not be kept; but nothing hides an anomaly."""
+    from harness.errors import StoreError
+
+    recorded = sum(verdict["evidence"][word] for word in ("ok", "fail", "info"))
+    return verdict["outcome"] != "anomaly" and (recorded == 0 or isinstance(failure, StoreError))
 
 
 def _print(verdict: dict[str, Any], folder: Path, as_json: bool) -> None:

@@ -1,0 +1,53 @@
+"""A command line in this process, with results of its own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import main
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command said, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def line(self) -> str:
+        """The one line that it said on stderr, and nothing else anywhere."""
+        assert self.out == ""
+        assert self.err.endswith("\n")
+        assert self.err.count("\n") == 1
+        return self.err.strip()
+
+
+Qsync = Callable[..., Said]
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "results"
+    monkeypatch.setenv("QSYNC_RESULTS", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return folder
+
+
+@pytest.fixture
+def qsync(results: Path, capfd: pytest.CaptureFixture[str]) -> Qsync:
+    """`qsync("run", "--seed", 3)`."""
+
+    def run(*words: object) -> Said:
+        capfd.readouterr()
+        code = main([str(word) for word in words])
+        captured = capfd.readouterr()
+        return Said(code, captured.out, captured.err)
+
+    return run

@@ -1,0 +1,338 @@
+"""`qsync run`: what is wrong with a command line is one line, and each end has its exit code."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from checkers import quorum
+from harness.conductor import Conductor
+from harness.errors import ClusterError
+from harness.plan import Drawn, Plan, read, to_json
+from harness.store import RunFolder
+from harness.store.run_folder import GuardedFile
+from harness.systems.qsync import Qsync as QsyncSystem
+from tests.harness.cli.verbs.conftest import Qsync
+from tests.harness.runs import drawn_out, small
+from tests.harness.store.full_disk import FullDisk
+
+QUICK = ("run", "--cluster", "sim", "--time-limit", "2", "--rate", "100", "--faults", "none", "--seed", "3")
+
+
+def only_run(results: Path) -> Path:
+    (folder,) = results.glob("*/*-*")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--system", "oracle"), "unknown system 'oracle'; try one of: qsync"),
+        (("--cluster", "moon"), "unknown cluster 'moon'; try one of: local, sim"),
+        (("--workload", "bank"), "unknown workload 'bank'; try one of: register"),
+        (("--faults", "burn"), "unknown fault 'burn'; try one of: all, none, isolate-owner"),
+        (("--faults", "kill,,flood"), "unknown fault 'flood'"),
+        (("--bug", "typo"), "unknown bug 'typo' of qsync; try one of: "),
+        (("--read", "psychic"), "unknown read mode 'psychic'"),
+        (("--promise", "peace"), "--promise 'peace' is not known; try: linearizable"),
+        (("--time-limit", "-5"), "--time-limit: expected `float` > 0.0, got -5.0"),
+        (("--time-limit", "nan"), "--time-limit"),
+        (("--rate", "nan"), "--rate"),
+        (("--rate", "inf"), "--rate"),
+        (("--replica-reads", "nan"), "--replica-reads"),
+        (("--time-limit", "soon"), "--time-limit"),
+        (("--rate", "0"), "--rate: expected `float` > 0.0, got 0.0"),
+        (("--nodes", "0"), "--nodes: expected `int` >= 1, got 0"),
+        (("--nodes", "32"), "--nodes: expected `int` <= 31, got 32"),
+        (("--workers", "0"), "--workers"),
+        (("--seed", "-1"), "--seed: expected `int` >= 0, got -1"),
+        (("--quorum", "4"), "a quorum of 4 cannot be had with 3 nodes"),
+        (("--quorum", "0"), "--quorum"),
+        (("--replica-reads", "1.5"), "--replica-reads"),
+        (("--base-port", "70000"), "--base-port"),
+        (("--name", "../up"), "--name"),
+        (("--name", "latest"), "the name 'latest' is taken"),
+        (("--settle-timeout", "0"), "--settle-timeout"),
+        (("--faults", "bridge", "--nodes", "2"), "the fault 'bridge' needs at least 3 nodes, got 2"),
+        (("--faults", "clock", "--cluster", "local"), "--cluster local cannot do the fault 'clock'"),
+        (("--repeat", "0"), "--repeat"),
+        (("--colour", "red"), "--colour"),
+    ],
+)
+def test_wrong_use_is_one_line_with_exit_code_64(
+    qsync: Qsync, results: Path, words: tuple[str, ...], said: str
+) -> None:
+    """If it failed, a slip on the command line would be a traceback, a run of something else, or an anomaly."""
+    done = qsync("run", "--cluster", "sim", *words)
+    assert said in done.line
+    assert done.line.startswith("qsync: ")
+    assert done.code == 64
+    assert not results.exists(), "a folder was made for a run that cannot be"
+
+
+def test_a_bug_that_shows_in_the_simulator_only_is_refused_with_the_line_that_runs_it(qsync: Qsync) -> None:
+    """If it failed, a bug that cannot show on this cluster would look like one that the harness does not find."""
+    done = qsync("run", "--bug", "ack-before-fsync", "--seed", "4", "--cluster", "local")
+    assert done.code == 64
+    assert done.line.endswith("try: ./qsync run --cluster sim --bug ack-before-fsync --seed 4")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot read the plan "),
+        (b"not JSON", "not a plan: "),
+        (b'{"nodes": -3}', "$.nodes"),
+        (b'{"colour": "red"}', "colour"),
+        (b'{"format": "qsync-history"}', "$.format"),
+    ],
+)
+def test_a_wrong_plan_file_is_one_line_with_exit_code_64(
+    qsync: Qsync, tmp_path: Path, content: bytes | None, said: str
+) -> None:
+    """If it failed, a damaged plan would be a traceback, or run as something else."""
+    path = tmp_path / "plan.json"
+    if content is not None:
+        path.write_bytes(content)
+    done = qsync("run", "--plan", path)
+    assert said in done.line
+    assert str(path) in done.line
+    assert done.code == 64
+
+
+CHANGES: list[tuple[str, ...]] = [
+    ("--seed", "0"),
+    ("--seed", "8"),
+    ("--faults", "none"),
+    ("--nodes", "5"),
+    ("--workers", "3"),
+    ("--rate", "10"),
+    ("--time-limit", "3"),
+    ("--workload", "register"),
+    ("--read", "dirty"),
+    ("--replica-reads", "1"),
+]
+
+
+@pytest.mark.parametrize("words", CHANGES)
+def test_what_a_drawn_plan_was_drawn_from_cannot_be_changed(
+    qsync: Qsync, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """If it failed, an option would be taken and have no effect, or tear the plan from its faults."""
+    path = tmp_path / "plan.json"
+    path.write_bytes(to_json(drawn_out(small(seed=4))))
+    done = qsync("run", "--plan", path, *words)
+    assert f"{path} is drawn out" in done.line
+    assert words[0] in done.line
+    assert done.code == 64
+
+
+def test_a_plan_file_and_options_make_one_plan(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, an option could not vary a stored plan."""
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    first.write_bytes(to_json(Plan(name="mine", cluster="sim", seed=9, rate=50, faults=("kill",))))
+    assert qsync("run", "--plan", first, "--rate", "70", "--write-plan", second).code == 0
+    written = read(second)
+    assert (written.name, written.seed, written.rate, written.faults) == ("mine", 9, 70.0, ("kill",))
+
+
+def test_a_plan_can_be_written_drawn_out(qsync: Qsync, tmp_path: Path, results: Path) -> None:
+    """If it failed, nobody could get a plan to edit."""
+    path = tmp_path / "drawn.json"
+    done = qsync(*QUICK, "--write-plan", path, "--drawn")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert not results.exists()
+    drawn = read(path).drawn
+    assert drawn is not None
+    assert len(drawn.operations) > 100
+    again = qsync("run", "--plan", path)
+    assert again.code == 0
+    assert f"again   ./qsync run --plan {only_run(results) / 'plan.json'}" in again.out
+
+
+def test_a_plan_that_cannot_be_written_is_one_line(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, a mistyped folder would be a traceback."""
+    done = qsync(*QUICK, "--write-plan", tmp_path / "nowhere" / "plan.json")
+    assert "cannot write the plan to " in done.line
+    assert done.code == 3
+
+
+def test_a_valid_run_is_0_and_leaves_everything(qsync: Qsync, results: Path) -> None:
+    """If it failed, a good run would not be told from others, or leave no page."""
+    done = qsync(*QUICK)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("VALID  ")
+    assert done.out.count("\n") <= 15
+    assert "again   ./qsync run --seed 3 --cluster sim --time-limit 2 --rate 100 --faults none" in done.out
+    files = {path.name for path in only_run(results).iterdir()}
+    assert files == {"plan.json", "history.jsonl", "history.parquet", "verdict.json", "report.html", "nodes"}
+    assert (results / "latest").resolve() == only_run(results)
+
+
+def test_json_is_the_verdict_and_nothing_else(qsync: Qsync, results: Path) -> None:
+    """If it failed, a machine could not read what came of a run."""
+    done = qsync(*QUICK, "--json")
+    assert done.err == ""
+    said = json.loads(done.out)
+    assert said.pop("folder") == str(only_run(results))
+    assert said == json.loads((only_run(results) / "verdict.json").read_text())
+    assert (said["outcome"], said["exit_code"]) == ("valid", done.code)
+
+
+def test_an_anomaly_is_1(qsync: Qsync) -> None:
+    """If it failed, a store that loses writes would pass in a pipeline."""
+    done = qsync("run", "--cluster", "sim", "--bug", "confirm-early", "--seed", "1")
+    assert done.code == 1
+    assert done.out.startswith("ANOMALY  Key ")
+    assert (
+        "again   ./qsync run --seed 1 --cluster sim --bug confirm-early   (repeats the outcome)" in done.out
+    )
+
+
+def test_an_undecided_run_is_2(qsync: Qsync, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a checker that breaks would look like a pass or an anomaly."""
+
+    def breaks(*_: object, **__: object) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(quorum, "check", breaks)
+    done = qsync(*QUICK)
+    assert done.code == 2
+    assert done.out.startswith("UNKNOWN  Not decided: quorum: the checker broke: ZeroDivisionError")
+
+
+def test_too_little_is_3(qsync: Qsync) -> None:
+    """If it failed, a run that shows nothing would pass."""
+    done = qsync("run", "--cluster", "sim", "--time-limit", "2", "--seed", "1")
+    assert done.code == 3
+    assert done.out.startswith("NOT EVIDENCE  ")
+    assert "there was no time for one" in done.out
+
+
+def test_the_gravest_of_many_runs_is_told(qsync: Qsync, results: Path) -> None:
+    """If it failed, the last of many runs would decide for all."""
+    done = qsync("run", "--cluster", "sim", "--bug", "confirm-early", "--seed", "1", "--repeat", "2")
+    assert done.code == 1
+    assert sorted(read(path).seed for path in results.glob("*/*-*/plan.json")) == [1, 2]
+
+
+def test_a_results_folder_that_cannot_be_written_is_one_line_with_3(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, a read-only folder would be a traceback."""
+    (tmp_path / "file").write_text("")
+    done = qsync(*QUICK, "--results", tmp_path / "file" / "results")
+    assert "cannot write results to " in done.line
+    assert done.code == 3
+
+
+@pytest.mark.parametrize("limit", [0, 10_000])
+def test_a_full_disk_is_one_line_with_3(
+    qsync: Qsync, results: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    """If it failed, a full disk would be a traceback, or a verdict on half a record."""
+
+    def on_full_disk(folder: RunFolder) -> GuardedFile:
+        return GuardedFile(FullDisk.buffered(folder.history, limit, 1_024))
+
+    monkeypatch.setattr(RunFolder, "open_history", on_full_disk)
+    done = qsync(*QUICK)
+    assert "No space left on device" in done.line
+    assert done.code == 3
+    monkeypatch.undo()
+    if limit:
+        again = qsync("check", only_run(results))
+        assert again.code == 3
+        assert again.out.startswith("NOT EVIDENCE  ")
+
+
+def test_a_full_disk_does_not_hide_an_anomaly(qsync: Qsync, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a lost write that stands in the record would be shrugged off."""
+
+    def on_full_disk(folder: RunFolder) -> GuardedFile:
+        return GuardedFile(FullDisk.buffered(folder.history, 1_000_000))
+
+    monkeypatch.setattr(RunFolder, "open_history", on_full_disk)
+    done = qsync("run", "--cluster", "sim", "--bug", "confirm-early", "--seed", "1")
+    assert done.code == 1
+    assert done.out.startswith("ANOMALY  ")
+
+
+def test_a_cluster_that_never_started_is_one_line_with_3(
+    qsync: Qsync, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a run without a cluster would be a page about nothing."""
+
+    async def fails(*_: object) -> None:
+        raise ClusterError("n2 does not come up: its disk is full")
+
+    monkeypatch.setattr(QsyncSystem, "set_up", fails)
+    done = qsync(*QUICK)
+    assert done.line == "qsync: n2 does not come up: its disk is full"
+    assert done.code == 3
+
+
+def test_a_bug_of_ours_is_one_line_with_70(
+    qsync: Qsync, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a harness that breaks would look like an anomaly."""
+
+    async def breaks(*_: object) -> None:
+        raise ZeroDivisionError("our own bug")
+
+    monkeypatch.setattr(Conductor, "work", breaks)
+    done = qsync(*QUICK)
+    kept = only_run(results) / "traceback.txt"
+    assert (
+        done.line == f"qsync: the harness itself broke: ZeroDivisionError: our own bug; traceback in {kept}"
+    )
+    assert done.code == 70
+    assert "ZeroDivisionError: our own bug" in kept.read_text()
+
+
+def interrupt_when(condition: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Press Ctrl-C as soon as the conductor's progress is such."""
+    phase = Conductor._look_at_nodes
+
+    async def look(self: Conductor) -> Any:
+        if condition(self.progress):
+            signal.raise_signal(signal.SIGINT)
+        return await phase(self)
+
+    monkeypatch.setattr(Conductor, "_look_at_nodes", look)
+
+
+def test_ctrl_c_is_130_and_ends_all_that_was_to_come(
+    qsync: Qsync, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, an interrupted run would look like a verdict, or the next of many runs would begin."""
+    interrupt_when(lambda progress: progress.ok > 50, monkeypatch)
+    done = qsync(*QUICK, "--repeat", "3")
+    assert done.code == 130
+    assert "the run was interrupted" in done.out
+    monkeypatch.undo()
+    monkeypatch.setenv("QSYNC_RESULTS", str(results))
+    again = qsync("check", only_run(results))
+    assert again.code == 3
+    assert "the run was interrupted" in again.out
+
+
+def test_ctrl_c_does_not_hide_an_anomaly(qsync: Qsync, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, whoever stops a run too early would throw an anomaly away."""
+    interrupt_when(lambda progress: progress.ok > 3_000, monkeypatch)
+    done = qsync("run", "--cluster", "sim", "--bug", "confirm-early", "--seed", "1")
+    assert done.code == 1
+    assert done.out.startswith("ANOMALY  ")
+
+
+def test_a_drawn_plan_without_a_fault_is_valid(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, a plan that was shrunk to nothing but its load could not be a regression test."""
+    plan = drawn_out(small(seed=4))
+    assert plan.drawn is not None
+    few = Drawn(faults=(), operations=plan.drawn.operations[:20])
+    path = tmp_path / "plan.json"
+    path.write_bytes(to_json(msgspec.structs.replace(plan, drawn=few)))
+    assert qsync("run", "--plan", path).code == 0
