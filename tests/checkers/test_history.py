@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkers.history import Event, Header, History, HistoryError, jepsen_text, jsonl, parquet
+from checkers.history import Event, Header, History, HistoryError, jsonl, parquet
+from checkers.history.foreign import jepsen_text
 
 HEADER = Header(
     system="qsync", nodes=("n1", "n2"), quorum=2, owner="n1", seed=7, extra={"expect": {"a": [1, None]}}

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from checkers import linearizable
-from checkers.history import HistoryError, jepsen_text
+from checkers.history import HistoryError
+from checkers.history.foreign import jepsen_text
 
 FOLDER = Path(__file__).parent / "histories" / "porcupine"
 PUBLISHED = dict(

@@ -1,0 +1,19 @@
+"""Histories that others have written, and ours for others to read.
+
+`read(path)` finds out by its content what a file is and gives a `History`, or one `HistoryError` that says what
+was expected:
+
+| file | read by |
+|---|---|
+| history.jsonl, history.parquet of this project | `history.jsonl`, `history.parquet` |
+| Jepsen's and Maelstrom's history.edn, Knossos' and Elle's EDN | `edn`, `operation_maps` |
+| Porcupine's key-value files (an EDN map a line, with :key) | the same |
+| elle-cli's JSON (an array, or an object a line) | `json_maps`, `operation_maps` |
+| Jepsen's jepsen.log and history.txt | `jepsen_text` |
+
+`jepsen_edn.write(history)` gives the text that Knossos and Elle read.
+"""
+
+from checkers.history.foreign.recognized import Recognized, parse, read
+
+__all__ = ["Recognized", "parse", "read"]

@@ -1,0 +1,243 @@
+"""EDN, the notation of Clojure's values, as far as histories use it: text in, JSON values out, and back.
+
+| EDN | becomes |
+|---|---|
+| nil, true, false, 12, 12N, 1.5, 1.5M | None, True, False, int, int, float, float |
+| "text", \\c, :keyword, :its/name, symbol, 1/2, ##Inf | str ("keyword", "its/name", "1/2", "Inf") |
+| [ ], ( ), #{ } | list, in the order of the text |
+| { } | dict; a key that is no text is written as EDN ({0 10} gives {"0": 10}) |
+| #tag value, #record{ }, ^meta value, #_ value | the value, the map, the value, nothing |
+
+So a keyword and a string of the same letters become the same: what a history asks of its values is whether they are
+equal. Values nested deeper than any history's are refused.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from checkers.history.errors import HistoryError
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>(?:[\s,\ufeff]|;[^\n]*)+)
+  | (?P<open>\#\{|\{|\[|\()
+  | (?P<close>[\}\])])
+  | \#?"(?P<text>[^"\\]*(?:\\.[^"\\]*)*)"
+  | (?P<discard>\#_)
+  | (?P<meta>\^)
+  | \#\#(?P<symbolic>[A-Za-z]+)
+  | (?P<tag>\#[^\s,;"(){}\[\]\\\#^]+)
+  | \\(?P<character>[A-Za-z0-9]+|.)
+  | (?P<atom>[^\s,;"(){}\[\]\\^]+)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_CLOSES = {"{": "}", "#{": "}", "[": "]", "(": ")"}
+_INTEGER = re.compile(r"[+-]?\d{1,4000}N?")
+_FLOAT = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?M?")
+_CONSTANTS = {"nil": None, "true": True, "false": False}
+_CHARACTERS = {
+    "newline": "\n",
+    "space": " ",
+    "tab": "\t",
+    "return": "\r",
+    "backspace": "\b",
+    "formfeed": "\f",
+}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+DEPTH_MAX = 100
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """What a text holds at its top: the values, at which character each begins, and where the text was cut off.
+
+    If the text is one vector or list, what lies in it counts as the top.
+    """
+
+    values: list[Any]
+    starts: list[int]
+    torn_at: int | None = None
+
+
+@dataclass(slots=True)
+class _Open:
+    """A collection that is being read: its values, where each begins, where those of the last one in it begin.
+
+    `skip` values to come are left out.
+    """
+
+    opener: str
+    start: int
+    values: list[Any] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    inner_starts: list[int] = field(default_factory=list)
+    skip: int = 0
+
+    def add(self, value: Any, start: int) -> None:
+        if self.skip:
+            self.skip -= 1
+            return
+        self.values.append(value)
+        self.starts.append(start)
+
+
+def read(text: str) -> Forms:
+    """The values of `text`. A text that ends in the middle gives those that were whole. Raises HistoryError."""
+    stack = [_Open("", 0)]
+    position, end = 0, len(text)
+    match = _TOKEN.match
+    while position < end:
+        found = match(text, position)
+        if found is None:
+            if text[position] in '"#':  # a text without its end
+                return _torn(stack, position)
+            raise _not_edn(text, position, repr(text[position : position + 20]))
+        _take(text, found, stack)
+        position = found.end()
+    if len(stack) > 1 or stack[0].skip:
+        return _torn(stack, end)
+    return _unwrapped(stack[0])
+
+
+def _take(text: str, found: re.Match[str], stack: list[_Open]) -> None:
+    kind, top = found.lastgroup, stack[-1]
+    match kind:
+        case "space" | "tag":
+            pass
+        case "atom":
+            top.add(_atom(found[0]), found.start())
+        case "open":
+            if len(stack) > DEPTH_MAX:
+                raise _not_edn(text, found.start(), f"values nested more than {DEPTH_MAX} deep")
+            stack.append(_Open(found[0], found.start()))
+        case "close":
+            if len(stack) == 1 or _CLOSES[top.opener] != found[0]:
+                raise _not_edn(text, found.start(), f"{found[0]!r} that closes nothing")
+            stack.pop()
+            stack[-1].inner_starts = top.starts
+            stack[-1].add(_closed(text, top), top.start)
+        case "discard" | "meta":
+            top.skip += 1
+        case "text":
+            top.add(_unescaped(found["text"]), found.start())
+        case "character":
+            top.add(_character(found["character"]), found.start())
+        case _:
+            top.add(found["symbolic"], found.start())
+
+
+def _closed(text: str, collection: _Open) -> Any:
+    if collection.opener != "{":
+        return collection.values
+    values = collection.values
+    if len(values) % 2:
+        raise _not_edn(text, collection.start, "a map with a key that has no value")
+    return {_key(values[number]): values[number + 1] for number in range(0, len(values), 2)}
+
+
+def _key(value: Any) -> str:
+    return value if isinstance(value, str) else write(value)
+
+
+def _atom(word: str) -> Any:
+    if word[0] == ":" and len(word) > 1:
+        return word[1:].removeprefix(":")
+    if word in _CONSTANTS:
+        return _CONSTANTS[word]
+    if _INTEGER.fullmatch(word):
+        return int(word.removesuffix("N"))
+    if _FLOAT.fullmatch(word):
+        number = float(word.removesuffix("M"))
+        return number if math.isfinite(number) else word
+    return word
+
+
+def _unescaped(text: str) -> str:
+    if "\\" in text:
+        text = _ESCAPE.sub(_escape, text)
+    return _LONE_SURROGATE.sub("\ufffd", text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    name = found[1]
+    return chr(int(name[1:], 16)) if len(name) == 5 else _ESCAPES.get(name, name)
+
+
+def _character(name: str) -> str:
+    if re.fullmatch("u[0-9a-fA-F]{4}", name):
+        return _LONE_SURROGATE.sub("\ufffd", chr(int(name[1:], 16)))
+    return _CHARACTERS.get(name, name)
+
+
+def _torn(stack: list[_Open], position: int) -> Forms:
+    """The whole values at the top; of one vector that never ended, the whole values in it."""
+    top = stack[0]
+    if not top.values and len(stack) > 1 and stack[1].opener in ("[", "("):
+        top = stack[1]
+    starts = [stack[number].start for number in range(1, len(stack)) if stack[number - 1] is top]
+    return Forms(top.values, top.starts, torn_at=starts[0] if starts else position)
+
+
+def _unwrapped(top: _Open) -> Forms:
+    if len(top.values) == 1 and isinstance(top.values[0], list):
+        return Forms(top.values[0], top.inner_starts)
+    return Forms(top.values, top.starts)
+
+
+def line_of(text: str, position: int) -> int:
+    """The line, from 1, of a character."""
+    return text.count("\n", 0, position) + 1
+
+
+def _not_edn(text: str, position: int, came: str) -> HistoryError:
+    return HistoryError(
+        expected="operations in EDN",
+        came=came,
+        attempt="give the history.edn of a test as it was stored",
+        line=line_of(text, position),
+    )
+
+
+# ---- writing
+
+_WORD = re.compile(r"[A-Za-z*!_?<>=][\w*!?<>=.+-]*(?:/[A-Za-z][\w.-]*)?")
+_UNESCAPED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def write(value: Any) -> str:
+    """A JSON value as EDN on one line. Keys of maps that look like whole numbers become numbers, words keywords."""
+    match value:
+        case None:
+            return "nil"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case str():
+            return text(value)
+        case dict():
+            return "{" + ", ".join(f"{_key_text(key)} {write(each)}" for key, each in value.items()) + "}"
+        case list() | tuple():
+            return "[" + " ".join(write(each) for each in value) + "]"
+    raise TypeError(f"no JSON value: {value!r}")
+
+
+def text(string: str) -> str:
+    """A string in its quotes."""
+    return '"' + "".join(_UNESCAPED.get(letter, letter) for letter in string) + '"'
+
+
+def keyword(name: str) -> str:
+    """:name, or a string if no keyword can be spelled so."""
+    return f":{name}" if _WORD.fullmatch(name) else text(name)
+
+
+def _key_text(key: str) -> str:
+    return key if re.fullmatch(r"0|-?[1-9]\d{0,17}", key) else keyword(key)

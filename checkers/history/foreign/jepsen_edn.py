@@ -1,0 +1,93 @@
+"""Writes a history as Jepsen's EDN, an operation map a line, so that Knossos and Elle can judge it too.
+
+Keys are written as jepsen.independent does, `[key value]`, unless the history is about a single key: then they are
+left out, which is what Knossos' own command takes. Faults become :nemesis lines (:start-NAME, :stop-NAME); monitors,
+the harness and dumps of nodes have no place in such a file. Reads that were promised less than linearizable are left
+out if `reads` says so, since those checkers would hold them to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from checkers.history.foreign import edn
+from checkers.history.history import History
+from checkers.history.operation import Event, Operation
+
+Reads = Callable[[str | None, str | None], bool]
+NOT_FOR_OTHERS = frozenset({"dump"})
+
+
+def write(history: History, *, reads: Reads = lambda role, mode: True) -> str:
+    """The text of the file. `reads(role, mode)`: whether such a read is written."""
+    left_out = {
+        index
+        for operation in history.operations
+        if operation.f in NOT_FOR_OTHERS or not _is_written(operation, reads)
+        for index in operation.events
+    }
+    keys = {
+        event.key
+        for event in history.events
+        if isinstance(event.process, int) and event.index not in left_out
+    }
+    keyed = keys != {None} and len(keys) > 1
+    return "".join(f"{line}\n" for line in _lines(history, left_out, keyed))
+
+
+def _is_written(operation: Operation, reads: Reads) -> bool:
+    return operation.f != "read" or operation.type != "ok" or reads(operation.role, operation.mode)
+
+
+def _lines(history: History, left_out: set[int], keyed: bool) -> Iterator[str]:
+    number = 0
+    for event in history.events:
+        if event.index in left_out:
+            continue
+        if isinstance(event.process, int):
+            yield _client(event, number, keyed)
+        elif event.process == "nemesis":
+            yield _nemesis(event, number)
+        else:
+            continue
+        number += 1
+
+
+def _client(event: Event, index: int, keyed: bool) -> str:
+    value = _value(event.f, event.value)
+    fields = [
+        f":index {index}",
+        f":time {event.time_ns}",
+        f":type :{event.type}",
+        f":process {event.process}",
+        f":f {edn.keyword(event.f)}",
+        f":value [{_key(event.key)} {value}]" if keyed and event.key is not None else f":value {value}",
+    ]
+    words = (("error", event.error), ("node", event.node), ("mode", event.mode), ("role", event.role))
+    fields += [f":{name} {edn.write(word)}" for name, word in words if word is not None]
+    if event.phase == "final":
+        fields.append(":final? true")
+    return "{" + ", ".join(fields) + "}"
+
+
+def _key(key: str | None) -> str:
+    return edn.write(key)
+
+
+def _value(f: str, value: Any) -> str:
+    """Names of micro-operations are keywords to Elle."""
+    if f == "txn" and isinstance(value, list):
+        return "[" + " ".join(map(_micro_operation, value)) + "]"
+    return edn.write(value)
+
+
+def _micro_operation(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], str):
+        return "[" + " ".join([edn.keyword(value[0]), *map(edn.write, value[1:])]) + "]"
+    return edn.write(value)
+
+
+def _nemesis(event: Event, index: int) -> str:
+    f = f"{'start' if event.type == 'invoke' else 'stop'}-{event.f}"
+    return f"{{:index {index}, :time {event.time_ns}, :type :info, :process :nemesis, :f {edn.keyword(f)}, :value nil}}"

@@ -1,0 +1,59 @@
+"""Reads Jepsen's logs: operations a line each, between lines of other kinds, which are left out.
+
+    INFO  jepsen.util - 3	:invoke	:cas	[3 0]
+    2024-05-01 10:00:00,000{GMT}	INFO	[jepsen worker 3] jepsen.util: 3	:fail	:read	nil	:timed-out
+    3	:ok	:txn	[[:append 8 2] [:r 8 [1 2]]]
+
+These logs have no clock that could be trusted, so the time of an event is its index.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from checkers.history.errors import HistoryError
+from checkers.history.foreign import edn
+from checkers.history.foreign.operation_maps import history_of, no_operations
+from checkers.history.history import Header, History
+
+LINE = re.compile(
+    r"^(?:.*\bjepsen\.util(?:: | - ))?(?P<process>:?[\w-]+)\s+:(?P<type>invoke|ok|fail|info)"
+    r"\s+:(?P<f>[^\s,\[\](){}\"]+)(?P<rest>.*)$",
+    re.MULTILINE,
+)
+
+
+def parse(text: str) -> History:
+    """The history in such a log. Raises HistoryError if it holds no operations or they do not pair."""
+    found = list(LINE.finditer(text))
+    if not found:
+        raise no_operations("no line of jepsen.util")
+
+    def line_of(place: int) -> int:
+        return edn.line_of(text, found[place].start("process"))
+
+    maps = [_map(each, line_of(place)) for place, each in enumerate(found)]
+    return history_of(maps, line_of, Header(system="jepsen"))
+
+
+def _map(found: re.Match[str], line: int) -> dict[str, Any]:
+    process = found["process"]
+    values = _values(found["rest"], line)
+    return {
+        "process": int(process) if re.fullmatch(r"\d{1,18}", process) else process.removeprefix(":"),
+        "type": found["type"],
+        "f": found["f"],
+        "value": values[0] if values else None,
+        "error": values[1] if len(values) > 1 else None,
+    }
+
+
+def _values(rest: str, line: int) -> list[Any]:
+    """Value and error: the rest of the line, which is EDN, or at least begins so."""
+    try:
+        return edn.read(f"{rest}\n(").values  # the open bracket keeps a lone list from being unwrapped
+    except HistoryError as error:
+        raise HistoryError(
+            expected="a value in EDN", came=repr(rest.strip()[:60]), attempt=error.attempt, line=line
+        ) from error

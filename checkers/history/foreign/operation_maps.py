@@ -1,0 +1,324 @@
+"""Jepsen's operation maps, in whichever notation they came, as a history of ours.
+
+    {"type": "invoke", "process": 3, "f": "cas", "value": [1, 2], "time": 81000000, "index": 17}
+
+| field | is taken so |
+|---|---|
+| type | invoke, ok, fail or info; a map without it is refused |
+| process | a number is a client, a word an observer (`nemesis`: faults); if no map has one: whoever has that f open |
+| f | absent: "txn" if the value is a list of micro-operations |
+| key | as it stands; absent: from the values, if all are `[key value]` as jepsen.independent writes them |
+| time | nanoseconds; where it is absent the place in the file stands for it |
+| index | not taken: the place in the file is the order |
+| error | as text; of a failed cas that has none, or one that names the precondition: "mismatch" |
+| node, role, mode, phase | as they stand; `final?` is the phase "final" |
+
+A file without any invocation (Elle takes such) is read as if all operations had been asked at the beginning, each by
+a client of its own: what cannot be known is not held against anybody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from checkers.history.errors import HistoryError
+from checkers.history.history import Header, History
+from checkers.history.operation import Event, Process
+
+Map = Mapping[str, Any]
+LineOf = Callable[[int], int]
+
+TYPES = ("invoke", "ok", "fail", "info")
+NEMESIS = "nemesis"
+PRECONDITION = re.compile(r"precondition|mismatch|did-not-succeed|cas-failed|not-equal", re.IGNORECASE)
+_WORDS = ("node", "role", "mode")
+_MICRO_OPERATIONS = frozenset({"r", "w", "append", "read", "write", "get", "put", "inc", "add"})
+
+
+def history_of(maps: Sequence[Any], line_of: LineOf, header: Header, torn: str | None = None) -> History:
+    """The history of `maps`, in their order; `line_of` gives the line of the map with that place.
+
+    Raises HistoryError if there is no operation among them, or if they do not add up.
+    """
+    checked = [_checked(each, line_of, place) for place, each in enumerate(maps)]
+    clients = [each for each in checked if _is_client(each)]
+    if not clients:
+        raise no_operations("nothing that a client did")
+    keyed = _is_keyed(clients)
+    if keyed:
+        checked = _with_keys(checked)
+    if all(each["type"] != "invoke" for each in clients):
+        checked = _asked_at_once(checked)
+    events: list[Event] = []
+    processes = _Processes(named=any(each.get("process") is not None for each in checked))
+    faults = _Faults()
+    time_ns = 0
+    for place, each in enumerate(checked):
+        time_ns = max(time_ns, _time_ns(each, place))
+        if _is_client(each):
+            process = processes.of(each, place, line_of)
+            events.append(_event(len(events), time_ns, process, each, keyed, place, line_of))
+        else:
+            events.append(_told(len(events), time_ns, each, faults))
+    return _paired(header, events, torn)
+
+
+def no_operations(came: str) -> HistoryError:
+    """The refusal of a file in which nothing happened."""
+    return HistoryError(
+        expected="operations of clients (maps with type, process and f)",
+        came=f"no operations: {came}",
+        attempt="check that the file was copied whole",
+    )
+
+
+def _paired(header: Header, events: Sequence[Event], torn: str | None) -> History:
+    """Lines of a foreign file and our events need not correspond: messages name the event instead."""
+    try:
+        return History.of(header, events, torn=torn, first_line=0)
+    except HistoryError as error:
+        where = "the file" if error.line is None else f"operation map {error.line + 1}"
+        raise HistoryError(
+            expected=error.expected.replace(" of line ", " of event "),
+            came=f"{error.came} at {where}",
+            attempt=error.attempt,
+        ) from error
+
+
+def _checked(each: Any, line_of: LineOf, place: int) -> Map:
+    if not isinstance(each, dict) or each.get("type") not in TYPES:
+        came = f"type {each.get('type')!r}"[:60] if isinstance(each, dict) else repr(each)[:60]
+        raise HistoryError(
+            expected="an operation map with type invoke, ok, fail or info",
+            came=came,
+            attempt="give the history alone, without the test's other data",
+            line=line_of(place),
+        )
+    return each
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int
+
+
+def _time_ns(each: Map, place: int) -> int:
+    given = each.get("time")
+    return given if type(given) is int and given >= 0 else place
+
+
+def _is_client(each: Map) -> bool:
+    return each.get("process") is None or _is_whole(each["process"])
+
+
+def _is_keyed(clients: Iterable[Map]) -> bool:
+    """Whether values are jepsen.independent's `[key value]`, which looks like a cas, or a pair that was added."""
+    pairs = 0
+    for each in clients:
+        value = each.get("value")
+        if each.get("key") is not None or _is_transaction(value):
+            return False
+        if value is None:
+            if each["type"] == "ok":
+                return False
+            continue
+        if not isinstance(value, list) or len(value) != 2 or isinstance(value[0], list | dict):
+            return False
+        if each.get("f") == "cas" and each["type"] == "invoke" and not isinstance(value[1], list):
+            return False
+        pairs += each["type"] == "invoke"
+    return pairs > 0
+
+
+def _with_keys(checked: Sequence[Map]) -> list[Map]:
+    """Give an invocation without a value the key that its completion tells."""
+    filled = list(checked)
+    asked: dict[Any, int] = {}
+    for place, each in enumerate(checked):
+        process, value = each.get("process"), each.get("value")
+        if each["type"] == "invoke" and value is None:
+            asked[process] = place
+        elif each["type"] != "invoke" and process in asked and value is not None:
+            number = asked.pop(process)
+            filled[number] = {**checked[number], "value": [value[0], None]}
+        else:
+            asked.pop(process, None)
+    return filled
+
+
+def _is_transaction(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(
+            isinstance(micro, list)
+            and len(micro) > 1
+            and isinstance(micro[0], str)
+            and micro[0] in _MICRO_OPERATIONS
+            for micro in value
+        )
+    )
+
+
+class _Processes:
+    """Who did it: the number in the map; in a file that names nobody, whoever has such an operation open."""
+
+    def __init__(self, *, named: bool) -> None:
+        self._named = named
+        self._open: dict[str, list[int]] = {}
+        self._next = 0
+
+    def of(self, each: Map, place: int, line_of: LineOf) -> int:
+        process = each.get("process")
+        if self._named:
+            if process is None:
+                raise self._nobody("an operation without one", line_of(place))
+            return int(process)
+        same = self._open.setdefault(str(each.get("f")), [])
+        if each["type"] == "invoke":
+            same.append(self._next)
+            self._next += 1
+            return same[-1]
+        if len(same) != 1:
+            raise self._nobody(f"{len(same)} open operations that this may end", line_of(place))
+        return same.pop()
+
+    @staticmethod
+    def _nobody(came: str, line: int) -> HistoryError:
+        return HistoryError(
+            expected="the process of every operation",
+            came=came,
+            attempt="add :process to each map",
+            line=line,
+        )
+
+
+def _asked_at_once(checked: Sequence[Map]) -> list[Map]:
+    """Completions alone: invocations of fresh clients are put before all of them."""
+    invocations: list[Map] = []
+    completions: list[Map] = []
+    for each in checked:
+        if not _is_client(each):
+            completions.append(each)
+            continue
+        process = len(invocations)
+        asked = {name: each[name] for name in ("f", "key", "value") if name in each}
+        invocations.append({**asked, "type": "invoke", "process": process, "time": 0})
+        completions.append({**each, "process": process})
+    return invocations + completions
+
+
+def _event(
+    index: int, time_ns: int, process: Process, each: Map, keyed: bool, place: int, line_of: LineOf
+) -> Event:
+    value = each.get("value")
+    f = each.get("f")
+    if f is None and _is_transaction(value):
+        f = "txn"
+    if not isinstance(f, str):
+        raise HistoryError(
+            expected="what the operation does (f)",
+            came=f"f {f!r}"[:60],
+            attempt="add :f to each map",
+            line=line_of(place),
+        )
+    key = each.get("key")
+    if keyed and value is not None:
+        key, value = value
+    return Event(
+        index=index,
+        time_ns=time_ns,
+        type=each["type"],
+        process=process,
+        f=f,
+        key=None if key is None else _text(key),
+        value=value,
+        error=_error(each, f),
+        phase="final" if each.get("phase") == "final" or each.get("final?") is True else "load",
+        **{name: _text(each[name]) for name in _WORDS if each.get(name) is not None},
+    )
+
+
+def _error(each: Map, f: str) -> str | None:
+    error = each.get("error")
+    if f == "cas" and each["type"] == "fail" and (error is None or PRECONDITION.search(_text(error))):
+        return "mismatch"
+    return None if error is None else _text(error)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return " ".join(map(_text, value))
+    return "nil" if value is None else str(value)
+
+
+# ---- the nemesis
+
+_BEGINS = re.compile(r"start-(.+)|(start|kill|pause|bump-clock|bump|strobe-clock|strobe|partition|isolate.*)")
+_ENDS = {
+    "start": ("kill",),
+    "stop": ("start",),
+    "resume": ("pause",),
+    "reset-clock": ("bump-clock", "strobe-clock"),
+    "reset": ("bump", "strobe"),
+    "heal": ("partition", "start"),
+}
+_DOES = (("partition", "cut"), ("isolate", "cut"), ("kill", "kill"), ("pause", "pause"), ("clock", "clock"))
+
+
+class _Faults:
+    """Turns what a nemesis reports into the start and end lines of faults, as far as its words can be understood.
+
+    Each of its operations is told twice, when it was asked and when it was done: a fault lasts from its first word to
+    the last one about its end. None of them is known to have bitten.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[str, int] = {}
+        self._ending: str | None = None
+        self._begun = 0
+
+    def value(self, f: str) -> tuple[str, str, Any] | None:
+        """(type, name, value) of the fault's line; None if this is not the start or the end of one."""
+        if self._ending == f:
+            self._ending = None
+            return None
+        for name in self._ended_by(f):
+            if name in self._open:
+                self._ending = f
+                return "info", name, {"id": self._open.pop(name)}
+        begins = _BEGINS.fullmatch(f)
+        if begins is None or (begins[1] or begins[2]) in self._open:
+            return None
+        name = begins[1] or begins[2]
+        self._open[name] = self._begun
+        self._begun += 1
+        does = next((does for word, does in _DOES if word in name), "fault")
+        return "invoke", name, {"id": self._open[name], "name": name, "does": does}
+
+    @staticmethod
+    def _ended_by(f: str) -> tuple[str, ...]:
+        return (f.removeprefix("stop-"),) if f.startswith("stop-") else _ENDS.get(f, ())
+
+
+def _told(index: int, time_ns: int, each: Map, faults: _Faults) -> Event:
+    """What somebody other than a client reported: a fault, or words that no checker reads."""
+    f, actor = _text(each.get("f")), _text(each["process"])
+    fault = faults.value(f) if actor == NEMESIS else None
+    if fault is None:
+        return Event(
+            index=index, time_ns=time_ns, type="info", process=f"{actor}-log", f=f, value=each.get("value")
+        )
+    kind, name, value = fault
+    asked = {} if each.get("value") is None or kind != "invoke" else {"asked": each["value"]}
+    return Event(
+        index=index,
+        time_ns=time_ns,
+        type=kind,  # type: ignore[arg-type]  # invoke or info
+        process=NEMESIS,
+        f=name,
+        value={**value, **asked},
+    )

@@ -1,0 +1,337 @@
+"""Histories of others: what each notation becomes, that any bytes end in a history or a HistoryError, round trips."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from checkers.history import Event, Header, History, HistoryError, foreign, jsonl, parquet
+from checkers.history.foreign import edn, jepsen_edn
+from checkers.linearizable import promised_linearizable
+
+FOLDER = Path(__file__).parent / "histories"
+HEADER = Header(system="qsync", workload="register", nodes=("n1",))
+
+
+def told(text: str) -> History:
+    return foreign.parse(text.encode()).history
+
+
+# ---- EDN
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("nil true false 12 -3N 1.5 2M", [None, True, False, 12, -3, 1.5, 2]),
+        (':a :b/c "d\\n\\"e" \\f \\newline 1/2', ["a", "b/c", 'd\n"e', "f", "\n", "1/2"]),
+        ("[1 [2 (3)] #{4}] 5", [[1, [2, [3]], [4]], 5]),
+        ('{:a 1, "b" {0 10}} x', [{"a": 1, "b": {"0": 10}}, "x"]),
+        ("#_ 1 2 #_ #_ 3 4 5", [2, 5]),
+        ('#inst "2024-01-01" #jepsen.history.Op{:index 0} ^{:m 1} y', ["2024-01-01", {"index": 0}, "y"]),
+        ("; a comment [\n1,,,2", [1, 2]),
+        ("##Inf 1e999", ["Inf", "1e999"]),
+    ],
+)
+def test_edn(text: str, values: list[Any]) -> None:
+    """A foreign value would be taken for another."""
+    assert edn.read(text).values == values
+
+
+@pytest.mark.parametrize("text", ["]", "{:a}", "[1 2)"])
+def test_edn_that_is_none(text: str) -> None:
+    """Nonsense would be read as something."""
+    with pytest.raises(HistoryError, match="line 2"):
+        edn.read(f"1\n{text}")
+
+
+def test_a_torn_text_gives_what_was_whole() -> None:
+    """What a killed test had recorded would be lost, or its last half of an operation be believed."""
+    forms = edn.read("[{:a 1} {:b 2}\n {:c [3")
+    assert (forms.values, forms.torn_at) == ([{"a": 1}, {"b": 2}], 16)
+    assert edn.read('{:a 1} {:b "tex').values == [{"a": 1}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        "[{:type :ok :process 0 :f :read :value " + "[" * 150 + "]" * 150 + "}]",
+        '[{"type":"ok","process":0,"f":"read","error":' + "[" * 900 + "]" * 900 + "}]",
+    ],
+)
+def test_nesting_without_end(text: str) -> None:
+    """A file could break the reader's stack."""
+    with pytest.raises(HistoryError):
+        told(text)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(json_values)
+@example({"0": 1, "-1": 2, "a b": 3, "from": 4, "01": 5, "": 6})
+@example(["\ud7ff\\", "\x00\u2028"])
+def test_values_survive_edn(value: Any) -> None:
+    """Knossos and Elle would judge another history than ours."""
+    text = edn.write(value)
+    assert "\n" not in text
+    assert edn.read(f"{text} 0").values == [value, 0]
+
+
+# ---- what operations become
+
+
+def test_jepsen_record_lines() -> None:
+    """The operations of a current Jepsen would not be understood."""
+    history = told(
+        "#jepsen.history.Op{:index 0, :time 5, :type :invoke, :process 3, :f :write, :value 7}\n"
+        "#jepsen.history.Op{:index 1, :time 4, :type :info, :process 3, :f :write, :value 7, :error [:timeout 5]}\n"
+    )
+    (write,) = history.operations
+    assert (write.type, write.f, write.value, write.error) == ("info", "write", 7, "timeout 5")
+    assert [event.time_ns for event in history.events] == [5, 5]
+
+
+def test_independent_keys() -> None:
+    """Values of different keys would be thrown together, or a compare-and-set be taken for a key and a value."""
+    history = told(
+        "[{:type :invoke :process 0 :f :cas :value [k [1 2]]} {:type :ok :process 0 :f :cas :value [k [1 2]]}"
+        " {:type :invoke :process 0 :f :read :value nil} {:type :ok :process 0 :f :read :value [k 2]}]"
+    )
+    assert [(each.f, each.key, each.value) for each in history.operations] == [
+        ("cas", "k", [1, 2]),
+        ("read", "k", 2),
+    ]
+    plain = told(
+        "{:type :invoke :process 0 :f :cas :value [1 2]} {:type :fail :process 0 :f :cas :value [1 2]}"
+    )
+    assert [(each.key, each.value, each.error) for each in plain.operations] == [(None, [1, 2], "mismatch")]
+
+
+def test_a_refused_cas_is_a_mismatch_only_if_it_says_so() -> None:
+    """A cas that never reached the store would count as a look at its value."""
+    history = told(
+        "{:type :invoke :process 0 :f :cas :value [1 2]}"
+        "{:type :fail :process 0 :f :cas :value [1 2] :error :connection-refused}"
+    )
+    assert history.operations[0].error == "connection-refused"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"type":"invoke","process":0,"value":[["append","x",1]]},{"type":"ok","process":0,"value":[["append","x",1]]}]',
+        '{"type":"invoke","process":0,"f":"txn","value":[["append","x",1]]}\n\n{"type":"ok","process":0,"f":"txn"}\n',
+        '[{"type":"invoke","process":0,"f":"txn","value":[["append","x",1]]},\n{"type":"ok","process":0,"f":"txn"}\n]',
+        '{"history":[{"type":"ok","process":0,"value":[["append","x",1]]}]}',
+        "[{:type :ok :value [[:append :x 1]]}]",
+        "0\t:invoke\t:txn\t[[:append :x 1]]\n0\t:ok\t:txn\t[[:append :x 1]]\n",
+    ],
+)
+def test_one_transaction_in_six_spellings(text: str) -> None:
+    """A history that Elle accepts would be refused, or read differently."""
+    (transaction,) = told(text).operations
+    assert (transaction.type, transaction.f, transaction.value) == ("ok", "txn", [["append", "x", 1]])
+
+
+def test_completions_alone_are_concurrent() -> None:
+    """An order in real time would be made up where the file tells none."""
+    history = told("[{:type :ok :f :write :value 1 :process 0} {:type :ok :f :read :value nil :process 0}]")
+    first, second = history.operations
+    assert not first.precedes(second)
+
+
+def test_faults_of_a_nemesis() -> None:
+    """No foreign anomaly could be laid beside the fault that was active."""
+    lines = [
+        ":process :nemesis :f :start-partition :value nil",
+        ":process :nemesis :f :start-partition :value [:isolated n1]",
+        ":process :nemesis :f :kill",
+        ":process :nemesis :f :stop-partition",
+        ":process :nemesis :f :stop-partition",
+        ":process :nemesis :f :wake-up",
+    ]
+    text = "".join(f"{{:type :info {line}}}\n" for line in lines)
+    history = told(text + "{:type :ok :process 1 :f :read :value 1}")
+    assert [(fault.name, fault.does, fault.end_index is None) for fault in history.faults] == [
+        ("partition", "cut", False),
+        ("kill", "kill", True),
+    ]
+    assert all(fault.sure is None for fault in history.faults)
+
+
+def test_a_log_of_a_current_jepsen() -> None:
+    """The text that every Jepsen run leaves could not be judged."""
+    stamp = "2024-05-01 10:00:00,000{GMT}\tINFO\t[jepsen worker 0] jepsen.util: "
+    history = told(
+        f"noise\n{stamp}0\t:invoke\t:enqueue\t5\nmore noise :ok\n{stamp}:nemesis\t:info\t:start\tnil\n"
+        f"{stamp}0\t:info\t:enqueue\t5\t:timed-out\n"
+    )
+    (operation,) = history.operations
+    assert (operation.type, operation.value, operation.error) == ("info", 5, "timed-out")
+    assert [fault.name for fault in history.faults] == ["start"]
+
+
+def test_porcupine_key_value_files() -> None:
+    """The reference checker's own data would not be readable."""
+    history = foreign.read(FOLDER / "porcupine" / "kv" / "c10-ok.txt").history
+    assert {each.f for each in history.operations} == {"get", "put", "append"}
+    assert {each.key for each in history.operations} == {str(number) for number in range(10)}
+    assert len(history.operations) == 337
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    "text", ["", "  \n", "[]", "()", "; nothing\n", "{}", "[{}]", "[{:a 1}]", '[{"a":1}]']
+)
+def test_nothing_is_no_history(text: str) -> None:
+    """A history without operations would pass."""
+    with pytest.raises(HistoryError):
+        told(text)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{:type :info :process :nemesis :f :start}"])
+def test_no_operations_are_called_so(text: str) -> None:
+    """A person would look for a mistake in a file that is merely empty."""
+    with pytest.raises(HistoryError, match="no operations"):
+        told(text)
+
+
+def test_what_is_unknown_is_named() -> None:
+    """A wrong file would be answered with a traceback or a riddle."""
+    with pytest.raises(HistoryError, match=r"expected a history\.jsonl .* got '# A page'"):
+        told("# A page\n")
+    with pytest.raises(HistoryError, match="no text"):
+        foreign.parse(b"\xff\xfe\x00")
+
+
+def test_lines_are_named() -> None:
+    """The operation at fault would have to be searched for."""
+    with pytest.raises(HistoryError, match="line 2"):
+        told("[{:type :ok :process 0 :f :read}\n {:type :maybe :process 0 :f :read}]")
+    with pytest.raises(HistoryError, match="operation map 2"):
+        told("{:type :invoke :process 0 :f :read} {:type :invoke :process 0 :f :read}")
+
+
+NOISE = st.text(alphabet=st.sampled_from('[](){}#"\\:;^ \n,0a1'), max_size=60)
+PIECES = st.sampled_from(
+    [
+        "{:type :invoke :process 0 :f :read :value nil}\n",
+        "{:type :ok :process 0 :f :read :value [1 2]}",
+        '{"type":"ok","process":1,"f":"w","value":[[0,null]]}\n',
+        "jepsen.util - 1\t:invoke\t:read\tnil\n",
+        jsonl.header_line(HEADER).decode() + "\n",
+        "[",
+        "]",
+    ]
+)
+
+
+@given(
+    st.binary(max_size=60) | st.lists(NOISE | PIECES, max_size=6).map(lambda parts: "".join(parts).encode())
+)
+def test_any_bytes_end_in_a_history_or_a_refusal(data: bytes) -> None:
+    """Some file would end in a traceback, which looks like a harness that broke."""
+    try:
+        recognized = foreign.parse(data)
+    except HistoryError:
+        return
+    assert recognized.history.operations or recognized.kind == "ours"
+
+
+# ---- round trips
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> History:
+    """Histories of three clients on two keys, with faults and dumps, as our harness records them."""
+    events: list[Event] = []
+    open_: dict[int, tuple[str, str, Any]] = {}
+    keys = draw(st.sampled_from([("x",), ("x", "y")]))
+
+    def add(type_: Any, process: int | str, f: str, **fields: Any) -> None:
+        events.append(
+            Event(index=len(events), time_ns=10 * len(events), type=type_, process=process, f=f, **fields)
+        )
+
+    for step in range(draw(st.integers(1, 12))):
+        process = draw(st.integers(0, 2))
+        if process in open_:
+            f, key, value = open_.pop(process)
+            outcome = draw(st.sampled_from(["ok", "fail", "info"]))
+            found = draw(st.none() | st.integers(0, 9)) if f == "read" and outcome == "ok" else value
+            error = {"ok": None, "fail": "mismatch" if f == "cas" else "gone", "info": "timed out"}[outcome]
+            add(outcome, process, f, key=key, value=found, error=error, node="n1", role="owner")
+        else:
+            f, key = draw(st.sampled_from(["read", "write", "cas"])), draw(st.sampled_from(keys))
+            value = {"read": None, "write": step, "cas": [step, step + 1]}[f]
+            open_[process] = (f, key, value)
+            phase = draw(st.sampled_from(["load", "final"]))
+            add("invoke", process, f, key=key, value=value, node="n1", mode="read-confirmed", phase=phase)
+    return History.of(HEADER, events)
+
+
+@given(histories())
+def test_our_runs_survive_jepsen_edn(history: History) -> None:
+    """A sceptic's checker would judge another run than ours."""
+    again = told(jepsen_edn.write(history))
+    several = len({operation.key for operation in history.operations}) > 1
+    assert len(again.operations) == len(history.operations)
+    for ours, theirs in zip(history.operations, again.operations, strict=True):
+        for name in ("type", "process", "f", "value", "node", "role", "mode", "phase", "invoke_ns"):
+            assert getattr(theirs, name) == getattr(ours, name), name
+        assert theirs.error == ours.error or ours.complete_index is None
+        assert theirs.key == (ours.key if several else None)
+
+
+def test_what_others_cannot_judge_is_left_out() -> None:
+    """Knossos would hold stale reads of replicas against us, and stumble over dumps."""
+    lines: list[tuple[str, str, Any, str | None]] = [
+        ("invoke", "read", None, None),
+        ("ok", "read", 1, "replica"),
+        ("invoke", "read", None, None),
+        ("ok", "read", 2, "owner"),
+        ("invoke", "dump", None, None),
+        ("ok", "dump", {"spaces": {}}, None),
+    ]
+    events = [
+        Event(index=index, time_ns=index, type=type_, process=0, f=f, value=value, role=role)  # type: ignore[arg-type]
+        for index, (type_, f, value, role) in enumerate(lines)
+    ]
+    text = jepsen_edn.write(History.of(HEADER, events), reads=promised_linearizable)
+    assert [operation.value for operation in told(text).operations] == [2]
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*/*.jsonl")), ids=lambda path: path.stem)
+def test_our_own_files_are_recognized(path: Path, tmp_path: Path) -> None:
+    """`check` would not know our own records."""
+    recognized = foreign.read(path)
+    assert recognized.kind == "ours"
+    copy = tmp_path / "history.parquet"
+    parquet.write(copy, recognized.history)
+    again = foreign.read(copy)
+    assert (again.kind, again.history.operations) == ("parquet", recognized.history.operations)
+
+
+def test_json_is_as_good_as_edn() -> None:
+    """The same history would be judged differently by its notation."""
+    maps = [
+        {"type": "invoke", "process": 0, "f": "transfer", "value": {"from": 1, "to": 2, "amount": 5}},
+        {"type": "ok", "process": 0, "f": "transfer", "value": {"from": 1, "to": 2, "amount": 5}},
+        {"type": "invoke", "process": 1, "f": "read", "value": None},
+        {"type": "ok", "process": 1, "f": "read", "value": {"1": 5, "2": 15}},
+    ]
+    history = told(json.dumps(maps))
+    assert told(jepsen_edn.write(history)).operations == history.operations
