@@ -14,6 +14,10 @@ TABLES = ("systems", "clusters", "workloads", "faults", "checkers", "bugs")
 @click.option("--cluster", help="Only the faults that this cluster can do.")
 def command(table: str | None, cluster: str | None) -> int:
     """The tables of names: systems, clusters, workloads, faults, checkers, bugs."""
+    from harness.assemble import CLUSTERS
+
+    if cluster is not None and cluster not in CLUSTERS:
+        raise click.UsageError(f"unknown cluster {cluster!r}; try one of: {', '.join(CLUSTERS)}")
     for name in (table,) if table else TABLES:
         click.echo(f"{name}:")
         rows = _rows(name, cluster)

@@ -12,7 +12,12 @@ import click
 def command(path: Path) -> int:
     """Write report.html of a stored run again: PATH is its folder."""
     from harness import report
+    from harness.errors import StoreError
     from harness.store import resolve
 
-    click.echo(str(report.write(resolve(path).path)))
+    folder = resolve(path).path
+    try:
+        click.echo(str(report.write(folder)))
+    except OSError as error:
+        raise StoreError(f"cannot write the report to {folder}: {error.strerror or error}") from error
     return 0

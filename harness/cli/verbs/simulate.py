@@ -44,6 +44,10 @@ def command(
     plan = plan_of(plan_file, **given)
     if plan.cluster != "sim":
         raise click.UsageError(f"simulate runs on --cluster sim, not {plan.cluster}; try: qsync run")
+    if plan.drawn is not None:
+        raise click.UsageError(
+            f"{plan_file} is drawn out: it is one run, not many; try: qsync run --plan {plan_file}"
+        )
     parts_of(plan)
     tried: list[Tried] = []
     range_ = range(plan.seed, plan.seed + seeds)

@@ -1,0 +1,194 @@
+"""`qsync check`, `qsync report`, `qsync list`: what is there is judged and shown again; what is not is one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.cli.verbs.list import TABLES
+from harness.store import RunFolder
+from tests.harness.cli.verbs.conftest import Qsync
+from tests.harness.runs import recorded, small
+
+PLAN = small(time_limit_s=3.0, faults=("none",), replica_reads=0.5, seed=5)
+
+
+@pytest.fixture(scope="module")
+def record() -> bytes:
+    return recorded(PLAN).data
+
+
+@pytest.fixture
+def stored(results: Path, record: bytes) -> RunFolder:
+    """A run whose record is there and nothing else."""
+    folder = RunFolder.create(results, PLAN)
+    folder.history.write_bytes(record)
+    return folder
+
+
+def test_a_stored_run_is_judged_again(qsync: Qsync, stored: RunFolder) -> None:
+    """If it failed, a newer checker could not be tried on an old run."""
+    done = qsync("check", stored.path)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("VALID  ")
+    assert {path.name for path in stored.path.iterdir()} >= {"verdict.json", "report.html", "history.parquet"}
+    first = stored.read_verdict()
+    assert first is not None
+    assert json.loads(qsync("check", stored.history, "--json").out)["outcome"] == first["outcome"] == "valid"
+
+
+def test_a_stored_run_can_be_judged_by_a_stricter_promise(qsync: Qsync, results: Path) -> None:
+    """If it failed, nobody could ask whether a run was more than it had to be."""
+    slow = small(time_limit_s=6.0, faults=("slow", "isolate-one"), replica_reads=0.9, rate=300.0, seed=5)
+    folder = RunFolder.create(results, slow)
+    folder.history.write_bytes(recorded(slow).data)
+    assert qsync("check", folder.path).code == 0
+    assert qsync("check", folder.path, "--promise", "linearizable").code == 1
+
+
+def no_plan(folder: RunFolder) -> None:
+    folder.plan_file.unlink()
+
+
+def no_record(folder: RunFolder) -> None:
+    folder.history.unlink()
+
+
+def empty_record(folder: RunFolder) -> None:
+    folder.history.write_bytes(b"")
+
+
+def garbage_line(folder: RunFolder) -> None:
+    lines = folder.history.read_bytes().splitlines(keepends=True)
+    lines[41] = b'{"index": 40, "time_ns": \xff\xfe\n'
+    folder.history.write_bytes(b"".join(lines))
+
+
+def line_lost(folder: RunFolder) -> None:
+    lines = folder.history.read_bytes().splitlines(keepends=True)
+    folder.history.write_bytes(b"".join(lines[:41] + lines[42:]))
+
+
+def other_format(folder: RunFolder) -> None:
+    folder.history.write_bytes(b'{"format":"something"}\n')
+
+
+@pytest.mark.parametrize(
+    ("damage", "said", "code"),
+    [
+        (no_plan, "cannot read the plan ", 64),
+        (no_record, "is no run: expected a folder with history.jsonl", 64),
+        (empty_record, "history.jsonl: expected a header and at least one line", 3),
+        (garbage_line, "line 42: ", 3),
+        (line_lost, "line 42: ", 3),
+        (other_format, "line 1: ", 3),
+    ],
+)
+def test_a_damaged_run_is_one_line(
+    qsync: Qsync, stored: RunFolder, damage: Callable[[RunFolder], None], said: str, code: int
+) -> None:
+    """If it failed, a damaged record would be a traceback, or be judged without what is missing."""
+    damage(stored)
+    done = qsync("check", stored.path)
+    assert said in done.line
+    assert str(stored.path) in done.line
+    assert done.code == code
+    assert stored.read_verdict() is None
+
+
+def test_a_torn_record_loads_and_is_no_evidence(qsync: Qsync, stored: RunFolder) -> None:
+    """If it failed, a harness that was killed would leave nothing that can be checked."""
+    stored.history.write_bytes(stored.history.read_bytes()[:-7])
+    done = qsync("check", stored.path)
+    assert done.code == 3
+    assert "the record is torn" in done.out
+
+
+def test_a_run_that_ended_in_the_middle_is_no_evidence(qsync: Qsync, stored: RunFolder) -> None:
+    """If it failed, half a run would pass for a whole one when it is judged again."""
+    lines = stored.history.read_bytes().splitlines(keepends=True)
+    stored.history.write_bytes(b"".join(lines[: len(lines) // 2]))
+    done = qsync("check", stored.path)
+    assert done.code == 3
+    assert "not quiet and equal" in done.out
+
+
+@pytest.mark.parametrize(
+    "words", [("check", "nowhere"), ("report", "nowhere"), ("check", "nowhere/history.jsonl")]
+)
+def test_a_path_that_is_no_run_is_one_line_with_64(qsync: Qsync, words: tuple[str, ...]) -> None:
+    """If it failed, a mistyped path would be a traceback."""
+    done = qsync(*words)
+    assert "is no run" in done.line
+    assert done.code == 64
+
+
+def test_an_unknown_promise_is_64(qsync: Qsync, stored: RunFolder) -> None:
+    """If it failed, a mistyped model would be no model at all."""
+    done = qsync("check", stored.path, "--promise", "peace")
+    assert "--promise 'peace' is not known" in done.line
+    assert done.code == 64
+
+
+def test_a_results_folder_that_cannot_be_written_any_more_is_one_line(
+    qsync: Qsync, stored: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, checking an archive that is read-only would be a traceback."""
+
+    def refuse(self: Path, *_: object) -> int:
+        raise OSError(30, "Read-only file system", str(self))
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    done = qsync("check", stored.path)
+    assert "cannot write verdict.json" in done.line
+    assert done.code == 3
+
+
+def test_the_page_is_written_again(qsync: Qsync, stored: RunFolder) -> None:
+    """If it failed, an old run could not have the newer page."""
+    done = qsync("report", stored.path)
+    page = stored.path / "report.html"
+    assert (done.code, done.out.strip(), done.err) == (0, str(page.resolve()), "")
+    assert "<html" in page.read_text()
+
+
+def test_a_page_that_cannot_be_written_is_one_line(qsync: Qsync, stored: RunFolder) -> None:
+    """If it failed, a full disk would look like a bug of the harness."""
+    (stored.path / "report.html").mkdir()
+    done = qsync("report", stored.path)
+    assert "cannot write" in done.line
+    assert done.code == 3
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_lists_its_names_with_a_sentence(qsync: Qsync, table: str) -> None:
+    """If it failed, a name could be used that nobody can look up."""
+    done = qsync("list", table)
+    assert (done.code, done.err) == (0, "")
+    head, *rows = done.out.splitlines()
+    assert head == f"{table}:"
+    assert rows
+    assert all(len(row.split(maxsplit=1)) == 2 for row in rows)
+
+
+def test_all_tables_are_listed(qsync: Qsync) -> None:
+    """If it failed, `qsync list` would leave some of them out."""
+    said = qsync("list").out
+    assert all(f"{table}:\n" in said for table in TABLES)
+
+
+def test_faults_are_listed_for_a_cluster(qsync: Qsync) -> None:
+    """If it failed, a fault would be offered that the cluster refuses."""
+    assert "power-owner" in qsync("list", "faults", "--cluster", "sim").out
+    assert "power-owner" not in qsync("list", "faults", "--cluster", "local").out
+
+
+@pytest.mark.parametrize("words", [("list", "wishes"), ("list", "faults", "--cluster", "moon")])
+def test_what_is_no_table_or_cluster_is_64(qsync: Qsync, words: tuple[str, ...]) -> None:
+    """If it failed, a mistyped name would list nothing and look like there is nothing."""
+    done = qsync(*words)
+    assert done.code == 64
+    assert done.line

@@ -1,0 +1,87 @@
+"""`qsync simulate`: many seeds, stopped at the first anomaly, with the line that repeats it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.plan import to_json
+from tests.harness.cli.verbs.conftest import Qsync
+from tests.harness.runs import drawn_out, small
+
+QUICK = ("simulate", "--jobs", "1", "--time-limit", "2", "--rate", "100", "--faults", "none")
+FINDS = ("--time-limit", "6", "--rate", "150", "--faults", "isolate-owner", "--bug", "confirm-early")
+BUG = ("simulate", "--jobs", "1", *FINDS)
+
+
+def test_seeds_without_an_anomaly_are_0(qsync: Qsync, results: Path) -> None:
+    """If it failed, a good store would not be told from a bad one, or a thousand folders would be left."""
+    done = qsync(*QUICK, "--seeds", "3")
+    assert (done.code, done.err) == (0, "")
+    (line,) = done.out.splitlines()
+    assert line.startswith("3 seeds: 3 valid; ")
+    assert not results.exists()
+
+
+def test_an_anomaly_ends_the_hunt_with_the_line_that_repeats_it(qsync: Qsync) -> None:
+    """If it failed, a hunt would find something that nobody can look at."""
+    done = qsync(*BUG, "--seeds", "5", "--seed", "1")
+    assert done.code == 1
+    first, summary, found_by, again = done.out.splitlines()
+    assert first.startswith("seed 1: anomaly: Key ")
+    assert summary.startswith("1 seeds: 1 anomaly; ")
+    assert "linearizable (1)" in found_by
+    assert again.startswith("again   ./qsync run --seed 1 --cluster sim --time-limit 6 ")
+    assert qsync(*again.split()[2:]).code == 1
+
+
+def test_a_hunt_can_go_on(qsync: Qsync) -> None:
+    """If it failed, the share of seeds that find a bug could not be counted."""
+    done = qsync(*BUG, "--seeds", "2", "--keep-going", "--json")
+    assert done.code == 1
+    assert [json.loads(line)["outcome"] for line in done.out.splitlines()] == ["anomaly", "anomaly"]
+
+
+def test_the_gravest_seed_decides(qsync: Qsync) -> None:
+    """If it failed, seeds that show nothing would pass."""
+    done = qsync("simulate", "--jobs", "1", "--seeds", "2", "--time-limit", "2", "--rate", "100")
+    assert done.code == 3
+    assert "2 not-evidence" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--cluster", "local"), "simulate runs on --cluster sim, not local"),
+        (("--seeds", "0"), "--seeds"),
+        (("--jobs", "0"), "--jobs"),
+        (("--bug", "typo"), "unknown bug 'typo'"),
+        (("--faults", "flood"), "unknown fault 'flood'"),
+        (("--nodes", "0"), "--nodes"),
+    ],
+)
+def test_wrong_use_is_one_line_with_64(qsync: Qsync, words: tuple[str, ...], said: str) -> None:
+    """If it failed, a slip would start a hundred runs of something else."""
+    done = qsync("simulate", *words)
+    assert said in done.line
+    assert done.code == 64
+
+
+def test_a_drawn_plan_is_one_run_and_no_hunt(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, the edits of a drawn-out plan would silently be thrown away."""
+    path = tmp_path / "plan.json"
+    path.write_bytes(to_json(drawn_out(small(seed=4))))
+    done = qsync("simulate", "--plan", path, "--seeds", "2")
+    assert "is drawn out" in done.line
+    assert "qsync run --plan" in done.line
+    assert done.code == 64
+
+
+def test_a_plan_file_gives_the_first_seed(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, a stored plan would be hunted with other seeds than it says."""
+    path = tmp_path / "plan.json"
+    path.write_bytes(to_json(small(seed=40, time_limit_s=2.0, faults=("none",))))
+    done = qsync("simulate", "--plan", path, "--seeds", "2", "--jobs", "1", "--json")
+    assert [json.loads(line)["seed"] for line in done.out.splitlines()] == [40, 41]
