@@ -74,6 +74,7 @@ class Conductor:
         finally:
             self._is_over = True
             try:
+                self._note_ended()  # a node that broke before the monitor began is an anomaly all the same
                 self.record.flush()
             finally:
                 await self.cluster.stop()
@@ -175,6 +176,7 @@ class Conductor:
 
     async def _fault(self, fault: Fault) -> None:
         self._record("invoke", "nemesis", fault.name, value=msgspec.to_builtins(fault))
+        self.record.flush()  # whoever finds the record of a killed harness knows what was done to the nodes
         self.progress.active[fault.id] = fault
         self.on_progress(self.progress)
         broken: Exception | None = None

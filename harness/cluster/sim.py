@@ -85,7 +85,7 @@ class SimCluster:
         for machine in self.world.machines.values():
             machine.start()
         await self.sleep_until(self.now_ns() + 1_000_000)
-        for ended in self.ended():
+        for ended in self._ended:
             raise ClusterError(f"{ended.node} did not start: {ended.how}")
 
     async def stop(self) -> None:

@@ -87,9 +87,11 @@ class VirtualFaults:
         healed = await self._traffic_passes(fault.links)
         return self._evidence(fault, heal_asked_ns, first_ns, bit, healed, counters)
 
-    async def _traffic_passes(self, pairs: Iterable[Pair]) -> bool:
-        """Wait until something fresh has come through every healed pair whose ends are up."""
+    async def _traffic_passes(self, pairs: Iterable[Pair]) -> bool | None:
+        """Wait until something fresh has come through every healed pair whose ends are up; None if there is none."""
         watched = [pair for pair in pairs if set(pair) <= set(self._world.machines)]
+        if not any(self._both_up(pair) for pair in watched):
+            return None
         network = self._world.network
         for pair in watched:
             network.effects[pair] = Effect()
@@ -146,7 +148,7 @@ class VirtualFaults:
         heal_asked_ns: int,
         first_effect_ns: int | None,
         bit: bool,
-        healed: bool,
+        healed: bool | None,
         counters: dict[str, int],
     ) -> Evidence:
         return Evidence(

@@ -189,7 +189,8 @@ def find_runs(root: Path) -> list[RunSummary]:
 def resolve(path: Path) -> RunFolder:
     """The run that a person means: its folder, or a file in it; WrongUse if there is none."""
     folder = path if path.is_dir() else path.parent
-    if not (folder / HISTORY).exists():
+    is_of_a_run = path.is_dir() or path.name in {HISTORY, COLUMNS, VERDICT, REPORT, "plan.json"}
+    if not is_of_a_run or not (folder / HISTORY).exists():
         raise WrongUse(
             f"{path} is no run: expected a folder with {HISTORY} in it; try: results/latest, or qsync run first"
         )

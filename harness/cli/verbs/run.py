@@ -13,6 +13,7 @@ import click
 
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.options import plan_of, plan_options, results_option
+from harness.errors import HarnessError
 
 if TYPE_CHECKING:
     from harness.conductor import Conductor
@@ -47,7 +48,14 @@ def command(
         return _write_plan(plan, write_plan, drawn)
     codes: list[ExitCode] = []
     while len(codes) < repeat and ExitCode.INTERRUPTED not in codes:
-        codes.append(_run_once(_with_seed(plan, plan.seed + len(codes)), results, as_json))
+        try:
+            codes.append(_run_once(_with_seed(plan, plan.seed + len(codes)), results, as_json))
+        except HarnessError as error:
+            if not codes:
+                raise
+            click.echo(f"qsync: {error.message}", err=True)  # what earlier runs found still counts
+            codes.append(ExitCode(error.exit_code))
+            break
     return gravest(codes)
 
 

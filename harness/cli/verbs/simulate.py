@@ -51,17 +51,41 @@ def command(
     parts_of(plan)
     tried: list[Tried] = []
     range_ = range(plan.seed, plan.seed + seeds)
-    for one in hunt(plan, range_, min(jobs or os.cpu_count() or 1, seeds)):
-        tried.append(one)
-        if as_json:
-            click.echo(msgspec.json.encode(one).decode())
-        else:
-            _show(one, len(tried), seeds)
-        if one.outcome == "anomaly" and not keep_going:
-            break
+    codes: list[ExitCode] = []
+    try:
+        for one in hunt(plan, range_, min(jobs or os.cpu_count() or 1, seeds)):
+            tried.append(one)
+            codes.append(ExitCode(one.exit_code))
+            if as_json:
+                click.echo(msgspec.json.encode(one).decode())
+            else:
+                _show(one, len(tried), seeds)
+            if one.outcome == "anomaly" and not keep_going:
+                break
+    except Exception as error:
+        if ExitCode.ANOMALY not in codes:
+            raise
+        click.echo(f"qsync: the hunt broke off: {type(error).__name__}: {error}", err=True)
     if not as_json:
         _summary(tried, plan)
-    return gravest(ExitCode(one.exit_code) for one in tried)
+        _keep_first_anomaly(tried, plan, results)
+    return gravest(codes)
+
+
+def _keep_first_anomaly(tried: list[Any], plan: Any, results: Path) -> None:
+    """Run it again, this time into a folder, so that there is a page to look at."""
+    import msgspec
+
+    from harness.assemble import parts_of
+    from harness.execute import execute
+    from harness.finish import finish
+
+    worst = next((one for one in tried if one.outcome == "anomaly"), None)
+    if worst is not None:
+        again = msgspec.structs.replace(plan, seed=worst.seed)
+        executed = execute(parts_of(again), results)
+        finish(executed.folder, again)
+        click.echo(f"report  {executed.folder.path / 'report.html'}")
 
 
 def _show(one: Any, done: int, seeds: int) -> None:
