@@ -249,7 +249,14 @@ def test_the_error_of_any_worker_ends_the_run_in_order(kind: type[FakeCluster], 
 
     cluster.on_call = on_call
     operations = [operation(at_ms, worker=at_ms // 10 % 2) for at_ms in range(10, 2_000, 10)]
-    long = Fault(id=0, name="pause", does="pause", at_ns=50 * MILLISECOND_NS, until_ns=1_900 * MILLISECOND_NS)
+    long = Fault(
+        id=0,
+        name="pause",
+        does="pause",
+        at_ns=50 * MILLISECOND_NS,
+        until_ns=1_900 * MILLISECOND_NS,
+        nodes=("n2",),
+    )
     recorded = Recorded(drawn(*operations, faults=(long,)), cluster)
     gc.collect()
     assert recorded.error is BROKEN
@@ -303,10 +310,20 @@ def test_an_interrupt_ends_the_load_in_order(kind: type[FakeCluster]) -> None:
     operations = [operation(at_ms) for at_ms in range(10, 200, 10)]
     rare = operation(60_000, worker=1)  # a worker with nothing to do hears it as well
     long = Fault(
-        id=0, name="pause", does="pause", at_ns=50 * MILLISECOND_NS, until_ns=900_000 * MILLISECOND_NS
+        id=0,
+        name="pause",
+        does="pause",
+        at_ns=50 * MILLISECOND_NS,
+        until_ns=900_000 * MILLISECOND_NS,
+        nodes=("n2",),
     )
     next_ = Fault(
-        id=1, name="pause", does="pause", at_ns=910_000 * MILLISECOND_NS, until_ns=920_000 * MILLISECOND_NS
+        id=1,
+        name="pause",
+        does="pause",
+        at_ns=910_000 * MILLISECOND_NS,
+        until_ns=920_000 * MILLISECOND_NS,
+        nodes=("n2",),
     )
     cluster = kind()
     recorded = Recorded(

@@ -1,0 +1,226 @@
+"""Whole runs with real processes, from the command line: how they end, and that nothing outlives them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import psutil  # type: ignore[import-untyped]  # it has no types
+import pytest
+
+from checkers.history import jsonl
+from harness.faults.fault import Fault
+from harness.plan import Drawn, Plan, to_json
+from harness.store import find_runs
+from tests.harness.runs import drawn_out
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 30
+"""For a machine that has much else to do."""
+PORTS = 12
+"""Three nodes and the relay's nine routes."""
+
+
+def free_base_port() -> int:
+    """The first of as many ports in a row as a run of three nodes takes."""
+    while True:
+        base = random.randrange(20_000, 30_000)
+        with contextlib.suppress(OSError):
+            for port in range(base, base + PORTS):
+                bind(port).close()
+            return base
+
+
+def bind(port: int) -> socket.socket:
+    taken = socket.socket()
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    taken.bind(("127.0.0.1", port))
+    return taken
+
+
+def endless_pause(path: Path, base_port: int) -> Path:
+    """A plan whose load has a minute to go, and in which n2 is stopped and stays so."""
+    load = drawn_out(Plan(faults=("none",), time_limit_s=60, rate=50, base_port=base_port))
+    assert load.drawn is not None
+    second_ns = 1_000_000_000
+    pause = Fault(id=0, name="pause", does="pause", at_ns=second_ns, until_ns=600 * second_ns, nodes=("n2",))
+    plan = msgspec.structs.replace(load, drawn=Drawn(faults=(pause,), operations=load.drawn.operations))
+    path.write_bytes(to_json(plan))
+    return path
+
+
+class Running:
+    """A harness in a process group of its own, as a terminal starts it."""
+
+    def __init__(self, folder: Path, *words: object) -> None:
+        self.results = folder / "results"
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir(exist_ok=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "harness.cli", "run", *map(str, words), "--results", str(self.results)],
+            cwd=ROOT,
+            env=os.environ | {"TMPDIR": str(self.temporary)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.children: list[psutil.Process] = []
+
+    def wait_for_pause(self) -> None:
+        """Until n2 is stopped; remembers who runs then."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if "fault begins: pause" in line:
+                break
+        harness = psutil.Process(self.process.pid)
+        wait_until(lambda: any(is_stopped(child) for child in harness.children(recursive=True)))
+        self.children = harness.children(recursive=True)
+        assert len(self.children) == 4, "three nodes and the relay"
+
+    def end(self) -> tuple[int, str, str]:
+        out, err = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, out, err
+
+    @property
+    def run(self) -> Path:
+        """The newest run's folder."""
+        return find_runs(self.results)[-1].folder.path
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    started: list[Running] = []
+
+    def begin(*words: object) -> Running:
+        started.append(Running(tmp_path, *words))
+        return started[-1]
+
+    yield begin
+    for running in started:
+        with running.process as process:
+            process.kill()
+        for child in running.children:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline_s, "it did not come to that"
+        time.sleep(0.02)
+
+
+def is_stopped(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return bool(process.status() == psutil.STATUS_STOPPED)
+    return False
+
+
+def is_gone(process: psutil.Process) -> bool:
+    """Ended; a zombie waits only for its parent to hear it."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def check(run: Path) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "harness.cli", "check", str(run)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    return done.returncode, done.stdout
+
+
+def press_ctrl_c(running: Running) -> None:
+    """As a terminal does: everybody in the foreground group hears it."""
+    os.killpg(running.process.pid, signal.SIGINT)
+
+
+def interrupt_alone(running: Running) -> None:
+    running.process.send_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("interrupt", [press_ctrl_c, interrupt_alone])
+def test_ctrl_c_leaves_nothing_but_a_record(
+    tmp_path: Path, start: Callable[..., Running], interrupt: Callable[[Running], None]
+) -> None:
+    """If it failed, an interrupted run would leave processes, ports or files, or would look like an anomaly."""
+    base_port = free_base_port()
+    running = start("--plan", endless_pause(tmp_path / "plan.json", base_port))
+    running.wait_for_pause()
+    interrupt(running)
+    code, out, err = running.end()
+    assert code == 130
+    assert "the run was interrupted" in out
+    assert "Traceback" not in err
+    assert all(is_gone(child) for child in running.children)
+    for port in range(base_port, base_port + PORTS):
+        bind(port).close()
+    assert list(running.temporary.iterdir()) == []
+    history = jsonl.read(running.run / "history.jsonl")
+    assert history.torn is None
+    assert [fault.end_index is not None for fault in history.faults] == [True]
+    assert history.crashes == ()
+    code, out = check(running.run)
+    assert code == 3
+    assert "the run was interrupted" in out
+
+
+def test_a_harness_that_is_killed_takes_all_with_it_and_the_next_run_starts(
+    tmp_path: Path, start: Callable[..., Running]
+) -> None:
+    """If it failed, a killed harness would leave nodes behind, the stopped one above all, which hold the ports."""
+    base_port = free_base_port()
+    killed = start("--plan", endless_pause(tmp_path / "plan.json", base_port))
+    killed.wait_for_pause()
+    killed.process.kill()
+    killed.process.wait(PATIENCE_S)
+    wait_until(lambda: all(is_gone(child) for child in killed.children))
+    record = killed.run / "history.jsonl"
+    history = jsonl.read(record)
+    assert history.operations
+    assert [fault.end_index for fault in history.faults] == [None]
+    record.write_bytes(record.read_bytes()[:-5])  # a kill may come in the middle of a line, too
+    assert jsonl.read(record).torn is not None
+    code, out = check(killed.run)
+    assert code == 3
+    assert "the record is torn" in out
+    again = start(
+        *("--base-port", base_port, "--seed", 3, "--time-limit", 6, "--rate", 100, "--faults", "isolate-one")
+    )
+    code, out, err = again.end()
+    assert code == 0, out + err
+    assert out.startswith("VALID  ")
+    assert "fault begins: isolate-one" in err
+    files = {path.name for path in again.run.iterdir()}
+    assert files == {"plan.json", "history.jsonl", "history.parquet", "verdict.json", "report.html", "nodes"}
+
+
+def test_a_port_in_use_is_one_line_with_3(start: Callable[..., Running]) -> None:
+    """If it failed, two runs on the same ports would be a traceback, or talk to each other's nodes."""
+    base_port = free_base_port()
+    with bind(base_port + 4) as taken:
+        taken.listen()
+        running = start("--base-port", base_port, "--time-limit", 6, "--faults", "none")
+        code, out, err = running.end()
+    assert code == 3
+    assert out == ""
+    (line,) = [line for line in err.splitlines() if line.startswith("qsync: ")]
+    assert line == f"qsync: port {base_port + 4} is in use; choose another base port, or 0 for any"
+    assert "Traceback" not in err
