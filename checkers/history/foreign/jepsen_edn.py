@@ -21,31 +21,22 @@ NOT_FOR_OTHERS = frozenset({"dump"})
 
 def write(history: History, *, reads: Reads = lambda role, mode: True) -> str:
     """The text of the file. `reads(role, mode)`: whether such a read is written."""
-    left_out = {
-        index
-        for operation in history.operations
-        if operation.f in NOT_FOR_OTHERS or not _is_written(operation, reads)
-        for index in operation.events
-    }
-    keys = {
-        event.key
-        for event in history.events
-        if isinstance(event.process, int) and event.index not in left_out
-    }
-    keyed = keys != {None} and len(keys) > 1
-    return "".join(f"{line}\n" for line in _lines(history, left_out, keyed))
+    written = [
+        each for each in history.operations if each.f not in NOT_FOR_OTHERS and _is_written(each, reads)
+    ]
+    indexes = {index for operation in written for index in operation.events}
+    keyed = len({operation.key for operation in written}) > 1
+    return "".join(f"{line}\n" for line in _lines(history, indexes, keyed))
 
 
 def _is_written(operation: Operation, reads: Reads) -> bool:
     return operation.f != "read" or operation.type != "ok" or reads(operation.role, operation.mode)
 
 
-def _lines(history: History, left_out: set[int], keyed: bool) -> Iterator[str]:
+def _lines(history: History, written: set[int], keyed: bool) -> Iterator[str]:
     number = 0
     for event in history.events:
-        if event.index in left_out:
-            continue
-        if isinstance(event.process, int):
+        if event.index in written:
             yield _client(event, number, keyed)
         elif event.process == "nemesis":
             yield _nemesis(event, number)

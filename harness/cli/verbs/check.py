@@ -1,32 +1,187 @@
-"""`qsync check`: judge a stored run again."""
+"""`qsync check`: judge a stored run again, or any history file, ours or another tool's."""
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.cli.exit_codes import ExitCode
 
+if TYPE_CHECKING:
+    from checkers.history.history import History
+    from harness.store import RunFolder
+
+SECOND_OPINION_S = 600.0
+
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--promise", help="Judge against a stricter model: linearizable.")
+@click.option("--model", help="What the operations mean, such as cas-register; by default as they look.")
+@click.option("--promise", help="Judge against this model, such as linearizable.")
+@click.option("--key", help="Judge this key alone.")
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(0, min_open=True), help="Seconds for each check."
+)
+@click.option("--memory", "memory_mib", type=click.FloatRange(0, min_open=True), help="MiB for a search.")
+@click.option(
+    "--failed-cas",
+    type=click.Choice(["observes", "says-nothing"]),
+    help="Whether a refused cas saw the value; by default only in our own records.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON, and nothing else.")
-def command(path: Path, promise: str | None, as_json: bool) -> int:
-    """Check a stored run again: PATH is its folder or its history.jsonl."""
+@click.option("--html", type=click.Path(path_type=Path), help="Write the report to this file.")
+@click.option(
+    "--edn", type=click.Path(path_type=Path), help="Write the history as Jepsen's EDN to this file."
+)
+@click.option(
+    "--second-opinion", metavar="CMD", help="Ask another checker too; {file} and {edn} are filled in."
+)
+def command(path: Path, as_json: bool, **given: Any) -> int:
+    """Check a stored run again, or a history file.
+
+    PATH is a run's folder or a file in it, or any history: history.jsonl or .parquet, Jepsen's EDN or log,
+    Porcupine's key-value file, elle-cli's JSON. Beside a file nothing is written.
+    """
+    folder = None if any(given[name] is not None for name in _ABOUT_FILES) else _run_folder(path)
+    if folder is not None:
+        return _check_run(folder, as_json, **given)
+    return _check_file(path, as_json, **given)
+
+
+_ABOUT_FILES = ("model", "key", "timeout_s", "memory_mib", "failed_cas")
+"""Options that look at a record by itself, whatever its run was promised."""
+
+
+def _run_folder(path: Path) -> RunFolder | None:
+    """The run that is meant; None if `path` is a file that belongs to no run of ours."""
+    from harness.store import resolve
+
+    if path.is_file() and not ((path.parent / "plan.json").exists() and path.name in _OF_A_RUN):
+        return None
+    return resolve(path)
+
+
+_OF_A_RUN = ("history.jsonl", "history.parquet", "plan.json", "verdict.json", "report.html")
+
+
+def _check_run(
+    folder: RunFolder,
+    as_json: bool,
+    *,
+    promise: str | None,
+    html: Path | None,
+    edn: Path | None,
+    second_opinion: str | None,
+    **_: None,
+) -> int:
     import msgspec
 
     from harness.assemble import parts_of
-    from harness.cli.verbs.run import _print
-    from harness.finish import finish
-    from harness.store import resolve
+    from harness.finish import finish, read_history
 
-    folder = resolve(path)
     plan = folder.read_plan()
     if promise is not None:
         plan = msgspec.structs.replace(plan, promise=promise)
     parts_of(plan)
     verdict = finish(folder, plan)
-    _print(verdict, folder.path, as_json)
+    if edn is not None or second_opinion is not None:
+        _other_tools(read_history(folder), None, verdict, edn, second_opinion, SECOND_OPINION_S)
+    if html is not None:
+        from harness.foreign.page import write_file
+
+        write_file(html, (folder.path / "report.html").read_bytes(), "the page")
+    _print_run(verdict, folder.path, as_json)
     return ExitCode(verdict["exit_code"])
+
+
+def _print_run(verdict: dict[str, Any], folder: Path, as_json: bool) -> None:
+    from harness.cli.verbs.run import _print
+    from harness.foreign.screen import second_opinion_lines
+
+    _print(verdict, folder, as_json)
+    if not as_json:
+        for line in second_opinion_lines(verdict, colour=_colour()):
+            click.echo(line)
+
+
+def _check_file(
+    path: Path,
+    as_json: bool,
+    *,
+    model: str | None,
+    promise: str | None,
+    key: str | None,
+    timeout_s: float | None,
+    memory_mib: float | None,
+    failed_cas: str | None,
+    html: Path | None,
+    edn: Path | None,
+    second_opinion: str | None,
+) -> int:
+    import msgspec
+
+    from checkers.by_model import Limits
+    from harness.foreign import page, screen
+    from harness.foreign.judged import Asked, asked_history, judged, recognized
+
+    limits = Limits(timeout_s or Limits().timeout_s, memory_mib or Limits().memory_mib)
+    observes = None if failed_cas is None else failed_cas == "observes"
+    asked = Asked(
+        path=_record(path),
+        model=model,
+        promise=promise,
+        key=key,
+        limits=limits,
+        failed_cas_observes=observes,
+    )
+    found = recognized(asked.path)
+    history = asked_history(asked, found.history)
+    verdict = judged(asked, found.kind, history)
+    file = None if found.kind in ("ours", "parquet") else asked.path
+    _other_tools(history, file, verdict, edn, second_opinion, max(SECOND_OPINION_S, 2 * limits.timeout_s))
+    if html is not None:
+        page.write(html, asked.path, history, verdict)
+    text = msgspec.json.encode(verdict).decode() if as_json else screen.screen(verdict, colour=_colour())
+    click.echo(text)
+    return ExitCode(verdict["exit_code"])
+
+
+def _record(path: Path) -> Path:
+    """The file to read: of a run's folder its record."""
+    from harness.store import resolve
+
+    return path if path.is_file() else resolve(path).history
+
+
+def _other_tools(
+    history: History,
+    file: Path | None,
+    verdict: dict[str, Any],
+    edn: Path | None,
+    second_opinion: str | None,
+    timeout_s: float,
+) -> None:
+    """Hand the history to others: as a file, or to a checker whose opinion goes into the verdict."""
+    if edn is None and second_opinion is None:
+        return
+    from checkers.history.foreign import jepsen_edn
+    from checkers.linearizable import promised_linearizable
+    from harness.foreign.page import write_file
+    from harness.foreign.second_opinion import ask
+
+    text = jepsen_edn.write(history, reads=promised_linearizable)
+    if edn is not None:
+        write_file(edn, text.encode(), "the EDN")
+    if second_opinion is not None:
+        opinion = ask(second_opinion, text, file, timeout_s)
+        verdict["second_opinion"] = opinion.beside(verdict["outcome"])
+
+
+def _colour() -> bool:
+    from harness.terminal.colour import wants_colour
+
+    return wants_colour(sys.stdout, os.environ)

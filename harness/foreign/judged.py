@@ -1,0 +1,193 @@
+"""From a history file to a verdict in the form of verdict.json.
+
+Of such a file nothing is known but what stands in it: no plan, no promise, no evidence of faults. So the promise is
+what the caller names (linearizable if nothing is named), and the evidence is that operations succeeded and that the
+file is whole. A failed compare-and-set counts as a look at the value only in records of ours, whose server promises
+that what it compared with was confirmed, or if the caller says so.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from checkers import by_model
+from checkers.by_model import MODELS, PROMISES, Judgement, Limits
+from checkers.history import HistoryError
+from checkers.history.foreign import Recognized, read
+from checkers.history.history import History
+from checkers.verdict import Verdict
+from harness.errors import StoreError, WrongUse
+from harness.judge import EXIT_CODES, FORMAT, VERSION, Outcome
+
+OURS = ("ours", "parquet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a person asked: None is "find out" (model), all keys (key), as the file's kind has it (failed cas)."""
+
+    path: Path
+    model: str | None = None
+    promise: str | None = None
+    key: str | None = None
+    limits: Limits = field(default_factory=Limits)
+    failed_cas_observes: bool | None = None
+
+
+def recognized(path: Path) -> Recognized:
+    """The history in the file; StoreError in one line if there is none."""
+    try:
+        return read(path)
+    except HistoryError as error:
+        raise StoreError(f"{path}: {error}") from error
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def asked_history(asked: Asked, history: History) -> History:
+    """What is to be judged of it: all, or one key. Raises WrongUse for a key that it does not have."""
+    if asked.key is None:
+        return history
+    chosen = by_model.only_key(history, asked.key)
+    if not chosen.operations:
+        keys = sorted({str(operation.key) for operation in history.operations if operation.key is not None})
+        known = ", ".join(keys[:8]) + (", …" if len(keys) > 8 else "")
+        raise WrongUse(
+            f"--key {asked.key!r} is not in {asked.path}: it has {known or 'operations without keys'}"
+        )
+    return chosen
+
+
+def judged(asked: Asked, kind: str, history: History) -> dict[str, Any]:
+    """The content of verdict.json for the history. Raises WrongUse for what cannot be asked."""
+    model = _model(asked, history)
+    promise = asked.promise or next(iter(PROMISES))
+    if promise not in PROMISES:
+        raise WrongUse(f"--promise {promise!r} is not known: expected one of {by_model.names_of(PROMISES)}")
+    observes = kind in OURS if asked.failed_cas_observes is None else asked.failed_cas_observes
+    judgement = by_model.judge(
+        history, model, promise=promise, limits=asked.limits, failed_cas_observes=observes
+    )
+    return _document(asked, kind, history, judgement)
+
+
+def _model(asked: Asked, history: History) -> str:
+    model = asked.model or by_model.guess(history)
+    if model is None:
+        seen = ", ".join(sorted({operation.f for operation in history.operations})[:8])
+        raise WrongUse(
+            f"cannot tell what {asked.path} is about ({seen}): give --model, one of {by_model.names_of(MODELS)}"
+        )
+    if model not in MODELS:
+        raise WrongUse(f"--model {model!r} is not known: expected one of {by_model.names_of(MODELS)}")
+    unknown = {operation.f for operation in history.operations} - MODELS[model].f - {"dump"}
+    if unknown:
+        raise WrongUse(
+            f"--model {model} knows {', '.join(sorted(MODELS[model].f))}, and {asked.path} has "
+            f"{', '.join(sorted(unknown)[:8])}: give another --model"
+        )
+    return model
+
+
+def _document(asked: Asked, kind: str, history: History, judgement: Judgement) -> dict[str, Any]:
+    evidence = _evidence(history)
+    outcome = _outcome(judgement, evidence["missing"])
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "outcome": outcome,
+        "exit_code": EXIT_CODES[outcome],
+        "sentence": _sentence(outcome, judgement, evidence),
+        "promise": {each.checker: each.model for each in judgement.verdicts if _is_promised(each, judgement)},
+        "violations": list(judgement.violations),
+        "findings": _findings(judgement),
+        "strongest": judgement.strongest,
+        "evidence": evidence,
+        "checks": [verdict.to_json() for verdict in judgement.verdicts],
+        "repeat": {"command": _command(asked, judgement), "repeats": "outcome"},
+        "run": {"system": history.header.system, "cluster": kind, "workload": judgement.model, "seed": None},
+        "file": str(asked.path),
+    }
+
+
+def _is_promised(verdict: Verdict, judgement: Judgement) -> bool:
+    return bool(verdict.model) and by_model.is_promised(verdict, judgement.promise)
+
+
+def _findings(judgement: Judgement) -> list[dict[str, str]]:
+    found = [
+        {"checker": verdict.checker, "summary": str(finding)}
+        for verdict in judgement.verdicts
+        for finding in verdict.details.get("findings", ())
+    ]
+    weaker = [
+        {"checker": verdict.checker, "summary": verdict.summary}
+        for verdict in judgement.verdicts
+        if verdict.result == "invalid" and verdict.checker not in judgement.violations
+    ]
+    return weaker + found
+
+
+def _evidence(history: History) -> dict[str, Any]:
+    counts = Counter(operation.type for operation in history.operations)
+    missing = []
+    if not counts["ok"]:
+        missing.append("no operation succeeded")
+    if history.torn is not None:
+        missing.append(f"the file is torn: {history.torn}")
+    return {
+        "ok": counts["ok"],
+        "fail": counts["fail"],
+        "info": counts["info"],
+        "faults": [{"id": fault.id, "name": fault.name, "bit": fault.bit} for fault in history.faults],
+        "torn": history.torn,
+        "missing": missing,
+    }
+
+
+def _outcome(judgement: Judgement, missing: list[str]) -> Outcome:
+    if judgement.violations:
+        return "anomaly"
+    if missing:
+        return "not-evidence"
+    return "unknown" if judgement.result == "unknown" else "valid"
+
+
+def _sentence(outcome: Outcome, judgement: Judgement, evidence: Mapping[str, Any]) -> str:
+    match outcome:
+        case "anomaly":
+            first = next(each for each in judgement.verdicts if each.checker == judgement.violations[0])
+            also = (
+                f" Violated as well: {', '.join(judgement.violations[1:])}."
+                if judgement.violations[1:]
+                else ""
+            )
+            text = first.witnesses[0].summary.rstrip(".")
+            return f"{text[:1].upper()}{text[1:]}.{also}"
+        case "not-evidence":
+            return f"Nothing can be said of this file: {'; '.join(evidence['missing'])}."
+        case "unknown":
+            undecided = [each for each in judgement.verdicts if each.result == "unknown"]
+            return "Not decided: " + "; ".join(f"{each.checker}: {each.summary}" for each in undecided) + "."
+        case "valid":
+            return f"All that clients saw was allowed: {evidence['ok']:,} operations succeeded."
+
+
+def _command(asked: Asked, judgement: Judgement) -> str:
+    words = ["./qsync", "check", str(asked.path), "--model", judgement.model]
+    if asked.promise is not None:
+        words += ["--promise", asked.promise]
+    if asked.key is not None:
+        words += ["--key", asked.key]
+    if asked.limits.timeout_s != Limits().timeout_s:
+        words += ["--timeout", f"{asked.limits.timeout_s:g}"]
+    if asked.limits.memory_mib != Limits().memory_mib:
+        words += ["--memory", f"{asked.limits.memory_mib:g}"]
+    if asked.failed_cas_observes is not None:
+        words += ["--failed-cas", "observes" if asked.failed_cas_observes else "says-nothing"]
+    return shlex.join(words)

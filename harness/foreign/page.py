@@ -1,0 +1,44 @@
+"""The report of a judged file, through the same code as that of a run: it reads a folder, so one is made for it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from checkers.history import jsonl
+from checkers.history.history import History
+from checkers.history.operation import Event
+from harness import report
+from harness.errors import StoreError
+
+
+def write(target: Path, source: Path, history: History, verdict: Mapping[str, Any]) -> None:
+    """Write the page to `target`. StoreError in one line if it cannot be written."""
+    with tempfile.TemporaryDirectory(prefix="qsync-page-") as made:
+        folder = Path(made) / "check" / source.name
+        folder.mkdir(parents=True)
+        (folder / "plan.json").write_bytes(b"{}")
+        (folder / "verdict.json").write_bytes(msgspec.json.encode(verdict))
+        jsonl.write(folder / "history.jsonl", history.header, _readable(history))
+        page = report.write(folder).read_bytes()
+    write_file(target, page, "the page")
+
+
+def write_file(target: Path, data: bytes, what: str) -> None:
+    """Write what a person asked for; StoreError in one line if the file system refuses."""
+    try:
+        target.write_bytes(data)
+    except OSError as error:
+        raise StoreError(f"cannot write {what} to {target}: {error.strerror or error}") from error
+
+
+def _readable(history: History) -> Iterator[Event]:
+    """The events; the page shows what is about the judged operations alone."""
+    judged = {index for operation in history.operations for index in operation.events}
+    for event in history.events:
+        if event.index in judged or isinstance(event.process, str):
+            yield event

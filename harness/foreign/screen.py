@@ -1,0 +1,93 @@
+"""What the terminal shows of a judged file: the verdict first, the line that repeats it last.
+
+ANOMALY  Process 1 read 3, but nobody ever asked to write 3.
+
+4 ok  0 fail  0 info   model register, promised linearizable   strongest: none
+  violation  linearizable: not linearizable: …
+second opinion  valid (it said 'true')
+  DISAGREEMENT  …
+
+again   ./qsync check history.edn --model register
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harness.terminal.colour import painted, printable
+from harness.terminal.last_screen import BADGES, STANDING_COLOURS
+
+WIDTH = 100
+TOLD_MAX = 8
+
+
+def screen(verdict: Mapping[str, Any], *, colour: bool = False) -> str:
+    """The text, without a newline at its end."""
+    return "\n".join(
+        [
+            *_head(verdict, colour),
+            "",
+            _counts(verdict),
+            *_told(verdict, colour),
+            *second_opinion_lines(verdict, colour=colour),
+            "",
+            f"again   {printable(str(verdict['repeat']['command']))}",
+        ]
+    )
+
+
+def second_opinion_lines(verdict: Mapping[str, Any], *, colour: bool = False) -> Iterator[str]:
+    """What the other checker said; in capitals if it is not what we said."""
+    other = verdict.get("second_opinion")
+    if not other:
+        return
+    yield f"second opinion  {other['result']} ({printable(str(other['how']))})"
+    if other["disagrees"]:
+        badge = BADGES[str(verdict["outcome"])][0]
+        shout = painted("DISAGREEMENT", "bold", "red", on=colour)
+        yield f"  {shout}  we say {badge}, {printable(other['command'])} says {other['result'].upper()}: one is wrong"
+        yield f"                the exit code {verdict['exit_code']} is ours alone"
+
+
+def _head(verdict: Mapping[str, Any], colour: bool) -> list[str]:
+    badge, tone = BADGES[str(verdict["outcome"])]
+    lines = textwrap.wrap(
+        f"{badge}  {printable(str(verdict['sentence']))}", WIDTH, max_lines=3, placeholder=" …"
+    )
+    return [painted(badge, "bold", tone, on=colour) + lines[0].removeprefix(badge), *lines[1:]]
+
+
+def _counts(verdict: Mapping[str, Any]) -> str:
+    evidence = verdict["evidence"]
+    counts = "  ".join(f"{evidence[word]:,} {word}" for word in ("ok", "fail", "info"))
+    strongest = f"   strongest: {verdict['strongest']}" if verdict.get("strongest") else ""
+    return f"{counts}   model {verdict['run']['workload']}{strongest}"
+
+
+def _told(verdict: Mapping[str, Any], colour: bool) -> Iterator[str]:
+    told = list(_standings(verdict))
+    for standing, text in told[:TOLD_MAX]:
+        word = painted(f"{standing:<9}", STANDING_COLOURS[standing], on=colour)
+        yield f"  {word}  {_cut(printable(text))}"
+    if len(told) > TOLD_MAX:
+        yield f"  … and {len(told) - TOLD_MAX} more (--json or --html shows all)"
+
+
+def _standings(verdict: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    checks = {check["checker"]: check for check in verdict["checks"]}
+    for name in verdict["violations"]:
+        yield "violation", f"{name}: {checks[name]['summary']}"
+    for sentence in verdict["evidence"]["missing"]:
+        yield "missing", sentence
+    for check in checks.values():
+        if check["result"] == "unknown":
+            yield "unknown", f"{check['checker']}: {check['summary']}"
+    for finding in verdict["findings"]:
+        yield "finding", f"{finding['checker']}: {finding['summary']}"
+
+
+def _cut(text: str) -> str:
+    room = WIDTH - 13
+    return text if len(text) <= room else text[: room - 1] + "…"

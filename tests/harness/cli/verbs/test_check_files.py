@@ -1,0 +1,214 @@
+"""`qsync check FILE`: any history is judged by itself, others' as well as ours; beside it nothing is written."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from checkers.history import foreign
+from harness.foreign.second_opinion import opinion
+from harness.store import RunFolder
+from tests.harness.cli.verbs.conftest import Qsync
+from tests.harness.runs import recorded, small
+
+PORCUPINE = Path(__file__).parents[3] / "checkers" / "histories" / "porcupine"
+GOOD = [
+    "{:type :invoke, :process 0, :f :write, :value [x 1]}",
+    "{:type :ok, :process 0, :f :write, :value [x 1]}",
+    "{:type :invoke, :process 1, :f :read, :value [x nil]}",
+    "{:type :ok, :process 1, :f :read, :value [x 1]}",
+]
+BAD = [
+    *GOOD,
+    "{:type :invoke, :process 0, :f :read, :value [y nil]}",
+    "{:type :ok, :process 0, :f :read, :value [y 7]}",
+]
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    return written(tmp_path, GOOD)
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    return written(tmp_path, BAD)
+
+
+def written(folder: Path, lines: list[str]) -> Path:
+    path = folder / "files" / "history.edn"
+    path.parent.mkdir()
+    path.write_text("\n".join(lines))
+    return path
+
+
+def says(word: str) -> str:
+    """The command line of a checker that says so."""
+    return f"{sys.executable} -c \"print('{word}')\""
+
+
+def test_files_of_others_are_judged(qsync: Qsync, good: Path) -> None:
+    """If it failed, whoever has a Jepsen history could not use these checkers."""
+    done = qsync("check", good)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("VALID  ")
+    assert f"again   ./qsync check {good} --model register" in done.out
+    assert [path.name for path in good.parent.iterdir()] == [good.name]
+
+
+def test_an_anomaly_is_named_and_is_1(qsync: Qsync, bad: Path) -> None:
+    """If it failed, a broken store's history would pass, or nobody would learn why it did not."""
+    done = qsync("check", bad)
+    assert done.code == 1
+    assert done.out.startswith("ANOMALY  ")
+    verdict = json.loads(qsync("check", bad, "--json").out)
+    assert verdict["violations"][0] == "linearizable"
+    assert verdict["checks"][0]["witnesses"][0]["events"] == [4, 5]
+
+
+def test_one_key_alone(qsync: Qsync, bad: Path) -> None:
+    """If it failed, one key of a long history could not be looked at."""
+    assert qsync("check", bad, "--key", "x").code == 0
+    assert qsync("check", bad, "--key", "y").code == 1
+    done = qsync("check", bad, "--key", "z")
+    assert "it has x, y" in done.line
+    assert done.code == 64
+
+
+@pytest.mark.parametrize(("name", "code"), [("etcd_000.log", 1), ("etcd_002.log", 0), ("etcd_095.log", 3)])
+def test_published_logs(qsync: Qsync, name: str, code: int) -> None:
+    """If it failed, we would contradict the verdict that others have published, or call an empty log valid."""
+    published = (PORCUPINE / "VERDICTS.txt").read_text()
+    assert code == 3 or (f"{name} not" in published) == (code == 1)
+    done = qsync("check", PORCUPINE / name, "--failed-cas", "observes")
+    assert done.code == code
+    assert code != 3 or "no operations" in done.line
+
+
+def test_what_is_no_history_is_one_line(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, a wrong file would be a traceback."""
+    page = tmp_path / "page.html"
+    page.write_text("<html></html>")
+    done = qsync("check", page)
+    assert done.code == 3
+    assert "expected a history.jsonl" in done.line
+
+
+def test_a_torn_file_is_no_evidence_unless_it_shows_an_anomaly(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, half a history would pass for a whole one, or its anomaly would be lost."""
+    path = written(tmp_path, [*GOOD, "{:type :invoke, :proc"])
+    done = qsync("check", path)
+    assert done.code == 3
+    assert "torn" in done.out
+    path.write_text("\n".join([*BAD, "{:type"]))
+    assert qsync("check", path).code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--model", "peace"), "--model 'peace' is not known"),
+        (("--promise", "peace"), "--promise 'peace' is not known"),
+        (("--model", "kv"), "--model kv knows append, get, put"),
+        (("--timeout", "-1"), "--timeout"),
+        (("--second-opinion", "no-such-checker"), "cannot run no-such-checker"),
+        (("--second-opinion", "'"), "is no command"),
+    ],
+)
+def test_what_cannot_be_asked_is_64(qsync: Qsync, good: Path, words: tuple[str, ...], said: str) -> None:
+    """If it failed, a mistyped word would be judged as something else."""
+    done = qsync("check", good, *words)
+    assert said in done.line
+    assert done.code == 64
+
+
+def test_operations_that_speak_of_no_model(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, a file would be judged as something that it is not."""
+    path = written(tmp_path, ["{:type :invoke :process 0 :f :dance}", "{:type :ok :process 0 :f :dance}"])
+    done = qsync("check", path)
+    assert "(dance): give --model" in done.line
+    assert done.code == 64
+
+
+def test_a_second_opinion_stands_beside_ours(qsync: Qsync, bad: Path) -> None:
+    """If it failed, a sceptic would have to compare by hand."""
+    done = qsync("check", bad, "--second-opinion", says("false"))
+    assert "second opinion  invalid (it said 'false')" in done.out
+    assert "DISAGREEMENT" not in done.out
+    assert done.code == 1
+
+
+def test_a_disagreement_is_shouted(qsync: Qsync, bad: Path) -> None:
+    """If it failed, one of two checkers could be wrong and nobody would notice."""
+    done = qsync("check", bad, "--second-opinion", says("history.edn true"))
+    assert "DISAGREEMENT  we say ANOMALY" in done.out
+    assert done.code == 1
+    told = json.loads(qsync("check", bad, "--json", "--second-opinion", says("true")).out)["second_opinion"]
+    assert told["disagrees"] is True
+
+
+def test_the_other_checker_is_given_the_history(qsync: Qsync, good: Path, tmp_path: Path) -> None:
+    """If it failed, it would judge another file, or none."""
+    show = f"{sys.executable} -c \"import sys; print([open(name).read() for name in sys.argv[1:]], 'valid')\""
+    told = json.loads(qsync("check", good, "--json", "--second-opinion", show).out)["second_opinion"]
+    assert told["said"].endswith("valid")
+    assert "[x 1]" in told["said"]
+    told = json.loads(qsync("check", good, "--json", "--key", "x", "--second-opinion", f"{show} {{edn}}").out)
+    assert ":value 1}" in told["second_opinion"]["said"]
+
+
+@pytest.mark.parametrize(
+    ("out", "code", "result"),
+    [
+        ("history.edn\ttrue\n", 0, "valid"),
+        ("history.edn\tfalse\n", 0, "invalid"),
+        ("{:valid? :unknown, :error timeout}", 0, "unknown"),
+        ("{:anomaly-types (:G1c), :valid? false}", 1, "invalid"),
+        ('{"valid?":true}', 0, "valid"),
+        ("not linearizable\n", 0, "invalid"),
+        ("linearizable: yes\n", 0, "valid"),
+        ("result: Illegal", 0, "invalid"),
+        ("result: Ok", 0, "valid"),
+        ("", 0, "valid"),
+        ("", 1, "invalid"),
+        ("", 137, "unknown"),
+    ],
+)
+def test_how_other_checkers_say_it(out: str, code: int, result: str) -> None:
+    """If it failed, agreement and disagreement would be mixed up."""
+    assert opinion("checker", out, "", code).result == result
+
+
+def test_the_page_and_the_edn_are_written_where_one_asks(qsync: Qsync, bad: Path, tmp_path: Path) -> None:
+    """If it failed, an anomaly in somebody's file could not be shown, nor handed to another checker."""
+    page, edn = tmp_path / "page.html", tmp_path / "out.edn"
+    done = qsync("check", bad, "--html", page, "--edn", edn)
+    assert done.code == 1
+    assert "<svg" in page.read_text()
+    assert "never-written" in page.read_text()
+    assert foreign.read(edn).history.operations == foreign.read(bad).history.operations
+    done = qsync("check", bad, "--html", tmp_path)
+    assert "cannot write the page" in done.line
+    assert done.code == 3
+
+
+def test_a_record_of_ours_outside_of_its_folder(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, a record that somebody sent us could not be judged."""
+    plan = small(time_limit_s=3.0, faults=("none",), replica_reads=0.5, seed=5)
+    data = recorded(plan).data
+    lone = tmp_path / "sent.jsonl"
+    lone.write_bytes(data)
+    assert qsync("check", lone).code == 0
+    assert not (tmp_path / "verdict.json").exists()
+    folder = RunFolder.create(tmp_path / "results", plan)
+    folder.history.write_bytes(data)
+    assert qsync("check", folder.path, "--model", "cas-register").code == 0
+    assert folder.read_verdict() is None
+    edn = tmp_path / "run.edn"
+    assert qsync("check", folder.path, "--edn", edn, "--second-opinion", says("true")).code == 0
+    assert folder.read_verdict() is not None
+    assert qsync("check", folder.path / "history.parquet", "--key", "r0-1").code == 0
+    assert qsync("check", edn).code == 0
