@@ -84,22 +84,30 @@ def _conduct(
         cluster = simulated(parts, folder.nodes)
         conductor = Conductor(parts.plan, cluster, parts.system, parts.workload, record)
         _listen(conductor, on_progress)
-        _in_virtual_time(cluster, conductor, interrupts)
+        interrupts.asked += in_virtual_time(cluster, conductor)
     else:
         asyncio.run(_in_real_time(parts, folder, record, on_progress, interrupts))
 
 
-def _in_virtual_time(cluster: SimCluster, conductor: Conductor, interrupts: _Interrupts) -> None:
-    def interrupt(*_: object) -> None:
-        interrupts.asked += 1
-        conductor.interrupt()
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a second one does not wait
+def in_virtual_time(cluster: SimCluster, conductor: Conductor) -> bool:
+    """Conduct a simulated run; Ctrl-C ends it in order, too, a second one at once. True if it was pressed."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        cluster.run(conductor.run())  # somebody else listens, or nobody is to
+        return False
+    is_pressed = False
 
-    before = signal.signal(signal.SIGINT, interrupt)
+    def interrupt(*_: object) -> None:
+        nonlocal is_pressed
+        is_pressed = True
+        conductor.interrupt()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    signal.signal(signal.SIGINT, interrupt)
     try:
         cluster.run(conductor.run())
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    return is_pressed
 
 
 async def _in_real_time(

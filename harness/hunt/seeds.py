@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import multiprocessing
+import signal
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from checkers.history import jsonl
 from harness.assemble import header, parts_of, simulated
 from harness.conductor import Conductor
 from harness.errors import HarnessError
+from harness.execute import in_virtual_time
 from harness.judge import judge
 from harness.plan import Plan
 
@@ -35,14 +37,15 @@ class Tried:
 
 
 def try_seed(plan: Plan) -> Tried:
-    """Run a plan in memory and judge it."""
+    """Run a plan in memory and judge it; KeyboardInterrupt after the run has ended in order."""
     parts = parts_of(plan)
     cluster = simulated(parts, None)
     record = io.BytesIO()
     conductor = Conductor(plan, cluster, parts.system, parts.workload, jsonl.Writer(record, header(parts)))
     failure: str | None = None
     try:
-        cluster.run(conductor.run())
+        if in_virtual_time(cluster, conductor):
+            raise KeyboardInterrupt
     except HarnessError as error:
         failure = error.message
     history = jsonl.parse(record.getvalue())
@@ -67,7 +70,7 @@ def hunt(plan: Plan, seeds: Iterable[int], jobs: int) -> Iterator[Tried]:
         yield from map(try_seed, plans)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_hear_no_ctrl_c) as pool:
         waiting = set()
         try:
             for each in plans:
@@ -78,5 +81,14 @@ def hunt(plan: Plan, seeds: Iterable[int], jobs: int) -> Iterator[Tried]:
                     yield done.result()
             for done in as_completed(waiting):
                 yield done.result()
+        except KeyboardInterrupt:
+            for child in multiprocessing.active_children():
+                child.terminate()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _hear_no_ctrl_c() -> None:
+    """A terminal's Ctrl-C reaches all processes; the first of them ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,11 +20,10 @@ from checkers.history import jsonl
 from harness.faults.fault import Fault
 from harness.plan import Drawn, Plan, to_json
 from harness.store import find_runs
+from tests.harness.processes import PATIENCE_S, is_gone, is_stopped, wait_until
 from tests.harness.runs import drawn_out
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 30
-"""For a machine that has much else to do."""
 PORTS = 12
 """Three nodes and the relay's nine routes."""
 
@@ -112,27 +110,6 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         for child in running.children:
             with contextlib.suppress(psutil.NoSuchProcess):
                 child.kill()
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline_s, "it did not come to that"
-        time.sleep(0.02)
-
-
-def is_stopped(process: psutil.Process) -> bool:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return bool(process.status() == psutil.STATUS_STOPPED)
-    return False
-
-
-def is_gone(process: psutil.Process) -> bool:
-    """Ended; a zombie waits only for its parent to hear it."""
-    try:
-        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def check(run: Path) -> tuple[int, str]:

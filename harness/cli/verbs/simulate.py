@@ -62,6 +62,9 @@ def command(
                 _show(one, len(tried), seeds)
             if one.outcome == "anomaly" and not keep_going:
                 break
+    except KeyboardInterrupt:
+        codes.append(ExitCode.INTERRUPTED)
+        click.echo("qsync: interrupted", err=True)
     except Exception as error:
         if ExitCode.ANOMALY not in codes:
             raise

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from harness.plan import to_json
 from tests.harness.cli.verbs.conftest import Qsync
+from tests.harness.processes import PATIENCE_S, is_gone, wait_until
 from tests.harness.runs import drawn_out, small
 
 QUICK = ("simulate", "--jobs", "1", "--time-limit", "2", "--rate", "100", "--faults", "none")
@@ -29,11 +35,12 @@ def test_an_anomaly_ends_the_hunt_with_the_line_that_repeats_it(qsync: Qsync) ->
     """If it failed, a hunt would find something that nobody can look at."""
     done = qsync(*BUG, "--seeds", "5", "--seed", "1")
     assert done.code == 1
-    first, summary, found_by, again = done.out.splitlines()
+    first, summary, found_by, again, report = done.out.splitlines()
     assert first.startswith("seed 1: anomaly: Key ")
     assert summary.startswith("1 seeds: 1 anomaly; ")
     assert "linearizable (1)" in found_by
     assert again.startswith("again   ./qsync run --seed 1 --cluster sim --time-limit 6 ")
+    assert "<html" in Path(report.removeprefix("report  ")).read_text()
     assert qsync(*again.split()[2:]).code == 1
 
 
@@ -85,3 +92,25 @@ def test_a_plan_file_gives_the_first_seed(qsync: Qsync, tmp_path: Path) -> None:
     path.write_bytes(to_json(small(seed=40, time_limit_s=2.0, faults=("none",))))
     done = qsync("simulate", "--plan", path, "--seeds", "2", "--jobs", "1", "--json")
     assert [json.loads(line)["seed"] for line in done.out.splitlines()] == [40, 41]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("bug", [(), ("--bug", "confirm-early")])
+def test_ctrl_c_ends_a_hunt_in_one_line(jobs: int, bug: tuple[str, ...]) -> None:
+    """If it failed, Ctrl-C would leave processes and a page of tracebacks, or throw an anomaly away."""
+    words = ("simulate", "--seeds", "5000", "--keep-going", "--json", "--jobs", str(jobs), *FINDS[:6], *bug)
+    with subprocess.Popen(
+        [sys.executable, "-m", "harness.cli", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["outcome"] == ("anomaly" if bug else "valid")
+        children = psutil.Process(process.pid).children(recursive=True)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: everybody in the group hears it
+        _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == (1 if bug else 130)
+    assert err.splitlines() == ["qsync: interrupted"]
+    wait_until(lambda: all(is_gone(child) for child in children))
