@@ -32,5 +32,8 @@ class NodeClock:
         self.drift_ppm = drift_ppm
 
     def true_duration_ns(self, local_ns: int) -> int:
-        """How long a timer of `local_ns` really takes."""
-        return local_ns * MILLION // (MILLION + self.drift_ppm)
+        """How long a timer of `local_ns` really takes: when it fires, that much has passed on the node's clock.
+
+        Rounded up: a timer that is a nanosecond early would be set again for nothing at all, and again, for ever.
+        """
+        return -(-local_ns * MILLION // (MILLION + self.drift_ppm))

@@ -10,7 +10,7 @@ from nodes.iproto import xlog
 from nodes.iproto.messages import Answer
 from nodes.kernel.effects import Persist
 from nodes.world.machine import Machine
-from tests.nodes.qsync.virtual_cluster import NAMES, Asked, VirtualCluster, memory
+from tests.nodes.qsync.virtual_cluster import NAMES, Asked, VirtualCluster, Wire, memory
 
 STEPS = 250
 QUORUM = 2
@@ -22,7 +22,7 @@ class Chaos:
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.cluster = VirtualCluster(seed)
+        self.cluster = VirtualCluster(seed, codec=Wire() if seed % 4 == 3 else None)
         self.cluster.promote()
         self.cuts: list[list[tuple[str, str]]] = []
         self.held: list[tuple[str, str]] = []
@@ -69,7 +69,7 @@ class Chaos:
 
     def fault(self, machine: Machine) -> None:
         network, chance = self.cluster.world.network, self.chance
-        match chance.randrange(14):
+        match chance.randrange(16):
             case 0 | 1:
                 pairs = chance.sample(LINKS, chance.randrange(1, 4))
                 network.cut(pairs)
@@ -92,6 +92,13 @@ class Chaos:
                 self.held.append((machine.name, record))
             case 11 if machine.state == "up":
                 self.lose_power_soon_after_a_start(machine)
+            case 12:
+                machine.clock.set_drift(
+                    self.cluster.world.agenda.now_ns, chance.choice((0, 200_000, -300_000))
+                )
+                machine.clock.wall_offset_ns = chance.choice((0, -(10**12), 10**12))
+            case 13:
+                network.slow([chance.choice(LINKS)], chance.randrange(3_000_000), 2_000_000)
             case _:
                 self.mend(machine)
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
-from nodes.iproto.messages import Answer, Call, Refusal, Request
+from nodes.iproto.decoders import ApplierDecoder, ClientDecoder, ServerDecoder
+from nodes.iproto.frames import encode
+from nodes.iproto.greeting import greeting
+from nodes.iproto.messages import Answer, Call, Message, Refusal, Request
 from nodes.kernel.events import Instant, Started
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.replica import Replica
 from nodes.world.machine import Machine
-from nodes.world.network import MILLISECOND, Codec
+from nodes.world.network import MILLISECOND, Codec, Decoder
 from nodes.world.world import World
 from tests.nodes.qsync.conversation import configuration
 
@@ -68,6 +72,25 @@ class Client:
         assert asked.reply is None and message.sync == asked.number
         asked.reply, asked.answered_ns = message, self.world.agenda.now_ns
         self.world.network.close(link, self)
+
+
+class Wire:
+    """The bytes of IPROTO, with the decoders of the real host and client."""
+
+    def encode(self, message: object) -> bytes:
+        return encode(cast(Message, message))
+
+    def greeting(self) -> bytes:
+        return greeting("3.2.0", "00000000-0000-4000-8000-000000000000", bytes(32))
+
+    def server_decoder(self) -> Decoder:
+        return ServerDecoder()
+
+    def peer_decoder(self) -> Decoder:
+        return ApplierDecoder()
+
+    def client_decoder(self) -> Decoder:
+        return ClientDecoder()
 
 
 class VirtualCluster:

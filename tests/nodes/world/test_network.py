@@ -1,0 +1,278 @@
+"""What connections promise, and what cuts, slowness, holds, deaths and resets do to them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.world.network import CONNECT_TIMEOUT_NS, MILLISECOND, Codec
+from tests.nodes.world.ears import Lines, Party
+
+BOTH = (("a", "b"), ("b", "a"))
+CODECS = pytest.mark.parametrize("codec", [None, Lines()], ids=["typed", "bytes"])
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("send"), st.sampled_from("ab")),
+        st.tuples(st.just("cut"), st.sampled_from((BOTH[:1], BOTH[1:], BOTH))),
+        st.tuples(st.just("heal"), st.integers(0, 3)),
+        st.tuples(st.just("slow"), st.integers(0, 30)),
+        st.tuples(st.just("hold"), st.sampled_from("ab")),
+        st.tuples(st.just("release"), st.sampled_from("ab")),
+        st.tuples(st.just("wait"), st.integers(0, 40)),
+    ),
+    max_size=50,
+)
+
+
+@given(steps=STEPS, seed=st.integers(0, 9), in_bytes=st.booleans())
+def test_a_living_connection_is_first_in_first_out_and_drops_nothing(
+    steps: list[tuple[str, object]], seed: int, in_bytes: bool
+) -> None:
+    """Broken, the world does what no byte stream does, and every alarm that follows is false."""
+    party = Party(seed, codec=Lines() if in_bytes else None)
+    link = party.connected("a", "b")
+    sent: dict[str, list[object]] = {"a": [], "b": []}
+    cuts: list[tuple[tuple[str, str], ...]] = []
+    for number, (step, what) in enumerate(steps):
+        match step, what:
+            case "send", str(source):
+                party.send(link, source, number)
+                sent[source].append(number)
+            case "cut", tuple(pairs):
+                party.network.cut(pairs)
+                cuts.append(pairs)
+            case "heal", int(which) if cuts:
+                party.network.heal(cuts.pop(which % len(cuts)), party.chance)
+            case "slow", int(delay):
+                party.network.slow(BOTH[:1], delay * MILLISECOND, delay * MILLISECOND // 2)
+            case "hold", str(target):
+                party.network.hold(target, "int")
+            case "release", str(target):
+                party.network.release(target, "int")
+            case "wait", int(milliseconds):
+                party.run(milliseconds)
+    while cuts:
+        party.network.heal(cuts.pop(), party.chance)
+    for target in "ab":
+        party.network.release(target, "int")
+    party.run(3_000)
+    was_reset = any("reset" in word for word in party.ears["a"].words(link))
+    assert was_reset == any("reset" in word for word in party.ears["b"].words(link))
+    for source, target in BOTH:
+        got = party.ears[target].messages(link)
+        assert got == sent[source][: len(got)]
+        assert was_reset or got == sent[source]
+
+
+@CODECS
+@pytest.mark.parametrize("pairs", [BOTH, BOTH[:1], BOTH[1:]], ids=["both ways", "a to b", "b to a"])
+def test_a_cut_is_silent(pairs: tuple[tuple[str, str], ...], codec: Codec | None) -> None:
+    """Broken, an end learns of a cut, or the direction that is not cut stops too."""
+    party = Party(1, codec=codec)
+    link = party.connected("a", "b")
+    party.network.cut(pairs)
+    party.send(link, "a", 1)
+    party.send(link, "b", 2)
+    party.run(10_000)
+    assert party.ears["b"].messages(link) == ([] if BOTH[0] in pairs else [1])
+    assert party.ears["a"].messages(link) == ([] if BOTH[1] in pairs else [2])
+    assert party.ears["a"].words(link) == ["connected"]
+    assert party.ears["b"].words(link) == ["accepted"]
+    for pair in pairs:
+        effect = party.network.take_effects([pair])[pair]
+        assert effect.withheld == 1 and effect.longest_withheld_ns > 9_900 * MILLISECOND
+
+
+@CODECS
+def test_after_a_cut_what_was_held_goes_on_or_the_connection_is_reset(codec: Codec | None) -> None:
+    """Broken, healing is always kind, or always cruel."""
+    ends: set[tuple[str, ...]] = set()
+    for seed in range(12):
+        party = Party(seed, codec=codec)
+        link = party.connected("a", "b")
+        party.network.cut(BOTH)
+        party.send(link, "a", 1, 2, 3)
+        party.run(100)
+        resets = party.network.heal(BOTH, random.Random(seed))
+        party.send(link, "a", 4)
+        party.run(100)
+        if resets:
+            assert party.ears["b"].messages(link) == []
+            assert party.ears["b"].words(link) == ["accepted", "ended: reset after a cut"]
+            assert party.ears["a"].words(link) == ["connected", "ended: reset after a cut"]
+        else:
+            assert party.ears["b"].messages(link) == [1, 2, 3, 4]
+        ends.add(tuple(party.ears["b"].words(link)))
+    assert len(ends) == 2
+
+
+def test_two_cuts_of_one_pair() -> None:
+    """Broken, healing one fault heals another, or a reset comes through a direction that is still cut."""
+    for seed in range(8):
+        party = Party(seed)
+        link = party.connected("a", "b")
+        party.network.cut(BOTH)
+        party.network.cut(BOTH[1:])
+        party.send(link, "a", 1)
+        party.send(link, "b", 2)
+        party.run(100)
+        assert party.network.take_effects(BOTH)[BOTH[1]].withheld == 1
+        assert party.network.heal(BOTH, random.Random(seed)) == 0
+        party.run(100)
+        party.send(link, "b", 3)
+        party.run(100)
+        assert party.ears["b"].messages(link) == [1] and party.ears["a"].messages(link) == []
+        assert party.ears["a"].words(link) == ["connected"]
+        assert party.network.take_effects(BOTH[1:])[BOTH[1]].withheld >= 1
+        if not party.network.heal(BOTH[1:], random.Random(seed)):
+            party.run(100)
+            assert party.ears["a"].messages(link) == [2, 3]
+
+
+def test_a_connection_begun_under_a_cut_stands_when_it_is_healed() -> None:
+    """Broken, a partition that heals within the time for connecting leaves both ends waiting."""
+    party = Party(3)
+    party.network.cut(BOTH)
+    link = party.network.connect(party.ears["a"], "b")
+    party.run(500)
+    assert party.ears["a"].heard == party.ears["b"].heard == []
+    assert party.network.heal(BOTH, random.Random(2)) == 0, "this seed lets it go on"
+    party.run(100)
+    assert party.ears["a"].words(link) == ["connected"]
+
+
+def test_nobody_waits_for_a_greeting_for_ever() -> None:
+    """Broken, a node that connects to a silent peer never tries again."""
+    party = Party(3)
+    party.network.cut(BOTH)
+    link = party.network.connect(party.ears["a"], "b")
+    party.run(CONNECT_TIMEOUT_NS / MILLISECOND + 1)
+    assert party.ears["a"].heard == [(link, "failed: no greeting in time")]
+    party.network.heal(BOTH, random.Random(1))
+    party.run(100)
+    assert len(party.ears["a"].heard) == 1
+
+
+@CODECS
+def test_hold_stops_before_the_next_message_of_a_class(codec: Codec | None) -> None:
+    """Broken, a schedule that holds an acknowledgement holds something else, or lets it slip through."""
+    party = Party(5, ("a", "b", "c"), codec)
+    link, other = party.connected("a", "b"), party.connected("a", "c")
+    party.network.hold("b", "int")
+    party.send(link, "a", 123456, 7)
+    party.send(other, "a", 1)
+    party.send(link, "b", 2)
+    party.run(1_000)
+    assert party.ears["b"].messages(link) == []
+    assert party.ears["c"].messages(other) == [1] and party.ears["a"].messages(link) == [2]
+    party.network.release("b", "int")
+    party.run(10)
+    assert party.ears["b"].messages(link) == [123456, 7]
+
+
+def test_a_release_lets_nothing_through_a_cut() -> None:
+    """Broken, a fault's evidence says that it withheld nothing for long."""
+    party = Party(5)
+    link = party.connected("a", "b")
+    party.network.cut(BOTH)
+    party.network.hold("b", "int")
+    party.send(link, "a", 1)
+    party.run(600)
+    party.network.release("b", "int")
+    party.run(600)
+    assert party.ears["b"].messages(link) == []
+    effect = party.network.take_effects(BOTH)[BOTH[0]]
+    assert effect.withheld == 1 and effect.longest_withheld_ns > 1_100 * MILLISECOND
+
+
+def test_a_slow_link_keeps_the_order() -> None:
+    """Broken, jitter turns a byte stream into datagrams."""
+    party = Party(2)
+    link = party.connected("a", "b")
+    party.network.slow(BOTH[:1], 20 * MILLISECOND, 20 * MILLISECOND)
+    for number in range(30):
+        party.send(link, "a", number)
+        party.run(1)
+    assert len(party.ears["b"].messages(link)) < 30
+    party.network.unslow(BOTH[:1], 20 * MILLISECOND, 20 * MILLISECOND)
+    party.run(100)
+    assert party.ears["b"].messages(link) == list(range(30))
+    assert party.network.take_effects(BOTH[:1])[BOTH[0]].delayed == 30
+
+
+def test_what_was_sent_before_the_end_arrives_before_it() -> None:
+    """Broken, an answer sent just before a clean stop, or by a process just killed, is lost."""
+    party = Party(4)
+    link = party.connected("a", "b")
+    party.send(link, "b", 1, 2)
+    party.network.process_died(party.ears["b"], silently=False)
+    party.send(link, "a", 3)
+    party.run(50)
+    assert [what for _, what in party.ears["a"].heard] == ["connected", 1, 2, "ended: end of stream"]
+    assert party.ears["b"].words(link) == ["accepted"], "the dead hear nothing"
+
+
+def test_after_a_power_loss_peers_hear_nothing_until_they_speak() -> None:
+    """Broken, a machine without power says goodbye, or its peers wait on a dead connection after it is back."""
+    party = Party(4)
+    link = party.connected("a", "b")
+    up = False
+    party.network.is_up = lambda name: name != "b" or up
+    party.send(link, "b", 1)
+    party.network.process_died(party.ears["b"], silently=True)
+    party.send(link, "a", 2)
+    party.run(5_000)
+    assert party.ears["a"].words(link) == ["connected"] and party.ears["a"].messages(link) == []
+    up = True
+    party.run(5_000)
+    assert party.ears["a"].words(link) == ["connected"]
+    party.send(link, "a", 3)
+    party.run(50)
+    assert party.ears["a"].words(link) == ["connected", "ended: connection reset by peer"]
+    assert party.ears["b"].words(link) == ["accepted"]
+
+
+def test_a_process_that_is_down_refuses() -> None:
+    """Broken, clients wait for a dead process instead of hearing at once that nothing was sent."""
+    party = Party(4)
+    party.network.is_up = lambda name: name != "b"
+    link = party.network.connect(party.ears["a"], "b")
+    party.run(50)
+    assert party.ears["a"].words(link) == ["failed: connection refused"]
+
+
+@pytest.mark.parametrize("silently", [True, False], ids=["power", "kill"])
+@pytest.mark.parametrize("what", ["refused", "no greeting"])
+def test_who_died_hears_nothing_of_a_connection_it_had_begun(silently: bool, what: str) -> None:
+    """Broken, the next life of a process is told of connections that it knows nothing of, and breaks."""
+    party = Party(4)
+    party.network.cut(BOTH)
+    party.network.connect(party.ears["a"], "b")
+    party.run(10)
+    party.network.process_died(party.ears["a"], silently=silently)
+    if what == "refused":
+        party.network.is_up = lambda name: name != "b"
+        party.network.heal(BOTH, random.Random(1))
+    party.run(5_000)
+    assert party.ears["a"].heard == []
+
+
+def test_a_reset_of_a_connection_that_is_half_open() -> None:
+    """Broken, one end hears of an end twice, or of a connection that it never had."""
+    party = Party(4)
+    link = party.network.connect(party.ears["a"], "b")
+    party.network.reset(link, "connection reset by peer")
+    party.network.reset(link, "connection reset by peer")
+    party.run(3_000)
+    assert party.ears["a"].heard == [(link, "failed: connection reset by peer")]
+    assert party.ears["b"].words(link) in ([], ["ended: connection reset by peer"])
+    standing = party.connected("a", "b")
+    party.network.close(standing, party.ears["a"])
+    party.network.reset(standing, "reset")
+    party.run(50)
+    assert party.ears["a"].words(standing) == ["connected"], "who has hung up hears no more"
+    assert party.ears["b"].words(standing) == ["accepted", "ended: reset"]
