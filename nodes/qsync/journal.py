@@ -133,7 +133,7 @@ class Journal:
             rows.append(row)
         if found.damage is not None and (not last or _goes_on(data, found.good_bytes)):
             raise StartRefused(f"{name}: {found.damage}, but more rows follow")
-        return found.good_bytes
+        return found.good_bytes - found.finished * len(xlog.encode_eof())  # we go on where it ended
 
     def _create(self, files: Mapping[str, bytes]) -> list[Effect]:
         """A node with an empty disk starts from the same empty snapshot as all others."""

@@ -190,11 +190,11 @@ class Network:
         for connection in list(self._connections.values()):
             if endpoint not in (connection.there.source, connection.there.target):
                 continue
+            towards = connection.towards(endpoint)
             if silently:
-                towards = connection.towards(endpoint)
                 towards.is_silent = True
                 connection.onwards(endpoint).queue.clear()
-            else:
+            elif towards.is_open and not towards.is_silent:  # else it is of a former life
                 self.close(connection.link, endpoint)
 
     # ---- what faults do

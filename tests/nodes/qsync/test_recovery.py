@@ -69,6 +69,14 @@ def test_a_spoilt_byte_costs_the_last_record_at_most(place: int, values: int) ->
         assert rows == values or (rows == values - 1 and place >= ends[-2])  # some bytes are mere padding
 
 
+def test_a_finished_log_is_continued() -> None:
+    """Broken, what is written behind an end marker is lost, or refused at the next start."""
+    data, ends = log_of(2)
+    journal, effects = opened({LOG: data + xlog.encode_eof()})
+    assert effects[0] == Truncate(LOG, ends[-1])
+    assert len(opened({LOG: data + written(journal, 3).data})[0].rows) == 3
+
+
 def test_a_log_of_another_instance_is_refused() -> None:
     """Broken, a node that is given another's folder speaks in its name."""
     data, _ = log_of(1)

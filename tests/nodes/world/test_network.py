@@ -236,6 +236,16 @@ def test_after_a_power_loss_peers_hear_nothing_until_they_speak() -> None:
     assert party.ears["b"].words(link) == ["accepted"]
 
 
+def test_a_kill_says_no_goodbye_for_a_life_that_lost_its_power() -> None:
+    """Broken, a power loss is told to peers after all, as soon as the next process is killed."""
+    party = Party(4)
+    link = party.connected("a", "b")
+    party.network.process_died(party.ears["b"], silently=True)
+    party.network.process_died(party.ears["b"], silently=False)
+    party.run(50)
+    assert party.ears["a"].words(link) == ["connected"]
+
+
 def test_a_process_that_is_down_refuses() -> None:
     """Broken, clients wait for a dead process instead of hearing at once that nothing was sent."""
     party = Party(4)
