@@ -15,8 +15,9 @@ histories and witnesses are nanoseconds since the run began; limits are seconds.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from checkers import availability, convergence, crash, dirty, linearizable, prefix, quorum
+from checkers import availability, convergence, crash, dirty, linearizable, prefix, quorum, sessions
 from checkers.verdict import Result, Verdict, Witness, merged, run_safely
 
 CHECKERS: dict[str, Callable[..., Verdict]] = {
@@ -27,6 +28,8 @@ CHECKERS: dict[str, Callable[..., Verdict]] = {
     "quorum": quorum.check,
     "crash": crash.check,
     "availability": availability.check,
+    "staleness": sessions.check_staleness,
+    **{name: partial(sessions.check, guarantee=name) for name in sessions.GUARANTEES},
 }
 """The table of checkers, by the name that their verdicts carry."""
 

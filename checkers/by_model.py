@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from checkers import linearizable
+from checkers import linearizable, sessions
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.verdict import Result, Verdict, merged, run_safely
@@ -34,11 +34,15 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """What operations mean. `f` names them; `linearizable` is the sequential model of `checkers.linearizable`."""
+    """What operations mean. `f` names them; `linearizable` is the sequential model of `checkers.linearizable`.
+
+    `weaker`: whether `checkers.sessions` can say what is left if that does not hold.
+    """
 
     summary: str
     f: frozenset[str]
     linearizable: str | None = None
+    weaker: bool = False
 
 
 def _words(text: str) -> frozenset[str]:
@@ -47,12 +51,16 @@ def _words(text: str) -> frozenset[str]:
 
 MODELS: dict[str, Model] = {
     "register": Model(
-        summary="one value a key: read, write", f=_words("read write"), linearizable="register"
+        summary="one value a key: read, write",
+        f=_words("read write"),
+        linearizable="register",
+        weaker=True,
     ),
     "cas-register": Model(
         summary="one value a key: read, write, cas [old new]",
         f=_words("read write cas"),
         linearizable="register",
+        weaker=True,
     ),
     "kv": Model(
         summary="one text a key, empty at first: get, put, append",
@@ -62,7 +70,11 @@ MODELS: dict[str, Model] = {
 }
 """By the name that `--model` takes."""
 
-PROMISES: dict[str, tuple[str, ...]] = {"linearizable": ("linearizable",)}
+PROMISES: dict[str, tuple[str, ...]] = {
+    "linearizable": ("linearizable", *sessions.GUARANTEES),
+    sessions.GUARANTEES[0]: sessions.GUARANTEES,
+    **{guarantee: (guarantee,) for guarantee in sessions.GUARANTEES[1:]},
+}
 """Strongest first: each with all that it implies."""
 
 
@@ -98,8 +110,7 @@ def judge(
 ) -> Judgement:
     """Every check of `model` over `history`. Raises KeyError for an unknown model or promise."""
     assert promise in PROMISES, promise
-    checks = _checks(MODELS[model], limits, failed_cas_observes)
-    verdicts = tuple(run_safely(check, history, name=name) for name, check in checks.items())
+    verdicts = _verdicts(MODELS[model], history, limits, failed_cas_observes)
     return Judgement(
         model=model,
         promise=promise,
@@ -107,23 +118,92 @@ def judge(
         violations=tuple(
             each.checker for each in verdicts if each.result == "invalid" and is_promised(each, promise)
         ),
-        strongest=None,
+        strongest=strongest(history, model, verdicts, limits, failed_cas_observes),
     )
 
 
-def _checks(
-    model: Model, limits: Limits, failed_cas_observes: bool
-) -> dict[str, Callable[[History], Verdict]]:
-    checks: dict[str, Callable[[History], Verdict]] = {}
+def _verdicts(
+    model: Model, history: History, limits: Limits, failed_cas_observes: bool
+) -> tuple[Verdict, ...]:
+    verdicts: list[Verdict] = []
     if model.linearizable is not None:
-        checks["linearizable"] = lambda history: linearizable.check(
+        reads = linearizable.promised_linearizable
+        verdicts.append(_linearizable(model, history, limits, failed_cas_observes, reads))
+        if model.weaker and verdicts[0].result != "valid":
+            verdicts += _weaker(history, limits, reads)
+    return tuple(verdicts)
+
+
+def _linearizable(
+    model: Model, history: History, limits: Limits, failed_cas_observes: bool, reads: sessions.Reads
+) -> Verdict:
+    return run_safely(
+        linearizable.check,
+        history,
+        name="linearizable",
+        model=model.linearizable,
+        timeout_s=limits.timeout_s,
+        memory_limit=max(1, int(limits.memory_mib * (1 << 20) / CONFIGURATION_BYTES)),
+        failed_cas_observes=failed_cas_observes,
+        reads=reads,
+    )
+
+
+def _weaker(history: History, limits: Limits, reads: sessions.Reads) -> list[Verdict]:
+    """Every session guarantee, and how stale reads were; coherence implies the others."""
+
+    def kept(guarantee: str) -> Verdict:
+        return run_safely(
+            sessions.check,
             history,
-            model=model.linearizable or "",
+            name=guarantee,
+            guarantee=guarantee,
+            reads=reads,
             timeout_s=limits.timeout_s,
-            memory_limit=max(1, int(limits.memory_mib * (1 << 20) / CONFIGURATION_BYTES)),
-            failed_cas_observes=failed_cas_observes,
         )
-    return checks
+
+    first, *others = sessions.GUARANTEES
+    verdicts = [kept(first)]
+    if verdicts[0].result != "valid":
+        verdicts += [kept(other) for other in others]
+    return [*verdicts, run_safely(sessions.check_staleness, history, name="staleness", reads=reads)]
+
+
+def strongest(
+    history: History,
+    model: str = "register",
+    verdicts: Iterable[Verdict] = (),
+    limits: Limits = Limits(),
+    failed_cas_observes: bool = True,
+) -> str | None:
+    """The strongest model that all reads but dirty ones satisfied, wherever they were served; "none" if none did.
+
+    `verdicts` are taken where they already say it. None if nothing can be said of such a model.
+    """
+    asked = MODELS[model]
+    if asked.linearizable is None or not asked.weaker:
+        return None
+    known = {verdict.checker: verdict for verdict in verdicts}
+    left_out = known["linearizable"].details.get("reads_not_judged", {}) if "linearizable" in known else None
+    if left_out is None or any(not words.startswith("dirty") for words in left_out):
+        reads = sessions.all_but_dirty
+        first = _linearizable(asked, history, limits, failed_cas_observes, reads)
+        weaker = [] if first.result == "valid" else _weaker(history, limits, reads)
+        known = {verdict.checker: verdict for verdict in (first, *weaker)}
+    return strongest_of({name: verdict.result for name, verdict in known.items()})
+
+
+def strongest_of(results: Mapping[str, Result]) -> str:
+    """The strongest name in a table of results by model, or all of the strongest that none of the others implies."""
+    undecided = [name for name in PROMISES if results.get(name) == "unknown"]
+    if results.get("monotonic-reads") == "invalid":  # the others are seen through readers that go forward
+        undecided = [name for name in undecided if name not in sessions.THROUGH_READERS]
+    satisfied = [name for name in PROMISES if results.get(name) == "valid"]
+    implied = {weaker for name in satisfied for weaker in PROMISES[name][1:]}
+    names = " and ".join(name for name in satisfied if name not in implied)
+    if not names:
+        return "not decided" if undecided else "none"
+    return f"{names} ({', '.join(undecided)} not decided)" if undecided else names
 
 
 def only_key(history: History, key: str) -> History:

@@ -1,0 +1,230 @@
+"""The checker: one guarantee over all keys, and what proves that it does not hold.
+
+A violation is a cycle in what must be older than what, so no order of the versions whatsoever fits. monotonic-writes
+and writes-follow-reads are seen through readers alone, and so only on keys where all readers go forward.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from checkers.history.history import History
+from checkers.history.operation import Operation
+from checkers.sessions.steps import Key, Reads, all_but_dirty, keys_of
+from checkers.sessions.version_graph import (
+    Chains,
+    Edge,
+    Kind,
+    chain_graph,
+    chains,
+    cycle,
+    edges_of,
+    graph,
+)
+from checkers.value_order import Value
+from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
+
+COHERENCE = "coherence"
+_KINDS: dict[str, frozenset[Kind]] = {
+    COHERENCE: frozenset({"monotonic-reads", "monotonic-writes", "read-your-writes", "writes-follow-reads"}),
+    "monotonic-reads": frozenset({"monotonic-reads"}),
+    "read-your-writes": frozenset({"read-your-writes"}),
+    "monotonic-writes": frozenset({"monotonic-writes", "monotonic-reads"}),
+    "writes-follow-reads": frozenset({"writes-follow-reads", "monotonic-reads"}),
+}
+GUARANTEES = tuple(_KINDS)
+"""Their names; the first implies all others."""
+
+THROUGH_READERS = ("monotonic-writes", "writes-follow-reads")
+"""Not judged on keys where monotonic-reads does not hold."""
+
+
+def check(
+    history: History,
+    *,
+    guarantee: str = COHERENCE,
+    reads: Reads = all_but_dirty,
+    timeout_s: float = 30.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> Verdict:
+    """Whether `guarantee` holds on every key. `reads(role, mode)` says which reads are judged.
+
+    `details`: keys, keys_not_judged (by reason), steps, observations. Keys on which a value was written twice are not
+    judged; the verdict is then unknown, unless another key is invalid. Raises KeyError for an unknown guarantee,
+    ModelError for a cas without two values.
+    """
+    kinds = _KINDS[guarantee]
+    deadline_s = clock() + timeout_s
+    keys = keys_of(history, reads)
+    witnesses: list[Witness] = []
+    skipped: dict[str, str] = {}
+    for key in keys:
+        if key.repeated:
+            skipped[str(key.key)] = "a value was written twice"
+        elif clock() > deadline_s:
+            skipped[str(key.key)] = f"no time was left of {timeout_s:g} s"
+        else:
+            found = _judged(key, guarantee, kinds)
+            if isinstance(found, str):
+                skipped[str(key.key)] = found
+            elif found is not None:
+                witnesses.append(found)
+    return _verdict(guarantee, keys, witnesses, skipped)
+
+
+def _judged(key: Key, guarantee: str, kinds: frozenset[Kind]) -> Witness | str | None:
+    """A witness if it does not hold on the key; why the key is not judged; None if it holds."""
+    edges = list(edges_of(key))
+    if guarantee == COHERENCE:
+        if key.impossible:
+            return _impossible(key, key.impossible[0])
+        return _incoherent(key, edges)
+    if guarantee in THROUGH_READERS and cycle(graph(edges, frozenset({"monotonic-reads"}))) is not None:
+        return "monotonic-reads does not hold there"
+    found = cycle(graph(edges, kinds))
+    return None if found is None else _witness(guarantee, key, found, ())
+
+
+def _incoherent(key: Key, edges: Sequence[Edge]) -> Witness | None:
+    found = cycle(graph(edges, _KINDS[COHERENCE]))
+    if found is not None:
+        return _narrowest(key, edges, found)
+    linked = chains(edges, dict.fromkeys([None, *key.writers]))
+    if linked.twice is not None:
+        return _replaced_twice(key, *linked.twice)
+    found = cycle(chain_graph(edges, linked))
+    if found is None:
+        return None
+    return _witness("between-compare-and-set", key, found, _links(found, linked))
+
+
+def _narrowest(key: Key, edges: Sequence[Edge], whole: Sequence[Edge]) -> Witness:
+    """The witness of the first session guarantee that is broken by itself; of all together if none is."""
+    for guarantee in GUARANTEES[1:]:
+        found = cycle(graph(edges, _KINDS[guarantee]))
+        if found is not None:
+            return _witness(guarantee, key, found, ())
+    return _witness(COHERENCE, key, whole, ())
+
+
+def _links(found: Sequence[Edge], linked: Chains) -> tuple[Edge, ...]:
+    """The compare-and-sets that join where one edge of a cycle ends with where the next begins."""
+    links: dict[int, Edge] = {}
+    for edge, following in zip(found, [*found[1:], found[0]], strict=True):
+        for link in linked.between(edge.newer, following.older):
+            links[id(link)] = link
+    return tuple(links.values())
+
+
+def _witness(rule: str, key: Key, found: Sequence[Edge], links: Sequence[Edge]) -> Witness:
+    named = [operation for edge in (*found, *links) for operation in edge.because]
+    values = list(dict.fromkeys(_shown(edge.older) for edge in found))
+    about = f"key {key.key}" if key.key is not None else "the register"
+    summary = f"no order of the values {', '.join(values[:6])} of {about} fits what its clients saw"
+    steps = [edge for edge in found if edge.because]
+    if len(steps) == 1 and len(found) <= 2:
+        summary = f"of {about}: {_told(steps[0])}"
+    explanation = [_because(edge) for edge in (*found, *links)]
+    return _proof(rule, key, named, summary, tuple(explanation))
+
+
+def _proof(
+    rule: str, key: Key, named: Sequence[Operation], summary: str, explanation: tuple[str, ...]
+) -> Witness:
+    return Witness(
+        rule=rule,
+        summary=summary,
+        events=tuple(sorted({event for operation in named for event in operation.events})),
+        key=key.key,
+        start_ns=min(operation.invoke_ns for operation in named),
+        end_ns=max(operation.complete_ns or operation.invoke_ns for operation in named),
+        explanation=explanation,
+    )
+
+
+def _replaced_twice(key: Key, first: Operation, second: Operation) -> Witness:
+    old = _shown(first.value[0])
+    return _proof(
+        "lost-update",
+        key,
+        (first, second),
+        f"{old} was replaced twice, by {_shown(first.value[1])} and by {_shown(second.value[1])}",
+        (f"Nobody wrote {old} a second time, so it can have been replaced by one compare-and-set alone.",),
+    )
+
+
+def _impossible(key: Key, read: Operation) -> Witness:
+    value = read.value[0] if read.f == "cas" else read.value
+    failed = key.failed.get(value) if isinstance(value, int | str) else None
+    rule, why = "never-written", "which nobody ever asked to write"
+    if failed is not None:
+        rule, why = "read-of-failed-write", "although the write of it had surely failed"
+    named = [read] if failed is None else [failed, read]
+    return _proof(rule, key, named, f"process {read.process} saw {_shown(value)}, {why}", ())
+
+
+def _because(edge: Edge) -> str:
+    if not edge.because:
+        return f"{_shown(edge.newer)} was written, so it is newer than the initial value."
+    return f"{_told(edge)}: so {_shown(edge.newer)} is the newer of the two."
+
+
+_VERBS = {
+    "monotonic-reads": ("read", "read"),
+    "monotonic-writes": ("wrote", "wrote"),
+    "read-your-writes": ("wrote", "read"),
+    "writes-follow-reads": ("read", "wrote"),
+}
+
+
+def _told(edge: Edge) -> str:
+    if edge.kind == "replaced":
+        operation = edge.because[0]
+        return f"process {operation.process} replaced {_shown(edge.older)} by {_shown(edge.newer)}"
+    first, second = _VERBS[edge.kind]
+    process = edge.because[0].process
+    return f"process {process} {first} {_shown(edge.older)} and then {second} {_shown(edge.newer)}"
+
+
+def _shown(value: Value) -> str:
+    if value is None:
+        return "nothing"
+    return str(value[1].decode()) if isinstance(value, tuple) else str(value)
+
+
+def _verdict(
+    guarantee: str, keys: Sequence[Key], witnesses: Sequence[Witness], skipped: dict[str, str]
+) -> Verdict:
+    observed = sum(key.observed for key in keys)
+    result, summary = _conclusion(guarantee, len(keys), observed, witnesses, skipped)
+    details: dict[str, Any] = {
+        "keys": len(keys),
+        "keys_invalid": [str(witness.key) for witness in witnesses],
+        "keys_not_judged": skipped,
+        "steps": sum(len(steps) for key in keys for steps in key.sessions.values()),
+        "observations": observed,
+    }
+    return Verdict(
+        checker=guarantee,
+        result=result,
+        summary=summary,
+        model=guarantee,
+        witnesses=tuple(sorted(witnesses, key=lambda witness: witness.events)[:WITNESSES_MAX]),
+        details=details,
+    )
+
+
+def _conclusion(
+    guarantee: str, keys: int, observed: int, witnesses: Sequence[Witness], skipped: dict[str, str]
+) -> tuple[Result, str]:
+    if witnesses:
+        others = "" if len(witnesses) == 1 else f" ({len(witnesses)} keys in all)"
+        return "invalid", f"not {guarantee}: {min(witnesses, key=lambda each: each.events).summary}{others}"
+    if skipped:
+        name, why = next(iter(skipped.items()))
+        return "unknown", f"{len(skipped)} of {keys} keys could not be judged: {name}, where {why}"
+    if not observed:
+        return "unknown", "no answer says anything about a value: there is nothing to judge"
+    return "valid", f"on each of {keys} keys versions have an order that fits ({observed} observations)"

@@ -1,0 +1,165 @@
+"""How far reads lag behind: a lower bound for each, in milliseconds and in versions.
+
+A read is stale by a version if another value was surely written after all writes of the value that it returned had
+taken effect, and that write had completed before the read was asked. It is stale since the first of those completed.
+Both are bounds from below, from the history alone (`checkers.value_order`): what is called stale surely was.
+
+Without a bound to hold it to, staleness is a finding and the verdict is valid. Milliseconds mean something only if the
+history has a clock.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from checkers.history.history import History, by_key
+from checkers.history.operation import Operation
+from checkers.sessions.steps import Reads, all_but_dirty
+from checkers.value_order import NEVER, ValueOrder, comparable
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+
+NAME = "staleness"
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """A read, and by how much it surely was stale."""
+
+    read: Operation
+    since: Operation
+    versions: int
+
+    @property
+    def ms(self) -> float:
+        """From the end of the first write that it missed to its own beginning."""
+        return max(0.0, (self.read.invoke_ns - (self.since.complete_ns or 0)) / 1e6)
+
+
+def check(
+    history: History,
+    *,
+    ms_max: float | None = None,
+    versions_max: int | None = None,
+    reads: Reads = all_but_dirty,
+) -> Verdict:
+    """How stale reads were; invalid if one surely was staler than `ms_max` milliseconds or `versions_max` versions.
+
+    `details`: reads, stale_reads, stale_ms_max, stale_versions_max, findings.
+    """
+    judged = [each for each in history.select(f="read", outcome="ok") if reads(each.role, each.mode)]
+    writes = by_key(history.select(f=("write", "cas")))
+    stale = [
+        found
+        for key, key_reads in by_key(judged).items()
+        for found in _stale_reads(writes.get(key, ()), key_reads)
+    ]
+    beyond = [
+        each
+        for each in stale
+        if (ms_max is not None and each.ms > ms_max)
+        or (versions_max is not None and each.versions > versions_max)
+    ]
+    return _verdict(judged, stale, beyond, _promise(ms_max, versions_max))
+
+
+def _stale_reads(writes: Sequence[Operation], reads: Sequence[Operation]) -> Iterable[Stale]:
+    order = ValueOrder.of(writes, reads)
+    done = sorted((each for each in writes if each.type == "ok"), key=lambda each: each.complete_index or 0)
+    ends = [each.complete_index or 0 for each in done]
+    newer = _LaterCount([each.invoke_index for each in done])
+    for read in reads:
+        value = comparable(read.value)
+        latest = order.latest(value)
+        if value not in order.writers or latest >= NEVER:
+            continue
+        before = bisect_left(ends, read.invoke_index)
+        versions = newer.count(before, latest)
+        if versions:
+            yield Stale(read, done[newer.first(before, latest)], versions)
+
+
+class _LaterCount:
+    """How many of the first `n` numbers of a sequence are greater than another: a merge-sort tree, O(log² n) a look."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self._levels: list[list[list[int]]] = [[[number] for number in numbers]]
+        while len(self._levels[-1]) > 1:
+            below = self._levels[-1]
+            pairs = (below[place : place + 2] for place in range(0, len(below), 2))
+            self._levels.append([sorted(chain.from_iterable(pair)) for pair in pairs])
+
+    def count(self, n: int, than: int) -> int:
+        """How many of the first `n` are greater than `than`."""
+        found, start = 0, 0
+        for level in range(len(self._levels) - 1, -1, -1):
+            if n >> level & 1:
+                block = self._levels[level][start >> level]
+                found += len(block) - bisect_right(block, than)
+                start += 1 << level
+        return found
+
+    def first(self, n: int, than: int) -> int:
+        """The place of the first among them."""
+        low, high = 1, n
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.count(middle, than) else (middle + 1, high)
+        return low - 1
+
+
+def _promise(ms_max: float | None, versions_max: int | None) -> str:
+    parts = [] if ms_max is None else [f"{ms_max:g} ms"]
+    parts += [] if versions_max is None else [f"{versions_max} versions"]
+    return f"stale by at most {' and '.join(parts)}" if parts else ""
+
+
+def _verdict(
+    judged: Sequence[Operation], stale: Sequence[Stale], beyond: Sequence[Stale], promise: str
+) -> Verdict:
+    ms = round(max((each.ms for each in stale), default=0.0), 3)
+    versions = max((each.versions for each in stale), default=0)
+    told = f"{len(stale)} of {len(judged)} reads were stale, the worst by at least {ms:.1f} ms and {versions} versions"
+    details: dict[str, Any] = {
+        "reads": len(judged),
+        "stale_reads": len(stale),
+        "stale_ms_max": ms,
+        "stale_versions_max": versions,
+        "vacuous": not judged,
+        "findings": [told] if stale and not beyond else [],
+    }
+    worst = sorted(beyond, key=lambda each: (-each.ms, each.read.invoke_index))[:WITNESSES_MAX]
+    return Verdict(
+        checker=NAME,
+        result="invalid" if beyond else "valid",
+        summary=told if stale else f"no read surely was stale ({len(judged)} reads)",
+        model=promise,
+        witnesses=tuple(_witness(each) for each in worst),
+        details=details,
+    )
+
+
+def _witness(stale: Stale) -> Witness:
+    read, since = stale.read, stale.since
+    value = "nothing" if read.value is None else read.value
+    return Witness(
+        rule="stale-read",
+        summary=f"process {read.process} read {value} of key {read.key}, stale by at least {stale.ms:.1f} ms "
+        f"and {stale.versions} versions",
+        events=tuple(sorted({*since.events, *read.events})),
+        key=read.key,
+        node=read.node,
+        start_ns=since.invoke_ns,
+        end_ns=read.complete_ns,
+        explanation=(_why(stale, str(value)),),
+    )
+
+
+def _why(stale: Stale, value: str) -> str:
+    return (
+        f"Every write of {value} had taken effect before the {stale.since.f} by process {stale.since.process} began, "
+        f"which was over {stale.ms:.1f} ms before the read was asked."
+    )

@@ -1,0 +1,145 @@
+"""What every process saw and wrote of one key, in its own order.
+
+An operation becomes a step if it surely took part: it was answered ok, or it is a write of unknown outcome whose value
+somebody saw. Its process never learnt of such a write, so nothing that it did later is taken to come after it.
+Refused operations are no steps; a refused compare-and-set is not taken as a look at the value.
+
+A key is judged only if no value was written to it twice, for then a read tells which write it saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from checkers.history.errors import ModelError
+from checkers.history.history import History, by_key
+from checkers.history.operation import Operation
+from checkers.value_order import Value, comparable
+
+Reads = Callable[[str | None, str | None], bool]
+
+INITIAL: Value = None
+"""What a key holds before anybody wrote: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`read` and `wrote` are tuples of no or one value; a compare-and-set has both."""
+
+    operation: Operation
+    read: tuple[Value, ...]
+    wrote: tuple[Value, ...]
+
+    @property
+    def sure(self) -> bool:
+        """The process knows that it happened."""
+        return self.operation.type == "ok"
+
+
+@dataclass(slots=True)
+class Key:
+    """One key: the steps of each process, who wrote which value, and reads of values that cannot have been there."""
+
+    key: str | None
+    sessions: dict[int, list[Step]] = field(default_factory=dict)
+    writers: dict[Value, Operation] = field(default_factory=dict)
+    failed: dict[Value, Operation] = field(default_factory=dict)
+    impossible: list[Operation] = field(default_factory=list)
+    observed: int = 0
+    repeated: bool = False
+
+
+def all_but_dirty(role: str | None, mode: str | None) -> bool:
+    """The reads that are judged by default, wherever they were served."""
+    return mode != "dirty"
+
+
+def keys_of(history: History, reads: Reads) -> list[Key]:
+    """Every key that register operations are about. Raises ModelError for a cas without its two values."""
+    chosen = history.select(f=("read", "write", "cas"))
+    return [_key(key, operations, reads) for key, operations in by_key(chosen).items()]
+
+
+def _key(key: str | None, operations: Sequence[Operation], reads: Reads) -> Key:
+    made = Key(key)
+    for operation in operations:
+        if operation.f != "read":
+            _note_writer(made, operation)
+    shown = _with_replaced(set(_shown(operations, reads)), operations)
+    for operation in operations:
+        step = _step(operation, shown, reads)
+        if step is None:
+            continue
+        made.observed += len(step.read)
+        if any(value != INITIAL and value not in made.writers for value in step.read):
+            made.impossible.append(operation)
+        else:
+            made.sessions.setdefault(operation.process, []).append(step)
+    return made
+
+
+def written(operation: Operation) -> Value:
+    """The value that a write or cas would leave."""
+    return pair(operation)[1] if operation.f == "cas" else comparable(operation.value)
+
+
+def pair(operation: Operation) -> tuple[Value, Value]:
+    """(old, new) of a cas."""
+    value: Any = operation.value
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ModelError(expected="[old, new] of a cas", came=repr(value), index=operation.invoke_index)
+    return comparable(value[0]), comparable(value[1])
+
+
+def _note_writer(key: Key, operation: Operation) -> None:
+    value = written(operation)
+    if operation.f == "cas" and pair(operation)[0] == value:
+        return
+    if operation.type == "fail":
+        key.failed.setdefault(value, operation)
+    elif value == INITIAL or value in key.writers:
+        key.repeated = True
+    else:
+        key.writers[value] = operation
+
+
+def _shown(operations: Iterable[Operation], reads: Reads) -> Iterable[Value]:
+    """Values that somebody surely saw."""
+    for operation in operations:
+        if operation.type != "ok":
+            continue
+        if operation.f == "cas":
+            yield pair(operation)[0]
+        elif operation.f == "read" and reads(operation.role, operation.mode):
+            yield comparable(operation.value)
+
+
+def _with_replaced(shown: set[Value], operations: Iterable[Operation]) -> set[Value]:
+    """And the values that compare-and-sets of unknown outcome replaced, if what they wrote was seen."""
+    replaced = {
+        new: old
+        for old, new in (pair(each) for each in operations if each.f == "cas" and each.type == "info")
+        if old != new
+    }
+    left = [value for value in replaced if value in shown]
+    while left:
+        old = replaced[left.pop()]
+        if old not in shown and old in replaced:
+            left.append(old)
+        shown.add(old)
+    return shown
+
+
+def _step(operation: Operation, shown: set[Value], reads: Reads) -> Step | None:
+    if operation.f == "read":
+        if operation.type != "ok" or not reads(operation.role, operation.mode):
+            return None
+        return Step(operation, (comparable(operation.value),), ())
+    if operation.type == "fail" or (operation.type == "info" and written(operation) not in shown):
+        return None
+    if operation.f == "write":
+        return Step(operation, (), (written(operation),))
+    old, new = pair(operation)
+    return Step(operation, (old,), () if old == new else (new,))

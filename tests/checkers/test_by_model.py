@@ -1,0 +1,115 @@
+"""By the name of a model: what a promise makes of verdicts, which model is guessed, which is the strongest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from checkers import by_model
+from checkers.by_model import PROMISES, guess, judge, strongest_of
+from checkers.history import History, foreign
+
+STALE = (
+    (0, "write", 1),
+    (0, "write", 2),
+    (1, "read", 1),
+    (1, "read", 2),
+)
+
+
+def told(*lines: tuple[int, str, Any], **fields: str) -> History:
+    maps = []
+    for process, f, value in lines:
+        words = "".join(f" :{name} {text}" for name, text in fields.items())
+        maps += [
+            f"{{:process {process} :type {type_} :f {f} :value {value} {words}}}"
+            for type_ in (":invoke", ":ok")
+        ]
+    return foreign.parse("\n".join(maps).encode()).history
+
+
+def test_a_promise_decides_what_is_a_violation() -> None:
+    """A store would be blamed for what it never promised, or excused for what it did."""
+    history = told(*STALE)
+    strict = judge(history, "register")
+    assert (strict.result, strict.violations, strict.strongest) == ("invalid", ("linearizable",), "coherence")
+    lenient = judge(history, "register", promise="coherence")
+    assert (lenient.result, lenient.violations, lenient.strongest) == ("valid", (), "coherence")
+    assert {verdict.checker: verdict.result for verdict in lenient.verdicts} == {
+        "linearizable": "invalid",
+        "coherence": "valid",
+        "staleness": "valid",
+    }
+
+
+def test_what_is_linearizable_needs_no_weaker_checks() -> None:
+    """Time would be spent on what is implied."""
+    judged = judge(told((0, "write", 1), (1, "read", 1)), "register")
+    assert [verdict.checker for verdict in judged.verdicts] == ["linearizable"]
+    assert judged.strongest == "linearizable"
+
+
+def test_reads_at_replicas_count_for_the_strongest_model_alone() -> None:
+    """Stale reads at replicas would be violations where they are promised, or would be hidden altogether."""
+    maps = [
+        '{"process":0,"type":"invoke","f":"write","value":1}',
+        '{"process":0,"type":"ok","f":"write","value":1,"role":"owner"}',
+        '{"process":0,"type":"invoke","f":"read","value":null}',
+        '{"process":0,"type":"ok","f":"read","value":1,"role":"owner"}',
+        '{"process":0,"type":"invoke","f":"read","value":null}',
+        '{"process":0,"type":"ok","f":"read","value":null,"role":"replica"}',
+    ]
+    judged = judge(foreign.parse("\n".join(maps).encode()).history, "register")
+    assert judged.result == "valid"
+    assert judged.strongest == "none"
+
+
+@pytest.mark.parametrize(
+    ("results", "name"),
+    [
+        ({"linearizable": "valid"}, "linearizable"),
+        ({"linearizable": "invalid", "coherence": "valid"}, "coherence"),
+        (
+            {
+                "linearizable": "invalid",
+                "coherence": "invalid",
+                "monotonic-reads": "valid",
+                "read-your-writes": "valid",
+            },
+            "monotonic-reads and read-your-writes",
+        ),
+        ({"linearizable": "unknown", "coherence": "valid"}, "coherence (linearizable not decided)"),
+        ({"linearizable": "invalid", "coherence": "invalid"}, "none"),
+        ({"linearizable": "invalid", "coherence": "unknown"}, "not decided"),
+    ],
+)
+def test_the_strongest_is_named(results: Any, name: str) -> None:
+    """A reader would be told more, or less, than what was seen."""
+    assert strongest_of(results) == name
+
+
+def test_every_promise_implies_itself_first() -> None:
+    """The order of strength would be lost."""
+    assert all(implied[0] == name for name, implied in PROMISES.items())
+
+
+@pytest.mark.parametrize(
+    ("line", "model"),
+    [
+        ((0, "cas", "[1 2]"), "cas-register"),
+        ((0, "write", "1"), "register"),
+        ((0, "put", "1"), "kv"),
+        ((0, "dance", "1"), None),
+    ],
+)
+def test_models_are_guessed_from_operations(line: tuple[int, str, Any], model: str | None) -> None:
+    """A person would have to name what is plain to see, or it would be taken for something else."""
+    assert guess(told(line)) == model
+
+
+def test_one_key_alone_keeps_its_line_numbers() -> None:
+    """A witness would point at other lines than those of the file."""
+    history = told((0, "write", "[x 1]"), (0, "write", "[y 2]"))
+    (operation,) = by_model.only_key(history, "y").operations
+    assert operation.events == (2, 3)
