@@ -6,7 +6,8 @@ duplicates (`promised`), but not for what we claim to have (`vclock`). If a writ
 undone and their numbers are used again.
 
 What a killed process had written may be read at the next start and yet not be on disk. So the first effect after
-reading a log is a record of no bytes, which syncs it: nothing that was read leaves the node before.
+reading a log is a record of no bytes, which syncs it: nothing that was read leaves the node before. If that fails, the
+node must not go on with what it has read: `failed` raises `StartRefused`.
 
 The log stays in memory as a list of rows: relays read it by position.
 """
@@ -78,6 +79,8 @@ class Journal:
         self._header = b""
         """The header of the file, while it is not on disk."""
         self._header_token = 0
+        self._sync_token = 0
+        """Of the record that syncs what was read, while it is not on disk."""
         self._lost_header = b""
         """A header that could not be written: the next record brings it along."""
 
@@ -103,7 +106,8 @@ class Journal:
                 effects.append(Truncate(name, good_bytes))
             if good_bytes == 0:
                 effects.append(self._begin_file())
-        effects.append(Persist(self._token(), self._file, b"", "sync"))
+        self._sync_token = self._token()
+        effects.append(Persist(self._sync_token, self._file, b"", "sync"))
         self.rows = rows
         self.promised = dict(self.vclock)
         return tuple(rows), effects
@@ -195,6 +199,8 @@ class Journal:
         """The oldest write in flight is on disk; None for records that are not rows (file headers)."""
         if token == self._header_token:
             self._header = b""
+        if token == self._sync_token:
+            self._sync_token = 0
         if not self.in_flight or self.in_flight[0].token != token:
             assert all(write.token != token for write in self.in_flight), "disks finish in order"
             return None
@@ -205,6 +211,10 @@ class Journal:
 
     def failed(self) -> list[Write]:
         """Everything in flight is lost: undo it and return it, newest first."""
+        if self._sync_token:
+            raise StartRefused(
+                f"{self._file}: it cannot be synced, so what was read may be gone after a crash"
+            )
         self._lost_header = self._header
         lost = list(reversed(self.in_flight))
         self.in_flight.clear()

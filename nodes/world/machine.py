@@ -304,7 +304,7 @@ class Machine:
             self._agenda.after(SYNC_NS, self._sync, self._life)
 
     def _write(self, records: list[Persist]) -> None:
-        if self.disk.full:
+        if self.disk.full and any(record.data for record in records):
             self._is_failing = True
             self._agenda.after(WRITE_NS, self._soon, "input", self._life, self._fail)
             return
