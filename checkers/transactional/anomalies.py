@@ -1,0 +1,147 @@
+"""The anomalies by name, the isolation models, and which anomaly rules out which model.
+
+The cycles are those of Adya's thesis (1999) over three dependencies, as Elle (VLDB 2020) finds them:
+
+    ww  T2 wrote the version after T1's     wr  T2 read what T1 wrote     rw  T1 read what T2 then overwrote
+
+    G0             only ww
+    G1c            ww and wr, at least one wr
+    G-single       exactly one rw
+    G-nonadjacent  two rw or more, never two in a row (what snapshot isolation forbids: Cerone & Gotsman, 2018)
+    G2-item        two rw in a row somewhere
+    G2             as G2-item, but it needs a predicate's rw: Adya's G2 holds every G2-item too, so where nobody reads
+                   by predicates ("rp"), G2-item stands for both
+
+With `-process` a cycle needs a step of "the same client did this first" as well, with `-realtime` one of "this had
+ended before that began". `-predicate` marks a G-single or G-nonadjacent that needs a predicate's rw.
+
+Models are pairs: what must have no cycle (the base), and with which order it must agree (nothing; that of each client:
+strong-session-…; real time: strong-…). `strict-serializable` is strong serializable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+BASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    # model: (the next weaker ones, what it forbids beside what they forbid)
+    "read-uncommitted": ((), ("G0", "duplicate-elements", "garbage-read", "future-read", "cyclic-versions")),
+    "read-committed": (
+        ("read-uncommitted",),
+        ("G1a", "G1b", "G1c", "dirty-update", "incompatible-order"),
+    ),
+    "read-atomic": (("read-committed",), ("internal",)),
+    "parallel-snapshot-isolation": (("read-atomic",), ("G-single", "G-single-predicate", "lost-update")),
+    "snapshot-isolation": (
+        ("parallel-snapshot-isolation",),
+        ("G-nonadjacent", "G-nonadjacent-predicate"),
+    ),
+    "repeatable-read": (("read-atomic",), ("G-single", "G-nonadjacent", "G2-item", "lost-update")),
+    "serializable": (("snapshot-isolation", "repeatable-read"), ("G2",)),
+}
+"""The table. repeatable-read is Adya's PL-2.99, which says nothing of predicates."""
+
+CYCLES = (
+    "G0",
+    "G1c",
+    "G-single",
+    "G-single-predicate",
+    "G-nonadjacent",
+    "G-nonadjacent-predicate",
+    "G2-item",
+    "G2",
+)
+"""Worst first."""
+ORDERS = ("", "-process", "-realtime")
+PREFIXES = ("", "strong-session-", "strong-")
+OTHERS = (
+    "garbage-read",
+    "duplicate-elements",
+    "future-read",
+    "cyclic-versions",
+    "incompatible-order",
+    "dirty-update",
+    "G1a",
+    "G1b",
+    "internal",
+    "lost-update",
+)
+"""What is seen without looking for cycles; worst first."""
+ALIASES = {
+    "strict-serializable": "strong-serializable",
+    "strong-session-strict-serializable": "strong-serializable",
+    "session-serializable": "strong-session-serializable",
+}
+
+
+def _named(base: str, order: int) -> str:
+    name = PREFIXES[order] + base
+    return "strict-serializable" if name == "strong-serializable" else name
+
+
+def _all_models() -> dict[str, tuple[str, int]]:
+    return {_named(base, order): (base, order) for order in range(3) for base in BASES}
+
+
+MODELS: dict[str, tuple[str, int]] = _all_models()
+"""Every model's name, its base and its order (0 none, 1 of each process, 2 real time)."""
+ANOMALIES: tuple[str, ...] = (
+    *OTHERS,
+    *(cycle + order for order in ORDERS for cycle in CYCLES),
+)
+"""Worst first."""
+
+
+def model_of(name: str) -> str:
+    """The name as it stands in `MODELS`. Raises KeyError with what there is."""
+    plain = ALIASES.get(name, name)
+    plain = "strict-serializable" if plain == "strong-serializable" else plain
+    if plain not in MODELS:
+        raise KeyError(f"expected one of {', '.join(MODELS)}, got {name!r}")
+    return plain
+
+
+def forbidden_by_base(base: str) -> frozenset[str]:
+    """What a base forbids, its weaker ones' included."""
+    weaker, own = BASES[base]
+    return frozenset(own).union(*(forbidden_by_base(each) for each in weaker))
+
+
+def forbidden(model: str) -> frozenset[str]:
+    """The anomalies that a history of `model` never shows."""
+    base, order = MODELS[model_of(model)]
+    plain = forbidden_by_base(base)
+    cycles = [name for name in plain if name in CYCLES]
+    return plain.union(*([name + suffix for name in cycles] for suffix in ORDERS[1 : order + 1]))
+
+
+def weaker(model: str) -> tuple[str, ...]:
+    """The models that `model` implies, itself left out."""
+    base, order = MODELS[model]
+    below: dict[str, None] = {base: None}
+    for name in below_of(base):
+        below[name] = None
+    names = [_named(each, number) for number in range(order + 1) for each in below]
+    return tuple(name for name in names if name != model)
+
+
+def below_of(base: str) -> tuple[str, ...]:
+    """The bases that are weaker than `base`, nearest first."""
+    found: dict[str, None] = {}
+    for each in BASES[base][0]:
+        found[each] = None
+        found.update(dict.fromkeys(below_of(each)))
+    return tuple(found)
+
+
+def ruled_out(found: Iterable[str]) -> tuple[str, ...]:
+    """The models that a history with these anomalies is not of, in the order of the table."""
+    seen = frozenset(found)
+    return tuple(model for model in MODELS if seen & forbidden(model))
+
+
+def strongest(models: Iterable[str]) -> tuple[str, ...]:
+    """Those of `models` that no other of them implies."""
+    given = tuple(models)
+    implied = {name for model in given for name in weaker(model)}
+    return tuple(model for model in given if model not in implied)

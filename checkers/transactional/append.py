@@ -1,0 +1,167 @@
+"""list-append: what the reads show of every key's order, and what is wrong with it.
+
+The longest read of a key is the order of its appends. A history in which every other read is a beginning of it, and
+in which no single read is wrong, is decided by a replay in linear time, without a graph; see `append_kernels`. Only if
+that fails are dependencies drawn, for `graph.Search` to look for cycles in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy
+
+from checkers.history.errors import ModelError
+from checkers.transactional.append_kernels import RULES, SAMPLES
+from checkers.transactional.columns import OK, Columns, Int8s, Int32s, Int64s
+from checkers.transactional.graph import Graph, Time, completed_at, graph_of
+
+EDGES_MAX = 1 << 28
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something that is wrong without any cycle: a micro-operation, and the one that makes it wrong (or None)."""
+
+    rule: str
+    micro: int
+    cause: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """What is known of a history before anybody looks for cycles.
+
+    `committed` int8[n] marks the transactions that took place; `counts` and `problems` (a few of each rule) what is
+    wrong by itself; `order` int32[…] is a serial order within real time if one was found on the way. `whole` is False
+    if edges were left out because there were too many.
+    """
+
+    committed: Int8s
+    counts: Mapping[str, int]
+    problems: tuple[Problem, ...]
+    order: Int32s | None
+    graph: Graph | None
+    time: Time
+    whole: bool = True
+    keys: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def analysis(columns: Columns, kernels: Any, graph_kernels: Any) -> Analysis:
+    """Raises ModelError if a value was appended to a key twice: then nobody can say whose it is."""
+    lists = _Lists.of(columns, kernels)
+    time = Time.of(columns, lists.committed)
+    order = None if lists.counts.any() else _replayed(columns, kernels, lists, time)
+    graph, whole = None, True
+    if order is None:
+        graph, whole = _graph(columns, kernels, graph_kernels, lists)
+    return Analysis(
+        committed=lists.committed,
+        counts={rule: int(count) for rule, count in zip(RULES, lists.counts, strict=True) if count},
+        problems=_problems(lists),
+        order=order,
+        graph=graph,
+        time=time,
+        whole=whole,
+        keys=int((lists.base[1:] - lists.base[:-1] > 1).sum()),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lists:
+    """What the kernels found; see there."""
+
+    committed: Int8s
+    owner: Int32s
+    previous: Int32s
+    version: Int32s
+    readers: Int32s
+    own_later: Int8s
+    base: Int64s
+    maker: Int32s
+    counts: Int64s
+    samples: Any
+
+    @classmethod
+    def of(cls, columns: Columns, kernels: Any) -> _Lists:
+        c = columns
+        owner, previous, last, shown, writes, longest = kernels.survey(
+            *(c.first, c.outcome, c.f, c.key, c.value, c.length, c.elements, c.key_count)
+        )
+        part, table, one, other = kernels.written_values(c.f, c.key, c.value, writes)
+        if one >= 0:
+            raise twice_written(columns, int(one), int(other))
+        counts = numpy.zeros(len(RULES), numpy.int64)
+        samples = numpy.zeros((len(RULES), SAMPLES, 2), numpy.int64)
+        committed = (c.outcome == OK).astype(numpy.int8)
+        base, maker, made, bad = kernels.version_order(
+            *(c.outcome, owner, c.value, shown, c.elements, longest, part, table, committed),
+            *(counts, samples),
+        )
+        version, readers, own_later = kernels.judge_reads(
+            *(c.first, c.outcome, c.f, c.key, c.value, c.length, c.elements, owner, previous, last, shown),
+            *(longest, part, table, base, maker, made, bad, counts, samples),
+        )
+        return cls(
+            committed=committed,
+            owner=owner,
+            previous=previous,
+            version=version,
+            readers=readers,
+            own_later=own_later,
+            base=base,
+            maker=maker,
+            counts=counts,
+            samples=samples,
+        )
+
+
+def twice_written(columns: Columns, one: int, other: int) -> ModelError:
+    """The refusal of a history whose writes cannot be told apart."""
+    key, value = columns.key_name(int(columns.key[one])), columns.value_name(int(columns.value[one]))
+    return ModelError(
+        expected="every value written to a key once",
+        came=f"{value} written to {key} by event {int(columns.invoke[columns.owner(one)])} too",
+        index=int(columns.invoke[columns.owner(other)]),
+    )
+
+
+def _replayed(columns: Columns, kernels: Any, lists: _Lists, time: Time) -> Int32s | None:
+    c = columns
+    closed = completed_at(time.ends, time.taking_part)
+    order, total = kernels.replay(
+        *(c.first, c.outcome, c.invoke, c.f, c.key, lists.owner, lists.previous, lists.version, lists.base),
+        *(lists.maker, lists.readers, lists.own_later, lists.committed, closed),
+    )
+    found: Int32s = order
+    return found if total == int(lists.committed.sum()) else None
+
+
+def _graph(columns: Columns, kernels: Any, graph_kernels: Any, lists: _Lists) -> tuple[Graph, bool]:
+    c = columns
+    source, target, kind, cause, effect, whole = kernels.dependencies(
+        *(
+            c.first,
+            c.outcome,
+            c.f,
+            c.key,
+            lists.owner,
+            lists.version,
+            lists.base,
+            lists.maker,
+            lists.committed,
+        ),
+        EDGES_MAX,
+    )
+    return graph_of(graph_kernels, len(c), source, target, kind, cause, effect), bool(whole)
+
+
+def _problems(lists: _Lists) -> tuple[Problem, ...]:
+    return tuple(
+        Problem(rule=rule, micro=int(micro), cause=None if cause < 0 else int(cause))
+        for number, rule in enumerate(RULES)
+        for micro, cause in lists.samples[number, : lists.counts[number]]
+    )

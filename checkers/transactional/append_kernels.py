@@ -1,0 +1,600 @@
+"""Kernels of list-append: from micro-operations to versions, and the replay that decides a clean history.
+
+The version of a key is the length of its list: the longest list that anybody read is the order of its appends (lists
+only grow). Versions of all keys are numbered through: key k's begin at `base[k]`, which is the empty list.
+
+Arrays are those of `columns.Columns`; per micro-operation m[…], per key k[…], per version v[…].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+from numpy import int8, int32, int64
+
+from checkers.compiled import kernel
+from checkers.transactional.columns import FAIL, INFO, OK, WRITE, Int8s, Int32s, Int64s
+
+NONE = -1
+SAMPLES = 16
+
+INTERNAL, FUTURE, G1A, G1B, INCOMPATIBLE, GARBAGE, DUPLICATE, LOST, DIRTY = range(9)
+RULES = (
+    "internal",
+    "future-read",
+    "G1a",
+    "G1b",
+    "incompatible-order",
+    "garbage-read",
+    "duplicate-elements",
+    "lost-update",
+    "dirty-update",
+)
+"""The names of the codes above. A sample of a rule is a pair of micro-operations: the one at fault, and its cause."""
+
+
+@kernel
+def survey(
+    first: Int64s,
+    outcome: Int8s,
+    f: Int8s,
+    key: Int32s,
+    value: Int64s,
+    length: Int32s,
+    elements: Int64s,
+    key_count: int,
+) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """(owner int32[m], previous int32[m], last int8[m], shown int32[m], writes int32[k], longest int32[k]).
+
+    previous: the micro-operation before in the same transaction on the same key, or NONE. last: 1 for a transaction's
+    last write of a key. shown: how much of a list read others made: without its own transaction's appends, where it
+    ends with them (they are not there for anybody else yet, and may still move). writes: how many writes of a key there
+    are. longest: the read of a key that shows most, or NONE.
+    """
+    owner = numpy.empty(len(f), int32)
+    previous = numpy.empty(len(f), int32)
+    last = numpy.zeros(len(f), int8)
+    shown = length.copy()
+    writes = numpy.zeros(key_count, int32)
+    longest = numpy.full(key_count, NONE, int32)
+    seen = numpy.full(key_count, NONE, int32)
+    written = numpy.full(key_count, NONE, int32)
+    for txn in range(len(outcome)):
+        begin = first[txn]
+        for micro in range(begin, first[txn + 1]):
+            on = key[micro]
+            owner[micro] = txn
+            before = seen[on] if seen[on] >= begin else NONE
+            previous[micro] = before
+            seen[on] = micro
+            if f[micro] == WRITE:
+                writes[on] += 1
+                if written[on] >= begin:
+                    last[written[on]] = 0
+                last[micro] = 1
+                written[on] = micro
+            elif outcome[txn] == OK and length[micro] >= 0:
+                if before != NONE and written[on] >= begin:
+                    shown[micro] = without_own(f, value, length, elements, previous, micro)
+                best = longest[on]
+                if best == NONE or shown[micro] > shown[best]:
+                    longest[on] = micro
+    return owner, previous, last, shown, writes, longest
+
+
+@kernel
+def without_own(
+    f: Int8s, value: Int64s, length: Int32s, elements: Int64s, previous: Int32s, micro: int
+) -> int:
+    """The length of a list without all that its own transaction had appended, if that is how it ends."""
+    place = length[micro]
+    before = previous[micro]
+    while before != NONE:
+        if f[before] == WRITE:
+            place -= 1
+            if place < 0 or elements[value[micro] + place] != value[before]:
+                return int(length[micro])
+        before = previous[before]
+    return int(place)
+
+
+@kernel
+def find(table: Int32s, begin: int, mask: int, value: Int64s, wanted: int) -> int:
+    """The slot of `wanted` in a key's part of the table, or the free slot where it belongs."""
+    slot = (wanted ^ (wanted >> 15) ^ (wanted >> 31)) & mask
+    while table[begin + slot] != NONE and value[table[begin + slot]] != wanted:
+        slot = (slot + 1) & mask
+    return begin + slot
+
+
+@kernel
+def written_values(f: Int8s, key: Int32s, value: Int64s, writes: Int32s) -> tuple[Any, Any, int, int]:
+    """(part int64[k+1], table int32[…], two writes of one value or NONE, NONE).
+
+    A hash table of the writes by value; key k has the slots part[k] … part[k+1]-1, a power of two of them.
+    """
+    part = numpy.zeros(len(writes) + 1, int64)
+    for on in range(len(writes)):
+        size = 4
+        while size < 2 * writes[on]:
+            size *= 2
+        part[on + 1] = part[on] + size
+    table = numpy.full(part[len(writes)], NONE, int32)
+    for micro in range(len(f)):
+        if f[micro] == WRITE:
+            begin = part[key[micro]]
+            slot = find(table, begin, part[key[micro] + 1] - begin - 1, value, value[micro])
+            if table[slot] != NONE:
+                return part, table, table[slot], micro
+            table[slot] = micro
+    return part, table, NONE, NONE
+
+
+@kernel
+def writers_of_reads(f: Int8s, key: Int32s, value: Int64s, part: Int64s, table: Int32s) -> Any:
+    """int32[m]: for registers, the write of the value that a read gave, or NONE."""
+    writer = numpy.full(len(f), NONE, int32)
+    for micro in range(len(f)):
+        if f[micro] != WRITE:
+            begin = part[key[micro]]
+            writer[micro] = table[find(table, begin, part[key[micro] + 1] - begin - 1, value, value[micro])]
+    return writer
+
+
+@kernel
+def note(counts: Int64s, samples: Any, rule: int, micro: int, cause: int) -> None:
+    """Count one case of `rule`, and keep it if there are few yet."""
+    if counts[rule] < SAMPLES:
+        samples[rule, counts[rule], 0] = micro
+        samples[rule, counts[rule], 1] = cause
+    counts[rule] += 1
+
+
+@kernel
+def version_order(
+    outcome: Int8s,
+    owner: Int32s,
+    value: Int64s,
+    shown: Int32s,
+    elements: Int64s,
+    longest: Int32s,
+    part: Int64s,
+    table: Int32s,
+    committed: Int8s,
+    counts: Int64s,
+    samples: Any,
+) -> tuple[Any, Any, Any, Any]:
+    """(base int64[k+1], maker int32[v], made int32[m], bad int32[k,3]).
+
+    maker: the append that made a version (NONE: the empty list, or nobody appended it). made: the version that an
+    append made, or NONE. bad: the first length of the key's order which shows a value of a failed transaction, one
+    that nobody wrote, one that is there twice (a huge number: never). An unsure transaction of which something was
+    read is marked in `committed`.
+    """
+    keys = len(longest)
+    base = numpy.zeros(keys + 1, int64)
+    for on in range(keys):
+        base[on + 1] = base[on] + 1 + (shown[longest[on]] if longest[on] != NONE else 0)
+    maker = numpy.full(base[keys], NONE, int32)
+    made = numpy.full(len(value), NONE, int32)
+    bad = numpy.full((keys, 3), 2**31 - 1, int32)
+    for on in range(keys):
+        micro = longest[on]
+        if micro == NONE:
+            continue
+        begin, mask = part[on], part[on + 1] - part[on] - 1
+        failed = NONE
+        for place in range(shown[micro]):
+            writer = table[find(table, begin, mask, value, elements[value[micro] + place])]
+            if writer == NONE:
+                bad[on, 1] = min(bad[on, 1], place + 1)
+                continue
+            if made[writer] != NONE:
+                bad[on, 2] = min(bad[on, 2], place + 1)
+                continue
+            made[writer] = base[on] + place + 1
+            maker[base[on] + place + 1] = writer
+            ended = outcome[owner[writer]]
+            if ended == FAIL:
+                bad[on, 0] = min(bad[on, 0], place + 1)
+                failed = writer
+            elif ended == INFO:
+                committed[owner[writer]] = 1
+            elif failed != NONE:
+                note(counts, samples, DIRTY, writer, failed)
+                failed = NONE
+    return base, maker, made, bad
+
+
+@kernel
+def is_prefix(elements: Int64s, one: int, other: int, count: int) -> bool:
+    for place in range(count):
+        if elements[one + place] != elements[other + place]:
+            return False
+    return True
+
+
+@kernel
+def own_tail(
+    f: Int8s, value: Int64s, length: Int32s, elements: Int64s, previous: Int32s, micro: int
+) -> tuple[int, int, bool]:
+    """(earliest, before, right): what a read's own transaction did to the key before it.
+
+    earliest: its first append (or NONE) since `before`, its read before on that key (or NONE). right: whether the
+    read's list ends with just those values, and begins with what was read before.
+    """
+    appends, right, earliest = 0, True, NONE
+    before = previous[micro]
+    while before != NONE and f[before] == WRITE:
+        appends += 1
+        place = length[micro] - appends
+        if place < 0 or elements[value[micro] + place] != value[before]:
+            right = False
+        earliest = before
+        before = previous[before]
+    if before != NONE and right and length[before] >= 0:
+        right = length[before] + appends == length[micro] and is_prefix(
+            elements, value[before], value[micro], length[before]
+        )
+    return earliest, before, right
+
+
+@kernel
+def judge_list(
+    outcome: Int8s,
+    owner: Int32s,
+    value: Int64s,
+    length: Int32s,
+    elements: Int64s,
+    part: Int64s,
+    table: Int32s,
+    on: int,
+    micro: int,
+    mark: Int32s,
+    counts: Int64s,
+    samples: Any,
+) -> None:
+    """Every element of a list that needs a closer look: written by nobody, by a failed transaction, there twice."""
+    begin, mask = part[on], part[on + 1] - part[on] - 1
+    garbage, aborted, twice = False, NONE, NONE
+    for place in range(length[micro]):
+        writer = table[find(table, begin, mask, value, elements[value[micro] + place])]
+        if writer == NONE:
+            garbage = True
+            continue
+        if mark[writer] == micro:
+            twice = writer
+        mark[writer] = micro
+        if aborted == NONE and outcome[owner[writer]] == FAIL and owner[writer] != owner[micro]:
+            aborted = writer
+    if garbage:
+        note(counts, samples, GARBAGE, micro, NONE)
+    if aborted != NONE:
+        note(counts, samples, G1A, micro, aborted)
+    if twice != NONE:
+        note(counts, samples, DUPLICATE, micro, twice)
+
+
+@kernel
+def judge_reads(
+    first: Int64s,
+    outcome: Int8s,
+    f: Int8s,
+    key: Int32s,
+    value: Int64s,
+    length: Int32s,
+    elements: Int64s,
+    owner: Int32s,
+    previous: Int32s,
+    last: Int8s,
+    shown: Int32s,
+    longest: Int32s,
+    part: Int64s,
+    table: Int32s,
+    base: Int64s,
+    maker: Int32s,
+    made: Int32s,
+    bad: Int32s,
+    counts: Int64s,
+    samples: Any,
+) -> tuple[Any, Any, Any]:
+    """(version int32[m], readers int32[v], own_later int8[m]).
+
+    version: of a transaction's first read of a key, the version that it found (without its own appends), else NONE; of
+    an append, the version that it made, or NONE. readers: how many such reads found a version. own_later: of an append,
+    how many of them are its own transaction's, come later, and found the version before it.
+    """
+    version = made.copy()
+    readers = numpy.zeros(len(maker), int32)
+    updater = numpy.full(len(maker), NONE, int32)
+    mark = numpy.full(len(f), NONE, int32)
+    own_later = numpy.zeros(len(f), int8)
+    for txn in range(len(outcome)):
+        if outcome[txn] != OK:
+            continue
+        for micro in range(first[txn], first[txn + 1]):
+            on = key[micro]
+            before = previous[micro]
+            if f[micro] == WRITE:
+                if before == NONE:
+                    continue
+                unordered = made[before] == NONE or made[before] > made[micro]
+                if f[before] == WRITE and made[micro] != NONE and unordered:
+                    note(counts, samples, INCOMPATIBLE, micro, before)
+                alone, origin = f[before] != WRITE, before
+                while previous[origin] != NONE:
+                    origin = previous[origin]
+                    alone = alone and f[origin] != WRITE
+                found = version[origin]
+                if found == NONE or f[origin] == WRITE:
+                    continue
+                if made[micro] != NONE and made[micro] <= found:
+                    note(counts, samples, FUTURE, origin, micro)
+                elif alone and updater[found] == NONE:
+                    updater[found] = micro
+                elif alone:
+                    note(counts, samples, LOST, micro, updater[found])
+                continue
+            if length[micro] < 0:
+                continue
+            count = shown[micro]
+            top = longest[on]
+            fits = micro == top or is_prefix(elements, value[micro], value[top], count)
+            if not fits:
+                note(counts, samples, INCOMPATIBLE, micro, top)
+            earliest, before, right = own_tail(f, value, length, elements, previous, micro)
+            found = base[on] + count
+            twice = False  # its own append, and among what others made too
+            if count < length[micro]:
+                origin = previous[micro]
+                while origin != NONE:
+                    twice = twice or (f[origin] == WRITE and made[origin] != NONE and made[origin] <= found)
+                    origin = previous[origin]
+            if not fits or twice or count >= min(bad[on, 0], bad[on, 1], bad[on, 2]):
+                judge_list(
+                    outcome, owner, value, length, elements, part, table, on, micro, mark, counts, samples
+                )
+            if not right:
+                note(counts, samples, INTERNAL, micro, previous[micro])
+            if before != NONE or not right or not fits:
+                continue
+            writer = maker[found]
+            if writer != NONE and owner[writer] != txn and last[writer] == 0:
+                note(counts, samples, G1B, micro, writer)
+            version[micro] = found
+            readers[found] += 1
+            if earliest != NONE:
+                wanted = made[earliest] if made[earliest] != NONE else base[on + 1]
+                if wanted - 1 == found:
+                    own_later[earliest] += 1
+    return version, readers, own_later
+
+
+@kernel
+def can_follow(
+    txn: int,
+    first: Int64s,
+    outcome: Int8s,
+    f: Int8s,
+    key: Int32s,
+    owner: Int32s,
+    previous: Int32s,
+    version: Int32s,
+    base: Int64s,
+    maker: Int32s,
+    current: Int32s,
+    readers: Int32s,
+    own_later: Int8s,
+) -> tuple[int, bool]:
+    """(NONE, …) if `txn` may come next in the replay; else the version it waits for: to be made, or to be drained."""
+    for micro in range(first[txn], first[txn + 1]):
+        on = key[micro]
+        found = version[micro]
+        if f[micro] != WRITE:
+            if found != NONE and current[on] < found:
+                return found, False
+            continue
+        if found == NONE:
+            if outcome[txn] != OK:
+                continue
+            found = base[on + 1]  # nobody read it: it comes after all that was read
+        own = int(own_later[micro])
+        origin = previous[micro]
+        while origin != NONE:
+            if f[origin] != WRITE and version[origin] == found - 1:
+                own += 1
+            origin = previous[origin]
+        mine = found - 1 > base[on] and maker[found - 1] != NONE and owner[maker[found - 1]] == txn
+        if current[on] < found - 1 and not mine:
+            return found - 1, False
+        if readers[found - 1] > own:
+            return found - 1, True
+    return NONE, False
+
+
+@kernel
+def replay(
+    first: Int64s,
+    outcome: Int8s,
+    invoke: Int64s,
+    f: Int8s,
+    key: Int32s,
+    owner: Int32s,
+    previous: Int32s,
+    version: Int32s,
+    base: Int64s,
+    maker: Int32s,
+    readers: Int32s,
+    own_later: Int8s,
+    committed: Int8s,
+    completed_at: Int32s,
+) -> tuple[Any, int]:
+    """(order int32[…], how many of the committed transactions it holds): a serial order within real time.
+
+    Transactions are run one by one against the version orders: each must find just the versions that it read, each
+    append makes just its version, and nobody goes before all that ended before it began has gone. What may go stays
+    free to go until it does, so any order of trying finds an order of all if there is one: if some are left, the graph
+    of ww, wr, rw and realtime has a cycle. No edge is ever built, and time is linear.
+
+    completed_at[event] is the ok transaction that ended there, or NONE. `readers` is used up.
+    """
+    count = len(outcome)
+    current = base[:-1].astype(int32)
+    order = numpy.empty(count, int32)
+    gone = numpy.zeros(count, int8)
+    begun, total = 0, 0
+    made_waiting = numpy.full(len(maker), NONE, int32)
+    drained_waiting = numpy.full(len(maker), NONE, int32)
+    behind = numpy.full(count, NONE, int32)
+    stack = numpy.empty(count + 1, int32)
+    height, event = 0, 0
+    events = len(completed_at)
+    while True:
+        while event < events and (completed_at[event] == NONE or gone[completed_at[event]] == 1):
+            event += 1
+        if begun < count and (event == events or invoke[begun] < event):
+            stack[height] = begun
+            height += 1
+            begun += 1
+        if height == 0:
+            break
+        while height > 0:
+            height -= 1
+            txn = stack[height]
+            if committed[txn] == 0:
+                gone[txn] = 1
+                continue
+            wanted, drained = can_follow(
+                txn,
+                first,
+                outcome,
+                f,
+                key,
+                owner,
+                previous,
+                version,
+                base,
+                maker,
+                current,
+                readers,
+                own_later,
+            )
+            if wanted != NONE:
+                if drained:
+                    behind[txn] = drained_waiting[wanted]
+                    drained_waiting[wanted] = txn
+                else:
+                    behind[txn] = made_waiting[wanted]
+                    made_waiting[wanted] = txn
+                continue
+            gone[txn] = 1
+            order[total] = txn
+            total += 1
+            for micro in range(first[txn], first[txn + 1]):
+                found = version[micro]
+                if found == NONE:
+                    continue
+                if f[micro] == WRITE:
+                    if current[key[micro]] < found:
+                        current[key[micro]] = found
+                    waiting = made_waiting[found]
+                    made_waiting[found] = NONE
+                else:
+                    readers[found] -= 1
+                    if readers[found] > 1:
+                        continue
+                    waiting = drained_waiting[found]
+                    drained_waiting[found] = NONE
+                while waiting != NONE:
+                    stack[height] = waiting
+                    height += 1
+                    waiting = behind[waiting]
+    return order[:total], total
+
+
+@kernel
+def dependencies(
+    first: Int64s,
+    outcome: Int8s,
+    f: Int8s,
+    key: Int32s,
+    owner: Int32s,
+    version: Int32s,
+    base: Int64s,
+    maker: Int32s,
+    committed: Int8s,
+    edges_max: int,
+) -> tuple[Any, Any, Any, Any, Any, bool]:
+    """(source, target int32[…], kind int8[…], their micro-operations int32[…] twice, whether all found room).
+
+    kind: 0 ww, 1 wr, 2 rw, 3 rw by predicate. Versions of transactions that are not committed are passed over.
+    """
+    versions = len(maker)
+    before = numpy.full(versions, NONE, int32)  # the nearest committed version not after this one
+    after = numpy.full(versions, NONE, int32)  # the nearest committed version after this one
+    keys = len(base) - 1
+    for on in range(keys):
+        nearest = NONE
+        for each in range(base[on], base[on + 1]):
+            if maker[each] != NONE and committed[owner[maker[each]]] == 1:
+                nearest = each
+            before[each] = nearest
+        nearest = NONE
+        for back in range(base[on + 1] - base[on]):
+            each = base[on + 1] - 1 - back
+            after[each] = nearest
+            if maker[each] != NONE and committed[owner[maker[each]]] == 1:
+                nearest = each
+    # Appends that nobody read come after all that was read: lists of them by key.
+    unread = numpy.full(keys, NONE, int32)
+    next_unread = numpy.full(len(f), NONE, int32)
+    for micro in range(len(f)):
+        if f[micro] == WRITE and version[micro] == NONE and outcome[owner[micro]] == OK:
+            next_unread[micro] = unread[key[micro]]
+            unread[key[micro]] = micro
+    size, whole = 0, True
+    room = 1 << 16
+    edges = numpy.empty((4, room), int32)
+    kinds = numpy.empty(room, int8)
+    for txn in range(len(outcome)):
+        if committed[txn] == 0:
+            continue
+        for micro in range(first[txn], first[txn + 1]):
+            found = version[micro]
+            if found == NONE:
+                continue
+            on = key[micro]
+            write = f[micro] == WRITE
+            if not write and before[found] != NONE and owner[maker[before[found]]] != txn:
+                source = maker[before[found]]
+                edges[0, size], edges[1, size], edges[2, size], edges[3, size] = (
+                    owner[source],
+                    txn,
+                    source,
+                    micro,
+                )
+                kinds[size] = 1
+                size += 1
+            kind = 0 if write else (3 if f[micro] == 2 else 2)
+            target = maker[after[found]] if after[found] != NONE else unread[on]
+            many = after[found] == NONE
+            while target != NONE:
+                if size + 2 >= room:
+                    if room >= edges_max:
+                        whole = False
+                        break
+                    grown = numpy.empty((4, 2 * room), int32)
+                    grown[:, :size] = edges[:, :size]
+                    edges = grown
+                    grown_kinds = numpy.empty(2 * room, int8)
+                    grown_kinds[:size] = kinds[:size]
+                    kinds = grown_kinds
+                    room *= 2
+                if owner[target] != txn:
+                    edges[0, size], edges[1, size] = txn, owner[target]
+                    edges[2, size], edges[3, size] = micro, target
+                    kinds[size] = kind
+                    size += 1
+                target = next_unread[target] if many else NONE
+    return edges[0, :size], edges[1, :size], kinds[:size], edges[2, :size], edges[3, :size], whole

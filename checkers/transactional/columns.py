@@ -1,0 +1,233 @@
+"""Transactions as columns: what the kernels read, and how a history becomes it.
+
+A transaction is a list of micro-operations `[f, key, value]`:
+
+    ["append", k, v]   ["r", k, [v, …] | null]      list-append: values are unique per key
+    ["w", k, v]        ["r", k, v | null]           rw-register: values are unique per key, null is "never written"
+    ["rp", k, …]       like "r", for a row of the answer to a predicate (a scan); null: a row that it did not find
+
+Keys and values are any JSON; they are numbered here (a value by itself if it is an int that fits), and named again
+where a person reads of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+import numpy
+from numpy.typing import NDArray
+
+from checkers.history.errors import ModelError
+from checkers.history.history import History
+from checkers.history.operation import Operation
+
+Int8s = NDArray[numpy.int8]
+Int32s = NDArray[numpy.int32]
+Int64s = NDArray[numpy.int64]
+Workload = Literal["append", "rw-register"]
+
+WORKLOADS: tuple[Workload, ...] = ("append", "rw-register")
+OK, FAIL, INFO = 0, 1, 2
+READ, WRITE, PREDICATE_READ = 0, 1, 2
+UNKNOWN = -1
+"""The length of a read whose answer nobody got."""
+NIL = -(2**63)
+"""What a register holds that was never written."""
+
+_OUTCOMES = {"ok": OK, "fail": FAIL, "info": INFO}
+_WORDS = {"r": READ, "rp": PREDICATE_READ, "append": WRITE, "w": WRITE}
+_WRITES = {"append": "append", "rw-register": "w"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """n transactions in the order of their invocations, m micro-operations, k keys, e elements read.
+
+    outcome   int8[n]     OK, FAIL or INFO
+    process   int64[n]    who asked
+    invoke    int64[n]    event index of the invocation, ascending
+    complete  int64[n]    event index of the completion; -1 if there is none
+    first     int64[n+1]  the micro-operations of transaction t are first[t] … first[t+1]-1
+    f         int8[m]     READ, WRITE (append or write) or PREDICATE_READ
+    key       int32[m]    0 … k-1
+    value     int64[m]    what was written; what a register read gave (NIL: null); where a list read begins in
+                          `elements`
+    length    int32[m]    how many elements a list read has (null: 0); of a register read 0; UNKNOWN for reads without
+                          an answer (those of failed and unsure transactions always)
+    elements  int64[e]    the lists that were read, one after the other (append only)
+
+    `key_names` and `value_names` (the latter for ids below 0, by -id-1) are for people; without them numbers stand.
+    """
+
+    outcome: Int8s
+    process: Int64s
+    invoke: Int64s
+    complete: Int64s
+    first: Int64s
+    f: Int8s
+    key: Int32s
+    value: Int64s
+    length: Int32s
+    elements: Int64s = field(default_factory=lambda: numpy.zeros(0, numpy.int64))
+    key_count: int = 0
+    key_names: Sequence[Any] | None = None
+    value_names: Sequence[Any] | None = None
+
+    def __post_init__(self) -> None:
+        types = {"outcome": "int8", "f": "int8", "key": "int32", "length": "int32"}
+        for name in (
+            "outcome",
+            "process",
+            "invoke",
+            "complete",
+            "first",
+            "f",
+            "key",
+            "value",
+            "length",
+            "elements",
+        ):
+            column = getattr(self, name)
+            wanted = types.get(name, "int64")
+            if column.dtype != wanted or column.ndim != 1 or not column.flags.c_contiguous:
+                raise ValueError(
+                    f"expected {name} as contiguous {wanted}[…], got {column.dtype}, {column.ndim} axes"
+                )
+        count, micro = len(self.outcome), len(self.f)
+        lengths = {len(self.process), len(self.invoke), len(self.complete), len(self.first) - 1, count}
+        if len(lengths) > 1 or len({len(self.key), len(self.value), len(self.length), micro}) > 1:
+            raise ValueError("expected columns of equal length (first: one longer); see Columns")
+        if self.first[0] != 0 or self.first[-1] != micro or (numpy.diff(self.first) < 0).any():
+            raise ValueError("expected first to ascend from 0 to the number of micro-operations")
+        if count and (numpy.diff(self.invoke) <= 0).any():
+            raise ValueError("expected transactions in the order of their invocations")
+        if micro and (self.key.min() < 0 or self.key.max() >= self.key_count):
+            raise ValueError(f"expected keys in 0 … {self.key_count - 1}")
+        self._check_lists()
+
+    def _check_lists(self) -> None:
+        reads = (self.f != WRITE) & (self.length > 0)
+        if not reads.any():
+            return
+        starts = self.value[reads]
+        if starts.min() < 0 or (starts + self.length[reads]).max() > len(self.elements):
+            raise ValueError("expected list reads to lie within elements")
+
+    def __len__(self) -> int:
+        return len(self.outcome)
+
+    def key_name(self, key: int) -> str:
+        """The key as a person wrote it."""
+        return str(key) if self.key_names is None else _shown(self.key_names[key])
+
+    def value_name(self, value: int) -> str:
+        """The value as a person wrote it."""
+        if value == NIL:
+            return "null"
+        return str(value) if self.value_names is None or value >= 0 else _shown(self.value_names[-value - 1])
+
+    def owner(self, micro: int) -> int:
+        """The transaction of a micro-operation."""
+        return int(numpy.searchsorted(self.first, micro, side="right")) - 1
+
+
+def _shown(name: Any) -> str:
+    return name if isinstance(name, str) else msgspec.json.encode(name).decode()
+
+
+def columns_of(history: History, workload: Workload) -> Columns:
+    """The operations with f "txn" as columns. Raises ModelError for a value that is no transaction of `workload`."""
+    return _Reader(workload).read([each for each in history.operations if each.f == "txn"])
+
+
+class _Reader:
+    """Numbers keys and values as they come."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+        self.keys: dict[Any, int] = {}
+        self.key_names: list[Any] = []
+        self.values: dict[Any, int] = {}
+        self.value_names: list[Any] = []
+        self.micro: list[tuple[int, int, int, int]] = []
+        self.elements: list[int] = []
+
+    def read(self, operations: Sequence[Operation]) -> Columns:
+        first = [0]
+        for operation in operations:
+            self._transaction(operation)
+            first.append(len(self.micro))
+        micro = numpy.array(self.micro, dtype=numpy.int64).reshape(-1, 4)
+        completes = [UNKNOWN if each.complete_index is None else each.complete_index for each in operations]
+        return Columns(
+            outcome=numpy.array([_OUTCOMES[each.type] for each in operations], numpy.int8),
+            process=numpy.array([each.process for each in operations], numpy.int64),
+            invoke=numpy.array([each.invoke_index for each in operations], numpy.int64),
+            complete=numpy.array(completes, numpy.int64),
+            first=numpy.array(first, numpy.int64),
+            f=micro[:, 0].astype(numpy.int8),
+            key=micro[:, 1].astype(numpy.int32),
+            value=numpy.ascontiguousarray(micro[:, 2]),
+            length=micro[:, 3].astype(numpy.int32),
+            elements=numpy.array(self.elements, numpy.int64),
+            key_count=len(self.keys),
+            key_names=tuple(self.key_names),
+            value_names=tuple(self.value_names),
+        )
+
+    def _transaction(self, operation: Operation) -> None:
+        if not isinstance(operation.value, list | tuple):
+            raise _not_a_transaction(operation, "a list of micro-operations", operation.value)
+        for micro in operation.value:
+            if not isinstance(micro, list | tuple) or len(micro) != 3 or micro[0] not in self._words():
+                words = ", ".join(self._words())
+                raise _not_a_transaction(operation, f"[f, key, value] with f one of {words}", micro)
+            f, key, value = micro
+            self.micro.append((_WORDS[f], self._key(key), *self._value(operation, _WORDS[f], value)))
+
+    def _words(self) -> tuple[str, ...]:
+        return ("r", "rp", _WRITES[self.workload])
+
+    def _value(self, operation: Operation, f: int, value: Any) -> tuple[int, int]:
+        if f == WRITE:
+            if value is None:
+                raise _not_a_transaction(operation, "a value other than null to be written", value)
+            return self._number(value), 0
+        if operation.type != "ok":
+            return 0, UNKNOWN
+        if self.workload == "rw-register":
+            return (NIL if value is None else self._number(value)), 0
+        if value is not None and not isinstance(value, list | tuple):
+            raise _not_a_transaction(operation, "a list or null as what was read", value)
+        start = len(self.elements)
+        self.elements.extend(self._number(each) for each in value or ())
+        return start, len(self.elements) - start
+
+    def _key(self, key: Any) -> int:
+        number = self.keys.setdefault(_hashable(key), len(self.keys))
+        if number == len(self.key_names):
+            self.key_names.append(key)
+        return number
+
+    def _number(self, value: Any) -> int:
+        """A natural number stands for itself; whatever else gets one below zero."""
+        if type(value) is int and 0 <= value < 2**62:
+            return value
+        number = self.values.setdefault(_hashable(value), -len(self.values) - 1)
+        if -number > len(self.value_names):
+            self.value_names.append(value)
+        return number
+
+
+def _hashable(value: Any) -> Any:
+    return (
+        type(value).__name__,
+        value if isinstance(value, str | int) else msgspec.json.encode(value, order="sorted"),
+    )
+
+
+def _not_a_transaction(operation: Operation, expected: str, came: Any) -> ModelError:
+    return ModelError(expected=expected, came=repr(came), index=operation.invoke_index)

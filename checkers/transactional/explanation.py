@@ -1,0 +1,222 @@
+"""What is wrong, in sentences, and as a picture can be drawn from it.
+
+A cycle's transactions are called T1, T2, … in its order; each edge becomes a sentence with its evidence, the last one
+says what cannot be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from checkers.transactional.append import Problem
+from checkers.transactional.columns import PREDICATE_READ, UNKNOWN, WRITE, Columns, Workload
+from checkers.transactional.graph import KINDS, PROCESS, REALTIME, RW_PREDICATE, WR, WW, Cycle, Edge
+from checkers.verdict import Witness
+
+SHOWN_MAX = 12
+"""How many elements of a list a sentence shows; the last ones matter."""
+
+
+class Explanation:
+    """Words for the transactions of `columns`."""
+
+    def __init__(self, columns: Columns, workload: Workload) -> None:
+        self.columns = columns
+        self.workload = workload
+        self.past = "appended {} to {}" if workload == "append" else "wrote {} to {}"
+
+    def cycle_witness(self, name: str, cycle: Cycle) -> Witness:
+        """The cycle as proof of the anomaly `name`."""
+        sentences = self.sentences(cycle)
+        keys = {self.columns.key_name(int(self.columns.key[edge.cause])) for edge in cycle if edge.cause >= 0}
+        return Witness(
+            rule=name,
+            summary=f"{name}: {len(cycle)} transactions form a circle ({', '.join(_kinds(cycle))})",
+            events=self._events(edge.source for edge in cycle),
+            key=keys.pop() if len(keys) == 1 else None,
+            explanation=sentences,
+        )
+
+    def problem_witness(self, problem: Problem) -> Witness:
+        """The proof of something that is wrong without a cycle."""
+        columns = self.columns
+        micros = [problem.micro] if problem.cause is None else [problem.micro, problem.cause]
+        sentence = self._problem(problem)
+        return Witness(
+            rule=problem.rule,
+            summary=f"{problem.rule}: {sentence}",
+            events=self._events(columns.owner(micro) for micro in micros),
+            key=columns.key_name(int(columns.key[problem.micro])),
+            explanation=(sentence,),
+        )
+
+    def cycle_json(self, cycle: Cycle) -> dict[str, Any]:
+        """{"transactions": […], "edges": […]}: all that a picture of the cycle needs."""
+        names = _names(cycle)
+        return {
+            "transactions": [self._transaction_json(txn, name) for txn, name in names.items()],
+            "edges": [self._edge_json(edge, names) for edge in cycle],
+        }
+
+    def problem_json(self, problem: Problem) -> dict[str, Any]:
+        """The same for something that is wrong without a cycle; it has no edges."""
+        micros = [problem.micro] if problem.cause is None else [problem.micro, problem.cause]
+        owners = list(dict.fromkeys(self.columns.owner(micro) for micro in micros))
+        transactions = [self._transaction_json(txn, f"T{place + 1}") for place, txn in enumerate(owners)]
+        return {"transactions": transactions, "edges": [], "at": [self._micro(micro) for micro in micros]}
+
+    def sentences(self, cycle: Cycle) -> tuple[str, ...]:
+        """One for each edge, and what follows."""
+        names = _names(cycle)
+        said = [self._sentence(edge, names) for edge in cycle]
+        said[-1] = "Yet " + said[-1]
+        return (*said, "So each of them would have to come before itself: there is no such order.")
+
+    def _sentence(self, edge: Edge, names: dict[int, str]) -> str:
+        one, other = names[edge.source], names[edge.target]
+        columns = self.columns
+        if edge.kind == PROCESS:
+            process = int(columns.process[edge.source])
+            return f"{one} was over before the same client (process {process}) asked for {other}."
+        if edge.kind == REALTIME:
+            ended, begun = int(columns.complete[edge.source]), int(columns.invoke[edge.target])
+            return f"{one} had ended (event {ended}) before {other} was begun (event {begun})."
+        key = columns.key_name(int(columns.key[edge.cause]))
+        if edge.kind == WR:
+            read = self._answer(edge.effect)
+            return (
+                f"{one} {self._wrote(edge.cause)}; {other} read {key} as {read}, so {other} came after {one}."
+            )
+        if edge.kind == WW:
+            after = f"{other} {self._wrote(edge.effect)} after that"
+            return f"{one} {self._wrote(edge.cause)}; {after}{self._why_later(edge)}."
+        by = " by a predicate" if edge.kind == RW_PREDICATE else ""
+        read = self._answer(edge.cause)
+        unseen = f"{other} {self._wrote(edge.effect)}"
+        return f"{one} read {key}{by} as {read}; {unseen}, which {one} did not see, so {one} came before {other}."
+
+    def _why_later(self, edge: Edge) -> str:
+        """What shows the order of two writes."""
+        columns, key = self.columns, int(self.columns.key[edge.effect])
+        if self.workload == "append":
+            wanted = int(columns.value[edge.effect])
+            reads = (columns.key == key) & (columns.f != WRITE) & (columns.length > 0)
+            for micro in reads.nonzero()[0]:
+                start = int(columns.value[micro])
+                if wanted in columns.elements[start : start + int(columns.length[micro])]:
+                    event = int(columns.complete[columns.owner(int(micro))])
+                    return f" (event {event} read {self._answer(int(micro))})"
+            return " (no read shows it, so it came after all that was read)"
+        target = edge.target
+        for micro in range(int(columns.first[target]), edge.effect):
+            if columns.key[micro] == key and columns.f[micro] != WRITE:
+                return f" (it had read {self._answer(micro)} before)"
+        return " (by what is promised of the key)"
+
+    def _problem(self, problem: Problem) -> str:
+        columns = self.columns
+        key = columns.key_name(int(columns.key[problem.micro]))
+        reader = self._at(problem.micro)
+        answer = "" if columns.f[problem.micro] == WRITE else self._answer(problem.micro)
+        cause = problem.cause
+        wrote = "" if cause is None else self._did(cause)
+        writer = "" if cause is None else self._at(cause)
+        match problem.rule:
+            case "internal":
+                return f"{reader} read {key} as {answer}, although it {wrote} itself before"
+            case "future-read":
+                if columns.f[problem.micro] == WRITE:
+                    return f"{reader} is read before it is written"
+                return f"{reader} read {key} as {answer}, which holds what it wrote itself only later"
+            case "G1a":
+                return f"{reader} read {key} as {answer}, but {writer}, which {wrote}, had failed"
+            case "G1b":
+                return (
+                    f"{reader} read {key} as {answer}, but {writer}, which {wrote}, wrote {key} again later"
+                )
+            case "incompatible-order":
+                if columns.f[problem.micro] == WRITE:
+                    return f"{reader} {self._did(problem.micro)} after it {wrote}, but no read shows them in that order"
+                return f"{reader} read {key} as {answer}, and {writer} read it as {self._answer(cause or 0)}"
+            case "garbage-read":
+                return f"{reader} read {key} as {answer}, which holds what nobody ever wrote"
+            case "duplicate-elements":
+                return f"{reader} read {key} as {answer}, in which a value stands twice"
+            case "lost-update":
+                return f"{reader} and {writer} read the same version of {key}, and both wrote it, unseen by each other"
+            case "dirty-update":
+                return (
+                    f"{reader} {self._did(problem.micro)} on top of what {writer} {wrote}, which had failed"
+                )
+            case "cyclic-versions":
+                return f"the order of the versions of {key} is a circle: what is promised of single keys does not hold"
+        raise AssertionError(problem)
+
+    def _at(self, micro: int) -> str:
+        return f"the transaction of event {int(self.columns.invoke[self.columns.owner(micro)])}"
+
+    def _did(self, micro: int) -> str:
+        if self.columns.f[micro] == WRITE:
+            return self._wrote(micro)
+        return f"read {self.columns.key_name(int(self.columns.key[micro]))} as {self._answer(micro)}"
+
+    def _wrote(self, micro: int) -> str:
+        columns = self.columns
+        return self.past.format(
+            columns.value_name(int(columns.value[micro])), columns.key_name(int(columns.key[micro]))
+        )
+
+    def _answer(self, micro: int) -> str:
+        columns = self.columns
+        if self.workload == "rw-register":
+            return columns.value_name(int(columns.value[micro]))
+        start, length = int(columns.value[micro]), int(columns.length[micro])
+        shown = [
+            columns.value_name(int(each)) for each in columns.elements[start : start + length][-SHOWN_MAX:]
+        ]
+        return "[" + ", ".join((["…"] if length > SHOWN_MAX else []) + shown) + "]"
+
+    def _micro(self, micro: int) -> list[Any]:
+        columns = self.columns
+        key, value = columns.key_name(int(columns.key[micro])), int(columns.value[micro])
+        if columns.f[micro] == WRITE:
+            return ["append" if self.workload == "append" else "w", key, columns.value_name(value)]
+        f = "rp" if columns.f[micro] == PREDICATE_READ else "r"
+        return [f, key, None if columns.length[micro] == UNKNOWN else self._answer(micro)]
+
+    def _transaction_json(self, txn: int, name: str) -> dict[str, Any]:
+        columns = self.columns
+        micros = range(int(columns.first[txn]), int(columns.first[txn + 1]))
+        return {
+            "name": name,
+            "events": list(self._events([txn])),
+            "process": int(columns.process[txn]),
+            "operations": [self._micro(micro) for micro in micros],
+        }
+
+    def _edge_json(self, edge: Edge, names: dict[int, str]) -> dict[str, Any]:
+        proved = edge.cause >= 0
+        return {
+            "from": names[edge.source],
+            "to": names[edge.target],
+            "kind": KINDS[edge.kind],
+            "key": self.columns.key_name(int(self.columns.key[edge.cause])) if proved else None,
+            "cause": self._micro(edge.cause) if proved else None,
+            "effect": self._micro(edge.effect) if proved else None,
+            "predicate": edge.kind == RW_PREDICATE,
+            "sentence": self._sentence(edge, names),
+        }
+
+    def _events(self, transactions: Iterable[int]) -> tuple[int, ...]:
+        columns = self.columns
+        events = {int(column[txn]) for txn in transactions for column in (columns.invoke, columns.complete)}
+        return tuple(sorted(event for event in events if event >= 0))
+
+
+def _names(cycle: Cycle) -> dict[int, str]:
+    return {edge.source: f"T{place + 1}" for place, edge in enumerate(cycle)}
+
+
+def _kinds(cycle: Sequence[Edge]) -> list[str]:
+    return [KINDS[edge.kind] for edge in cycle]

@@ -1,0 +1,208 @@
+"""rw-register: which version every read found, and as much of the order of versions as can be known.
+
+A register does not tell its past. What is known of the order of a key's versions:
+
+- nothing was written before the first write: null comes first (a version that is known to follow another follows
+  null through it)
+- a transaction that read a version and then wrote wrote a later one; its own writes follow each other
+- `sequential_keys`: if every key by itself is promised sequentially consistent, what one client saw or wrote of it is
+  in the order of that client
+- `linearizable_keys`: if every key by itself is promised linearizable, what was over before something else began is
+  before it
+
+If the last two do not agree with what was seen, the key's order is a circle: `cyclic-versions`, and nothing is
+concluded from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from checkers.transactional.append import EDGES_MAX, Analysis, Problem, twice_written
+from checkers.transactional.columns import OK, WRITE, Columns, Int8s, Int32s, Int64s
+from checkers.transactional.graph import Graph, Time, graph_of
+from checkers.transactional.register_kernels import CYCLIC, RULES, SAMPLES
+
+Pairs = tuple[Int32s, Int32s]
+
+
+def analysis(
+    columns: Columns,
+    append_kernels: Any,
+    register_kernels: Any,
+    graph_kernels: Any,
+    *,
+    sequential_keys: bool = False,
+    linearizable_keys: bool = False,
+) -> Analysis:
+    """Raises ModelError if a value was written to a key twice: then nobody can say whose it is."""
+    c = columns
+    owner, previous, last, _, writes, _ = append_kernels.survey(
+        *(c.first, c.outcome, c.f, c.key, c.value, c.length, c.elements, c.key_count)
+    )
+    part, table, one, other = append_kernels.written_values(c.f, c.key, c.value, writes)
+    if one >= 0:
+        raise twice_written(columns, int(one), int(other))
+    writer = append_kernels.writers_of_reads(c.f, c.key, c.value, part, table)
+    counts = numpy.zeros(len(RULES), numpy.int64)
+    samples = numpy.zeros((len(RULES), SAMPLES, 2), numpy.int64)
+    committed = (c.outcome == OK).astype(numpy.int8)
+    version = register_kernels.judge_registers(
+        *(c.first, c.outcome, c.f, c.key, c.value, c.length, owner, previous, last, writer, c.key_count),
+        *(committed, counts, samples),
+    )
+    time = Time.of(columns, committed)
+    pairs = [register_kernels.known_pairs(c.first, c.f, previous, version, committed)]
+    touches = _Touches.of(columns, owner, previous, last, version, committed, time)
+    whole = True
+    if sequential_keys:
+        pairs.append(touches.of_each_process())
+    if linearizable_keys:
+        *found, whole = touches.in_real_time(register_kernels)
+        pairs.append((found[0], found[1]))
+    order = _Order(columns, graph_kernels, counts, samples, pairs)
+    graph, all_edges = order.graph(register_kernels, owner, version, committed)
+    return Analysis(
+        committed=committed,
+        counts={rule: int(count) for rule, count in zip(RULES, counts, strict=True) if count},
+        problems=_problems(counts, samples),
+        order=None,
+        graph=graph,
+        time=time,
+        whole=whole and all_edges,
+        keys=len(numpy.unique(c.key[version >= 0])),
+    )
+
+
+def _problems(counts: Int64s, samples: Any) -> tuple[Problem, ...]:
+    return tuple(
+        Problem(rule=rule, micro=int(micro), cause=None if cause < 0 else int(cause))
+        for number, rule in enumerate(RULES)
+        for micro, cause in samples[number, : counts[number]]
+    )
+
+
+class _Order:
+    """The pairs of versions, those of keys left out whose order is a circle."""
+
+    def __init__(
+        self, columns: Columns, kernels: Any, counts: Int64s, samples: Any, pairs: Sequence[Pairs]
+    ) -> None:
+        self.columns = columns
+        self.kernels = kernels
+        earlier = numpy.concatenate([each[0] for each in pairs])
+        later = numpy.concatenate([each[1] for each in pairs])
+        versions = len(columns.f) + columns.key_count
+        if len(pairs) > 1:  # only promises can say the same twice
+            code = numpy.unique(earlier.astype(numpy.int64) * versions + later)
+            earlier, later = (code // versions).astype(numpy.int32), (code % versions).astype(numpy.int32)
+        circular = self._circular(versions, earlier, later)
+        if len(circular):
+            _note_circles(columns, counts, samples, circular)
+            bad = numpy.isin(columns.key[later], columns.key[circular])
+            earlier, later = earlier[~bad], later[~bad]
+        self.earlier, self.later = earlier, later
+        self.versions = versions
+
+    def _circular(self, versions: int, earlier: Int32s, later: Int32s) -> Int32s:
+        """Versions that follow themselves; null never does."""
+        offsets, place = self.kernels.rows(earlier, versions)
+        targets = later[place]
+        table, accepting = numpy.zeros((1, 1), numpy.int8), numpy.zeros(1, numpy.int8)
+        kinds = numpy.zeros(len(targets), numpy.int8)
+        ends = numpy.zeros(versions, numpy.int64)
+        component, _, _ = self.kernels.components(offsets, targets, kinds, table, ends, accepting)
+        same = component[earlier] == component[later]
+        return numpy.unique(later[same])
+
+    def graph(self, kernels: Any, owner: Int32s, version: Int32s, committed: Int8s) -> tuple[Graph, bool]:
+        c = self.columns
+        earlier, later = self._from_null(version, owner, committed)
+        offsets, place = self.kernels.rows(earlier, self.versions)
+        source, target, kind, cause, effect, all_edges = kernels.dependencies(
+            c.f, owner, version, committed, offsets, later[place], EDGES_MAX
+        )
+        graph = graph_of(self.kernels, len(c), source, target, kind, cause, effect)
+        return graph, bool(all_edges)
+
+    def _from_null(self, version: Int32s, owner: Int32s, committed: Int8s) -> Pairs:
+        """The pairs, and null before every version that follows nothing else, on keys where null was read."""
+        c = self.columns
+        micros = len(c.f)
+        read = numpy.zeros(c.key_count, numpy.bool_)
+        read[version[version >= micros] - micros] = True
+        rooted = numpy.ones(micros, numpy.bool_)
+        rooted[self.later] = False
+        writes = (c.f == WRITE) & (committed[owner] == 1)
+        roots = numpy.flatnonzero(writes & rooted & read[c.key])
+        nulls = (micros + c.key[roots]).astype(numpy.int32)
+        return (
+            numpy.concatenate([self.earlier, nulls]),
+            numpy.concatenate([self.later, roots.astype(numpy.int32)]),
+        )
+
+
+def _note_circles(columns: Columns, counts: Int64s, samples: Any, circular: Int32s) -> None:
+    keys, first = numpy.unique(columns.key[circular], return_index=True)
+    counts[CYCLIC] = len(keys)
+    for place, micro in enumerate(circular[first][:SAMPLES]):
+        samples[CYCLIC, place] = (micro, -1)
+
+
+class _Touches:
+    """Every transaction that saw or wrote a key, with the version it entered with and the one it left behind."""
+
+    def __init__(self, key: Int32s, txn: Int32s, entered: Int32s, left: Int32s, time: Time) -> None:
+        self.key, self.txn, self.entered, self.left, self.time = key, txn, entered, left, time
+
+    @classmethod
+    def of(
+        cls,
+        columns: Columns,
+        owner: Int32s,
+        previous: Int32s,
+        last: Int8s,
+        version: Int32s,
+        committed: Int8s,
+        time: Time,
+    ) -> _Touches:
+        c = columns
+        write = (c.f == WRITE) & (committed[owner] == 1)
+        first = ((version >= 0) & (c.f != WRITE)) | (write & (previous < 0))
+        entries = numpy.flatnonzero(first).astype(numpy.int32)
+        entered = numpy.where(write[entries], entries, version[entries]).astype(numpy.int32)
+        finals = numpy.flatnonzero(write & (last == 1))
+        code = owner.astype(numpy.int64) * c.key_count + c.key
+        finals = finals[numpy.argsort(code[finals], kind="stable")]
+        at = numpy.minimum(numpy.searchsorted(code[finals], code[entries]), max(len(finals) - 1, 0))
+        left = entered.copy()
+        if len(finals):
+            same = code[finals[at]] == code[entries]
+            left[same] = finals[at[same]]
+        return cls(c.key[entries], owner[entries], entered, left, time)
+
+    def of_each_process(self) -> Pairs:
+        """What one client left behind is before what it then entered with."""
+        process = self.time.process[self.txn]
+        order = numpy.lexsort((self.txn, self.key, process))
+        one, other = order[:-1], order[1:]
+        same = (process[one] == process[other]) & (self.key[one] == self.key[other])
+        over = self.time.ends[self.txn[one]] < self.time.invoke[self.txn[other]]
+        chosen = same & over & (self.left[one] != self.entered[other])
+        return self.left[one[chosen]], self.entered[other[chosen]]
+
+    def in_real_time(self, kernels: Any) -> tuple[Int32s, Int32s, bool]:
+        """What was left behind before something else began is before what that entered with."""
+        invoke, ends = self.time.invoke[self.txn], self.time.ends[self.txn]
+        order = numpy.lexsort((invoke, self.key))
+        key, invoke, ends = self.key[order], invoke[order], ends[order]
+        by_end = numpy.lexsort((ends, key))
+        begin = numpy.searchsorted(key, numpy.arange(int(key.max(initial=-1)) + 2))
+        room = 64 * len(key) + 1024
+        found: tuple[Int32s, Int32s, bool] = kernels.pairs_in_time(
+            begin.astype(numpy.int64), invoke, ends, by_end, self.entered[order], self.left[order], room
+        )
+        return found

@@ -1,0 +1,236 @@
+"""Kernels of rw-register: which version every read found, and the dependencies that follow from an order of versions.
+
+A version is the write that made it (a micro-operation); the state of key k before any write is version m + k. What is
+known of the order of versions is pairs: one came before the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+from numpy import int8, int32, int64
+
+from checkers.compiled import kernel
+from checkers.transactional.columns import FAIL, INFO, NIL, OK, PREDICATE_READ, WRITE, Int8s, Int32s, Int64s
+
+NONE = -1
+SAMPLES = 16
+
+INTERNAL, FUTURE, G1A, G1B, GARBAGE, LOST, DIRTY, CYCLIC = range(8)
+RULES = (
+    "internal",
+    "future-read",
+    "G1a",
+    "G1b",
+    "garbage-read",
+    "lost-update",
+    "dirty-update",
+    "cyclic-versions",
+)
+"""The names of the codes above. A sample of a rule is a pair of micro-operations: the one at fault, and its cause."""
+
+
+@kernel
+def note(counts: Int64s, samples: Any, rule: int, micro: int, cause: int) -> None:
+    """Count one case of `rule`, and keep it if there are few yet."""
+    if counts[rule] < SAMPLES:
+        samples[rule, counts[rule], 0] = micro
+        samples[rule, counts[rule], 1] = cause
+    counts[rule] += 1
+
+
+@kernel
+def judge_registers(
+    first: Int64s,
+    outcome: Int8s,
+    f: Int8s,
+    key: Int32s,
+    value: Int64s,
+    length: Int32s,
+    owner: Int32s,
+    previous: Int32s,
+    last: Int8s,
+    writer: Int32s,
+    key_count: int,
+    committed: Int8s,
+    counts: Int64s,
+    samples: Any,
+) -> Any:
+    """version int32[m]: what a transaction's first read of a key found if it had not written it, else NONE.
+
+    An unsure transaction of which something was read is marked in `committed`.
+    """
+    micros = len(f)
+    version = numpy.full(micros, NONE, int32)
+    updater = numpy.full(micros + key_count, NONE, int32)
+    for txn in range(len(outcome)):
+        if outcome[txn] != OK:
+            continue
+        for micro in range(first[txn], first[txn + 1]):
+            before = previous[micro]
+            if f[micro] == WRITE:
+                if before == NONE or f[before] == WRITE:
+                    continue
+                origin = before
+                while previous[origin] != NONE:
+                    origin = previous[origin]
+                if f[origin] == WRITE:
+                    continue
+                source = writer[origin]
+                if source != NONE and outcome[owner[source]] == FAIL:
+                    note(counts, samples, DIRTY, micro, source)
+                found = version[origin]
+                if found == NONE:
+                    continue
+                if updater[found] == NONE:
+                    updater[found] = micro
+                elif owner[updater[found]] != txn:
+                    note(counts, samples, LOST, micro, updater[found])
+                continue
+            if length[micro] < 0:
+                continue
+            if before != NONE:
+                if value[before] != value[micro]:
+                    note(counts, samples, INTERNAL, micro, before)
+                continue
+            if value[micro] == NIL:
+                version[micro] = micros + key[micro]
+                continue
+            source = writer[micro]
+            if source == NONE:
+                note(counts, samples, GARBAGE, micro, NONE)
+            elif owner[source] == txn:
+                note(counts, samples, FUTURE, micro, source)
+            elif outcome[owner[source]] == FAIL:
+                note(counts, samples, G1A, micro, source)
+            else:
+                if outcome[owner[source]] == INFO:
+                    committed[owner[source]] = 1
+                if last[source] == 0:
+                    note(counts, samples, G1B, micro, source)
+                version[micro] = source
+    return version
+
+
+@kernel
+def known_pairs(
+    first: Int64s, f: Int8s, previous: Int32s, version: Int32s, committed: Int8s
+) -> tuple[Any, Any]:
+    """(earlier, later int32[…]): a transaction's writes of a key after each other, and after what it read there."""
+    earlier = numpy.empty(len(f), int32)
+    later = numpy.empty(len(f), int32)
+    size = 0
+    for txn in range(len(committed)):
+        if committed[txn] == 0:
+            continue
+        for micro in range(first[txn], first[txn + 1]):
+            if f[micro] != WRITE:
+                continue
+            before = previous[micro]
+            while before != NONE and f[before] != WRITE and version[before] == NONE:
+                before = previous[before]
+            if before != NONE:
+                earlier[size] = before if f[before] == WRITE else version[before]
+                later[size] = micro
+                size += 1
+    return earlier[:size], later[:size]
+
+
+@kernel
+def pairs_in_time(
+    begin: Int64s, invoke: Int64s, ends: Int64s, by_end: Int64s, entered: Int32s, left: Int32s, room: int
+) -> tuple[Any, Any, bool]:
+    """(earlier, later int32[…], whether all found room): per key, what was over before something else began.
+
+    Row r of a key is one transaction that touched it, rows begin[k] … begin[k+1]-1 in the order of invocation; by_end
+    holds the same rows in the order of their ends. Only the nearest are paired: the rest follows.
+    """
+    earlier = numpy.empty(room, int32)
+    later = numpy.empty(room, int32)
+    size = 0
+    for on in range(len(begin) - 1):
+        over, kept = (
+            begin[on],
+            begin[on],
+        )  # in by_end: those before `over` have ended, those before `kept` are followed
+        latest = NONE  # when the last of those that ended was invoked
+        for row in range(begin[on], begin[on + 1]):
+            while over < begin[on + 1] and ends[by_end[over]] < invoke[row]:
+                latest = max(latest, invoke[by_end[over]])
+                over += 1
+            while kept < over and ends[by_end[kept]] < latest:
+                kept += 1
+            for place in range(kept, over):
+                if left[by_end[place]] != entered[row]:
+                    if size == room:
+                        return earlier, later, False
+                    earlier[size] = left[by_end[place]]
+                    later[size] = entered[row]
+                    size += 1
+    return earlier[:size], later[:size], True
+
+
+@kernel
+def dependencies(
+    f: Int8s,
+    owner: Int32s,
+    version: Int32s,
+    committed: Int8s,
+    offsets: Int64s,
+    later: Int32s,
+    edges_max: int,
+) -> tuple[Any, Any, Any, Any, Any, bool]:
+    """(source, target int32[…], kind int8[…], their micro-operations int32[…] twice, whether all found room).
+
+    Pairs of versions are in rows: those after version v are later[offsets[v]] … . kind: 0 ww, 1 wr, 2 rw, 3 rw by
+    predicate.
+    """
+    micros = len(f)
+    size = len(later)
+    for micro in range(micros):
+        if version[micro] != NONE:
+            size += 1 + offsets[version[micro] + 1] - offsets[version[micro]]
+    whole = size <= edges_max
+    room = min(size, edges_max)
+    edges = numpy.empty((4, room), int32)
+    kinds = numpy.empty(room, int8)
+    size = 0
+    for micro in range(micros):
+        found = micro if f[micro] == WRITE else version[micro]
+        if found == NONE or committed[owner[micro]] == 0:
+            continue
+        txn = owner[micro]
+        if f[micro] != WRITE and found < micros and size < room:
+            edges[0, size], edges[1, size], edges[2, size], edges[3, size] = owner[found], txn, found, micro
+            kinds[size] = 1
+            size += 1
+        kind = 0 if f[micro] == WRITE else (3 if f[micro] == PREDICATE_READ else 2)
+        for place in range(offsets[found], offsets[found + 1]):
+            target = later[place]
+            if owner[target] != txn and size < room:
+                edges[0, size], edges[1, size], edges[2, size], edges[3, size] = (
+                    txn,
+                    owner[target],
+                    micro,
+                    target,
+                )
+                kinds[size] = kind
+                size += 1
+    return edges[0, :size], edges[1, :size], kinds[:size], edges[2, :size], edges[3, :size], whole
+
+
+@kernel
+def replays(
+    order: Int32s, first: Int64s, outcome: Int8s, f: Int8s, key: Int32s, value: Int64s, key_count: int
+) -> bool:
+    """Whether every read gives what the transactions before it in `order` left behind."""
+    state = numpy.full(key_count, NIL, int64)
+    for place in range(len(order)):
+        txn = order[place]
+        for micro in range(first[txn], first[txn + 1]):
+            if f[micro] == WRITE:
+                state[key[micro]] = value[micro]
+            elif outcome[txn] == OK and state[key[micro]] != value[micro]:
+                return False
+    return True

@@ -1,0 +1,143 @@
+"""The clever checker against the plain one, on random histories of tiny stores, right and wrong."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from checkers import transactional
+from checkers.history import History
+from checkers.transactional import anomalies
+from checkers.transactional.columns import WORKLOADS, Workload, columns_of
+from checkers.verdict import Verdict
+from tests.checkers.transactional.brute import Brute
+from tests.checkers.transactional.tiny_database import LEVELS, TinyDatabase
+
+NEVER_COMPILED = 10**9
+
+
+def _drawn(seed: int) -> tuple[History, Workload, str, float]:
+    chance = random.Random(seed)
+    workload, level = chance.choice(WORKLOADS), chance.choice(LEVELS)
+    chaos = chance.choice((0, 0, 0.1, 0.3))
+    count, clients, keys = chance.randint(2, 6), chance.randint(1, 4), chance.choice(("x", "xy", "xyz"))
+    return TinyDatabase(chance, workload, level, chaos).history(count, clients, keys), workload, level, chaos
+
+
+def _judged(history: History, workload: Workload, model: str = "strict-serializable") -> Verdict:
+    return transactional.check(history, workload=workload, model=model, plain_below=NEVER_COMPILED)
+
+
+def _sizes(verdict: Verdict) -> dict[str, int]:
+    return {name: len(each["edges"]) for name, each in verdict.details["anomalies"].items()}
+
+
+def _compare(seed: int) -> None:
+    history, workload, level, chaos = _drawn(seed)
+    brute = Brute(history, workload)
+    verdict = _judged(history, workload)
+    assert _sizes(verdict) == brute.found, f"seed {seed}"
+    assert tuple(verdict.details["ruled_out"]) == anomalies.ruled_out(brute.every), f"seed {seed}"
+    if not chaos:
+        assert not set(brute.found) & anomalies.forbidden(level), f"seed {seed}: {level}"
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_the_same_anomalies_with_the_same_smallest_cycles(part: int) -> None:
+    """If this fails, an anomaly is missed, made up, called by the wrong name, or its cycle is not the smallest."""
+    for seed in range(part * 1000, (part + 1) * 1000):
+        _compare(seed)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", range(100))
+def test_the_same_anomalies_at_length(part: int) -> None:
+    """As above, on 100,000 histories."""
+    for seed in range(10_000 + part * 1000, 10_000 + (part + 1) * 1000):
+        _compare(seed)
+
+
+def test_every_anomaly_was_among_them() -> None:
+    """If this fails, the random histories no longer show what the comparison is for."""
+    seen: set[str] = set()
+    for seed in range(3000):
+        history, workload, _, _ = _drawn(seed)
+        seen |= set(_sizes(_judged(history, workload)))
+    assert set(anomalies.OTHERS) <= seen | {"cyclic-versions"}
+    assert {"G0", "G1c", "G-single", "G2-item", "G2", "G-single-process", "G-single-realtime"} <= seen
+
+
+def test_compiled_and_plain_kernels_say_the_same() -> None:
+    """If this fails, a verdict depends on whether numba is there."""
+    for seed in range(5000, 5250):
+        history, workload, _, _ = _drawn(seed)
+        columns = columns_of(history, workload)
+        plain = transactional.check_columns(columns, workload=workload, plain_below=NEVER_COMPILED)
+        fast = transactional.check_columns(columns, workload=workload, plain_below=0)
+        assert _without_time(plain) == _without_time(fast), f"seed {seed}"
+
+
+def _without_time(verdict: Verdict) -> dict[str, Any]:
+    return verdict.to_json() | {"seconds": 0}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_a_store_that_keeps_its_promise_is_believed(level: str, workload: Workload) -> None:
+    """If this fails, there are false alarms: at this level, in histories too long for the plain twin."""
+    for seed in range(12):
+        history = TinyDatabase(random.Random(seed), workload, level).history(60, clients=5)
+        verdict = _judged(history, workload, level)
+        assert verdict.result == "valid", f"seed {seed}: {verdict.summary}"
+        assert verdict.details["proof"]["kind"] != "none"
+
+
+def test_what_a_level_allows_is_seen_at_it() -> None:
+    """If this fails, the stores above are stronger than their names, and prove little."""
+    shown = {
+        "serializable": "G-single-realtime",
+        "strong-snapshot-isolation": "G2-item",
+        "read-committed": "lost-update",
+        "read-uncommitted": "G1c",
+    }
+    for level, anomaly in shown.items():
+        histories = (
+            TinyDatabase(random.Random(seed), "append", level).history(60, clients=5) for seed in range(12)
+        )
+        seen = {name for history in histories for name in _sizes(_judged(history, "append"))}
+        assert {anomaly, anomaly.replace("realtime", "process")} & seen, level
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_the_order_of_a_valid_history_replays(workload: Workload) -> None:
+    """If this fails, the proof of a valid verdict proves nothing."""
+    replayed = 0
+    for seed in range(40):
+        history = TinyDatabase(random.Random(seed), workload, "strict-serializable").history(10, clients=5)
+        columns = columns_of(history, workload)
+        order = transactional.serial_order_of(columns, workload=workload, model="strict-serializable")
+        proof = _judged(history, workload).details["proof"]
+        assert order is not None
+        assert proof["order"] == columns.invoke[order].tolist()
+        if proof["kind"] == "serial-order":
+            replayed += 1
+            _replay([each for each in history.operations if each.f == "txn"], order.tolist(), workload)
+    # What is not known of a register's versions may leave an order of its dependencies that does not replay.
+    assert replayed == 40 if workload == "append" else replayed > 10
+
+
+def _replay(operations: list[Any], order: list[int], workload: Workload) -> None:
+    state: dict[str, Any] = {}
+    for number in order:
+        for f, key, value in operations[number].value:
+            if f == "append":
+                state[key] = [*state.get(key, []), value]
+            elif f == "w":
+                state[key] = value
+            elif operations[number].type == "ok":
+                assert value == state.get(key), (number, f, key)
+    for place, number in enumerate(order):
+        for earlier in order[:place]:
+            assert not operations[number].precedes(operations[earlier]), (number, earlier)
