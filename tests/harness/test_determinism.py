@@ -46,12 +46,13 @@ def test_ten_seeds_leave_the_same_trace_in_every_process() -> None:
 
 
 @pytest.mark.nightly
-def test_a_hundred_seeds_leave_the_same_trace_in_every_process() -> None:
+@pytest.mark.parametrize("first_seed", range(1_000, 1_100, 10))
+def test_a_hundred_seeds_leave_the_same_trace_in_every_process(first_seed: int) -> None:
     """If it failed, some rare event of the default plan would depend on the process that it happens in."""
-    first, second = printed(1_000, 100)
-    assert len(first) == 100
+    first, second = printed(first_seed, 10)
+    assert len(first) == 10
     assert first == second
-    assert len(kinds(first)) >= 10
+    assert len(kinds(first)) >= 8
 
 
 @pytest.mark.parametrize("seed", [6, 9])

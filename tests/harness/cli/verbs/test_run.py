@@ -23,6 +23,9 @@ from tests.harness.store.full_disk import FullDisk
 
 QUICK = ("run", "--cluster", "sim", "--time-limit", "2", "--rate", "100", "--faults", "none", "--seed", "3")
 
+SHORT = ("--time-limit", "6", "--rate", "150", "--faults", "isolate-owner")
+LOSES_WRITES = ("run", "--cluster", "sim", *SHORT, "--bug", "confirm-early", "--seed", "1")
+
 
 def only_run(results: Path) -> Path:
     (folder,) = results.glob("*/*-*")
@@ -186,11 +189,12 @@ def test_json_is_the_verdict_and_nothing_else(qsync: Qsync, results: Path) -> No
 
 def test_an_anomaly_is_1(qsync: Qsync) -> None:
     """If it failed, a store that loses writes would pass in a pipeline."""
-    done = qsync("run", "--cluster", "sim", "--bug", "confirm-early", "--seed", "1")
+    done = qsync(*LOSES_WRITES)
     assert done.code == 1
     assert done.out.startswith("ANOMALY  Key ")
     assert (
-        "again   ./qsync run --seed 1 --cluster sim --bug confirm-early   (repeats the outcome)" in done.out
+        f"again   ./qsync run --seed 1 --cluster sim {' '.join(SHORT)} --bug confirm-early   (repeats"
+        in done.out
     )
 
 
@@ -216,7 +220,7 @@ def test_too_little_is_3(qsync: Qsync) -> None:
 
 def test_the_gravest_of_many_runs_is_told(qsync: Qsync, results: Path) -> None:
     """If it failed, the last of many runs would decide for all."""
-    done = qsync("run", "--cluster", "sim", "--bug", "confirm-early", "--seed", "1", "--repeat", "2")
+    done = qsync(*LOSES_WRITES, "--repeat", "2")
     assert done.code == 1
     assert sorted(read(path).seed for path in results.glob("*/*-*/plan.json")) == [1, 2]
 
@@ -253,10 +257,10 @@ def test_a_full_disk_does_not_hide_an_anomaly(qsync: Qsync, monkeypatch: pytest.
     """If it failed, a lost write that stands in the record would be shrugged off."""
 
     def on_full_disk(folder: RunFolder) -> GuardedFile:
-        return GuardedFile(FullDisk.buffered(folder.history, 1_000_000))
+        return GuardedFile(FullDisk.buffered(folder.history, 200_000))
 
     monkeypatch.setattr(RunFolder, "open_history", on_full_disk)
-    done = qsync("run", "--cluster", "sim", "--bug", "confirm-early", "--seed", "1")
+    done = qsync(*LOSES_WRITES)
     assert done.code == 1
     assert done.out.startswith("ANOMALY  ")
 
@@ -322,8 +326,8 @@ def test_ctrl_c_is_130_and_ends_all_that_was_to_come(
 
 def test_ctrl_c_does_not_hide_an_anomaly(qsync: Qsync, monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, whoever stops a run too early would throw an anomaly away."""
-    interrupt_when(lambda progress: progress.ok > 3_000, monkeypatch)
-    done = qsync("run", "--cluster", "sim", "--bug", "confirm-early", "--seed", "1")
+    interrupt_when(lambda progress: progress.ok > 400, monkeypatch)
+    done = qsync(*LOSES_WRITES)
     assert done.code == 1
     assert done.out.startswith("ANOMALY  ")
 
