@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from checkers import availability, convergence, crash, dirty, linearizable, prefix, quorum, sessions
+from checkers import availability, convergence, crash, dirty, domain, linearizable, prefix, quorum, sessions
 from checkers.verdict import Result, Verdict, Witness, merged, run_safely
 
 CHECKERS: dict[str, Callable[..., Verdict]] = {
@@ -28,6 +28,21 @@ CHECKERS: dict[str, Callable[..., Verdict]] = {
     "quorum": quorum.check,
     "crash": crash.check,
     "availability": availability.check,
+    **{
+        module.NAME: module.check
+        for module in (
+            domain.bank,
+            domain.set_full,
+            domain.counter,
+            domain.unique_ids,
+            domain.monotonic,
+            domain.long_fork,
+            domain.causal_reverse,
+            domain.queues,
+            domain.durability,
+            domain.rollback_honesty,
+        )
+    },
     "staleness": sessions.check_staleness,
     **{name: partial(sessions.check, guarantee=name) for name in sessions.GUARANTEES},
 }

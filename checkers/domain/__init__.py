@@ -1,0 +1,44 @@
+"""Checkers that know what their data is about: one file each, one workload (or several) each.
+
+| checker | operations | what must not be |
+|---|---|---|
+| `bank` | transfer, read | money made or lost, balances below zero |
+| `set_full` | add, read | an element that was there is gone, comes twice or from nowhere |
+| `counter` | add, read | a sum that no additions give |
+| `unique_ids` | generate | an identifier given twice |
+| `monotonic` | add, read | timestamps and values in different orders, rows lost or doubled |
+| `long_fork` | read and write of several keys | two reads that each miss what the other saw |
+| `causal_reverse` | write, read | a later write seen without an earlier one |
+| `queues` | enqueue, dequeue, drain | elements lost, doubled, out of order |
+| `durability` | all of these | an acknowledged write missing from a final state |
+| `rollback_honesty` | all of these | what surely failed is seen |
+
+Names and values are those of Jepsen's workloads; each file says exactly which. An operation that a checker has no
+word for is left alone. `proof` makes witnesses, and says which faults were active.
+"""
+
+from checkers.domain import (
+    bank,
+    causal_reverse,
+    counter,
+    durability,
+    long_fork,
+    monotonic,
+    queues,
+    rollback_honesty,
+    set_full,
+    unique_ids,
+)
+
+__all__ = [
+    "bank",
+    "causal_reverse",
+    "counter",
+    "durability",
+    "long_fork",
+    "monotonic",
+    "queues",
+    "rollback_honesty",
+    "set_full",
+    "unique_ids",
+]

@@ -1,0 +1,108 @@
+"""Bank: money moves between accounts, and every read shows all of it.
+
+| f | value |
+|---|---|
+| transfer | {"from": account, "to": account, "amount": n} |
+| read | ok: {account: balance, …} |
+
+Any two reads whose totals differ prove that something is wrong, whatever the total should be; so if nobody tells it
+(`total`, or "total_amount" in the header), the one that most reads show is taken. A read that shows no account at all
+came before there were any. Rules: wrong-total, negative-balance, balance-missing (an account with null).
+
+Cost: linear. Cannot see: a transfer that was lost as a whole, or done twice, keeps the total (its register or append
+form can); reads of mode "dirty" are left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from checkers.domain.proof import active, is_judged, shown, verdict, while_active, witness
+from checkers.history.errors import ModelError
+from checkers.history.history import History
+from checkers.history.operation import Operation
+from checkers.verdict import Verdict, Witness
+
+NAME = "bank"
+MODEL = "the total never changes, no balance is negative"
+
+
+def check(history: History, *, total: int | None = None, negative_allowed: bool | None = None) -> Verdict:
+    """Whether every read shows the same total.
+
+    `negative_allowed`: None is what the header says under that name, or no. `details`: reads, total, by_fault (wrong
+    reads while each fault was active, "" for none). Raises ModelError for a read that shows no balances.
+    """
+    extra = history.header.extra
+    allowed = bool(extra.get("negative_allowed")) if negative_allowed is None else negative_allowed
+    reads = [each for each in history.select(f="read", outcome="ok") if is_judged(each)]
+    balances = [(read, _balances(read)) for read in reads]
+    balances = [(read, each) for read, each in balances if each]
+    expected = total if total is not None else extra.get("total_amount")
+    usual: Operation | None = None
+    if expected is None:
+        expected, usual = _usual([(read, _total(each)) for read, each in balances])
+    witnesses: list[Witness] = []
+    by_fault: Counter[str] = Counter()
+    for read, each in balances:
+        found = list(_wrong(history, read, each, expected, usual, allowed))
+        if found:
+            witnesses += found
+            by_fault.update({fault.name for fault in active(history, read)} or {""})
+    details = {"reads": len(balances), "total": expected, "by_fault": dict(sorted(by_fault.items()))}
+    valid = f"{len(balances)} reads showed a total of {expected}"
+    return verdict(NAME, MODEL, witnesses, details, judged=len(balances), valid=valid)
+
+
+def _balances(read: Operation) -> Mapping[str, Any]:
+    value = read.value
+    if isinstance(value, list) and all(isinstance(row, list) and len(row) == 2 for row in value):
+        return {str(account): balance for account, balance in value}
+    if not isinstance(value, dict):
+        raise ModelError(
+            expected="balances {account: balance, …}", came=repr(value)[:60], index=read.invoke_index
+        )
+    return value
+
+
+def _total(balances: Mapping[str, Any]) -> int:
+    return sum(balance for balance in balances.values() if type(balance) is int)
+
+
+def _usual(totals: list[tuple[Operation, int]]) -> tuple[int | None, Operation | None]:
+    """The total that most reads show, and one of them."""
+    counted = Counter(total for _, total in totals)
+    if not counted:
+        return None, None
+    most = max(counted.values())
+    usual = min(total for total, count in counted.items() if count == most)
+    return usual, next(read for read, total in totals if total == usual)
+
+
+def _wrong(
+    history: History,
+    read: Operation,
+    balances: Mapping[str, Any],
+    expected: int | None,
+    usual: Operation | None,
+    negative_allowed: bool,
+) -> Iterator[Witness]:
+    told = f"the read by process {read.process}" + (f" at {read.node}" if read.node else "")
+    sentences = while_active(history, read)
+    total = _total(balances)
+    missing = sorted(account for account, balance in balances.items() if balance is None)
+    negative = {account: each for account, each in balances.items() if type(each) is int and each < 0}
+    if total != expected:
+        others = [] if usual is None else [usual]
+        source = "which most reads show" if others else "which there must be"
+        summary = f"{told} showed a total of {total} instead of {expected}, {source}"
+        yield witness("wrong-total", summary, [*others, read], node=read.node, explanation=sentences)
+    elif missing:
+        summary = f"{told} showed no balance of account {missing[0]}"
+        yield witness("balance-missing", summary, [read], node=read.node, explanation=sentences)
+    if negative and not negative_allowed:
+        account, balance = next(iter(negative.items()))
+        summary = f"{told} showed {shown(balance)} in account {account}"
+        yield witness("negative-balance", summary, [read], node=read.node, explanation=sentences)

@@ -1,0 +1,71 @@
+"""Causal reverse: whoever sees a write sees all that was over before that write began.
+
+| f | value |
+|---|---|
+| write | the value, written once; a key names the collection if there are several |
+| read | ok: [value, …], all that has been written |
+
+Strictly serializable stores keep the order of real time, merely serializable ones need not: a read then shows the
+later of two writes without the earlier (Jepsen's `causal-reverse`, `sequential` and `comments`). A read may be as old
+as it likes. Rule: causal-reverse.
+
+Cost: linear in the values of all reads, and n log n. Cannot see: writes that overlapped have no order; those of unknown
+outcome need not have happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from checkers.domain.proof import is_judged, shown, verdict, witness
+from checkers.history.errors import ModelError
+from checkers.history.history import History, by_key
+from checkers.history.operation import Operation
+from checkers.value_order import Value, comparable
+from checkers.verdict import Verdict, Witness
+
+NAME = "causal-reverse"
+MODEL = "what is seen was preceded by all that was over before it"
+
+
+def check(history: History) -> Verdict:
+    """Whether reads keep the writes' order in real time. `details`: reads, writes. Raises ModelError."""
+    witnesses: list[Witness] = []
+    reads = writes = 0
+    for key, operations in by_key(history.select(f=("write", "read"))).items():
+        written = [each for each in operations if each.f == "write" and each.type != "fail"]
+        acknowledged = sorted(
+            (each for each in written if each.type == "ok"), key=lambda each: each.complete_index or 0
+        )
+        by_value = {comparable(each.value): each for each in written}
+        writes += len(written)
+        for read in operations:
+            if read.f == "read" and read.type == "ok" and is_judged(read):
+                reads += 1
+                witnesses += _reversed(key, read, by_value, acknowledged)
+    details = {"reads": reads, "writes": writes}
+    valid = f"{reads} reads kept the order of {writes} writes"
+    return verdict(NAME, MODEL, witnesses, details, judged=reads and writes, valid=valid)
+
+
+def _reversed(
+    key: str | None, read: Operation, by_value: dict[Value, Operation], acknowledged: Sequence[Operation]
+) -> Iterator[Witness]:
+    """The write that was asked last of those seen, and the first acknowledged of those missing."""
+    if read.value is not None and not isinstance(read.value, list):
+        raise ModelError(expected="a list of values", came=repr(read.value)[:60], index=read.invoke_index)
+    seen = {comparable(value) for value in read.value or ()}
+    last = max(
+        (by_value[value] for value in seen if value in by_value),
+        key=lambda each: each.invoke_index,
+        default=None,
+    )
+    if last is None:
+        return
+    missing = next((each for each in acknowledged if comparable(each.value) not in seen), None)
+    if missing is not None and missing.precedes(last):
+        summary = (
+            f"process {read.process} saw {shown(last.value)}, but not {shown(missing.value)}, "
+            f"which was written before that began"
+        )
+        yield witness("causal-reverse", summary, [missing, last, read], key=key, node=read.node)

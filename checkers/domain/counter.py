@@ -1,0 +1,121 @@
+"""Counter: every read lies between what surely was added before it and what may have been added by its end.
+
+| f | value |
+|---|---|
+| add | by how much, less than zero too; a key names the counter if there are several |
+| read | ok: the sum |
+
+An addition that was answered before a read was asked counts; one that was asked before the read ended may count; one
+that surely failed does not. An addition of unknown outcome may count at any time after it was asked. So the least sum
+takes what surely counts where that is positive, and what may count where that is negative; the greatest the reverse.
+Rule: out-of-bounds.
+
+Cost: n log n. Cannot see: reads in themselves wrong but inside the bounds, which are as wide as additions are
+concurrent or uncertain (the linearizable model `counter` is exact). With `final_only` just reads of phase "final" are
+judged: what a counter promises that is merely eventually right.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+from checkers.domain.proof import is_judged, verdict, while_active, witness
+from checkers.history.errors import ModelError
+from checkers.history.history import History, by_key
+from checkers.history.operation import Operation
+from checkers.verdict import Verdict, Witness
+
+NAME = "counter"
+MODEL = "within the bounds of what was added"
+Reads = Callable[[str | None, str | None], bool]
+
+
+def check(
+    history: History,
+    *,
+    initial: int = 0,
+    final_only: bool = False,
+    reads: Reads = lambda role, mode: role != "replica" or mode == "linearizable",
+) -> Verdict:
+    """Whether every read is within its bounds. `reads(role, mode)`: which are judged; those of replicas may be stale.
+
+    `details`: reads, width_max (the widest bounds). Raises ModelError for a value that is no number.
+    """
+    witnesses: list[Witness] = []
+    widths: list[float] = []
+    for key, operations in by_key(history.select(f=("add", "read"))).items():
+        bounds = _Bounds([each for each in operations if each.f == "add" and each.type != "fail"], initial)
+        for read in operations:
+            if (
+                read.f != "read"
+                or read.type != "ok"
+                or not is_judged(read)
+                or not reads(read.role, read.mode)
+            ):
+                continue
+            if final_only and read.phase != "final":
+                continue
+            least, greatest = bounds.at(read)
+            widths.append(greatest - least)
+            witnesses += _outside(history, key, read, least, greatest)
+    details: dict[str, Any] = {"reads": len(widths), "width_max": max(widths, default=0)}
+    valid = f"{len(widths)} reads are within the bounds of what was added"
+    return verdict(NAME, MODEL, witnesses, details, judged=len(widths), valid=valid)
+
+
+class _Bounds:
+    """Sums of additions by the event at which they begin, or have surely begun, to count."""
+
+    def __init__(self, adds: Sequence[Operation], initial: int) -> None:
+        self._initial = initial
+        answered = [each for each in adds if each.type == "ok"]
+        self._asked = _Sums([(each.invoke_index, _amount(each)) for each in adds])
+        self._done = _Sums([(each.complete_index or 0, _amount(each)) for each in answered])
+
+    def at(self, read: Operation) -> tuple[float, float]:
+        """The least and the greatest sum that the read may show."""
+        before = self._done.until(read.invoke_index)
+        by_end = self._asked.until(read.complete_index or 0)
+        return self._initial + before[1] + by_end[0], self._initial + by_end[1] + before[0]
+
+
+class _Sums:
+    """Prefix sums of the negative and of the positive amounts, by event."""
+
+    def __init__(self, amounts: list[tuple[int, float]]) -> None:
+        amounts.sort()
+        self._events = [event for event, _ in amounts]
+        self._negative = [0.0, *accumulate(min(amount, 0) for _, amount in amounts)]
+        self._positive = [0.0, *accumulate(max(amount, 0) for _, amount in amounts)]
+
+    def until(self, event: int) -> tuple[float, float]:
+        """(negative, positive) of all before that event."""
+        place = bisect_left(self._events, event)
+        return self._negative[place], self._positive[place]
+
+
+def _amount(operation: Operation) -> float:
+    if isinstance(operation.value, int | float) and not isinstance(operation.value, bool):
+        return operation.value
+    raise ModelError(expected="a number", came=repr(operation.value)[:60], index=operation.invoke_index)
+
+
+def _outside(
+    history: History, key: str | None, read: Operation, least: float, greatest: float
+) -> Iterator[Witness]:
+    value = _amount(read)
+    if least <= value <= greatest:
+        return
+    counter = f" of {key}" if key is not None else ""
+    summary = (
+        f"the read{counter} by process {read.process} returned {value:g}, outside of {least:g} … {greatest:g}"
+    )
+    sentences = (
+        f"What had been added before the read was asked makes at least {least:g}.",
+        f"What was asked to be added before it ended makes at most {greatest:g}.",
+        *while_active(history, read),
+    )
+    yield witness("out-of-bounds", summary, [read], key=key, node=read.node, explanation=sentences)

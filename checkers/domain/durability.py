@@ -1,0 +1,126 @@
+"""Durability: what was acknowledged is in the final state, on every node that shows one.
+
+Final states are the reads and dumps of phase "final". A value of a cell (write, cas, "w" of a transaction) must be
+there, or another that may have replaced it: overwritten is not lost. An element of a cell (add, "append" of a
+transaction) must be in every list that is shown of the cell. `effects` says what is read so. An operation of unknown
+outcome may be there or not. If the record says that the nodes had not settled, replicas may be behind: then the final
+states of the fixed owner alone are judged.
+
+Rules: lost-write, lost-element. Cost: n log n. Cannot see: cells that no final state shows; values written twice to a
+cell (whoever reads them cannot tell which is lost); elements of queues, which leave rightly (`queues`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from checkers.domain.effects import Cell, Effect, Sight, effects, sights
+from checkers.domain.proof import caught_up, shown, verdict, while_active, witness
+from checkers.history.history import History
+from checkers.history.operation import Operation
+from checkers.value_order import Value
+from checkers.verdict import Verdict, Witness
+
+NAME = "durability"
+MODEL = "what was acknowledged is in every final state"
+WRITERS = frozenset({"write", "cas", "add", "txn"})
+
+
+def check(history: History) -> Verdict:
+    """Whether every acknowledged effect is in every final state. `details`: acknowledged, final_states, nodes."""
+    written: dict[Cell, list[Effect]] = {}
+    for operation in history.operations:
+        if operation.f in WRITERS and operation.type != "fail":
+            for effect in effects(operation):
+                written.setdefault(effect.cell, []).append(effect)
+    is_complete = caught_up(history)
+    finals = [
+        sight
+        for operation in history.operations
+        if operation.phase == "final" and operation.f in ("read", "dump", "txn") and operation.mode != "dirty"
+        if is_complete(operation)
+        for sight in sights(operation)
+    ]
+    witnesses: list[Witness] = []
+    for cell, cell_finals in _by_cell(finals).items():
+        witnesses += _lost(history, cell, written.get(cell, ()), cell_finals)
+    acknowledged = sum(effect.operation.type == "ok" for each in written.values() for effect in each)
+    details: dict[str, Any] = {
+        "acknowledged": acknowledged,
+        "final_states": len(finals),
+        "nodes": sorted({sight.operation.node for sight in finals if sight.operation.node is not None}),
+    }
+    valid = f"{acknowledged} acknowledged effects are in {len(finals)} final states, or were replaced"
+    return verdict(NAME, MODEL, witnesses, details, judged=len(finals) and acknowledged, valid=valid)
+
+
+def _by_cell(finals: Sequence[Sight]) -> dict[Cell, list[Sight]]:
+    cells: dict[Cell, list[Sight]] = {}
+    for sight in finals:
+        cells.setdefault(sight.cell, []).append(sight)
+    return cells
+
+
+def _lost(
+    history: History, cell: Cell, written: Sequence[Effect], finals: Sequence[Sight]
+) -> Iterator[Witness]:
+    elements = [each for each in written if each.how == "has" and each.operation.type == "ok"]
+    values = [each for each in written if each.how == "holds"]
+    for final in finals:
+        if final.elements or (elements and not values and final.values == (None,)):
+            yield from _lost_elements(history, cell, elements, final)
+        elif values:
+            yield from _lost_value(history, cell, values, final)
+
+
+def _lost_elements(
+    history: History, cell: Cell, elements: Sequence[Effect], final: Sight
+) -> Iterator[Witness]:
+    there = set(final.values)
+    for effect in elements:
+        if effect.value not in there and effect.operation.precedes(final.operation):
+            yield _witness(history, "lost-element", cell, effect.operation, final, effect.value)
+
+
+def _lost_value(history: History, cell: Cell, values: Sequence[Effect], final: Sight) -> Iterator[Witness]:
+    """The value that is there was surely replaced, if it was over before an acknowledged one was asked for."""
+    (value,) = final.values
+    writers = [each.operation for each in values if each.value == value]
+    known = value is None or writers
+    if not known or any(writer.type == "info" for writer in writers) or _is_repeated(values):
+        return
+    over = max((writer.complete_index or 0 for writer in writers), default=-1)
+    for effect in values:
+        operation = effect.operation
+        acknowledged = (
+            operation.type == "ok" and effect.value is not None and operation.precedes(final.operation)
+        )
+        if acknowledged and operation.invoke_index > over:
+            yield _witness(history, "lost-write", cell, operation, final, effect.value)
+            return
+
+
+def _is_repeated(values: Sequence[Effect]) -> bool:
+    """Written twice, or deleted: then what is there may have been written later again."""
+    return len({each.value for each in values}) < len(values) or any(each.value is None for each in values)
+
+
+def _witness(
+    history: History, rule: str, cell: Cell, operation: Operation, final: Sight, value: Value
+) -> Witness:
+    where = f" at {final.operation.node}" if final.operation.node else ""
+    what = (
+        "is missing"
+        if final.elements
+        else f"is not there, but {shown(final.values[0])}, which was over before it"
+    )
+    summary = f"{shown(value)} was acknowledged to process {operation.process}, and in the final state{where} it {what}"
+    return witness(
+        rule,
+        summary,
+        [operation, final.operation],
+        key=cell,
+        node=final.operation.node,
+        explanation=while_active(history, operation),
+    )

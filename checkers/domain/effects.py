@@ -1,0 +1,100 @@
+"""What operations of any workload wrote, and what they showed, in two words: a cell holds a value, or has an element.
+
+| operation | wrote | shows |
+|---|---|---|
+| write v, cas [old, new] | the cell of its key holds v, new | a cas that happened: old |
+| read | | the cell of its key: a value; of a list: its elements |
+| add v | the cell of its key has v | |
+| enqueue v; dequeue, drain | the cell of its key has v | elements |
+| txn [["w", k, v], ["append", k, v], ["r", k, …]] | cell k holds, has | cell k |
+| dump {"spaces": {space: [[k, v], …]}} | | cell k of every space |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from checkers.history.operation import Operation
+from checkers.value_order import Value, comparable
+
+Cell = str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """`how`: the cell "holds" the value, or it "has" it as an element."""
+
+    operation: Operation
+    cell: Cell
+    how: Literal["holds", "has"]
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What an operation showed of a cell: a value, or elements."""
+
+    operation: Operation
+    cell: Cell
+    values: tuple[Value, ...]
+    elements: bool
+
+
+def effects(operation: Operation) -> Iterator[Effect]:
+    """What the operation wrote, or would have written."""
+    cell, value = operation.key, operation.value
+    match operation.f:
+        case "write" if not isinstance(value, list):
+            yield Effect(operation, cell, "holds", comparable(value))
+        case "cas" if isinstance(value, list) and len(value) == 2:
+            yield Effect(operation, cell, "holds", comparable(value[1]))
+        case "add" | "enqueue":
+            yield Effect(operation, cell, "has", comparable(value))
+        case "txn" | "write":
+            for f, key, each in _micro(value):
+                if f in ("w", "append"):
+                    yield Effect(operation, key, "holds" if f == "w" else "has", comparable(each))
+
+
+def sights(operation: Operation) -> Iterator[Sight]:
+    """What the operation's answer showed; nothing unless it was answered ok."""
+    if operation.type != "ok":
+        return
+    cell, value = operation.key, operation.value
+    match operation.f:
+        case "read" | "drain":
+            micro = list(_micro(value))
+            if micro:
+                yield from (_sight(operation, key, each) for f, key, each in micro if f == "r")
+            elif not isinstance(value, dict):
+                yield _sight(operation, cell, value)
+        case "dequeue":
+            yield Sight(operation, cell, (comparable(value),), elements=True)
+        case "cas" if isinstance(value, list) and len(value) == 2:
+            yield _sight(operation, cell, value[0])
+        case "txn":
+            yield from (_sight(operation, key, each) for f, key, each in _micro(value) if f == "r")
+        case "dump":
+            yield from (_sight(operation, str(key), each) for key, each in _rows(value))
+
+
+def _sight(operation: Operation, cell: Cell, value: Any) -> Sight:
+    if isinstance(value, list):
+        return Sight(operation, cell, tuple(map(comparable, value)), elements=True)
+    return Sight(operation, cell, (comparable(value),), elements=False)
+
+
+def _micro(value: Any) -> Iterator[tuple[str, str, Any]]:
+    for micro in value if isinstance(value, list) else ():
+        if isinstance(micro, list) and len(micro) == 3 and isinstance(micro[0], str):
+            yield micro[0], str(micro[1]), micro[2]
+
+
+def _rows(value: Any) -> Iterator[tuple[Any, Any]]:
+    spaces = value.get("spaces") if isinstance(value, dict) else None
+    for rows in spaces.values() if isinstance(spaces, dict) else ():
+        for row in rows if isinstance(rows, list) else ():
+            if isinstance(row, list) and len(row) == 2:
+                yield row[0], row[1]

@@ -1,0 +1,93 @@
+"""Long fork: of two reads of the same keys, one must have seen all that the other saw.
+
+| f | value |
+|---|---|
+| write, or txn | [["w", key, value]]: every key is written once |
+| read, or txn | ok: [["r", key, value or null], …], several keys at one moment |
+
+Under snapshot isolation (and everything stronger) the moments of two reads are one before the other. Since keys are
+written once, a later read sees all that an earlier one saw. If each misses something that the other has, they have no
+order: rule long-fork. Parallel snapshot isolation allows it.
+
+Cost: n log n in the reads of each group of keys. Cannot see: reads of different groups of keys are not compared; keys
+that were written twice are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from checkers.domain.proof import is_judged, shown, verdict, witness
+from checkers.history.history import History
+from checkers.history.operation import Operation
+from checkers.verdict import Verdict, Witness
+
+NAME = "long-fork"
+MODEL = "reads of several keys have one order"
+
+Seen = Mapping[str, Any]
+READS = frozenset({"r", "read"})
+WRITES = frozenset({"w", "write"})
+
+
+def check(history: History) -> Verdict:
+    """Whether the reads of every group of keys have an order. `details`: reads, groups, keys_left_out."""
+    operations = history.select(f=("read", "write", "txn"))
+    twice = _written_twice(operations)
+    groups: dict[tuple[str, ...], list[tuple[Operation, Seen]]] = {}
+    for operation in operations:
+        seen = _seen(operation, twice)
+        if len(seen) > 1:
+            groups.setdefault(tuple(sorted(seen)), []).append((operation, seen))
+    witnesses = [found for reads in groups.values() for found in _forks(reads)]
+    reads = sum(map(len, groups.values()))
+    details = {"reads": reads, "groups": len(groups), "keys_left_out": sorted(twice)[:50]}
+    valid = f"{reads} reads of {len(groups)} groups of keys have one order"
+    return verdict(NAME, MODEL, witnesses, details, judged=reads, valid=valid)
+
+
+def _micro(operation: Operation) -> Iterator[tuple[str, str, Any]]:
+    if isinstance(operation.value, list):
+        for micro in operation.value:
+            if isinstance(micro, list) and len(micro) == 3 and isinstance(micro[0], str):
+                yield micro[0], str(micro[1]), micro[2]
+
+
+def _written_twice(operations: Iterable[Operation]) -> set[str]:
+    written: dict[str, Any] = {}
+    twice: set[str] = set()
+    for operation in operations:
+        for f, key, value in _micro(operation) if operation.type != "fail" else ():
+            if f in WRITES and written.setdefault(key, value) != value:
+                twice.add(key)
+    return twice
+
+
+def _seen(operation: Operation, twice: set[str]) -> Seen:
+    """What a read that wrote nothing saw; nothing, if it is none."""
+    micro = list(_micro(operation))
+    if operation.type != "ok" or not is_judged(operation) or any(f not in READS for f, _, _ in micro):
+        return {}
+    return {key: value for _, key, value in micro if key not in twice}
+
+
+def _forks(reads: Sequence[tuple[Operation, Seen]]) -> Iterator[Witness]:
+    """If any two reads have no order, then two neighbours have none, by how much they saw."""
+    by_sight = sorted(reads, key=lambda each: sum(value is not None for value in each[1].values()))
+    for (less, seen_less), (more, seen_more) in pairwise(by_sight):
+        only_less = [key for key in seen_less if seen_less[key] is not None and seen_more[key] is None]
+        if not only_less:
+            continue
+        only_more = [key for key in seen_more if seen_more[key] is not None and seen_less[key] is None]
+        one, other = only_less[0], only_more[0]
+        summary = (
+            f"one read saw {one} = {shown(seen_less[one])} and not {other}, another {other} = "
+            f"{shown(seen_more[other])} and not {one}"
+        )
+        sentences = (
+            f"Process {less.process} saw the write of {one} before that of {other}.",
+            f"Process {more.process} saw them the other way round.",
+        )
+        yield witness("long-fork", summary, [less, more], explanation=sentences)

@@ -1,0 +1,102 @@
+"""Monotonic: every transaction adds one more than the greatest value that it sees, stamped with the store's time.
+
+| f | value |
+|---|---|
+| add | ok: the row that was added, {"val": n, "sts": timestamp} |
+| read | ok: [row, …], all rows in the order of their timestamps |
+
+(Jepsen's `monotonic` for CockroachDB; a row may hold more.) Where timestamps are the order of transactions, values
+must rise along them. Rules: timestamps-out-of-order (the rows of a read are not sorted), values-out-of-order (of two
+rows the one stamped later has the smaller value), duplicated, lost (an acknowledged row is missing from a read that
+was asked later), revived (the row of an add that surely failed).
+
+Cost: linear in the rows of all reads. Cannot see: two rows of the same timestamp are in no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from checkers.domain.proof import is_judged, shown, verdict, witness
+from checkers.history.errors import ModelError
+from checkers.history.history import History, by_key
+from checkers.history.operation import Operation
+from checkers.verdict import Verdict, Witness
+
+NAME = "monotonic"
+MODEL = "values rise with the store's timestamps"
+
+Row = Mapping[str, Any]
+
+
+def check(history: History) -> Verdict:
+    """Whether values and timestamps rise together, and no row is lost. `details`: rows, reads. Raises ModelError."""
+    witnesses: list[Witness] = []
+    reads = rows = 0
+    for key, operations in by_key(history.select(f=("add", "read"))).items():
+        adds = [each for each in operations if each.f == "add"]
+        for read in operations:
+            if read.f == "read" and read.type == "ok" and is_judged(read):
+                found = _rows(read)
+                reads, rows = reads + 1, max(rows, len(found))
+                witnesses += _out_of_order(key, read, found)
+                witnesses += _against_adds(key, read, found, adds)
+    details = {"reads": reads, "rows": rows}
+    valid = f"up to {rows} rows rise with their timestamps in {reads} reads"
+    return verdict(NAME, MODEL, witnesses, details, judged=rows, valid=valid)
+
+
+def _rows(read: Operation) -> list[Row]:
+    rows = read.value if read.value is not None else []
+    if isinstance(rows, list) and all(isinstance(row, dict) and {"val", "sts"} <= set(row) for row in rows):
+        return rows
+    raise ModelError(expected="rows with val and sts", came=repr(rows)[:60], index=read.invoke_index)
+
+
+def _stamp(row: Row) -> Any:
+    """Timestamps come as numbers, or as text that is one (Cockroach's are decimals of more digits than a float has)."""
+    stamp = row["sts"]
+    if isinstance(stamp, str):
+        whole, _, part = stamp.partition(".")
+        return (int(whole), part.ljust(20, "0")) if whole.isdigit() else (0, stamp)
+    return (stamp, "0" * 20)
+
+
+def _out_of_order(key: str | None, read: Operation, rows: Sequence[Row]) -> Iterator[Witness]:
+    for before, after in pairwise(rows):
+        if _stamp(before) > _stamp(after):
+            summary = f"a read shows the row of {shown(before['sts'])} before that of {shown(after['sts'])}"
+            yield witness("timestamps-out-of-order", summary, [read], key=key, node=read.node)
+            break
+    for before, after in pairwise(sorted(rows, key=_stamp)):
+        if _stamp(before) < _stamp(after) and before["val"] > after["val"]:
+            summary = f"{before['val']} was stamped {before['sts']}, the smaller {after['val']} later: {after['sts']}"
+            yield witness("values-out-of-order", summary, [read], key=key, node=read.node)
+            break
+
+
+def _against_adds(
+    key: str | None, read: Operation, rows: Sequence[Row], adds: Sequence[Operation]
+) -> Iterator[Witness]:
+    there: set[Any] = set()
+    for row in rows:
+        if row["val"] in there:
+            yield witness("duplicated", f"a read shows {row['val']} twice", [read], key=key, node=read.node)
+        there.add(row["val"])
+    acknowledged = {_value(add) for add in adds if add.type != "fail"}
+    for add in adds:
+        value = _value(add)
+        if value is None:
+            continue
+        if add.type == "ok" and add.precedes(read) and value not in there:
+            summary = f"{value} was added by process {add.process}, and is missing from a later read"
+            yield witness("lost", summary, [add, read], key=key, node=read.node)
+        elif add.type == "fail" and value in there and value not in acknowledged:
+            summary = f"a read shows {value}, although its add had surely failed"
+            yield witness("revived", summary, [add, read], key=key, node=read.node)
+
+
+def _value(add: Operation) -> Any:
+    return add.value.get("val") if isinstance(add.value, dict) else None

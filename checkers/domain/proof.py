@@ -1,0 +1,118 @@
+"""From what a domain checker found to a verdict: witnesses, and the faults that were active."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from checkers.history.faults import FaultSpan
+from checkers.history.history import History
+from checkers.history.operation import Operation
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+
+
+def is_judged(read: Operation) -> bool:
+    """Reads that asked for what may still be rolled back are promised nothing."""
+    return read.mode != "dirty"
+
+
+def caught_up(history: History) -> Callable[[Operation], bool]:
+    """Whether a final state must hold everything: all was quiet before it, or the fixed owner gave it.
+
+    A record that does not tell is taken at its word.
+    """
+    told = [event.value for event in history.events if event.process == "harness" and event.f == "settled"]
+    if not told or told[-1] is True:
+        return lambda final: True
+    return lambda final: final.node is not None and final.node == history.header.owner
+
+
+def witness(
+    rule: str,
+    summary: str,
+    operations: Iterable[Operation],
+    *,
+    key: str | None = None,
+    node: str | None = None,
+    explanation: Iterable[str] = (),
+) -> Witness:
+    """A witness whose events are the lines of these operations."""
+    named = list(operations)
+    return Witness(
+        rule=rule,
+        summary=summary,
+        events=tuple(sorted({event for operation in named for event in operation.events})),
+        key=key,
+        node=node,
+        start_ns=min(operation.invoke_ns for operation in named),
+        end_ns=max(operation.complete_ns or operation.invoke_ns for operation in named),
+        explanation=tuple(explanation),
+    )
+
+
+def verdict(
+    name: str,
+    promise: str,
+    witnesses: Sequence[Witness],
+    details: dict[str, Any],
+    *,
+    judged: int,
+    valid: str,
+) -> Verdict:
+    """Invalid by the first of the witnesses; unknown if nothing was judged; else valid, in the words of `valid`."""
+    details = {"violations": len(witnesses), "judged": judged, **details}
+    if witnesses:
+        return Verdict(
+            checker=name,
+            result="invalid",
+            summary=witnesses[0].summary,
+            model=promise,
+            witnesses=tuple(witnesses[:WITNESSES_MAX]),
+            details=details,
+        )
+    if not judged:
+        return Verdict(
+            checker=name,
+            result="unknown",
+            summary="no operation says anything about it: there is nothing to judge",
+            model=promise,
+            details=details,
+        )
+    return Verdict(checker=name, result="valid", summary=valid, model=promise, details=details)
+
+
+def shown(value: Any) -> str:
+    """A value in a sentence."""
+    text = "nothing" if value is None else str(value)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+# ---- faults
+
+
+def active(history: History, operation: Operation) -> Iterator[FaultSpan]:
+    """The faults that were, or may have been, in effect while the operation ran."""
+    end_ns = operation.complete_ns if operation.complete_ns is not None else operation.invoke_ns
+    for fault in history.faults:
+        if fault.start_ns <= end_ns and (fault.end_ns is None or fault.end_ns >= operation.invoke_ns):
+            yield fault
+
+
+def while_active(history: History, operation: Operation) -> tuple[str, ...]:
+    """A sentence for each of those faults: what it was, and on which side of it the operation was answered."""
+    return tuple(_told(fault, operation.node) for fault in active(history, operation))
+
+
+def _told(fault: FaultSpan, node: str | None) -> str:
+    unsure = "" if fault.bit else " (not known to have bitten)"
+    sentence = f"Meanwhile fault {fault.id} ({fault.name}) was active{unsure}"
+    if node is None:
+        return f"{sentence}."
+    cut = sorted({other for link in fault.links if node in link for other in link if other != node})
+    if fault.does == "cut" and fault.links:
+        side = f"{node}, cut off from {', '.join(cut)}" if cut else f"{node}, which it did not touch"
+    elif fault.nodes:
+        side = f"{node}, which it hit" if node in fault.nodes else f"{node}, which it did not hit"
+    else:
+        side = node
+    return f"{sentence}; the answer came from {side}."

@@ -1,0 +1,213 @@
+"""Queues: what was put in comes out, once, and what went in first comes out first.
+
+| f | value |
+|---|---|
+| enqueue | the element, put in once; a key names the queue if there are several |
+| dequeue | ok: the element; fail: nothing was taken |
+| drain | ok: [element, …], taken one after the other until the queue was empty |
+
+Only an element that was acknowledged can be lost, and only if the queue was surely emptied afterwards: by a drain that
+was asked after it was in, or by a dequeue that then failed with the error "empty". A dequeue of unknown outcome may
+have taken one, so as many missing elements are forgiven; a drain of unknown outcome may have taken all.
+
+Rules: lost, duplicated, never-enqueued, enqueued-by-failure, before-its-enqueue (it came out before it was put in),
+reordered (an element that surely went in first surely came out later; not with `fifo` false).
+
+Cost: n log n. Cannot see: an answer "empty" that was wrong (the linearizable model `queue` can); the order of elements
+put in twice.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from checkers.domain.proof import shown, verdict, witness
+from checkers.history.errors import ModelError
+from checkers.history.history import History, by_key
+from checkers.history.operation import Operation
+from checkers.value_order import NEVER, Value, comparable
+from checkers.verdict import Verdict, Witness
+
+NAME = "queues"
+MODEL = "what went in comes out once, in order"
+EMPTY = frozenset({"empty", "exhausted", "queue-empty"})
+
+
+@dataclass(slots=True)
+class Queue:
+    """One queue: who put in and took out each element, and when it surely was empty or an element may have vanished."""
+
+    enqueues: dict[Value, list[Operation]] = field(default_factory=dict)
+    failed: dict[Value, Operation] = field(default_factory=dict)
+    dequeues: dict[Value, list[Operation]] = field(default_factory=dict)
+    emptied: list[Operation] = field(default_factory=list)
+    unsure: int = 0
+    unsure_drain: bool = False
+
+
+def check(history: History, *, fifo: bool = True) -> Verdict:
+    """Whether elements come out once and, if `fifo`, in order. Raises ModelError for a drain that shows no list.
+
+    `details`: enqueued, dequeued, missing, forgiven, recovered (put in by an enqueue of unknown outcome), emptied.
+    """
+    witnesses: list[Witness] = []
+    counts = dict.fromkeys(("enqueued", "dequeued", "missing", "forgiven", "recovered", "emptied"), 0)
+    for key, operations in by_key(history.select(f=("enqueue", "dequeue", "drain"))).items():
+        queue = _queue(operations)
+        missing = _missing(queue)
+        forgiven = len(missing) if queue.unsure_drain else min(len(missing), queue.unsure)
+        witnesses += _from_nowhere(key, queue)
+        if len(missing) > forgiven:
+            witnesses += _lost(key, queue, missing, forgiven)
+        if fifo:
+            witnesses += _reordered(key, queue)
+        _count(counts, queue, len(missing), forgiven)
+    valid = f"{counts['dequeued']} of {counts['enqueued']} elements came out, once each" + (
+        " and in order" if fifo else ""
+    )
+    details: dict[str, Any] = {**counts, "findings": []}
+    if counts["enqueued"] and not counts["emptied"]:
+        details["findings"] = [
+            "the queue was never seen empty: what is missing cannot be told from what is left in it"
+        ]
+    return verdict(NAME, MODEL, witnesses, details, judged=counts["dequeued"], valid=valid)
+
+
+def _queue(operations: Sequence[Operation]) -> Queue:
+    queue = Queue()
+    for operation in operations:
+        value = comparable(operation.value)
+        match operation.f, operation.type:
+            case "enqueue", "fail":
+                queue.failed[value] = operation
+            case "enqueue", _:
+                queue.enqueues.setdefault(value, []).append(operation)
+            case "dequeue", "ok":
+                queue.dequeues.setdefault(value, []).append(operation)
+            case "dequeue", "fail":
+                if operation.error in EMPTY:
+                    queue.emptied.append(operation)
+            case "dequeue", _:
+                queue.unsure += 1
+            case "drain", "ok":
+                queue.emptied.append(operation)
+                for each in _drained(operation):
+                    queue.dequeues.setdefault(comparable(each), []).append(operation)
+            case "drain", "info":
+                queue.unsure_drain = True
+    return queue
+
+
+def _drained(drain: Operation) -> list[Any]:
+    if drain.value is None:
+        return []
+    if isinstance(drain.value, list):
+        return drain.value
+    raise ModelError(expected="a list of elements", came=repr(drain.value)[:60], index=drain.invoke_index)
+
+
+def _count(counts: dict[str, int], queue: Queue, missing: int, forgiven: int) -> None:
+    counts["enqueued"] += sum(each.type == "ok" for puts in queue.enqueues.values() for each in puts)
+    counts["dequeued"] += sum(map(len, queue.dequeues.values()))
+    counts["recovered"] += sum(
+        value in queue.dequeues and all(each.type == "info" for each in puts)
+        for value, puts in queue.enqueues.items()
+    )
+    counts["missing"] += missing
+    counts["forgiven"] += forgiven
+    counts["emptied"] += len(queue.emptied)
+
+
+def _from_nowhere(key: str | None, queue: Queue) -> Iterator[Witness]:
+    for value, taken in queue.dequeues.items():
+        puts, told = (
+            queue.enqueues.get(value, []),
+            f"{shown(taken[0].value if taken[0].f == 'dequeue' else value)}",
+        )
+        if not puts and value in queue.failed:
+            summary = f"{told} came out, although its enqueue had surely failed"
+            yield witness("enqueued-by-failure", summary, [queue.failed[value], taken[0]], key=key)
+        elif not puts:
+            yield witness("never-enqueued", f"{told} came out, and nobody ever put it in", taken[:1], key=key)
+        elif len(taken) > len(puts):
+            times = "twice" if len(taken) == 2 else f"{len(taken)} times"
+            yield witness("duplicated", f"{told} came out {times}", [*puts, *taken], key=key)
+        elif all(taken[0].precedes(put) for put in puts):
+            yield witness(
+                "before-its-enqueue", f"{told} came out before it was put in", [*puts, taken[0]], key=key
+            )
+
+
+def _missing(queue: Queue) -> list[Operation]:
+    """Acknowledged enqueues of elements that never came out, although the queue was emptied afterwards."""
+    last = max((each.invoke_index for each in queue.emptied), default=-1)
+    return [
+        puts[0]
+        for value, puts in queue.enqueues.items()
+        if value not in queue.dequeues
+        and all(put.type == "ok" for put in puts)
+        and puts[0].complete_index is not None
+        and puts[0].complete_index < last
+    ]
+
+
+def _lost(key: str | None, queue: Queue, missing: Sequence[Operation], forgiven: int) -> Iterator[Witness]:
+    last = max(queue.emptied, key=lambda each: each.invoke_index)
+    if forgiven:
+        summary = f"{len(missing)} elements never came out, and dequeues of unknown outcome explain {forgiven} at most"
+        yield witness("lost", summary, [*missing[: forgiven + 1], last], key=key)
+        return
+    for put in missing:
+        summary = f"{shown(put.value)} was acknowledged and never came out, and the queue was seen empty"
+        yield witness("lost", summary, [put, last], key=key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """An element's way through: in before `entered` (its enqueue's return), out after `left`, if it ever was."""
+
+    value: Value
+    put: Operation
+    taken: Operation | None
+
+    @property
+    def entered(self) -> int:
+        returned = self.put.returned_index
+        return NEVER if returned is None else returned
+
+    @property
+    def left_after(self) -> int:
+        return NEVER if self.taken is None else self.taken.invoke_index
+
+
+def _reordered(key: str | None, queue: Queue) -> Iterator[Witness]:
+    """For each element that came out: of those surely in before it was put in, the one that came out last."""
+    passages = [
+        _Passage(value, puts[0], queue.dequeues[value][0] if value in queue.dequeues else None)
+        for value, puts in queue.enqueues.items()
+        if len(puts) == 1 and len(queue.dequeues.get(value, ())) < 2
+    ]
+    if queue.unsure or queue.unsure_drain:  # those that never came out may have been taken
+        passages = [each for each in passages if each.taken is not None]
+    passages.sort(key=lambda each: each.entered)
+    entered = [each.entered for each in passages]
+    slowest: list[_Passage] = []
+    for each in passages:
+        slowest.append(each if not slowest or each.left_after > slowest[-1].left_after else slowest[-1])
+    for each in passages:
+        place = bisect_left(entered, each.put.invoke_index)
+        if each.taken is None or not place:
+            continue
+        first = slowest[place - 1]
+        if (each.taken.complete_index or 0) < first.left_after and first.taken is not each.taken:
+            yield _overtaken(key, first, each)
+
+
+def _overtaken(key: str | None, first: _Passage, second: _Passage) -> Witness:
+    out = "never came out" if first.taken is None else "came out after it"
+    summary = f"{shown(second.put.value)} overtook {shown(first.put.value)}, which went in first and {out}"
+    named = [each for each in (first.put, first.taken, second.put, second.taken) if each is not None]
+    return witness("reordered", summary, named, key=key)

@@ -1,0 +1,231 @@
+"""Set: what was added stays, and every read after that shows it.
+
+| f | value |
+|---|---|
+| add | the element, added once; a key names the set if there are several |
+| read | ok: [element, …], all of the set |
+
+An element is *known* from when its add was answered, or from the first read that showed it (an add of unknown outcome
+may happen at any later time, or never). After that a read that was asked later and lacks it is too old (*stale*), and
+if no later read shows it again, the element is *lost*. If there are final reads (phase "final"), they alone decide what
+is lost: each must show every element that was known before it. Otherwise reads at replicas tell only what they show,
+not what they lack. An element is *never read* if no read was asked after
+it was known.
+
+Rules: lost, duplicated (twice in one read), never-added, added-by-failure; and stale, if `stale_allowed` is not. The
+latencies in the details are, as in Jepsen's set-full, from the moment an element was known to the moment it was in
+all reads (stable), or in none (lost).
+
+Cost: linear in the elements of all reads. Cannot see: elements that were removed and added again between two reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from checkers.domain.proof import caught_up, is_judged, shown, verdict, witness
+from checkers.history.errors import ModelError
+from checkers.history.history import History, by_key
+from checkers.history.operation import Operation
+from checkers.value_order import Value, comparable
+from checkers.verdict import Verdict, Witness
+
+NAME = "set-full"
+MODEL = "what was added stays"
+
+
+@dataclass(slots=True)
+class Element:
+    """One element: its add, since when it was surely there, and the last reads that showed and that lacked it."""
+
+    value: Value
+    add: Operation
+    known_index: int | None = None
+    known_ns: int = 0
+    present: Operation | None = None
+    absent: Operation | None = None
+
+    @property
+    def missed(self) -> Operation | None:
+        """The last read that was asked when it was known, and lacked it."""
+        if self.known_index is None or self.absent is None or self.absent.invoke_index < self.known_index:
+            return None
+        return self.absent
+
+    @property
+    def lost(self) -> bool:
+        missed = self.missed
+        return missed is not None and (
+            self.present is None or self.present.invoke_index < missed.invoke_index
+        )
+
+    @property
+    def never_read(self) -> bool:
+        return self.known_index is not None and self.missed is None and self.present is None
+
+    @property
+    def latency_ms(self) -> float:
+        """From known to the end of the last read that lacked it."""
+        missed = self.missed
+        return 0.0 if missed is None else max(0.0, (missed.invoke_ns - self.known_ns) / 1e6)
+
+
+def check(history: History, *, stale_allowed: bool = True) -> Verdict:
+    """Whether every element that was surely added is there. Raises ModelError for a read that shows no list.
+
+    `details`: added, known, lost, stale, never_read, stable_ms and lost_ms (median, p99, max), findings.
+    """
+    operations = [each for each in history.select(f=("add", "read")) if each.f == "add" or is_judged(each)]
+    witnesses: list[Witness] = []
+    elements: list[Element] = []
+    reads = 0
+    is_complete = caught_up(history)
+    for key, of_key in by_key(operations).items():
+        shows = [(each, _list(each)) for each in of_key if each.f == "read" and each.type == "ok"]
+        adds = [each for each in of_key if each.f == "add"]
+        found = _elements(adds, shows)
+        witnesses += _from_nowhere(key, adds, shows)
+        witnesses += _lost(
+            key, found, [each for each in shows if each[0].phase == "final" and is_complete(each[0])]
+        )
+        if not stale_allowed:
+            witnesses += _stale(key, found)
+        elements += found
+        reads += len(shows)
+    return _verdict(witnesses, elements, reads)
+
+
+Shows = Sequence[tuple[Operation, Sequence[Value]]]
+
+
+def _list(read: Operation) -> list[Value]:
+    if read.value is None:
+        return []
+    if not isinstance(read.value, list):
+        raise ModelError(expected="a list of elements", came=repr(read.value)[:60], index=read.invoke_index)
+    return [comparable(value) for value in read.value]
+
+
+def _elements(adds: Sequence[Operation], shows: Shows) -> list[Element]:
+    elements = {
+        comparable(add.value): Element(comparable(add.value), add) for add in adds if add.type != "fail"
+    }
+    for value, element in elements.items():
+        if element.add.type == "ok":
+            element.known_index, element.known_ns = element.add.complete_index, element.add.complete_ns or 0
+        assert value == element.value
+    for read, values in sorted(shows, key=lambda each: each[0].complete_index or 0):
+        for value in values:
+            seen = elements.get(value)
+            end = read.complete_index or 0
+            if seen is not None and (seen.known_index is None or end < seen.known_index):
+                seen.known_index, seen.known_ns = end, read.complete_ns or 0
+    _note_last(elements, shows)
+    return list(elements.values())
+
+
+def _note_last(elements: Mapping[Value, Element], shows: Shows) -> None:
+    """Walk the reads from the last asked to the first; stop looking at an element once it is settled."""
+    always = dict.fromkeys(elements)
+    unseen = dict.fromkeys(elements)
+    for read, values in sorted(shows, key=lambda each: each[0].invoke_index, reverse=True):
+        there = set(values)
+        lacking = [value for value in always if value not in there] if read.role != "replica" else []
+        for value in lacking:
+            elements[value].absent = read
+            del always[value]
+        for value in there:
+            if value in unseen:
+                elements[value].present = read
+                del unseen[value]
+
+
+def _from_nowhere(key: str | None, adds: Sequence[Operation], shows: Shows) -> Iterator[Witness]:
+    asked = {comparable(add.value) for add in adds if add.type != "fail"}
+    failed = {comparable(add.value): add for add in adds if add.type == "fail"}
+    for read, values in shows:
+        there: set[Value] = set()
+        for value in values:
+            told = f"a read by process {read.process} showed {shown(value)}"
+            if value in there:
+                yield witness("duplicated", f"{told} twice", [read], key=key, node=read.node)
+            elif value not in asked and value in failed:
+                summary = f"{told}, although its add had surely failed"
+                yield witness("added-by-failure", summary, [failed[value], read], key=key, node=read.node)
+            elif value not in asked:
+                yield witness(
+                    "never-added", f"{told}, which nobody ever added", [read], key=key, node=read.node
+                )
+            there.add(value)
+
+
+def _lost(key: str | None, elements: Sequence[Element], finals: Shows) -> Iterator[Witness]:
+    final = [(read, set(values)) for read, values in finals]
+    for element in elements:
+        missing = element.missed if element.lost else None
+        if final:
+            missing = next((read for read, there in final if _lacks(element, read, there)), None)
+        if missing is not None:
+            summary = f"{shown(element.value)} was {_how_known(element)}, and is gone in a later read"
+            summary += f" at {missing.node}" if missing.node else ""
+            named = [each for each in (element.add, element.present, missing) if each is not None]
+            yield witness("lost", summary, named, key=key, node=missing.node)
+
+
+def _lacks(element: Element, read: Operation, there: set[Value]) -> bool:
+    known = element.known_index is not None and element.known_index < read.invoke_index
+    return known and element.value not in there
+
+
+def _how_known(element: Element) -> str:
+    return "acknowledged" if element.add.type == "ok" else "seen, though its add was never acknowledged"
+
+
+def _stale(key: str | None, elements: Sequence[Element]) -> Iterator[Witness]:
+    for element in elements:
+        missed = element.missed
+        if missed is not None and not element.lost:
+            summary = (
+                f"a read asked {element.latency_ms:.1f} ms after {shown(element.value)} was there lacks it"
+            )
+            yield witness("stale", summary, [element.add, missed], key=key, node=missed.node)
+
+
+def _verdict(witnesses: list[Witness], elements: Sequence[Element], reads: int) -> Verdict:
+    known = [element for element in elements if element.known_index is not None]
+    lost = sum(each.rule == "lost" for each in witnesses)
+    stale = [element for element in known if element.missed is not None and not element.lost]
+    never = sum(element.never_read for element in known)
+    details: dict[str, Any] = {
+        "added": len(elements),
+        "known": len(known),
+        "reads": reads,
+        "lost": lost,
+        "stale": len(stale),
+        "never_read": never,
+        "stable_ms": _spread([element.latency_ms for element in known if not element.lost]),
+        "lost_ms": _spread([element.latency_ms for element in known if element.lost]),
+        "findings": [],
+    }
+    if stale:
+        worst = max(element.latency_ms for element in stale)
+        details["findings"] = [
+            f"{len(stale)} elements were missing from a later read, for up to {worst:.1f} ms"
+        ]
+    if never:
+        details["findings"] = [
+            *details["findings"],
+            f"{never} elements were never read: nothing is known of them",
+        ]
+    valid = f"none of {len(known)} elements was lost in {reads} reads"
+    return verdict(NAME, MODEL, witnesses, details, judged=reads and len(known), valid=valid)
+
+
+def _spread(latencies_ms: list[float]) -> dict[str, float]:
+    if not latencies_ms:
+        return {}
+    ordered = sorted(latencies_ms)
+    places = {"median": len(ordered) // 2, "p99": len(ordered) * 99 // 100, "max": len(ordered) - 1}
+    return {name: round(ordered[place], 3) for name, place in places.items()}

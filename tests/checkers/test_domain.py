@@ -1,0 +1,311 @@
+"""Domain checkers against a store that is right, and against one that is wrong in one way.
+
+The store does every operation at one moment between its question and its answer. Some are refused, and some are never
+answered: these happen at any later time, or never. That is all that any of these checkers may take for granted.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from checkers import CHECKERS, run_safely
+from checkers.history import Event, Header, History
+
+Asked = tuple[str, str | None, Any]  # f, key, value
+Draw = Callable[[random.Random, int], Asked]
+
+ACCOUNTS = ("1", "2", "3")
+
+
+class Broken(Exception):
+    """The operation has no effect: it is refused."""
+
+
+@dataclass
+class Store:
+    """What is under test. `bug` names the one thing that it does wrong, now and then."""
+
+    chance: random.Random
+    bug: str = ""
+    balances: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ACCOUNTS, 10))
+    elements: list[int] = field(default_factory=list)
+    total: int = 0
+    ids: int = 0
+    rows: list[dict[str, int]] = field(default_factory=list)
+    cells: dict[str, Any] = field(default_factory=dict)
+    queue: list[int] = field(default_factory=list)
+
+    def wrong(self, bug: str) -> bool:
+        return self.bug == bug and self.chance.random() < 0.3
+
+    def do(self, workload: str, f: str, key: str | None, value: Any) -> Any:
+        return getattr(self, f"_{workload}")(f, key, value)
+
+    def _bank(self, f: str, _: str | None, value: Any) -> Any:
+        if f == "read":
+            return dict(self.balances)
+        if self.balances[value["from"]] < value["amount"]:
+            raise Broken
+        self.balances[value["from"]] -= value["amount"]
+        if not self.wrong("money-lost"):
+            self.balances[value["to"]] += value["amount"]
+        return value
+
+    def _set(self, f: str, _: str | None, value: Any) -> Any:
+        if f == "read":
+            return list(self.elements)
+        if not self.wrong("add-lost"):
+            self.elements.append(value)
+        return value
+
+    def _counter(self, f: str, _: str | None, value: Any) -> Any:
+        if f == "read":
+            return self.total
+        if not self.wrong("add-lost"):
+            self.total += value
+        return value
+
+    def _ids(self, f: str, _: str | None, value: Any) -> Any:
+        self.ids += not self.wrong("id-twice")
+        return self.ids
+
+    def _monotonic(self, f: str, _: str | None, value: Any) -> Any:
+        if f == "read":
+            return sorted(self.rows, key=lambda row: row["sts"])
+        row = {"val": len(self.rows), "sts": 100 + len(self.rows)}
+        if self.wrong("clock-back"):
+            row["sts"] -= 50
+        self.rows.append(row)
+        return row
+
+    def _fork(self, f: str, _: str | None, value: Any) -> Any:
+        if f == "write":
+            self.cells[value[0][1]] = value[0][2]
+            return value
+        hidden = self.chance.choice(value)[1] if self.wrong("forks") else None
+        return [["r", key, None if key == hidden else self.cells.get(key)] for _, key, _ in value]
+
+    def _reverse(self, f: str, _: str | None, value: Any) -> Any:
+        if f == "write":
+            self.elements.append(value)
+            return value
+        seen = list(self.elements)
+        if self.wrong("reversed") and seen:
+            del seen[self.chance.randrange(len(seen))]
+        return seen
+
+    def _queue(self, f: str, _: str | None, value: Any) -> Any:
+        if f == "enqueue":
+            if not self.wrong("element-lost"):
+                self.queue.append(value)
+            return value
+        if f == "drain":
+            drained, self.queue = self.queue, []
+            return drained
+        if not self.queue:
+            raise Broken("empty")
+        if self.wrong("element-twice"):
+            return self.queue[0]
+        return self.queue.pop(-1 if self.wrong("last-first") else 0)
+
+    def _register(self, f: str, key: str | None, value: Any) -> Any:
+        key = str(key)
+        if f == "read":
+            return self.cells.get(key)
+        if f == "cas":
+            if self.cells.get(key) != value[0]:
+                raise Broken("mismatch")
+            self.cells[key] = value[1]
+        elif not self.wrong("write-lost"):
+            self.cells[key] = value
+        return value
+
+
+def read_or(share: float, draw: Draw) -> Draw:
+    return lambda chance, count: ("read", None, None) if chance.random() < share else draw(chance, count)
+
+
+def transfer(chance: random.Random, _: int) -> Asked:
+    source, target = chance.sample(ACCOUNTS, 2)
+    return "transfer", None, {"from": source, "to": target, "amount": chance.randrange(1, 6)}
+
+
+def fork(chance: random.Random, count: int) -> Asked:
+    if chance.random() < 0.3:
+        return "write", None, [["w", f"k{count % 4}", 1]]
+    return "read", None, [["r", f"k{number}", None] for number in range(4)]
+
+
+def register(chance: random.Random, count: int) -> Asked:
+    key = chance.choice(["x", "y"])
+    old = chance.choice([None, *range(max(0, count - 6), count)])
+    return chance.choice([("read", key, None), ("write", key, count), ("cas", key, [old, count])])
+
+
+def queue(chance: random.Random, count: int) -> Asked:
+    return ("dequeue", None, None) if chance.random() < 0.5 else ("enqueue", None, count)
+
+
+LAST: dict[str, Asked] = {"queue": ("drain", None, None), "bank": ("read", None, None)}
+WORKLOADS: dict[str, tuple[Draw, tuple[str, ...]]] = {
+    "bank": (read_or(0.5, transfer), ("bank",)),
+    "set": (
+        read_or(0.4, lambda _, count: ("add", None, count)),
+        ("set-full", "durability", "rollback-honesty"),
+    ),
+    "counter": (read_or(0.5, lambda chance, _: ("add", None, chance.randrange(-3, 6))), ("counter",)),
+    "ids": (lambda _, __: ("generate", None, None), ("unique-ids",)),
+    "monotonic": (read_or(0.3, lambda _, __: ("add", None, None)), ("monotonic",)),
+    "fork": (fork, ("long-fork",)),
+    "reverse": (read_or(0.5, lambda _, count: ("write", None, count)), ("causal-reverse",)),
+    "queue": (queue, ("queues", "rollback-honesty")),
+    "register": (register, ("durability", "rollback-honesty", "coherence", "staleness")),
+}
+
+
+def run(workload: str, seed: int, bug: str = "", steps: int = 90) -> History:
+    """A history of three clients at once, with a final read of all that there is."""
+    return _Run(workload, seed, bug).run(steps)
+
+
+class _Run:
+    def __init__(self, workload: str, seed: int, bug: str) -> None:
+        self.workload = workload
+        self.chance = random.Random(f"{workload} {seed}")
+        self.store = Store(self.chance, bug)
+        self.events: list[Event] = []
+        self.asked: dict[int, Asked] = {}
+        self.answers: dict[int, tuple[str, Any, str | None]] = {}
+        self.late: list[Asked] = []
+        self.processes = list(range(3))
+        self.count = 0
+
+    def run(self, steps: int) -> History:
+        draw, _ = WORKLOADS[self.workload]
+        for _ in range(steps):
+            place = self.chance.randrange(3)
+            process = self.processes[place]
+            if process not in self.asked:
+                self.count += 1
+                self._ask(process, draw(self.chance, self.count), "load")
+            elif process in self.answers:
+                self._answer(process)
+            elif self.chance.random() < 0.1:
+                self._vanish(place)
+            else:
+                self._happen(process)
+            if self.late and self.chance.random() < 0.1:
+                self._do(self.late.pop(self.chance.randrange(len(self.late))))
+        for process in [process for process in self.processes if process in self.answers]:
+            self._answer(process)
+        self._finish()
+        return History.of(Header(), self.events)
+
+    def _ask(self, process: int, asked: Asked, phase: Any) -> None:
+        self.asked[process] = asked
+        self._record("invoke", process, asked, asked[2], phase=phase)
+
+    def _happen(self, process: int) -> None:
+        asked = self.asked[process]
+        if self.chance.random() < 0.1:
+            self.answers[process] = ("fail", asked[2], "refused")
+            if self.store.wrong("refused-yet-done"):
+                self._do(asked)
+            return
+        self.answers[process] = self._do(asked)
+
+    def _do(self, asked: Asked) -> tuple[str, Any, str | None]:
+        try:
+            return "ok", self.store.do(self.workload, *asked), None
+        except Broken as error:
+            return "fail", asked[2], str(error) or "refused"
+
+    def _vanish(self, place: int) -> None:
+        """It is never answered; whether it happens is left to chance, and so is when."""
+        process = self.processes[place]
+        asked = self.asked.pop(process)
+        if self.chance.random() < 0.7:
+            self.late.append(asked)
+        if self.chance.random() < 0.5:
+            self._record("info", process, asked, asked[2], error="timed out")
+        self.processes[place] = max(self.processes) + 1
+
+    def _answer(self, process: int) -> None:
+        asked = self.asked.pop(process)
+        type_, value, error = self.answers.pop(process)
+        self._record(type_, process, asked, value, error=error)
+
+    def _finish(self) -> None:
+        finals = {"register": [("read", "x", None), ("read", "y", None)], "ids": [], "fork": []}
+        last = LAST.get(self.workload, ("read", None, None))
+        for number, asked in enumerate(finals.get(self.workload, [last])):
+            process = 1000 + number
+            self._ask(process, asked, "final")
+            self.answers[process] = self._do(asked)
+            self._answer(process)
+
+    def _record(self, type_: Any, process: int, asked: Asked, value: Any, **fields: Any) -> None:
+        f, key, _ = asked
+        self.events.append(
+            Event(
+                index=len(self.events),
+                time_ns=len(self.events) * 1_000,
+                type=type_,
+                process=process,
+                f=f,
+                key=key,
+                value=value,
+                **fields,
+            )
+        )
+
+
+CASES = [(workload, checker) for workload, (_, checkers) in WORKLOADS.items() for checker in checkers]
+
+
+@pytest.mark.parametrize(("workload", "checker"), CASES)
+def test_a_store_that_is_right_raises_no_alarm(workload: str, checker: str) -> None:
+    """A right store would be called broken."""
+    results = set()
+    for seed in range(60):
+        verdict = run_safely(CHECKERS[checker], run(workload, seed), name=checker)
+        assert verdict.result != "invalid", (seed, verdict.summary, verdict.witnesses[:1])
+        assert "error" not in verdict.details, verdict.summary
+        results.add(verdict.result)
+    assert "valid" in results
+
+
+@pytest.mark.parametrize(
+    ("workload", "bug", "checker", "rules"),
+    [
+        ("bank", "money-lost", "bank", {"wrong-total"}),
+        ("set", "add-lost", "set-full", {"lost"}),
+        ("set", "add-lost", "durability", {"lost-element"}),
+        ("set", "refused-yet-done", "set-full", {"added-by-failure"}),
+        ("set", "refused-yet-done", "rollback-honesty", {"failed-yet-seen"}),
+        ("counter", "add-lost", "counter", {"out-of-bounds"}),
+        ("ids", "id-twice", "unique-ids", {"duplicated"}),
+        ("monotonic", "clock-back", "monotonic", {"values-out-of-order"}),
+        ("fork", "forks", "long-fork", {"long-fork"}),
+        ("reverse", "reversed", "causal-reverse", {"causal-reverse"}),
+        ("queue", "element-lost", "queues", {"lost", "reordered"}),
+        ("queue", "element-twice", "queues", {"duplicated"}),
+        ("queue", "last-first", "queues", {"reordered"}),
+        ("queue", "refused-yet-done", "rollback-honesty", {"failed-yet-seen"}),
+        ("register", "write-lost", "durability", {"lost-write"}),
+        ("register", "write-lost", "coherence", {"read-your-writes"}),
+        ("register", "refused-yet-done", "rollback-honesty", {"failed-yet-seen"}),
+    ],
+)
+def test_a_store_that_is_wrong_is_found_out(workload: str, bug: str, checker: str, rules: set[str]) -> None:
+    """A wrong store would pass."""
+    found: set[str] = set()
+    for seed in range(30):
+        verdict = run_safely(CHECKERS[checker], run(workload, seed, bug), name=checker)
+        found |= {witness.rule for witness in verdict.witnesses}
+    assert rules <= found
