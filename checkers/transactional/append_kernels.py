@@ -404,6 +404,10 @@ def can_follow(
         while origin != NONE:
             if f[origin] != WRITE and version[origin] == found - 1:
                 own += 1
+            elif (
+                f[origin] == WRITE and version[origin] == NONE
+            ):  # it and `micro` both come after all that was read
+                own += own_later[origin]
             origin = previous[origin]
         mine = found - 1 > base[on] and maker[found - 1] != NONE and owner[maker[found - 1]] == txn
         if current[on] < found - 1 and not mine:

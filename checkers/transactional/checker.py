@@ -45,8 +45,10 @@ from checkers.transactional.graph import KINDS, Search, serial_order
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 
 NAME = "transactional"
-PLAIN_BELOW = 2_000
+PLAIN_BELOW = 50_000
 """Histories with fewer micro-operations and elements are judged by the plain twin: loading numba would take longer."""
+EDGES_FOR_ONE = 10
+"""Looking for cycles costs the plain twin as much an edge as so many micro-operations."""
 ORDER_SHOWN_MAX = 10_000
 SEARCH_PART = 0.8
 """The part of the time limit that the search for cycles may take; the rest is for the proof and the words."""

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import numpy
+import pytest
+
+from checkers import run_safely, transactional
+from checkers.history import Event, Header, History
+from checkers.history.errors import ModelError
+from checkers.transactional.columns import Columns, columns_of
+from tests.checkers.transactional.tiny_database import TinyDatabase
+from tests.checkers.transactional.txns import Txn, history, ok, register, txn
+
+
+def test_nothing_read_is_no_evidence() -> None:
+    """If this fails, an empty history, or one that observes nothing, passes."""
+    assert transactional.check(history()).result == "unknown"
+    assert transactional.check(history(ok(1, "ax1"), txn("fail", 2, "rx"))).result == "unknown"
+
+
+@pytest.mark.parametrize(
+    "value", [None, 7, [["r", "x"]], [["w", "x", 1]], [["append", "x", None]], [["r", "x", 5]], [7]]
+)
+def test_what_is_no_transaction_is_refused(value: Any) -> None:
+    """If this fails, a history of another workload gets a verdict."""
+    asked = Event(index=0, time_ns=0, type="invoke", process=1, f="txn")
+    answered = Event(index=1, time_ns=1, type="ok", process=1, f="txn", value=value)
+    with pytest.raises(ModelError, match="event 0"):
+        columns_of(History.of(Header(), [asked, answered]), "append")
+
+
+def test_a_value_written_twice_is_refused() -> None:
+    """If this fails, a read of that value is taken for evidence of either write."""
+    twice = history(ok(1, "ax1"), ok(2, "ax1"), ok(3, "rx1"))
+    with pytest.raises(ModelError, match="every value written to a key once"):
+        transactional.check(twice)
+    assert run_safely(transactional.check, twice, name="transactional").result == "unknown"
+
+
+def test_an_unsure_transaction_counts_once_it_is_seen() -> None:
+    """If this fails, an unsure transaction that took place is taken for a wrong read, or one that was never seen for
+    a lost write."""
+    seen = history(txn("info", 1, "ax1 ay1", 0, None), ok(2, "rx1"), ok(3, "ry1"))
+    verdict = transactional.check(seen, model="strict-serializable")
+    assert verdict.result == "valid"
+    assert verdict.details["unsure_but_seen"] == 1
+    assert transactional.check(history(txn("info", 1, "ax1", 0, None), ok(2, "rx"))).result == "valid"
+
+
+def test_an_unsure_transaction_may_take_effect_late() -> None:
+    """If this fails, real time binds an unsure transaction whose client gave up."""
+    late = history(txn("info", 1, "ax1", 0, 1), ok(2, "rx", 2, 3), ok(2, "rx1", 4, 5))
+    assert transactional.check(late, model="strict-serializable").result == "valid"
+
+
+def test_what_is_promised_of_single_keys_orders_their_versions() -> None:
+    """If this fails, the options for registers find nothing, or find it without being asked."""
+    blind = history(ok(1, "wx1 wy1", 0, 1), ok(2, "wx2 wy2", 2, 3), register(3, "rx2 ry1", 4, 5))
+    found = {
+        (sequential, linearizable): transactional.check(
+            blind, workload="rw-register", sequential_keys=sequential, linearizable_keys=linearizable
+        ).result
+        for sequential, linearizable in itertools.product((False, True), repeat=2)
+    }
+    assert found[False, False] == "valid"
+    assert found[False, True] == found[True, True] == "invalid"
+    one_client = history(ok(1, "wx1 wy1", 0, 1), ok(1, "wx2 wy2", 2, 3), register(3, "rx2 ry1", 4, 5))
+    assert transactional.check(one_client, workload="rw-register", sequential_keys=True).result == "invalid"
+
+
+def test_a_promise_of_single_keys_that_does_not_hold_is_said() -> None:
+    """If this fails, conclusions are drawn from an order of versions that contradicts itself."""
+    stale = history(ok(1, "wx1", 0, 1), ok(2, "rx1 wx2", 2, 3), register(3, "rx1", 4, 5))
+    verdict = transactional.check(stale, workload="rw-register", linearizable_keys=True)
+    assert "cyclic-versions" in verdict.details["violations"]
+
+
+def test_a_store_with_linearizable_keys_is_believed() -> None:
+    """If this fails, the option makes false alarms."""
+    for seed in range(60):
+        right = TinyDatabase(random.Random(seed), "rw-register", "strict-serializable").history(25, clients=5)
+        verdict = transactional.check(
+            right,
+            workload="rw-register",
+            model="strict-serializable",
+            linearizable_keys=True,
+            sequential_keys=True,
+        )
+        assert verdict.result == "valid", f"seed {seed}: {verdict.summary}"
+
+
+def test_out_of_time_is_unknown_unless_something_was_found() -> None:
+    """If this fails, a search that was not finished passes for one that found nothing, or hides what was found."""
+    skew = history(ok(1, "rx ay1", 0, 9), ok(2, "ry ax1", 0, 9), ok(3, "rx1 ry1", 10, 11))
+    clock = itertools.count(0.0, 100.0).__next__
+    verdict = transactional.check(skew, timeout_s=10, clock=clock)
+    assert verdict.result == "unknown"
+    assert "G2-item" in verdict.summary
+    failed = history(txn("fail", 1, "ax1"), ok(2, "rx1 ay1", 0, 9), ok(3, "ry rx1", 0, 9))
+    assert (
+        transactional.check(failed, timeout_s=10, clock=itertools.count(0.0, 100.0).__next__).result
+        == "invalid"
+    )
+
+
+def test_values_and_keys_are_any_json() -> None:
+    """If this fails, a foreign history with words, floats or negative numbers is misread or named wrongly."""
+    values = [-1, "one", 1.5, [1, 2], True, 2**70]
+    writes = [Txn(type="ok", process=1, micros=[["append", {"k": 1}, value]]) for value in values]
+    read = Txn(type="ok", process=2, micros=[["r", {"k": 1}, [*values, "stranger"]]])
+    verdict = transactional.check(history(*writes, read))
+    assert verdict.details["violations"] == ["garbage-read"]
+    assert verdict.witnesses[0].summary.endswith(
+        'read {"k":1} as [-1, one, 1.5, [1,2], true, 1180591620717411303424, stranger], which holds what nobody wrote'
+    )
+
+
+def _columns(**changed: Any) -> Columns:
+    good: dict[str, Any] = {
+        "outcome": numpy.zeros(1, numpy.int8),
+        "process": numpy.zeros(1, numpy.int64),
+        "invoke": numpy.zeros(1, numpy.int64),
+        "complete": numpy.ones(1, numpy.int64),
+        "first": numpy.array([0, 1]),
+        "f": numpy.zeros(1, numpy.int8),
+        "key": numpy.zeros(1, numpy.int32),
+        "value": numpy.zeros(1, numpy.int64),
+        "length": numpy.zeros(1, numpy.int32),
+        "key_count": 1,
+    }
+    return Columns(**good | changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"key": numpy.zeros(1, numpy.int64)}, "int32"),
+        ({"f": numpy.zeros(2, numpy.int8)}, "equal length"),
+        ({"first": numpy.array([0, 2])}, "ascend"),
+        ({"key_count": 0}, "keys"),
+        ({"length": numpy.array([3], numpy.int32)}, "within elements"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(changed: dict[str, Any], expected: str) -> None:
+    """If this fails, compiled code reads beyond an array."""
+    assert transactional.check_columns(_columns()).result == "valid"
+    with pytest.raises(ValueError, match=expected):
+        _columns(**changed)
