@@ -1,13 +1,15 @@
 """Any history by the name of what it is about: which checkers judge it, and what their verdicts weigh.
 
     from checkers import by_model
-    judged = by_model.judge(history, "cas-register", promise="linearizable", timeout_s=10.0)
+    judged = by_model.judge(history, "cas-register", promise="linearizable")
     judged.result, judged.violations, judged.strongest
 
-A model says what the operations mean (`MODELS`); a promise says how much order was promised (`PROMISES`). A check of
-less than the promise that fails is a *violation*; one of more than the promise is a *finding*, which is allowed yet
-weaker than a reader may think. What a domain checker finds (something lost, a total that is wrong) is allowed by no
-promise.
+A model says what the operations mean (`MODELS`); a promise says how much order was promised. A check of no more than
+the promise that fails is a *violation*; one of more than the promise is a *finding*, which is allowed yet weaker than
+a reader may think. What a domain checker finds (something lost, a total that is wrong) is allowed by no promise.
+
+Promises to single operations are linearizable, coherence, the four session guarantees, and eventual (nothing but the
+domain's own rules); to transactions the isolation models of `checkers.transactional`.
 """
 
 from __future__ import annotations
@@ -16,17 +18,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from checkers import linearizable, sessions
+from checkers import domain, linearizable, sessions
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.verdict import Result, Verdict, merged, run_safely
 
 CONFIGURATION_BYTES = 200  # what the search holds of one configuration, roughly
+EVENTUAL = "eventual"
+STRICT_SERIALIZABLE = "strict-serializable"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a judgement may cost: seconds for each check, and MiB."""
+    """What a judgement may cost: seconds for each check, and MiB for a search."""
 
     timeout_s: float = 30.0
     memory_mib: float = 1024.0
@@ -34,39 +38,69 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """What operations mean. `f` names them; `linearizable` is the sequential model of `checkers.linearizable`.
+    """What operations mean. `f` names them.
 
-    `weaker`: whether `checkers.sessions` can say what is left if that does not hold.
+    `linearizable`: the sequential model of `checkers.linearizable`; `weaker`: whether `checkers.sessions` can say what
+    is left if it does not hold; `transactional`: the workload of `checkers.transactional`; `domain`: names of `DOMAIN`.
     """
 
     summary: str
     f: frozenset[str]
     linearizable: str | None = None
     weaker: bool = False
+    transactional: Any = None  # the name of a workload, which is a Literal over there
+    domain: tuple[str, ...] = ()
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """What can be promised of such operations; the first is taken if nobody says."""
+        if self.transactional is not None:
+            from checkers.transactional import MODELS as ISOLATION
+
+            return (STRICT_SERIALIZABLE, *(name for name in ISOLATION if name != STRICT_SERIALIZABLE))
+        if self.linearizable is None:
+            return (EVENTUAL,)
+        return tuple(PROMISES) if self.weaker else ("linearizable", EVENTUAL)
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def _model(summary: str, f: str, **fields: Any) -> Model:
+    return Model(summary=summary, f=frozenset(f.split()), **fields)
 
 
 MODELS: dict[str, Model] = {
-    "register": Model(
-        summary="one value a key: read, write",
-        f=_words("read write"),
-        linearizable="register",
+    "register": _model("a value a key: read, write", "read write", linearizable="register", weaker=True),
+    "cas-register": _model(
+        "a value a key: read, write, cas [old new]",
+        "read write cas",
+        linearizable="cas-register",
         weaker=True,
     ),
-    "cas-register": Model(
-        summary="one value a key: read, write, cas [old new]",
-        f=_words("read write cas"),
-        linearizable="register",
-        weaker=True,
+    "multi-register": _model(
+        "values of several keys at once: txn [[w k v] [r k v]]",
+        "read write txn",
+        linearizable="multi-register",
     ),
-    "kv": Model(
-        summary="one text a key, empty at first: get, put, append",
-        f=_words("get put append"),
-        linearizable="kv",
+    "kv": _model("a text a key, empty at first: get, put, append", "get put append", linearizable="kv"),
+    "list": _model("a list a key: append, read", "append read", linearizable="list"),
+    "set": _model("elements: add, read", "add read", linearizable="set", domain=("set-full",)),
+    "queue": _model(
+        "first in, first out: enqueue, dequeue, drain",
+        "enqueue dequeue drain",
+        linearizable="queue",
+        domain=("queues",),
     ),
+    "counter": _model("a sum: add, read", "add read", linearizable="counter", domain=("counter",)),
+    "append": _model(
+        "transactions over lists: txn [[append k v] [r k [v …]]]", "txn", transactional="append"
+    ),
+    "rw-register": _model(
+        "transactions over registers: txn [[w k v] [r k v]]", "txn", transactional="rw-register"
+    ),
+    "bank": _model("accounts: transfer, read", "transfer read", domain=("bank",)),
+    "unique-ids": _model("identifiers: generate", "generate", domain=("unique-ids",)),
+    "monotonic": _model("rows with timestamps: add, read", "add read", domain=("monotonic",)),
+    "long-fork": _model("reads of several keys: write, read", "read write txn", domain=("long-fork",)),
+    "causal-reverse": _model("a growing collection: write, read", "read write", domain=("causal-reverse",)),
 }
 """By the name that `--model` takes."""
 
@@ -74,8 +108,21 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "linearizable": ("linearizable", *sessions.GUARANTEES),
     sessions.GUARANTEES[0]: sessions.GUARANTEES,
     **{guarantee: (guarantee,) for guarantee in sessions.GUARANTEES[1:]},
+    EVENTUAL: (),
 }
 """Strongest first: each with all that it implies."""
+
+DOMAIN: dict[str, Callable[[History, bool], Verdict]] = {
+    "bank": lambda history, strict: domain.bank.check(history),
+    "set-full": lambda history, strict: domain.set_full.check(history),
+    "queues": lambda history, strict: domain.queues.check(history, fifo=strict),
+    "counter": lambda history, strict: domain.counter.check(history, final_only=not strict),
+    "unique-ids": lambda history, strict: domain.unique_ids.check(history),
+    "monotonic": lambda history, strict: domain.monotonic.check(history),
+    "long-fork": lambda history, strict: domain.long_fork.check(history),
+    "causal-reverse": lambda history, strict: domain.causal_reverse.check(history),
+}
+"""Domain checkers, given the history and whether linearizable was promised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,41 +144,80 @@ class Judgement:
 
 def is_promised(verdict: Verdict, promise: str) -> bool:
     """Whether a history that keeps `promise` passes that check."""
-    return verdict.model not in PROMISES or verdict.model in PROMISES[promise]
+    return verdict.checker not in PROMISES or verdict.checker in PROMISES.get(promise, ())
 
 
 def judge(
     history: History,
     model: str,
     *,
-    promise: str = "linearizable",
+    promise: str | None = None,
     limits: Limits = Limits(),
     failed_cas_observes: bool = True,
 ) -> Judgement:
-    """Every check of `model` over `history`. Raises KeyError for an unknown model or promise."""
-    assert promise in PROMISES, promise
-    verdicts = _verdicts(MODELS[model], history, limits, failed_cas_observes)
+    """Every check of `model` over `history`. Raises KeyError for an unknown model or promise.
+
+    `promise`: None is the strictest that is usual, linearizable or strict-serializable. `failed_cas_observes`: whether
+    a refused cas surely saw a value other than the one it expected.
+    """
+    asked = MODELS[model]
+    promised = asked.promises[0] if promise is None else promise
+    if promised not in asked.promises:
+        raise KeyError(f"expected one of {', '.join(asked.promises)} for {model}, got {promise!r}")
+    verdicts = (
+        *_of_transactions(asked, history, promised, limits),
+        *_of_operations(asked, history, limits, failed_cas_observes),
+        *_of_domain(asked, history, promised),
+    )
     return Judgement(
         model=model,
-        promise=promise,
+        promise=promised,
         verdicts=verdicts,
         violations=tuple(
-            each.checker for each in verdicts if each.result == "invalid" and is_promised(each, promise)
+            each.checker for each in verdicts if each.result == "invalid" and is_promised(each, promised)
         ),
         strongest=strongest(history, model, verdicts, limits, failed_cas_observes),
     )
 
 
-def _verdicts(
+def _of_transactions(model: Model, history: History, promise: str, limits: Limits) -> Iterable[Verdict]:
+    if model.transactional is not None:
+        from checkers import transactional
+
+        yield run_safely(
+            transactional.check,
+            history,
+            name="transactional",
+            workload=model.transactional,
+            model=promise,
+            timeout_s=limits.timeout_s,
+        )
+
+
+def _of_operations(
     model: Model, history: History, limits: Limits, failed_cas_observes: bool
-) -> tuple[Verdict, ...]:
-    verdicts: list[Verdict] = []
-    if model.linearizable is not None:
-        reads = linearizable.promised_linearizable
-        verdicts.append(_linearizable(model, history, limits, failed_cas_observes, reads))
-        if model.weaker and verdicts[0].result != "valid":
-            verdicts += _weaker(history, limits, reads)
-    return tuple(verdicts)
+) -> Iterable[Verdict]:
+    if model.linearizable is None:
+        return
+    reads = linearizable.promised_linearizable
+    verdict = _linearizable(model, history, limits, failed_cas_observes, reads)
+    yield verdict
+    if model.weaker and verdict.result != "valid":
+        yield from _weaker(history, limits, reads)
+
+
+def _of_domain(model: Model, history: History, promise: str) -> Iterable[Verdict]:
+    strict = promise == "linearizable"
+    for name in model.domain:
+        yield run_safely(DOMAIN[name], history, strict, name=name)
+    if any(operation.type == "fail" for operation in history.operations):
+        honest = run_safely(domain.rollback_honesty.check, history, name=domain.rollback_honesty.NAME)
+        if honest.details.get("failed"):
+            yield honest
+    if model.transactional is None and any(operation.phase == "final" for operation in history.operations):
+        durable = run_safely(domain.durability.check, history, name=domain.durability.NAME)
+        if durable.details.get("judged"):
+            yield durable
 
 
 def _linearizable(
@@ -139,7 +225,7 @@ def _linearizable(
 ) -> Verdict:
     return run_safely(
         linearizable.check,
-        history,
+        _with_single_dequeues(history),
         name="linearizable",
         model=model.linearizable,
         timeout_s=limits.timeout_s,
@@ -147,6 +233,19 @@ def _linearizable(
         failed_cas_observes=failed_cas_observes,
         reads=reads,
     )
+
+
+def _with_single_dequeues(history: History) -> History:
+    """Drains as the dequeues that they were, each somewhere within the drain's time. One of unknown outcome stays."""
+    if not any(operation.f == "drain" for operation in history.operations):
+        return history
+    operations: list[Operation] = []
+    for operation in history.operations:
+        if operation.f != "drain" or operation.type == "info":
+            operations.append(operation)
+        elif operation.type == "ok":
+            operations += [replace(operation, f="dequeue", value=value) for value in operation.value or ()]
+    return replace(history, operations=tuple(operations))
 
 
 def _weaker(history: History, limits: Limits, reads: sessions.Reads) -> list[Verdict]:
@@ -176,14 +275,20 @@ def strongest(
     limits: Limits = Limits(),
     failed_cas_observes: bool = True,
 ) -> str | None:
-    """The strongest model that all reads but dirty ones satisfied, wherever they were served; "none" if none did.
+    """The strongest model that the history satisfied; "none" if it satisfied none. None if nothing can be said of it.
 
-    `verdicts` are taken where they already say it. None if nothing can be said of such a model.
+    Of registers: that all reads but dirty ones satisfied, wherever they were served. `verdicts` are taken where they
+    already say it.
     """
     asked = MODELS[model]
-    if asked.linearizable is None or not asked.weaker:
-        return None
     known = {verdict.checker: verdict for verdict in verdicts}
+    if asked.transactional is not None and "transactional" in known:
+        return " and ".join(known["transactional"].details.get("left", ())) or None
+    if asked.linearizable is None:
+        return None
+    if not asked.weaker:
+        held = "linearizable" in known and known["linearizable"].result == "valid"
+        return "linearizable" if held else None
     left_out = known["linearizable"].details.get("reads_not_judged", {}) if "linearizable" in known else None
     if left_out is None or any(not words.startswith("dirty") for words in left_out):
         reads = sessions.all_but_dirty
@@ -220,12 +325,11 @@ def guess(history: History) -> str | None:
     names = {operation.f for operation in history.operations} - {"dump"}
     for belongs, model in _SIGNS:
         if belongs(names):
-            found = model if isinstance(model, str) else model(history.operations)
-            return found if found in MODELS else None
+            return model if isinstance(model, str) else model(history.operations)
     return None
 
 
-def _of_transactions(operations: Iterable[Operation]) -> str:
+def _guess_of_transactions(operations: Iterable[Operation]) -> str:
     words = {
         micro[0]
         for operation in operations
@@ -236,39 +340,45 @@ def _of_transactions(operations: Iterable[Operation]) -> str:
     return "append" if "append" in words else "rw-register"
 
 
-def _of_reads(operations: Iterable[Operation]) -> str:
+def _guess_of_reads(operations: Iterable[Operation]) -> str:
     """Reads and writes: of registers, unless a read shows more than one value."""
     for operation in operations:
-        if operation.f == "read" and operation.type == "ok" and isinstance(operation.value, list):
+        if operation.f != "read" or operation.type != "ok":
+            continue
+        if isinstance(operation.value, dict):
+            return "bank"
+        if isinstance(operation.value, list):
             return (
                 "long-fork" if operation.value and isinstance(operation.value[0], list) else "causal-reverse"
             )
     return "register"
 
 
-def _of_adds(operations: Iterable[Operation]) -> str:
+def _guess_of_adds(operations: Iterable[Operation]) -> str:
     """Things added: to a set if reads show a collection or if nothing is added twice, else to a counter."""
-    shown = [each.value for each in operations if each.f == "read" and each.type == "ok"]
+    known = list(operations)
+    shown = [each.value for each in known if each.f == "read" and each.type == "ok"]
     if any(isinstance(value, list) for value in shown):
         rows = (row for value in shown if isinstance(value, list) for row in value)
         return "monotonic" if isinstance(next(rows, None), dict) else "set"
-    added = [str(each.value) for each in operations if each.f == "add"]
+    added = [str(each.value) for each in known if each.f == "add"]
     return "set" if not shown and len(set(added)) == len(added) else "counter"
 
 
 Guess = str | Callable[[Iterable[Operation]], str]
 _SIGNS: tuple[tuple[Callable[[set[str]], Any], Guess], ...] = (
-    (lambda names: "txn" in names, _of_transactions),
+    (lambda names: "txn" in names, _guess_of_transactions),
+    (lambda names: {"append", "read"} <= names, "list"),
     (lambda names: names & {"get", "put", "append"}, "kv"),
     (lambda names: names & {"enqueue", "dequeue", "drain"}, "queue"),
     (lambda names: "transfer" in names, "bank"),
     (lambda names: "generate" in names, "unique-ids"),
-    (lambda names: "add" in names, _of_adds),
+    (lambda names: "add" in names, _guess_of_adds),
     (lambda names: "cas" in names, "cas-register"),
-    (lambda names: names & {"read", "write"}, _of_reads),
+    (lambda names: names & {"read", "write"}, _guess_of_reads),
 )
 
 
-def names_of(table: Mapping[str, object]) -> str:
+def names_of(table: Iterable[str]) -> str:
     """The names of a table in a sentence."""
     return ", ".join(table)

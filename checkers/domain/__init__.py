@@ -30,7 +30,21 @@ from checkers.domain import (
     unique_ids,
 )
 
+CHECKERS = (
+    bank,
+    set_full,
+    counter,
+    unique_ids,
+    monotonic,
+    long_fork,
+    causal_reverse,
+    queues,
+    durability,
+    rollback_honesty,
+)
+
 __all__ = [
+    "CHECKERS",
     "bank",
     "causal_reverse",
     "counter",

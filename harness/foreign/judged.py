@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from checkers import by_model
-from checkers.by_model import MODELS, PROMISES, Judgement, Limits
+from checkers.by_model import MODELS, Judgement, Limits
 from checkers.history import HistoryError
 from checkers.history.foreign import Recognized, read
 from checkers.history.history import History
@@ -66,9 +66,10 @@ def asked_history(asked: Asked, history: History) -> History:
 def judged(asked: Asked, kind: str, history: History) -> dict[str, Any]:
     """The content of verdict.json for the history. Raises WrongUse for what cannot be asked."""
     model = _model(asked, history)
-    promise = asked.promise or next(iter(PROMISES))
-    if promise not in PROMISES:
-        raise WrongUse(f"--promise {promise!r} is not known: expected one of {by_model.names_of(PROMISES)}")
+    promise = asked.promise or MODELS[model].promises[0]
+    if promise not in MODELS[model].promises:
+        known = by_model.names_of(MODELS[model].promises)
+        raise WrongUse(f"--promise {promise!r} is not known for {model}: expected one of {known}")
     observes = kind in OURS if asked.failed_cas_observes is None else asked.failed_cas_observes
     judgement = by_model.judge(
         history, model, promise=promise, limits=asked.limits, failed_cas_observes=observes

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from checkers import by_model
-from checkers.by_model import PROMISES, guess, judge, strongest_of
+from checkers.by_model import MODELS, PROMISES, guess, judge, strongest_of
 from checkers.history import History, foreign
 
 STALE = (
@@ -91,7 +91,9 @@ def test_the_strongest_is_named(results: Any, name: str) -> None:
 
 def test_every_promise_implies_itself_first() -> None:
     """The order of strength would be lost."""
-    assert all(implied[0] == name for name, implied in PROMISES.items())
+    assert all(implied[0] == name for name, implied in PROMISES.items() if implied)
+    for model in MODELS.values():
+        assert model.promises[0] in ("linearizable", "strict-serializable", "eventual")
 
 
 @pytest.mark.parametrize(
@@ -100,6 +102,14 @@ def test_every_promise_implies_itself_first() -> None:
         ((0, "cas", "[1 2]"), "cas-register"),
         ((0, "write", "1"), "register"),
         ((0, "put", "1"), "kv"),
+        ((0, "enqueue", "1"), "queue"),
+        ((0, "add", "1"), "set"),
+        ((0, "read", "[[:r x 1]]"), "long-fork"),
+        ((0, "read", "[1 2 3]"), "causal-reverse"),
+        ((0, "transfer", "{:from 1 :to 2 :amount 1}"), "bank"),
+        ((0, "generate", "1"), "unique-ids"),
+        ((0, "txn", "[[:append x 1]]"), "append"),
+        ((0, "txn", "[[:w x 1] [:r y nil]]"), "rw-register"),
         ((0, "dance", "1"), None),
     ],
 )
@@ -113,3 +123,40 @@ def test_one_key_alone_keeps_its_line_numbers() -> None:
     history = told((0, "write", "[x 1]"), (0, "write", "[y 2]"))
     (operation,) = by_model.only_key(history, "y").operations
     assert operation.events == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("lines", "model", "checkers"),
+    [
+        ([(0, "add", "1"), (0, "read", "[1]")], "set", ["linearizable", "set-full"]),
+        ([(0, "add", "1"), (0, "add", "1"), (0, "read", "2")], "counter", ["linearizable", "counter"]),
+        ([(0, "enqueue", "1"), (0, "drain", "[1]")], "queue", ["linearizable", "queues"]),
+        ([(0, "txn", "[[:append x 1]]"), (0, "txn", "[[:r x [1]]]")], "append", ["transactional"]),
+        ([(0, "put", '"a"'), (0, "append", '"b"'), (0, "get", '"ab"')], "kv", ["linearizable"]),
+        ([(0, "append", "1"), (0, "read", "[1]")], "list", ["linearizable"]),
+        ([(0, "read", '{"1" 5}'), (0, "transfer", "{:from 1 :to 2 :amount 0}")], "bank", ["bank"]),
+    ],
+)
+def test_each_model_has_its_checkers(
+    lines: list[tuple[int, str, Any]], model: str, checkers: list[str]
+) -> None:
+    """A history of that kind would be judged by nobody, or by a checker that does not understand it."""
+    history = told(*lines)
+    assert guess(history) == model
+    judged = judge(history, model)
+    assert [verdict.checker for verdict in judged.verdicts] == checkers
+    assert judged.result == "valid", [verdict.summary for verdict in judged.verdicts]
+
+
+def test_what_is_lost_is_a_violation_of_every_promise() -> None:
+    """A store could lose elements and call itself eventually consistent."""
+    judged = judge(told((0, "add", "1"), (0, "add", "2"), (1, "read", "[2]")), "set", promise="eventual")
+    assert judged.violations == ("set-full",)
+
+
+def test_transactions_are_judged_by_an_isolation_model() -> None:
+    """A skew that snapshot isolation allows would be a violation of it, or none of serializability."""
+    skew = told((0, "txn", "[[:append x 1] [:append y 1]]"), (0, "txn", "[[:r x [1]] [:r y [1]]]"))
+    assert judge(skew, "append", promise="snapshot-isolation").result == "valid"
+    with pytest.raises(KeyError):
+        judge(skew, "append", promise="linearizable")

@@ -20,7 +20,10 @@ SECOND_OPINION_S = 600.0
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--model", help="What the operations mean, such as cas-register; by default as they look.")
+@click.option(
+    "--model",
+    help="What the operations mean: cas-register, kv, append, bank, … (any other word lists all).",
+)
 @click.option("--promise", help="Judge against this model, such as linearizable.")
 @click.option("--key", help="Judge this key alone.")
 @click.option(

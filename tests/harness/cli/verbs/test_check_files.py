@@ -88,6 +88,35 @@ def test_published_logs(qsync: Qsync, name: str, code: int) -> None:
     assert code != 3 or "no operations" in done.line
 
 
+@pytest.mark.parametrize("path", sorted(PORCUPINE.glob("kv/*.txt")), ids=lambda path: path.stem)
+def test_published_key_value_files(qsync: Qsync, path: Path) -> None:
+    """If it failed, we would contradict the reference checker about texts that are appended to."""
+    assert qsync("check", path).code == (1 if path.stem.endswith("bad") else 0)
+
+
+TRANSACTIONS = [
+    {"type": "invoke", "process": 0, "value": [["append", 1, 1]]},
+    {"type": "invoke", "process": 1, "value": [["append", 1, 2], ["r", 1, None]]},
+    {"type": "ok", "process": 0, "value": [["append", 1, 1]]},
+    {"type": "ok", "process": 1, "value": [["append", 1, 2], ["r", 1, [1, 2]]]},
+    {"type": "invoke", "process": 0, "value": [["r", 1, None]]},
+    {"type": "ok", "process": 0, "value": [["r", 1, [1, 2]]]},
+]
+
+
+@pytest.mark.parametrize(("last", "code"), [([1, 2], 0), ([2, 1], 1), ([1], 1)])
+def test_transactions_as_elle_cli_takes_them(
+    qsync: Qsync, tmp_path: Path, last: list[int], code: int
+) -> None:
+    """If it failed, Elle's histories would need Elle."""
+    path = tmp_path / "history.json"
+    path.write_text(json.dumps([*TRANSACTIONS[:-1], {**TRANSACTIONS[-1], "value": [["r", 1, last]]}]))
+    done = qsync("check", path)
+    assert done.code == code
+    assert "model append" in done.out
+    assert (qsync("check", path, "--promise", "serializable").code == 0) == (last != [2, 1])
+
+
 def test_what_is_no_history_is_one_line(qsync: Qsync, tmp_path: Path) -> None:
     """If it failed, a wrong file would be a traceback."""
     page = tmp_path / "page.html"
