@@ -1,8 +1,8 @@
 """The checker: every key's operations against a sequential model, with a limit of time and one of memory.
 
-Only single-key operations: linearizability is local, so each key is searched by itself. Which reads take part is
-the caller's choice, by what the server said it was (role) and what was asked for (mode): a read that is promised
-less is judged elsewhere.
+Linearizability is local, so each key is searched by itself; keys that some operation holds together are searched as
+one. Which reads take part is the caller's choice, by what the server said it was (role) and what was asked for (mode):
+a read that is promised less is judged elsewhere.
 """
 
 from __future__ import annotations
@@ -13,20 +13,25 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from checkers.history.history import History, by_key
+from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.linearizable import proofs as proving
+from checkers.linearizable.decide import decide
 from checkers.linearizable.explanation import witness
-from checkers.linearizable.models import MODELS, Model
-from checkers.linearizable.search import Call, Found, Limits, search
-from checkers.linearizable.shrinking import Subject, shrunk
+from checkers.linearizable.models import Model
+from checkers.linearizable.search import Call, Found, Limits
+from checkers.linearizable.shrinking import Proof, Subject, shrunk
+from checkers.linearizable.table import MODELS
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 
 Reads = Callable[[str | None, str | None], bool]
+Keys = tuple[str | None, ...]
 
 NAME = "linearizable"
 NOT_JUDGED = frozenset({"dump"})
 FOR_PROOFS = 0.2  # the part of the time limit that is kept for shrinking
 FIRST_ROUND = 0.1  # the part of both limits that each key is given before any is given more
+PROOF_OPERATIONS = 20_000
 
 
 def promised_linearizable(role: str | None, mode: str | None) -> bool:
@@ -42,9 +47,10 @@ def check(
     *,
     model: str = "register",
     timeout_s: float = 30.0,
-    memory_limit: int = 200_000,
+    memory_limit: int = 1_000_000,
     failed_cas_observes: bool = True,
     reads: Reads = promised_linearizable,
+    proof_operations: int = PROOF_OPERATIONS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Verdict:
     """Whether the operations of every key have an order that `model` allows within real time.
@@ -52,27 +58,44 @@ def check(
     `timeout_s` is for all keys together, `memory_limit` the number of configurations held at once (some 200
     bytes each). A key that met a limit is undecided: the verdict is unknown, unless another key is invalid.
     `failed_cas_observes`: whether a cas refused with "mismatch" surely saw a confirmed value other than `old`.
+    `proof_operations`: proofs are kept in `details["proofs"]` for as long as they name no more operations than this in
+    all; `checkers.verify` checks them.
     Raises ModelError for an operation that the model does not know, KeyError for an unknown model.
     """
     started_s = clock()
     judged: Model = MODELS[model](failed_cas_observes=failed_cas_observes)
-    groups, left_out = _groups(history, reads)
-    searches = [_KeySearch(key, operations, _subjects(judged, operations)) for key, operations in groups]
+    groups, left_out = _groups(judged, history, reads)
+    searches = [_KeySearch(keys, operations, _subjects(judged, operations)) for keys, operations in groups]
     _search_all(judged, searches, started_s + timeout_s * (1 - FOR_PROOFS), memory_limit, clock)
     limits = Limits(started_s + timeout_s, memory_limit, clock)
     wrong = sorted((each for each in searches if each.found.result == "no"), key=_went_wrong)
-    witnesses = tuple(_witness(judged, each, limits) for each in wrong[:WITNESSES_MAX])
-    return _verdict(model, searches, witnesses, left_out, clock() - started_s)
+    for each in wrong[:WITNESSES_MAX]:
+        each.proof = shrunk(judged, each.subjects, each.found, limits)
+    witnesses = tuple(_witness(judged, each) for each in wrong[:WITNESSES_MAX])
+    details = {
+        **_counted(searches),
+        "reads_not_judged": left_out,
+        "failed_cas_observes": failed_cas_observes,
+        "model": model,
+        **_proofs(judged, searches, proof_operations),
+    }
+    return _verdict(searches, witnesses, details, clock() - started_s)
 
 
 @dataclass(slots=True)
 class _KeySearch:
-    """One key: all its operations, those that mean something to the model, and what was found so far."""
+    """One key, or keys that hang together: all operations, those that mean something to the model, what was found."""
 
-    key: str | None
+    keys: Keys
     operations: Sequence[Operation]
     subjects: Sequence[Subject]
     found: Found = field(default_factory=lambda: Found("unknown", reason="not looked at"))
+    proof: Proof | None = None
+
+    @property
+    def key(self) -> str | None:
+        """The name for a person."""
+        return self.keys[0] if len(self.keys) == 1 else ", ".join(str(key) for key in self.keys)
 
     @property
     def observed(self) -> int:
@@ -84,19 +107,42 @@ class _KeySearch:
 
 
 def _groups(
-    history: History, reads: Reads
-) -> tuple[list[tuple[str | None, list[Operation]]], dict[str, int]]:
-    """The operations to judge by key, and how many reads of which class are not judged here."""
-    judged: list[Operation] = []
+    model: Model, history: History, reads: Reads
+) -> tuple[list[tuple[Keys, list[Operation]]], dict[str, int]]:
+    """The operations to judge by keys, and how many reads of which class are not judged here."""
+    judged: list[tuple[Keys, Operation]] = []
     left_out: Counter[str] = Counter()
     for operation in history.operations:
         if operation.f in NOT_JUDGED:
             continue
         if operation.f == "read" and operation.type == "ok" and not reads(operation.role, operation.mode):
             left_out[f"{operation.mode or 'no mode'} at {operation.role or 'unknown role'}"] += 1
-        else:
-            judged.append(operation)
-    return list(by_key(judged).items()), dict(sorted(left_out.items()))
+        elif parts := model.parts(operation):
+            judged.append((parts, operation))
+    together = _together(parts for parts, _ in judged)
+    groups: dict[str | None, list[Operation]] = {}
+    for parts, operation in judged:
+        groups.setdefault(together[parts[0]], []).append(operation)
+    keys: dict[str | None, list[str | None]] = {}
+    for key, first in together.items():
+        keys.setdefault(first, []).append(key)
+    return [(tuple(keys[first]), each) for first, each in groups.items()], dict(sorted(left_out.items()))
+
+
+def _together(held: Iterable[Keys]) -> dict[str | None, str | None]:
+    """Every key with the first of those that operations hold together with it."""
+    first: dict[str | None, str | None] = {}
+
+    def root(key: str | None) -> str | None:
+        while first.setdefault(key, key) != key:
+            first[key] = first[first[key]]
+            key = first[key]
+        return key
+
+    for keys in held:
+        for key in keys:
+            first[root(key)] = root(keys[0])
+    return {key: root(key) for key in first}
 
 
 def _subjects(model: Model, operations: Iterable[Operation]) -> list[Subject]:
@@ -123,7 +169,7 @@ def _search_all(
             now_s = clock()
             share_s = part * (deadline_s - now_s) / (len(undecided) - position if part == 1.0 else 1)
             limits = Limits(now_s + max(share_s, 0.0), max(1, int(memory_limit * part)), clock)
-            each.found = search(model, [subject.call for subject in each.subjects], limits)
+            each.found = decide(model, [subject.call for subject in each.subjects], limits)
 
 
 def _went_wrong(searched: _KeySearch) -> int:
@@ -132,30 +178,52 @@ def _went_wrong(searched: _KeySearch) -> int:
     return searched.subjects[searched.found.failing].call.complete or 0
 
 
-def _witness(model: Model, searched: _KeySearch, limits: Limits) -> Witness:
-    proof = shrunk(model, searched.subjects, searched.found, limits)
-    return witness(proof, searched.key, searched.operations)
+def _witness(model: Model, searched: _KeySearch) -> Witness:
+    assert searched.proof is not None
+    return witness(model, searched.proof, searched.key, searched.operations)
 
 
-def _verdict(
-    model: str,
-    searches: Sequence[_KeySearch],
-    witnesses: tuple[Witness, ...],
-    left_out: dict[str, int],
-    seconds: float,
-) -> Verdict:
-    result, summary = _conclusion(searches, witnesses)
-    undecided = {str(each.key): each.found.reason for each in searches if each.found.result == "unknown"}
-    details: dict[str, Any] = {
+def _counted(searches: Sequence[_KeySearch]) -> dict[str, Any]:
+    """What was looked at and how."""
+    return {
         "keys": len(searches),
         "operations": sum(len(each.subjects) for each in searches),
         "observations": sum(each.observed for each in searches),
         "keys_invalid": sorted(str(each.key) for each in searches if each.found.result == "no"),
-        "keys_undecided": undecided,
-        "reads_not_judged": left_out,
+        "keys_undecided": {
+            str(each.key): each.found.reason for each in searches if each.found.result == "unknown"
+        },
         "configurations_max": max((each.found.configurations for each in searches), default=0),
-        "model": model,
+        "decided_by": dict(sorted(Counter(each.found.algorithm for each in searches).items())),
     }
+
+
+def _proofs(model: Model, searches: Sequence[_KeySearch], operations_max: int) -> dict[str, Any]:
+    """The proofs, those of invalid keys first, and how many keys were decided without one."""
+    kept: list[dict[str, Any]] = []
+    left = operations_max
+    decided = sorted((each for each in searches if each.found.result != "unknown"), key=_valid_last)
+    for each in decided:
+        if each.found.result == "yes" and len(each.subjects) > left:
+            continue
+        if each.found.result == "yes":
+            proof: dict[str, Any] | None = proving.of_yes(model, each.keys, each.subjects, each.found)
+        else:
+            proof = proving.of_no(each.keys, each.subjects, each.found, each.proof)
+        if proof is not None:
+            kept.append(proof)
+            left -= len(proof.get("operations", ()))
+    return {"proofs": kept, "decided_without_proof": len(decided) - len(kept)}
+
+
+def _valid_last(searched: _KeySearch) -> bool:
+    return searched.found.result == "yes"
+
+
+def _verdict(
+    searches: Sequence[_KeySearch], witnesses: tuple[Witness, ...], details: dict[str, Any], seconds: float
+) -> Verdict:
+    result, summary = _conclusion(searches, witnesses)
     return Verdict(
         checker=NAME,
         result=result,

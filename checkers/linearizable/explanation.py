@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from checkers.history.operation import Operation
-from checkers.linearizable.models import State, frozen
+from checkers.linearizable.models import Model, Register, State, frozen
 from checkers.linearizable.shrinking import Proof
 from checkers.verdict import Witness
 
@@ -24,12 +24,12 @@ class Reason:
     operations: tuple[Operation, ...] = ()
 
 
-def witness(proof: Proof, key: str | None, history: Sequence[Operation]) -> Witness:
+def witness(model: Model, proof: Proof, key: str | None, history: Sequence[Operation]) -> Witness:
     """The witness of a proof. `history` are all operations on the key, those that failed included."""
-    reason = _reason(proof, history)
+    reason = _reason(proof, history) if isinstance(model, Register) else _NO_ORDER
     failing = proof.failing.operation
     shown = [subject.operation for subject in proof.subjects]
-    named = [*shown, *reason.operations, *_makers(proof, history)]
+    named = [*shown, *reason.operations, *_makers(proof)]
     place = "" if key is None else f"key {key}: "
     return Witness(
         rule=reason.rule,
@@ -64,6 +64,14 @@ def _deed(operation: Operation) -> str:
             return f"was told that the value is not {_text(value[0])}"
         case "cas", _:
             return f"asked to change {_text(value[0])} to {_text(value[1])} ({_fate(operation)})"
+        case (("get" | "dequeue"), "ok"):
+            return f"was given {_text(value)} ({operation.f})"
+        case "txn", "ok":
+            return "; ".join(
+                f"{'read' if word[0] == 'r' else 'wrote'} {key}={_text(shown)}" for word, key, shown in value
+            )
+    if operation.type != "ok":
+        return f"asked to {operation.f} {_text(value)} ({_fate(operation)})"
     return f"did {operation.f} {_text(value)}"
 
 
@@ -114,19 +122,9 @@ def _listed(proof: Proof) -> list[str]:
     return lines
 
 
-def _makers(proof: Proof, history: Sequence[Operation]) -> list[Operation]:
-    """The last operation over before the proof's start that left its first value, so that it can be shown."""
-    start_event = proof.start_event
-    if start_event is None or proof.start is None:
-        return []
-    return [
-        operation
-        for operation in history
-        if operation.type == "ok"
-        and _makes(operation, proof.start)
-        and operation.complete_index is not None
-        and operation.complete_index <= start_event
-    ][-1:]
+def _makers(proof: Proof) -> list[Operation]:
+    """What fixed the value with which the proof begins."""
+    return [] if proof.after is None else [proof.after.operation]
 
 
 def _makes(operation: Operation, value: State) -> bool:
@@ -189,7 +187,7 @@ def _future(saw: str, value: State, failing: Operation, writers: Sequence[Operat
 def _overwriter(proof: Proof, writers: Sequence[Operation], history: Sequence[Operation]) -> Operation | None:
     """An operation that surely came after all `writers` and was over before the failing one began."""
     changing = [subject.operation for subject in proof.subjects if subject.call.action.kind != "observe"]
-    for operation in [*reversed(changing), *_makers(proof, history)]:
+    for operation in [*reversed(changing), *_makers(proof)]:
         after_all = all(writer.precedes(operation) for writer in writers)
         if operation not in writers and operation.precedes(proof.failing.operation) and after_all:
             return operation

@@ -7,7 +7,8 @@ from it), and what an action makes of a state. Three kinds of action tell the se
 - overwrite: legal in every state, and the state afterwards does not depend on the one before (a write)
 - update: everything else (a compare-and-set)
 
-A new model is a class with the five members of `Model`; the search asks for nothing else.
+A new model is a class with the six members of `Model`; the search asks for nothing else. `objects` has
+those that are no registers, `table` all by their names.
 """
 
 from __future__ import annotations
@@ -67,6 +68,10 @@ class Model(Protocol):
         """The states that an overwrite or update can leave behind; None if they cannot be told beforehand."""
         ...
 
+    def parts(self, operation: Operation) -> tuple[str | None, ...]:
+        """The objects that it is about: each is judged by itself, unless an operation holds some together."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Register:
@@ -109,6 +114,9 @@ class Register:
     def leaves(self, action: Action) -> tuple[State, ...] | None:
         return (action.values[-1],)
 
+    def parts(self, operation: Operation) -> tuple[str | None, ...]:
+        return (operation.key,)
+
     def _read(self, operation: Operation) -> Action | None:
         if operation.type != "ok":
             return None
@@ -142,7 +150,3 @@ def frozen(value: Any) -> State:
     if value is None or type(value) is int or type(value) is str:
         return value
     return ("json", msgspec.json.encode(value, order="sorted"))
-
-
-MODELS: dict[str, type[Register]] = {"register": Register}
-"""By the name that a workload gives."""

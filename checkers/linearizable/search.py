@@ -25,11 +25,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from checkers.linearizable.models import ILLEGAL, Action, Model, State
 
-Pair = tuple[int, int]  # (owed, used): masks of pending calls
+Log = tuple[Any, int, int] | None  # (log before, call, event): what was linearized just before which return
+Pair = tuple[int, int, Log]  # owed, used: masks of pending calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,10 @@ class Found:
     configurations: the most that were held at once.
     quiet: event → state, for every event after which no call was pending (but crashed ones) and one state was
     possible only.
+    log: for "yes", the mutators of one legal order, each with the return before which it was linearized; those that it
+    leaves out take effect unseen, or not at all. `order.placed` makes the whole order of it, which is `order` where it
+    was found as such.
+    core: for "no", calls that have no order by themselves, if these were found at once.
     """
 
     result: Literal["yes", "no", "unknown"]
@@ -70,6 +75,10 @@ class Found:
     configurations: int = 0
     reason: str = ""
     quiet: dict[int, State] = field(default_factory=dict)
+    log: Sequence[tuple[int, int]] | None = None
+    order: Sequence[int] | None = None
+    core: Sequence[int] | None = None
+    algorithm: str = "plain search"
 
 
 class _GaveUp(Exception):
@@ -95,16 +104,16 @@ class _Configurations:
         self.count = 0
         self.work = 0  # pairs compared so far: what takes the time
 
-    def add(self, state: State, owed: int, used: int) -> bool:
+    def add(self, state: State, owed: int, used: int, log: Log) -> bool:
         """Keep it unless one that is at least as good is there; drop those that it is better than."""
         pairs = self.by_state.get(state)
         if pairs is None:
-            self.by_state[state] = [(owed, used)]
+            self.by_state[state] = [(owed, used, log)]
             self.count += 1
             return True
         worse = False
         self.work += len(pairs)
-        for other_owed, other_used in pairs:
+        for other_owed, other_used, _ in pairs:
             if not other_owed & ~owed and not other_used & ~used:
                 return False
             if not owed & ~other_owed and not used & ~other_used:
@@ -113,7 +122,7 @@ class _Configurations:
             kept = [pair for pair in pairs if owed & ~pair[0] or used & ~pair[1]]
             self.count -= len(pairs) - len(kept)
             self.by_state[state] = pairs = kept
-        pairs.append((owed, used))
+        pairs.append((owed, used, log))
         self.count += 1
         return True
 
@@ -127,6 +136,7 @@ class _Pending:
         self._model = model
         self._calls = calls
         self._bits: dict[int, int] = {}
+        self._calls_by_bit: dict[int, int] = {}
         self._legal: dict[State, list[int]] = {}  # state → masks of legal observations and legal updates
         self._free: list[int] = []
         self._live_next = 0
@@ -137,6 +147,9 @@ class _Pending:
     def bit(self, call: int) -> int:
         return self._bits[call]
 
+    def call(self, bit: int) -> int:
+        return self._calls_by_bit[bit]
+
     def invoke(self, call: int) -> int:
         """Give it a bit; a crashed call's bits grow with its invocation, so that equal ones are used in
         order.
@@ -144,6 +157,7 @@ class _Pending:
         action = self._calls[call].action
         crashed = self._calls[call].complete is None
         bit = self._bits[call] = 1 << self._slot(crashed)
+        self._calls_by_bit[bit] = call
         if action.kind == "overwrite" and not crashed:
             self.live_overwrites |= bit
         if action.kind != "observe":
@@ -202,16 +216,18 @@ class _Search:
         self._pending = _Pending(model, calls)
         self._now = _Configurations()
         for state in starts:
-            self._now.add(state, 0, 0)
+            self._now.add(state, 0, 0, None)
         self._most = 1
         self._work = 0
         self._live = 0
+        self._event = 0
         self._seen: _Configurations = self._now
 
     def run(self) -> Found:
         quiet: dict[int, State] = {}
         try:
-            for event, call, returns in _events(self._calls):
+            for event, call, returns in events(self._calls):
+                self._event = event
                 self._spend(self._now.count, 1 + self._now.count // 16)
                 if not returns:
                     self._invoke(call)
@@ -223,7 +239,7 @@ class _Search:
                     quiet[event] = next(iter(self._now.by_state))
         except _GaveUp as limit:
             return self._found("unknown", quiet, reason=str(limit))
-        return self._found("yes", quiet)
+        return self._found("yes", quiet, log=self._logged())
 
     def _found(
         self,
@@ -231,8 +247,18 @@ class _Search:
         quiet: dict[int, State],
         failing: int | None = None,
         reason: str = "",
+        log: Sequence[tuple[int, int]] | None = None,
     ) -> Found:
-        return Found(result, failing, self._most, reason, quiet)
+        return Found(result, failing, self._most, reason, quiet, log)
+
+    def _logged(self) -> list[tuple[int, int]]:
+        """The log of a configuration that is left, from its beginning."""
+        log: Log = next(iter(self._now.by_state.values()))[0][2]
+        found = []
+        while log is not None:
+            found.append(log[1:])
+            log = log[0]
+        return found[::-1]
 
     def _invoke(self, call: int) -> None:
         bit = self._pending.invoke(call)
@@ -242,7 +268,7 @@ class _Search:
         observes = self._calls[call].action.kind == "observe"
         for state, pairs in self._now.by_state.items():
             if not (observes and self._pending.legal(state)[0] & bit):
-                pairs[:] = [(owed | bit, used) for owed, used in pairs]
+                pairs[:] = [(owed | bit, used, log) for owed, used, log in pairs]
 
     def _return(self, call: int) -> None:
         """Keep what can have linearized the call by now."""
@@ -251,45 +277,47 @@ class _Search:
         observes = self._calls[call].action.kind == "observe"
         after = _Configurations()
         self._seen = _Configurations()
-        todo: list[tuple[State, int, int]] = []
+        todo: list[tuple[State, int, int, Log]] = []
         for state, pairs in self._now.by_state.items():
-            for owed, used in pairs:
+            for owed, used, log in pairs:
                 if not owed & bit:
-                    after.add(state, owed, used & ~bit)
+                    after.add(state, owed, used & ~bit, log)
                 if owed & bit or not (observes or used & bit):
-                    self._seen.add(state, owed, used)
-                    todo.append((state, owed, used))
+                    self._seen.add(state, owed, used, log)
+                    todo.append((state, owed, used, log))
         while todo:
-            state, owed, used = todo.pop()
+            state, owed, used, log = todo.pop()
             self._spend(after.count + self._seen.count, 32 + after.work + self._seen.work)
             after.work = self._seen.work = 0
             if not observes:
-                self._last(after, call, state, owed, used)
-            for next_state, next_owed, next_used in self._useful(state, owed, used, bit):
-                if observes and not next_owed & bit:
-                    after.add(next_state, next_owed, next_used)
-                elif self._seen.add(next_state, next_owed, next_used):
-                    todo.append((next_state, next_owed, next_used))
+                self._last(after, call, state, owed, used, log)
+            for one_further in self._useful(state, owed, used, log, call):
+                if observes and not one_further[1] & bit:
+                    after.add(*one_further)
+                elif self._seen.add(*one_further):
+                    todo.append(one_further)
         self._pending.forget(call)
         self._now = after
         self._most = max(self._most, after.count)
 
-    def _last(self, after: _Configurations, call: int, state: State, owed: int, used: int) -> None:
+    def _last(self, after: _Configurations, call: int, state: State, owed: int, used: int, log: Log) -> None:
         """The returning call itself, as the last one linearized before its return."""
         action = self._calls[call].action
         bit = self._pending.bit(call)
         result = self._model.step(state, action)
         if result is not ILLEGAL:
             owed, used = self._apply(action, bit, result, owed, used)
-            after.add(result, owed, used & ~bit)
+            after.add(result, owed, used & ~bit, (log, call, self._event))
 
-    def _useful(self, state: State, owed: int, used: int, target: int) -> Iterable[tuple[State, int, int]]:
+    def _useful(
+        self, state: State, owed: int, used: int, log: Log, target: int
+    ) -> Iterable[tuple[State, int, int, Log]]:
         """The configurations one linearized call further that may help before the target returns."""
         model, pending = self._model, self._pending
         for action, bits in pending.choices.values():
             unused = bits & ~used
             bit = unused & -unused
-            if not bit or bit == target:
+            if not bit or bit == pending.bit(target):
                 continue
             result = model.step(state, action)
             if result is ILLEGAL:
@@ -297,9 +325,10 @@ class _Search:
             observations, updates = pending.legal(result)
             must = action.kind == "update" and owed & bit
             if must or observations & owed or updates & ~used & ~bit:
-                yield (result, *self._apply(action, bit, result, owed, used))
+                made = (log, pending.call(bit), self._event)
+                yield (result, *self._apply(action, bit, result, owed, used), made)
 
-    def _apply(self, action: Action, bit: int, result: State, owed: int, used: int) -> Pair:
+    def _apply(self, action: Action, bit: int, result: State, owed: int, used: int) -> tuple[int, int]:
         owed &= ~(bit | self._pending.legal(result)[0])
         if action.kind == "overwrite":
             owed &= ~self._pending.live_overwrites
@@ -318,7 +347,7 @@ class _Search:
                 raise _GaveUp("out of time")
 
 
-def _events(calls: Sequence[Call]) -> list[tuple[int, int, bool]]:
+def events(calls: Sequence[Call]) -> list[tuple[int, int, bool]]:
     """(event, call, whether it returns), in event order. Observations that never return tell nothing."""
     events: list[tuple[int, int, bool]] = []
     for position, call in enumerate(calls):
@@ -332,7 +361,7 @@ def _events(calls: Sequence[Call]) -> list[tuple[int, int, bool]]:
 
 def _most_at_once(calls: Sequence[Call]) -> int:
     most = now = 0
-    for _, call, returns in _events(calls):
+    for _, call, returns in events(calls):
         if calls[call].complete is not None:
             now += -1 if returns else 1
             most = max(most, now)

@@ -6,8 +6,8 @@ A subset proves something only if leaving the others out could not have made it 
 - observations, always
 - overwrites and updates, if what they leave behind is legal for no observation and no update that stays: an order
   of all operations stays legal without them
-- everything before a quiet moment (nothing pending but crashed calls) at which one state only was possible; that
-  state is then where the proof begins, and the crashed calls before it stay
+- everything that was over before some call began that fixes the value (a register's, with no other change running
+  beside it); the proof then begins with that value, and the crashed calls before it stay
 
 Every step is checked by the same search: what is left still has no order.
 """
@@ -17,12 +17,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy
+
 from checkers.history.operation import Operation
-from checkers.linearizable.models import ILLEGAL, Model, State
-from checkers.linearizable.search import Call, Found, Limits, search
+from checkers.linearizable.decide import decide
+from checkers.linearizable.models import ILLEGAL, Model, Register, State
+from checkers.linearizable.search import Call, Found, Limits
 
 FEW = 6
 CUTS_TRIED = 12
+LONG = 2_000  # calls from which on a cut is tried first
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,33 +43,79 @@ class Proof:
 
     failing: the first that cannot return.
     start: the one state that was possible at event `start_event`, before all of them (None: the history's start).
+    after: the call that fixed it, which returned then.
     """
 
     subjects: tuple[Subject, ...]
     failing: Subject
     start: State
     start_event: int | None
+    after: Subject | None = None
 
 
 def shrunk(model: Model, subjects: Sequence[Subject], found: Found, limits: Limits) -> Proof:
     """The smallest proof that is found before the limits are met; `found` is the search's "no" to `subjects`."""
     assert found.result == "no" and found.failing is not None
     failing = subjects[found.failing]
+    prefix = _until(subjects if found.core is None else [subjects[each] for each in found.core], failing)
     whole = _Shrinking(model, failing, limits, None, model.initial)
-    prefix = _until(subjects, failing)
+    if len(prefix) > LONG:
+        cut = _cut(model, subjects, prefix, failing, limits)
+        if cut is not None:
+            return cut
     best = whole.shrink(prefix)
-    if len(best) > FEW:
-        for event in sorted(found.quiet, reverse=True)[:CUTS_TRIED]:
-            cut = _Shrinking(model, failing, limits, event, found.quiet[event])
-            after = [
-                subject for subject in prefix if subject.call.complete is None or subject.call.invoke > event
-            ]
-            if cut.proves(after):
-                shorter = cut.shrink(after)
-                if len(shorter) < len(best) - 1:
-                    return cut.proof(shorter)
-                break
+    if len(best) > FEW and len(prefix) <= LONG:
+        cut = _cut(model, subjects, prefix, failing, limits)
+        if cut is not None and len(cut.subjects) < len(best) - 1:
+            return cut
     return whole.proof(best)
+
+
+def _cut(
+    model: Model, subjects: Sequence[Subject], prefix: Sequence[Subject], failing: Subject, limits: Limits
+) -> Proof | None:
+    """A proof that begins where the value was fixed, if there is one."""
+    if not isinstance(model, Register):
+        return None
+    for after in _fixing(subjects, failing)[:CUTS_TRIED]:
+        event = after.call.complete
+        assert event is not None
+        action = after.call.action
+        cut = _Shrinking(model, failing, limits, after, action.values[-1])
+        left = [subject for subject in prefix if subject.call.complete is None or subject.call.invoke > event]
+        if cut.proves(left):
+            return cut.proof(cut.shrink(left))
+    return None
+
+
+def _fixing(subjects: Sequence[Subject], failing: Subject) -> list[Subject]:
+    """Calls over before the failing one began, beside which no other change ran; the last first, ever farther apart."""
+    changes = [
+        subject.call
+        for subject in subjects
+        if subject.call.action.kind != "observe" and subject.call.complete is not None
+    ]
+    begun = numpy.sort(numpy.array([call.invoke for call in changes], dtype=numpy.int64))
+    ended = numpy.sort(numpy.array([call.complete for call in changes], dtype=numpy.int64))
+    found = []
+    for subject in subjects:
+        call = subject.call
+        if call.complete is None or call.complete >= failing.call.invoke or call.action.word == "is-not":
+            continue
+        beside = numpy.searchsorted(begun, call.complete) - numpy.searchsorted(ended, call.invoke)
+        if beside == (call.action.kind != "observe"):
+            found.append(subject)
+    found.sort(key=lambda subject: subject.call.complete or 0, reverse=True)
+    return [found[0], *(found[place] for place in _ever_farther(len(found)))] if found else []
+
+
+def _ever_farther(count: int) -> list[int]:
+    places = []
+    place = 1
+    while place < count:
+        places.append(place)
+        place *= 2
+    return places
 
 
 def _until(subjects: Sequence[Subject], failing: Subject) -> list[Subject]:
@@ -89,11 +139,11 @@ class _Shrinking:
     model: Model
     failing: Subject
     limits: Limits
-    start_event: int | None
+    after: Subject | None
     start: State
 
     def look(self, subjects: Sequence[Subject]) -> Found:
-        return search(self.model, [subject.call for subject in subjects], self.limits, (self.start,))
+        return decide(self.model, [subject.call for subject in subjects], self.limits, (self.start,))
 
     def proves(self, subjects: Sequence[Subject]) -> bool:
         return self.look(subjects).result == "no"
@@ -139,4 +189,5 @@ class _Shrinking:
 
     def proof(self, subjects: Sequence[Subject]) -> Proof:
         ordered = sorted(subjects, key=lambda subject: subject.call.invoke)
-        return Proof(tuple(ordered), self.failing, self.start, self.start_event)
+        event = None if self.after is None else self.after.call.complete
+        return Proof(tuple(ordered), self.failing, self.start, event, self.after)

@@ -1,0 +1,281 @@
+"""The compiled search: calls in, Found out, as `search` gives it. The kernels are in `search_kernels`.
+
+Registers are searched as they are. Any other model is compiled as it goes along: states and actions are numbered, the
+kernel looks steps up in a table and stops where one is missing, and the model is asked for it. So there is one
+meaning of every model, written in Python, and one search.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy
+
+from checkers.compiled import load, why_plain
+from checkers.linearizable import search_kernels
+from checkers.linearizable.columns import (
+    NOTHING,
+    Columns,
+    canonical,
+    events_of,
+    last_asked,
+    register_columns,
+    with_retirements,
+)
+from checkers.linearizable.models import ILLEGAL, Action, Model, Register, State
+from checkers.linearizable.search import Call, Found, Limits
+from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, UPDATE
+
+Array = Any  # numpy's
+KIND_OF = {"observe": OBSERVE, "overwrite": OVERWRITE, "update": UPDATE}
+SLICE_S = 0.1  # how long the kernel works before the clock is looked at
+FIRST_BUDGET = 100_000
+ROW_BYTES_MAX = 3 << 30
+
+
+def can_run() -> bool:
+    """Whether there is a compiler: without one `search` is the faster of the two."""
+    return not why_plain()
+
+
+def search(
+    model: Model, calls: Sequence[Call], limits: Limits, starts: Sequence[State] | None = None
+) -> Found:
+    """Look for an order of `calls`, as `checkers.linearizable.search.search` does."""
+    beginning = (model.initial,) if starts is None else tuple(starts)
+    if isinstance(model, Register):
+        columns, codes = register_columns(calls, beginning)
+        return search_columns(columns, limits, [codes[state] for state in beginning])
+    steps = _Steps(model, beginning)
+    return _Search(steps.columns(calls), limits, list(range(len(steps.states))), steps).run()
+
+
+def search_columns(columns: Columns, limits: Limits, starts: Sequence[int] = (0,)) -> Found:
+    """The same for a register's calls as columns."""
+    return _Search(columns, limits, list(starts), None).run()
+
+
+class _Steps:
+    """A model's steps by number, asked for once each."""
+
+    def __init__(self, model: Model, beginning: Sequence[State]) -> None:
+        self._model = model
+        self.states: list[State] = []
+        self._numbers: dict[State, int] = {}
+        self._actions: list[Action] = []
+        self._known = 0
+        self.table = _table(1 << 12)
+        for state in beginning:
+            self._number(state)
+
+    def _number(self, state: State) -> int:
+        number = self._numbers.setdefault(state, len(self.states))
+        if number == len(self.states):
+            self.states.append(state)
+        return number
+
+    def columns(self, calls: Sequence[Call]) -> Columns:
+        """`old` holds the action's number."""
+        numbers: dict[Action, int] = {}
+        rows = numpy.empty((len(calls), 4), dtype=numpy.int64)
+        for place, call in enumerate(calls):
+            number = numbers.setdefault(call.action, len(numbers))
+            complete = NEVER if call.complete is None else call.complete
+            rows[place] = (call.invoke, complete, KIND_OF[call.action.kind], number)
+        self._actions = list(numbers)
+        invoke, completes, kind, action = (numpy.ascontiguousarray(column) for column in rows.T)
+        nothing = numpy.full(len(calls), NOTHING, dtype=numpy.int64)
+        return Columns(
+            invoke=invoke, complete=completes, kind=kind, old=action, new=nothing, values=max(1, len(numbers))
+        )
+
+    def learn(self, asked: Array, kernels: Any) -> None:
+        """Note the steps that the kernel asked for: (state, action) each."""
+        found = numpy.empty((len(asked), 3), dtype=numpy.int64)
+        for each, (state, action) in enumerate(asked.tolist()):
+            result = self._model.step(self.states[state], self._actions[action])
+            found[each] = (state, action, -1 if result is ILLEGAL else self._number(result))
+        self._known += len(found)
+        if 2 * self._known > len(self.table):
+            before = self.table[self.table[:, 0] >= 0]
+            self.table = _table(4 * len(self.table))
+            kernels.note_steps(self.table, before)
+        kernels.note_steps(self.table, found)
+
+
+def _table(size: int) -> Array:
+    return numpy.full((size, 3), -1, dtype=numpy.int64)
+
+
+class _Search:
+    """One walk over the events of one object's calls: what the kernel works on, and what it needs done for it."""
+
+    def __init__(self, columns: Columns, limits: Limits, starts: list[int], steps: _Steps | None) -> None:
+        self._limits = limits
+        self._steps = steps
+        self._kernels = load(search_kernels)
+        self._columns = columns if steps else canonical(columns)
+        self._number()
+        self._events = self._laid_out()
+        self._allocate(starts)
+
+    def run(self) -> Found:
+        budget = FIRST_BUDGET
+        regs, kernels = self._regs, self._kernels
+        while True:
+            now_s = self._limits.clock()
+            if now_s > self._limits.deadline_s:
+                return self._found("unknown", reason="out of time")
+            before = int(regs[kernels.STEPS])
+            answer = kernels.advance(
+                *self._arguments(), budget, self._limits.configurations, len(self._events)
+            )
+            if answer == kernels.YES:
+                return self._found("yes")
+            if answer == kernels.NO:
+                failing = int(self._events[regs[kernels.EVENT]]) >> 2
+                return self._found("no", failing=failing)
+            if not self._served(answer):
+                return self._found(
+                    "unknown", reason=f"more than {self._limits.configurations} configurations"
+                )
+            budget = self._next_budget(budget, int(regs[kernels.STEPS]) - before, now_s)
+
+    def _next_budget(self, budget: int, done: int, since_s: float) -> int:
+        """As many steps as fit in a slice, going by the one before."""
+        took_s = self._limits.clock() - since_s
+        if done < budget or took_s <= 0:
+            return budget
+        return max(1_000, min(4 * budget, int(done * SLICE_S / took_s)))
+
+    def _served(self, answer: int) -> bool:
+        """Do what the kernel asks for; whether it may go on."""
+        regs, kernels = self._regs, self._kernels
+        if regs[kernels.BUSY] and regs[kernels.N_AFTER] + regs[kernels.N_SEEN] > self._limits.configurations:
+            return False
+        if answer == kernels.ROWS_FULL:
+            return self._grow_rows()
+        if answer == kernels.NODES_FULL:
+            self._forget_nodes()
+        elif answer == kernels.UNKNOWN_STEPS:
+            assert self._steps is not None
+            count = int(regs[kernels.N_MISSES])
+            self._steps.learn(self._misses[:count].copy(), kernels)
+            regs[kernels.N_MISSES] = 0
+        return True
+
+    def _number(self) -> None:
+        """Give equal mutators one number."""
+        columns = self._columns
+        if self._steps:
+            self._action = columns.old
+            self._actions = columns.values
+            return
+        action = numpy.where(columns.kind == OVERWRITE, columns.new, 0)
+        updates = columns.kind == UPDATE
+        pairs, which = numpy.unique(
+            columns.old[updates] * columns.values + columns.new[updates], return_inverse=True
+        )
+        action[updates] = columns.values + which
+        self._action = numpy.ascontiguousarray(action)
+        self._actions = columns.values + len(pairs)
+
+    def _laid_out(self) -> Array:
+        """The events and every call's bit; crashed calls that tell and leave nothing are left out."""
+        columns = self._columns
+        crashed = columns.complete >= NEVER
+        keep = ~(crashed & (columns.kind <= search_kernels.REFUSE))
+        last = None
+        if not self._steps and crashed.any():
+            last = last_asked(columns)
+            keep &= ~(crashed & (last[columns.new] < columns.invoke))
+        taken = numpy.flatnonzero(keep)
+        events = events_of(columns, taken)
+        self._ops = numpy.empty((len(columns), search_kernels.OPS), dtype=numpy.int64)
+        every = (columns.kind, columns.old, columns.new, self._action, -1, 0, columns.complete)
+        for place, column in enumerate(every):
+            self._ops[:, place] = column
+        self._live_bits = self._kernels.give_bits(
+            events, self._ops, numpy.empty(len(columns) + 1, dtype=numpy.int64)
+        )
+        self._crashed = taken[crashed[taken]]
+        if last is not None and len(self._crashed):
+            events = with_retirements(events, columns, taken, last)
+        return events
+
+    def _allocate(self, starts: list[int]) -> None:
+        kernels = self._kernels
+        counts = numpy.bincount(self._action[self._crashed], minlength=self._actions)
+        self._klass = numpy.zeros((self._actions, 4), dtype=numpy.int64)
+        self._klass[:, kernels.BASE] = self._live_bits + numpy.cumsum(counts) - counts
+        self._klass[self._action[self._crashed], kernels.OP] = self._crashed
+        bits = self._live_bits + len(self._crashed)
+        by_class = numpy.lexsort((self._columns.invoke[self._crashed], self._action[self._crashed]))
+        self._crashed_by_bit = numpy.zeros(bits, dtype=numpy.int64)
+        self._crashed_by_bit[self._live_bits :] = self._crashed[by_class]
+        words = max(1, math.ceil(bits / search_kernels.BITS))
+        self._widest = max(self._live_bits, int((counts > 0).sum())) + 1
+        self._pending = numpy.zeros((3, self._widest), dtype=numpy.int64)
+        self._masks = numpy.zeros((2, words), dtype=numpy.int64)
+        self._misses = numpy.zeros((search_kernels.MISSES_MAX, 2), dtype=numpy.int64)
+        self._no_table = _table(1)
+        self._regs = numpy.zeros(kernels.REGS, dtype=numpy.int64)
+        self._nodes = numpy.zeros((1 << 14, 3), dtype=numpy.int64)
+        size = 64 + 4 * (len(starts) + 2 * self._widest)
+        self._rows = numpy.zeros((3, size, kernels.MASKS + 2 * words), dtype=numpy.int64)
+        self._heads = _heads(size)
+        self._rows[0, : len(starts), kernels.STATE] = starts
+        self._rows[0, : len(starts), kernels.NODE] = -1
+        self._regs[kernels.N_NOW] = self._regs[kernels.MOST] = len(starts)
+
+    def _arguments(self) -> tuple[Any, ...]:
+        table = self._steps.table if self._steps else self._no_table
+        return (
+            self._regs, self._events, self._ops, self._klass, self._pending, self._masks, self._crashed_by_bit,
+            self._rows, self._heads, self._nodes, table, self._misses,
+        )  # fmt: skip
+
+    def _grow_rows(self) -> bool:
+        """More room; the event that was begun is begun again. False if there would be more than may be held."""
+        size = self._rows.shape[1]
+        larger = 4 * size + 64
+        if larger * self._rows.shape[2] * 24 > ROW_BYTES_MAX:
+            return False
+        rows = numpy.zeros((3, larger, self._rows.shape[2]), dtype=numpy.int64)
+        now = int(self._regs[self._kernels.NOW])
+        rows[now, :size] = self._rows[now]
+        self._rows = rows
+        self._heads = _heads(larger)
+        self._regs[self._kernels.BUSY] = 0
+        return True
+
+    def _forget_nodes(self) -> None:
+        kernels = self._kernels
+        kernels.compact(self._regs, self._rows, self._nodes, numpy.empty(len(self._nodes), dtype=numpy.int64))
+        if 2 * self._regs[kernels.N_NODES] > len(self._nodes) - 64 - 4 * self._widest:
+            nodes = numpy.zeros((4 * len(self._nodes) + 8 * self._widest, 3), dtype=numpy.int64)
+            nodes[: len(self._nodes)] = self._nodes
+            self._nodes = nodes
+
+    def _found(
+        self, result: Literal["yes", "no", "unknown"], failing: int | None = None, reason: str = ""
+    ) -> Found:
+        log = self._log() if result == "yes" else None
+        return Found(
+            result, failing, int(self._regs[self._kernels.MOST]), reason, log=log, algorithm="compiled search"
+        )
+
+    def _log(self) -> Array:
+        """What was linearized when, in the first configuration that is left: rows of call and rank."""
+        kernels = self._kernels
+        node = int(self._rows[self._regs[kernels.NOW], 0, kernels.NODE])
+        log = numpy.empty((kernels.depth(self._nodes, node), 2), dtype=numpy.int64)
+        kernels.read_log(self._nodes, node, log)
+        log[:, 1] = self._columns.complete[self._events[log[:, 1]] >> 2]
+        return log
+
+
+def _heads(size: int) -> Array:
+    return numpy.full((2, 1 << (2 * size - 1).bit_length(), 2), -1, dtype=numpy.int64)

@@ -1,0 +1,227 @@
+"""What operations mean to other objects than a register. See `models` for what a model is.
+
+| name | operations | state |
+|---|---|---|
+| multi-register | read, write (of a key), txn [[r, key, value], [w, key, value], …] | a value for each key |
+| kv | get, put, append | a text, empty at first |
+| counter | add n, read | the sum |
+| set | add element, read → [elements] | what was added |
+| queue | enqueue element, dequeue → element or nothing | first in, first out |
+| list | append element, read → [elements] | the elements in their order |
+
+Failed operations left no trace; of one that nobody knows the answer of, only what it does counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from checkers.history.errors import ModelError
+from checkers.history.operation import Operation
+from checkers.linearizable.models import ILLEGAL, Action, Illegal, State, frozen
+
+
+def _strange(operation: Operation, expected: str) -> ModelError:
+    came = f"f {operation.f!r} with value {str(operation.value)[:60]!r}"
+    return ModelError(expected=expected, came=came, index=operation.invoke_index)
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """What these models share: a failed operation tells nothing, an update leaves what cannot be told beforehand."""
+
+    failed_cas_observes: bool = True
+
+    def leaves(self, action: Action) -> tuple[State, ...] | None:
+        return None
+
+    def parts(self, operation: Operation) -> tuple[str | None, ...]:
+        return (operation.key,)
+
+    def action(self, operation: Operation) -> Action | None:
+        """The action of an operation that may have happened."""
+        if operation.type == "fail":
+            return None
+        return self.done(operation, operation.type == "ok")
+
+    def done(self, operation: Operation, answered: bool) -> Action | None:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Counter(_Object):
+    """A sum: add and read."""
+
+    name: str = "counter"
+    initial: State = 0
+
+    def done(self, operation: Operation, answered: bool) -> Action | None:
+        if operation.f not in ("add", "read"):
+            raise _strange(operation, "add or read")
+        if operation.f == "read" and not answered:
+            return None
+        value = operation.value
+        if type(value) is not int:
+            raise _strange(operation, "a whole number to add, or read")
+        return Action("observe" if operation.f == "read" else "update", operation.f, (value,))
+
+    def step(self, state: Any, action: Action) -> State | Illegal:
+        value: Any = action.values[0]
+        if action.word == "add":
+            return int(state + value)
+        return state if state == value else ILLEGAL
+
+
+@dataclass(frozen=True, slots=True)
+class GrowingSet(_Object):
+    """Elements are added, never taken away; a read shows all."""
+
+    name: str = "set"
+    initial: State = frozenset()
+
+    def done(self, operation: Operation, answered: bool) -> Action | None:
+        if operation.f == "add":
+            return Action("update", "add", (frozen(operation.value),))
+        if operation.f != "read":
+            raise _strange(operation, "add or read")
+        if not answered:
+            return None
+        return Action("observe", "read", (frozenset(_elements(operation)),))
+
+    def step(self, state: Any, action: Action) -> State | Illegal:
+        value: Any = action.values[0]
+        if action.word == "add":
+            return frozenset((*state, value))
+        return state if state == value else ILLEGAL
+
+
+@dataclass(frozen=True, slots=True)
+class Appended(_Object):
+    """A list: append puts an element at its end, a read shows all."""
+
+    name: str = "list"
+    initial: State = ()
+
+    def done(self, operation: Operation, answered: bool) -> Action | None:
+        if operation.f == "append":
+            return Action("update", "append", (frozen(operation.value),))
+        if operation.f != "read":
+            raise _strange(operation, "append or read")
+        return Action("observe", "read", (tuple(_elements(operation)),)) if answered else None
+
+    def step(self, state: Any, action: Action) -> State | Illegal:
+        value: Any = action.values[0]
+        if action.word == "append":
+            return (*state, value)
+        return state if state == value else ILLEGAL
+
+
+@dataclass(frozen=True, slots=True)
+class Queue(_Object):
+    """First in, first out. A dequeue that never answered took what stood first, if anything did."""
+
+    name: str = "queue"
+    initial: State = ()
+
+    def done(self, operation: Operation, answered: bool) -> Action | None:
+        if operation.f == "enqueue":
+            return Action("update", "enqueue", (frozen(operation.value),))
+        if operation.f != "dequeue":
+            raise _strange(operation, "enqueue or dequeue")
+        if not answered:
+            return Action("update", "take", ())
+        if operation.value is None:
+            return Action("observe", "empty", ())
+        return Action("update", "dequeue", (frozen(operation.value),))
+
+    def step(self, state: Any, action: Action) -> State | Illegal:
+        match action.word:
+            case "enqueue":
+                return (*state, action.values[0])
+            case "dequeue":
+                return tuple(state[1:]) if state and state[0] == action.values[0] else ILLEGAL
+            case "take":
+                return tuple(state[1:])
+        return ILLEGAL if state else state
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValue(_Object):
+    """A text: get, put, append. A get that shows nothing showed the empty text."""
+
+    name: str = "kv"
+    initial: State = ""
+
+    def done(self, operation: Operation, answered: bool) -> Action | None:
+        if operation.f not in ("get", "put", "append"):
+            raise _strange(operation, "get, put or append")
+        if operation.f == "get" and not answered:
+            return None
+        value = "" if operation.f == "get" and operation.value is None else operation.value
+        if not isinstance(value, str):
+            raise _strange(operation, "a text")
+        match operation.f:
+            case "get":
+                return Action("observe", "get", (value,))
+            case "put":
+                return Action("overwrite", "put", (value,))
+        return Action("update", "append", (value,)) if value else None
+
+    def step(self, state: Any, action: Action) -> State | Illegal:
+        value: Any = action.values[0]
+        match action.word:
+            case "put":
+                return str(value)
+            case "append":
+                return str(state + value)
+        return str(state) if state == value else ILLEGAL
+
+
+MICRO = {"r": "r", "read": "r", "w": "w", "write": "w"}
+
+
+@dataclass(frozen=True, slots=True)
+class MultiRegister(_Object):
+    """A value for each key (none at first); a transaction reads and writes several at one moment, in its order."""
+
+    name: str = "multi-register"
+    initial: State = frozenset()
+
+    def parts(self, operation: Operation) -> tuple[str | None, ...]:
+        return tuple(dict.fromkeys(key for _, key, _ in self._micros(operation)))
+
+    def done(self, operation: Operation, answered: bool) -> Action | None:
+        micros = [micro for micro in self._micros(operation) if answered or micro[0] == "w"]
+        if not micros:
+            return None
+        observes = all(word == "r" for word, _, _ in micros)
+        return Action("observe" if observes else "update", "txn", tuple(micros))
+
+    def step(self, state: Any, action: Action) -> State | Illegal:
+        values = dict(state)
+        micros: Any = action.values
+        for word, key, value in micros:
+            if word == "w":
+                values[key] = value
+            elif values.get(key) != value:
+                return ILLEGAL
+        return frozenset(values.items())
+
+    def _micros(self, operation: Operation) -> list[tuple[str, str | None, State]]:
+        if operation.f in ("read", "write"):
+            return [(operation.f[0], operation.key, frozen(operation.value))]
+        value = operation.value
+        well = operation.f == "txn" and isinstance(value, list | tuple)
+        if not well or not all(
+            isinstance(each, list | tuple) and len(each) == 3 and each[0] in MICRO for each in value
+        ):
+            raise _strange(operation, "read, write, or txn with [[r, key, value], [w, key, value], …]")
+        return [(MICRO[word], str(key), frozen(shown)) for word, key, shown in value]
+
+
+def _elements(operation: Operation) -> Iterable[State]:
+    if not isinstance(operation.value, list | tuple):
+        raise _strange(operation, "a list of elements")
+    return (frozen(element) for element in operation.value)

@@ -1,0 +1,670 @@
+"""The forward search as kernels: numbers in arrays, no Python objects. `forward` prepares and reads them.
+
+It is the search of `search` (read its docstring first): the events one by one, at every position all configurations
+that could be true there. What is different is how they are kept:
+
+- A configuration is a row of numbers: state, node of the log, link, gone, then the words of two masks, owed and used.
+  A word holds 62 bits, so that no sign gets in the way; there are as many words as the history needs.
+- A live call has a bit while it runs. Of equal crashed calls (a class) each has a bit of its own for ever; they lie
+  side by side and are used from the first on.
+- Of equal live calls the one that returns first is used first: the other can do what it did, for longer.
+- A class whose value nobody can see any more is retired: its bits are cleared, and what differed in them only is one.
+- Rows lie in buckets by state and by the live updates used. Only within a bucket can one row dominate another.
+- Every linearized mutator is a node (call, event, node before): the log from which an order is read at the end.
+
+`advance` works until it ends or needs something (an answer below), then stands still and goes on when called again:
+what it has begun can be done again without harm. `regs` holds all that it remembers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checkers.compiled import bare_kernel
+
+Array = Any  # numpy's, of int64
+Number = Any  # one of an array
+
+# answers of advance
+YES, NO, PAUSED, ROWS_FULL, NODES_FULL, UNKNOWN_STEPS = 0, 1, 2, 3, 4, 5
+
+# kinds of calls. In register mode a REFUSE is an observation that the value is not `old`
+OBSERVE, REFUSE, OVERWRITE, UPDATE = 0, 1, 2, 3
+
+# types of events
+INVOKE, RETURN, RETIRE = 0, 1, 2
+
+# places in regs
+EVENT, HEAD, NOW, N_NOW, N_AFTER, N_SEEN, EPOCH, N_NODES = 0, 1, 2, 3, 4, 5, 6, 7
+MOST, N_LIVE, N_WATCHING, N_CLASSES, TRIED, N_MISSES, BUSY, STEPS = 8, 9, 10, 11, 12, 13, 14, 15
+REGS = 16
+
+# columns of ops: one row a call. WORD is -1 for a crashed call, whose bits belong to its class
+KIND, OLD, NEW, ACTION, WORD, MASK, RETURNS = 0, 1, 2, 3, 4, 5, 6
+OPS = 8
+
+# columns of klass: one row an action
+BASE, OP, INVOKED, TRIED_AT = 0, 1, 2, 3
+
+# rows of pending (lists whose lengths are in regs) and of masks
+LIVE, WATCHING, CLASSES = 0, 1, 2
+OVERWRITES, UPDATES = 0, 1
+
+BITS = 62
+NEVER = 1 << 60  # the return of a call that never returns
+STATE, NODE, LINK, GONE, MASKS = 0, 1, 2, 3, 4
+ILLEGAL, UNKNOWN = -1, -2
+MISSES_MAX = 4096
+SEEN = 2
+
+
+@bare_kernel
+def step(ops: Array, op: int, state: int, table: Array) -> Number:
+    """The state after the call, ILLEGAL, or (where steps are looked up) UNKNOWN."""
+    if table.shape[0] > 1:
+        return look_up(table, state, ops[op, ACTION])
+    what = ops[op, KIND]
+    if what == OVERWRITE:
+        return ops[op, NEW]
+    if what == REFUSE:
+        return ILLEGAL if state == ops[op, OLD] else state
+    if state != ops[op, OLD]:
+        return ILLEGAL
+    return ops[op, NEW] if what == UPDATE else state
+
+
+@bare_kernel
+def look_up(table: Array, state: int, action: int) -> Number:
+    """The step that was noted for the pair."""
+    size = table.shape[0]
+    place = ((state * 40503 + action * 30011) & 0x3FFFFFFF) % size
+    while table[place, 0] >= 0:
+        if table[place, 0] == state and table[place, 1] == action:
+            return table[place, 2]
+        place = place + 1 if place + 1 < size else 0
+    return UNKNOWN
+
+
+@bare_kernel
+def note_steps(table: Array, triples: Array) -> None:
+    """Put (state, action, state after) into the table, which must have room."""
+    size = table.shape[0]
+    for each in range(triples.shape[0]):
+        place = ((triples[each, 0] * 40503 + triples[each, 1] * 30011) & 0x3FFFFFFF) % size
+        while table[place, 0] >= 0:
+            place = place + 1 if place + 1 < size else 0
+        table[place, 0] = triples[each, 0]
+        table[place, 1] = triples[each, 1]
+        table[place, 2] = triples[each, 2]
+
+
+@bare_kernel
+def asked(regs: Array, misses: Array, ops: Array, op: int, state: int, result: int) -> Number:
+    """`result`, or ILLEGAL for a step that is UNKNOWN, which is asked for."""
+    if result != UNKNOWN:
+        return result
+    count = regs[N_MISSES]
+    for each in range(count):
+        if misses[each, 0] == state and misses[each, 1] == ops[op, ACTION]:
+            return ILLEGAL
+    if count < MISSES_MAX:
+        misses[count, 0] = state
+        misses[count, 1] = ops[op, ACTION]
+        regs[N_MISSES] = count + 1
+    return ILLEGAL
+
+
+@bare_kernel
+def keep(regs: Array, rows: Array, count: int, heads: Array, masks: Array) -> Number:
+    """Keep the row at `count` unless a row that is at least as good is there; mark those that it is better than.
+
+    The new number of rows.
+    """
+    words = masks.shape[1]
+    epoch = regs[EPOCH]
+    state = rows[count, STATE]
+    hashed = state * 0x9E3779B1
+    for word in range(words):
+        hashed = (hashed ^ (rows[count, MASKS + words + word] & masks[UPDATES, word])) * 0x2545F491
+        hashed = hashed ^ (hashed >> 29)
+    place = hashed & (heads.shape[0] - 1)
+    if heads[place, 0] != epoch:
+        heads[place, 0] = epoch
+        heads[place, 1] = -1
+    before = -1
+    other = heads[place, 1]
+    while other >= 0:
+        regs[STEPS] += 1
+        after = rows[other, LINK]
+        alike = rows[other, STATE] == state
+        worse = alike
+        better = alike
+        for word in range(words):
+            if not alike:
+                break
+            owed, owed_there = rows[count, MASKS + word], rows[other, MASKS + word]
+            used, used_there = rows[count, MASKS + words + word], rows[other, MASKS + words + word]
+            alike = ((used ^ used_there) & masks[UPDATES, word]) == 0
+            worse = worse and (owed_there & ~owed) == 0 and (used_there & ~used) == 0
+            better = better and (owed & ~owed_there) == 0 and (used & ~used_there) == 0
+        if alike and worse:
+            return count
+        if alike and better:
+            rows[other, GONE] = 1
+            if before < 0:
+                heads[place, 1] = after
+            else:
+                rows[before, LINK] = after
+        else:
+            before = other
+        other = after
+    rows[count, LINK] = heads[place, 1]
+    rows[count, GONE] = 0
+    heads[place, 1] = count
+    return count + 1
+
+
+@bare_kernel
+def copy_row(rows: Array, place: int, others: Array, other: int) -> None:
+    """Put a row of `others` into `rows`."""
+    for each in range(rows.shape[1]):
+        rows[place, each] = others[other, each]
+
+
+@bare_kernel
+def packed(rows: Array, count: int) -> int:
+    """Close the gaps that dominated rows left; the new number of rows."""
+    kept = 0
+    for each in range(count):
+        if rows[each, GONE] == 0:
+            if kept < each:
+                copy_row(rows, kept, rows, each)
+            kept += 1
+    return kept
+
+
+@bare_kernel
+def insert_live(regs: Array, ops: Array, pending: Array, op: int) -> None:
+    """Live mutators stand in the order in which they return."""
+    place = regs[N_LIVE]
+    while place > 0 and ops[pending[LIVE, place - 1], RETURNS] > ops[op, RETURNS]:
+        pending[LIVE, place] = pending[LIVE, place - 1]
+        place -= 1
+    pending[LIVE, place] = op
+    regs[N_LIVE] += 1
+
+
+@bare_kernel
+def take_out(pending: Array, which: int, count: int, op: int) -> int:
+    """Take `op` out of a list of `count`; how many are left."""
+    place = 0
+    while pending[which, place] != op:
+        place += 1
+    while place + 1 < count:
+        pending[which, place] = pending[which, place + 1]
+        place += 1
+    return count - 1
+
+
+@bare_kernel
+def first_unused(rows: Array, place: int, words: int, base: int, invoked: int) -> int:
+    """The first unused bit of a class, -1 if every call of it was used."""
+    for bit in range(base, base + invoked):
+        if (rows[place, MASKS + words + bit // BITS] >> (bit % BITS)) & 1 == 0:
+            return bit
+    return -1
+
+
+@bare_kernel
+def successor(
+    rows: Array,
+    place: int,
+    others: Array,
+    other: int,
+    state: int,
+    word: int,
+    mask: int,
+    overwrites: bool,
+    masks: Array,
+) -> None:
+    """The row after a mutator with that bit was linearized, but for the observations that it makes legal."""
+    words = masks.shape[1]
+    rows[place, STATE] = state
+    rows[place, NODE] = others[other, NODE]
+    for each in range(words):
+        owed = others[other, MASKS + each]
+        rows[place, MASKS + each] = owed & ~masks[OVERWRITES, each] if overwrites else owed
+        rows[place, MASKS + words + each] = others[other, MASKS + words + each]
+    rows[place, MASKS + word] &= ~mask
+    rows[place, MASKS + words + word] |= mask
+
+
+@bare_kernel
+def advance(
+    regs: Array, events: Array, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array, rows: Array,
+    heads: Array, nodes: Array, table: Array, misses: Array, budget: int, rows_max: int, stop: int,
+) -> int:  # fmt: skip
+    """Go on from where `regs` says to event `stop`; about `budget` steps at most. One of the answers above."""
+    words = masks.shape[1]
+    size = rows.shape[1]
+    end = regs[STEPS] + budget
+    while regs[EVENT] < stop:
+        if regs[STEPS] > end:
+            return PAUSED
+        event = events[regs[EVENT]]
+        op = event >> 2
+        what = event & 3
+        regs[STEPS] += 1 + (regs[N_NOW] >> 2)
+        if what == INVOKE:
+            if not begin(regs, op, ops, klass, pending, masks, rows, table, misses):
+                return UNKNOWN_STEPS
+            regs[EVENT] += 1
+            continue
+        if what == RETIRE:
+            retire(regs, op, ops, klass, pending, masks, rows, heads)
+            regs[EVENT] += 1
+            continue
+        word, mask = ops[op, WORD], ops[op, MASK]
+        observes = ops[op, KIND] <= REFUSE
+        now = rows[regs[NOW]]
+        after = rows[1 - regs[NOW]]
+        seen = rows[SEEN]
+        if regs[BUSY] == 0:
+            if observes:
+                untouched = True
+                for each in range(regs[N_NOW]):
+                    if now[each, MASKS + word] & mask:
+                        untouched = False
+                        break
+                if untouched:
+                    end_call(regs, op, ops, pending, masks)
+                    regs[EVENT] += 1
+                    continue
+            if size < 2 * regs[N_NOW] + 64:
+                return ROWS_FULL
+            regs[EPOCH] += 1
+            regs[N_AFTER] = 0
+            regs[N_SEEN] = 0
+            regs[HEAD] = 0
+            for each in range(regs[N_NOW]):
+                owes = now[each, MASKS + word] & mask
+                uses = now[each, MASKS + words + word] & mask
+                if owes or not (observes or uses):
+                    copy_row(seen, regs[N_SEEN], now, each)
+                    regs[N_SEEN] = keep(regs, seen, regs[N_SEEN], heads[1], masks)
+                if not owes:
+                    copy_row(after, regs[N_AFTER], now, each)
+                    after[regs[N_AFTER], MASKS + words + word] &= ~mask
+                    regs[N_AFTER] = keep(regs, after, regs[N_AFTER], heads[0], masks)
+            regs[BUSY] = 1
+        while regs[HEAD] < regs[N_SEEN]:
+            if regs[STEPS] > end or regs[N_AFTER] + regs[N_SEEN] > rows_max:
+                return PAUSED
+            room = regs[N_LIVE] + regs[N_CLASSES] + 2
+            if max(regs[N_AFTER], regs[N_SEEN]) + room >= size:
+                return ROWS_FULL
+            if regs[N_NODES] + room >= nodes.shape[0]:
+                return NODES_FULL
+            if seen[regs[HEAD], GONE] == 0:
+                expand(
+                    regs, op, ops, klass, pending, masks, crashed, after, seen, heads, nodes, table, misses
+                )
+                if regs[N_MISSES]:
+                    return UNKNOWN_STEPS
+            regs[HEAD] += 1
+        regs[N_AFTER] = packed(after, regs[N_AFTER])
+        if regs[N_AFTER] == 0:
+            return NO
+        regs[BUSY] = 0
+        regs[NOW] = 1 - regs[NOW]
+        regs[N_NOW] = regs[N_AFTER]
+        regs[MOST] = max(regs[MOST], regs[N_NOW])
+        end_call(regs, op, ops, pending, masks)
+        regs[EVENT] += 1
+    return YES
+
+
+@bare_kernel
+def begin(
+    regs: Array, op: int, ops: Array, klass: Array, pending: Array, masks: Array, rows: Array, table: Array,
+    misses: Array,
+) -> bool:  # fmt: skip
+    """An invocation. Whether all steps it needed were known; if not, nothing was done."""
+    word, mask = ops[op, WORD], ops[op, MASK]
+    if word >= 0:
+        now = rows[regs[NOW]]
+        if ops[op, KIND] <= REFUSE:
+            for each in range(regs[N_NOW]):
+                state = now[each, STATE]
+                asked(regs, misses, ops, op, state, step(ops, op, state, table))
+            if regs[N_MISSES]:
+                return False
+            for each in range(regs[N_NOW]):
+                if step(ops, op, now[each, STATE], table) == ILLEGAL:
+                    now[each, MASKS + word] |= mask
+        else:
+            for each in range(regs[N_NOW]):
+                now[each, MASKS + word] |= mask
+    begin_call(regs, op, ops, klass, pending, masks)
+    return True
+
+
+@bare_kernel
+def begin_call(regs: Array, op: int, ops: Array, klass: Array, pending: Array, masks: Array) -> None:
+    """From now on the call is pending."""
+    word, mask = ops[op, WORD], ops[op, MASK]
+    if word < 0:
+        which = ops[op, ACTION]
+        if klass[which, INVOKED] == 0:
+            pending[CLASSES, regs[N_CLASSES]] = which
+            regs[N_CLASSES] += 1
+        klass[which, INVOKED] += 1
+    elif ops[op, KIND] <= REFUSE:
+        pending[WATCHING, regs[N_WATCHING]] = op
+        regs[N_WATCHING] += 1
+    else:
+        insert_live(regs, ops, pending, op)
+        masks[OVERWRITES if ops[op, KIND] == OVERWRITE else UPDATES, word] |= mask
+
+
+@bare_kernel
+def end_call(regs: Array, op: int, ops: Array, pending: Array, masks: Array) -> None:
+    """From now on the live call is not pending."""
+    if ops[op, KIND] <= REFUSE:
+        regs[N_WATCHING] = take_out(pending, WATCHING, regs[N_WATCHING], op)
+        return
+    regs[N_LIVE] = take_out(pending, LIVE, regs[N_LIVE], op)
+    masks[OVERWRITES, ops[op, WORD]] &= ~ops[op, MASK]
+    masks[UPDATES, ops[op, WORD]] &= ~ops[op, MASK]
+
+
+@bare_kernel
+def retire(
+    regs: Array, op: int, ops: Array, klass: Array, pending: Array, masks: Array, rows: Array, heads: Array
+) -> None:
+    """Nobody can see any more what the class of `op` leaves: forget which of its calls were used."""
+    which = ops[op, ACTION]
+    invoked = klass[which, INVOKED]
+    if invoked == 0:
+        return
+    words = masks.shape[1]
+    regs[N_CLASSES] = take_out(pending, CLASSES, regs[N_CLASSES], which)
+    klass[which, INVOKED] = 0
+    now = rows[regs[NOW]]
+    touched = False
+    for bit in range(klass[which, BASE], klass[which, BASE] + invoked):
+        word, mask = MASKS + words + bit // BITS, 1 << (bit % BITS)
+        for each in range(regs[N_NOW]):
+            if now[each, word] & mask:
+                now[each, word] &= ~mask
+                touched = True
+    if not touched or regs[N_NOW] == 1:
+        return
+    regs[EPOCH] += 1
+    count = 0
+    for each in range(regs[N_NOW]):
+        if count < each:
+            copy_row(now, count, now, each)
+        count = keep(regs, now, count, heads[0], masks)
+    regs[N_NOW] = packed(now, count)
+
+
+@bare_kernel
+def settle(
+    regs: Array, rows: Array, place: int, ops: Array, pending: Array, table: Array, misses: Array
+) -> bool:
+    """Linearize the owed observations that are legal in the row's state; whether there were any."""
+    found = False
+    state = rows[place, STATE]
+    for each in range(regs[N_WATCHING]):
+        op = pending[WATCHING, each]
+        word, mask = MASKS + ops[op, WORD], ops[op, MASK]
+        if rows[place, word] & mask == 0:
+            continue
+        if asked(regs, misses, ops, op, state, step(ops, op, state, table)) != ILLEGAL:
+            rows[place, word] &= ~mask
+            found = True
+    return found
+
+
+@bare_kernel
+def enables(
+    regs: Array, rows: Array, place: int, ops: Array, klass: Array, pending: Array, table: Array, misses: Array,
+    words: int,
+) -> bool:  # fmt: skip
+    """Whether some pending update is legal in the row's state and unused."""
+    state = rows[place, STATE]
+    for each in range(regs[N_LIVE]):
+        op = pending[LIVE, each]
+        if ops[op, KIND] != UPDATE or rows[place, MASKS + words + ops[op, WORD]] & ops[op, MASK]:
+            continue
+        if asked(regs, misses, ops, op, state, step(ops, op, state, table)) != ILLEGAL:
+            return True
+    for each in range(regs[N_CLASSES]):
+        which = pending[CLASSES, each]
+        op = klass[which, OP]
+        if ops[op, KIND] != UPDATE:
+            continue
+        result = asked(regs, misses, ops, op, state, step(ops, op, state, table))
+        if (
+            result != ILLEGAL
+            and first_unused(rows, place, words, klass[which, BASE], klass[which, INVOKED]) >= 0
+        ):
+            return True
+    return False
+
+
+@bare_kernel
+def expand(
+    regs: Array, target: int, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array, after: Array,
+    seen: Array, heads: Array, nodes: Array, table: Array, misses: Array,
+) -> None:  # fmt: skip
+    """Linearize the target in the row at HEAD, then what may help to, one call further."""
+    words = masks.shape[1]
+    row = regs[HEAD]
+    state = seen[row, STATE]
+    target_word, target_mask = ops[target, WORD], ops[target, MASK]
+    observes = ops[target, KIND] <= REFUSE
+    regs[TRIED] += 1
+    if not observes:
+        klass[ops[target, ACTION], TRIED_AT] = regs[TRIED]
+        result = asked(regs, misses, ops, target, state, step(ops, target, state, table))
+        if result != ILLEGAL:
+            place = regs[N_AFTER]
+            overwrites = ops[target, KIND] == OVERWRITE
+            successor(after, place, seen, row, result, target_word, target_mask, overwrites, masks)
+            settle(regs, after, place, ops, pending, table, misses)
+            after[place, MASKS + words + target_word] &= ~target_mask
+            keep_with_log(regs, after, N_AFTER, heads[0], masks, nodes, target)
+    for each in range(regs[N_LIVE] + regs[N_CLASSES]):
+        regs[STEPS] += 1
+        if each < regs[N_LIVE]:
+            op = pending[LIVE, each]
+            word, mask = ops[op, WORD], ops[op, MASK]
+            which = ops[op, ACTION]
+            if klass[which, TRIED_AT] == regs[TRIED] or seen[row, MASKS + words + word] & mask:
+                continue
+            klass[which, TRIED_AT] = regs[TRIED]
+            result = asked(regs, misses, ops, op, state, step(ops, op, state, table))
+            if result == ILLEGAL:
+                continue
+        else:
+            which = pending[CLASSES, each - regs[N_LIVE]]
+            op = klass[which, OP]
+            if klass[which, TRIED_AT] == regs[TRIED]:
+                continue
+            result = asked(regs, misses, ops, op, state, step(ops, op, state, table))
+            if result == ILLEGAL:
+                continue
+            bit = first_unused(seen, row, words, klass[which, BASE], klass[which, INVOKED])
+            if bit < 0:
+                continue
+            op = crashed[bit]
+            word, mask = bit // BITS, 1 << (bit % BITS)
+        place = regs[N_SEEN]
+        successor(seen, place, seen, row, result, word, mask, ops[op, KIND] == OVERWRITE, masks)
+        useful = settle(regs, seen, place, ops, pending, table, misses)
+        if ops[op, KIND] == UPDATE and seen[row, MASKS + word] & mask:
+            useful = True
+        if not useful and not enables(regs, seen, place, ops, klass, pending, table, misses, words):
+            continue
+        if observes and seen[place, MASKS + target_word] & target_mask == 0:
+            copy_row(after, regs[N_AFTER], seen, place)
+            keep_with_log(regs, after, N_AFTER, heads[0], masks, nodes, op)
+        else:
+            keep_with_log(regs, seen, N_SEEN, heads[1], masks, nodes, op)
+
+
+@bare_kernel
+def keep_with_log(
+    regs: Array, rows: Array, count_at: int, heads: Array, masks: Array, nodes: Array, op: int
+) -> None:
+    """Keep the row that stands behind the last, and note how it came about."""
+    count = regs[count_at]
+    if keep(regs, rows, count, heads, masks) > count:
+        regs[count_at] = count + 1
+        rows[count, NODE] = noted(regs, nodes, op, rows[count, NODE])
+
+
+@bare_kernel
+def noted(regs: Array, nodes: Array, op: int, before: int) -> Number:
+    """A new node of the log: the call was linearized at this event."""
+    node = regs[N_NODES]
+    nodes[node, 0] = op
+    nodes[node, 1] = regs[EVENT]
+    nodes[node, 2] = before
+    regs[N_NODES] = node + 1
+    return node
+
+
+@bare_kernel
+def compact(regs: Array, rows: Array, nodes: Array, moved: Array) -> None:
+    """Forget the nodes that no row's log leads through. `moved` is as long as `nodes`."""
+    count = regs[N_NODES]
+    for node in range(count):
+        moved[node] = -1
+    for which in range(3):
+        for each in range(rows_in(regs, which)):
+            node = rows[which, each, NODE]
+            while node >= 0 and moved[node] < 0:
+                moved[node] = 0
+                node = nodes[node, 2]
+    kept = 0
+    for node in range(count):
+        if moved[node] == 0:
+            moved[node] = kept
+            nodes[kept, 0] = nodes[node, 0]
+            nodes[kept, 1] = nodes[node, 1]
+            before = nodes[node, 2]
+            nodes[kept, 2] = moved[before] if before >= 0 else -1
+            kept += 1
+    for which in range(3):
+        for each in range(rows_in(regs, which)):
+            if rows[which, each, NODE] >= 0:
+                rows[which, each, NODE] = moved[rows[which, each, NODE]]
+    regs[N_NODES] = kept
+
+
+@bare_kernel
+def rows_in(regs: Array, which: int) -> Number:
+    """How many rows of the table are in use."""
+    if which == regs[NOW]:
+        return regs[N_NOW]
+    if regs[BUSY] == 0:
+        return 0
+    return regs[N_SEEN] if which == SEEN else regs[N_AFTER]
+
+
+@bare_kernel
+def give_bits(events: Array, ops: Array, free: Array) -> int:
+    """Give every live call a bit for as long as it runs; how many bits that took. Crashed calls get none."""
+    used = 0
+    n_free = 0
+    for each in range(events.shape[0]):
+        op = events[each] >> 2
+        what = events[each] & 3
+        if what == INVOKE and ops[op, RETURNS] < NEVER:
+            if n_free:
+                n_free -= 1
+                bit = free[n_free]
+            else:
+                bit = used
+                used += 1
+            ops[op, WORD] = bit // BITS
+            ops[op, MASK] = 1 << (bit % BITS)
+        elif what == RETURN:
+            for power in range(BITS):
+                if ops[op, MASK] == 1 << power:
+                    free[n_free] = ops[op, WORD] * BITS + power
+            n_free += 1
+    return used
+
+
+@bare_kernel
+def depth(nodes: Array, node: int) -> int:
+    """How many calls the log that ends in `node` holds."""
+    count = 0
+    while node >= 0:
+        count += 1
+        node = nodes[node, 2]
+    return count
+
+
+@bare_kernel
+def read_log(nodes: Array, node: int, log: Array) -> None:
+    """The log that ends in `node`, from its beginning: (call, event) each."""
+    place = log.shape[0]
+    while node >= 0:
+        place -= 1
+        log[place, 0] = nodes[node, 0]
+        log[place, 1] = nodes[node, 1]
+        node = nodes[node, 2]
+
+
+@bare_kernel
+def place_all(
+    log: Array, events: Array, returns: Array, kind: Array, old: Array, new: Array, order: Array, logged: Array,
+    waiting: Array, unseen: Array,
+) -> int:  # fmt: skip
+    """A register's whole order from the log of a yes; see `order.placed`. How many calls were placed.
+
+    `returns` gives every call's return, beyond all ranks for a crashed one.
+    """
+    for each in range(log.shape[0]):
+        logged[log[each, 0]] = 1
+    placed = at = n_waiting = n_unseen = state = 0
+    for each in range(events.shape[0]):
+        op = events[each] >> 2
+        if events[each] & 3 == INVOKE:
+            if kind[op] > REFUSE:
+                if kind[op] == OVERWRITE and logged[op] == 0 and returns[op] < NEVER:
+                    unseen[n_unseen] = op
+                    n_unseen += 1
+            elif (old[op] == state) == (kind[op] == OBSERVE):
+                order[placed] = op
+                placed += 1
+            else:
+                waiting[n_waiting] = op
+                n_waiting += 1
+            continue
+        while at < log.shape[0] and log[at, 1] <= returns[op]:
+            made = log[at, 0]
+            at += 1
+            if kind[made] == OVERWRITE:
+                for other in range(n_unseen):
+                    order[placed] = unseen[other]
+                    placed += 1
+                n_unseen = 0
+            order[placed] = made
+            placed += 1
+            state = new[made]
+            left = 0
+            for other in range(n_waiting):
+                if (old[waiting[other]] == state) == (kind[waiting[other]] == OBSERVE):
+                    order[placed] = waiting[other]
+                    placed += 1
+                else:
+                    waiting[left] = waiting[other]
+                    left += 1
+            n_waiting = left
+    return placed

@@ -1,0 +1,103 @@
+"""Registers on which every value is written once are decided by zones (Gibbons, Korach: Testing shared memories, 1997).
+
+The write of a value and its reads are a *cluster*: no other write can stand between them. A cluster reaches from its
+first return to its last invocation: its *zone*, which is forward if these come in that order, else backward. An order
+exists exactly if every read's value was written before the read returned, no two forward zones overlap, and no backward
+zone lies within a forward one. Put differently: no two clusters must each begin before the other ends, which is all
+that the proof of a no has to show.
+
+- The value before the first write is a cluster that began before everything.
+- A crashed write never returns. If it is read, the first reader's return bounds its cluster; if not, it is left out.
+  That holds since nothing here observes that a value is *not* something: a refused compare-and-set is no matter for
+  zones, nor is any other update.
+- With ranks that are numbers of events, sorting is counting: all of it is linear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+from checkers.compiled import load
+from checkers.linearizable import zone_kernels
+from checkers.linearizable.columns import DENSE, Columns
+from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE
+from checkers.linearizable.zone_kernels import CONFLICT, FITS, FUTURE, NEVER_WRITTEN, WRITTEN_TWICE
+
+Array = Any  # numpy's
+REASONS = {CONFLICT: "conflict", NEVER_WRITTEN: "never-written", FUTURE: "future"}
+SMALL = 512  # calls up to which kernels run as they stand: compiling or loading them takes longer
+
+
+@dataclass(frozen=True, slots=True)
+class Zones:
+    """What zones say of a register: an order of calls, or the codes of values that contradict each other."""
+
+    order: Array | None = None
+    reason: str = ""
+    values: tuple[int, ...] = ()
+
+
+def apply_to(columns: Columns) -> bool:
+    """Whether there are only reads and writes (that no value is written twice is found on the way)."""
+    return bool(((columns.kind == OBSERVE) | (columns.kind == OVERWRITE)).all())
+
+
+def decide(columns: Columns, *, with_order: bool = True) -> Zones | None:
+    """The verdict of zones; None if some value is written twice. Calls must stand in order of invocation."""
+    kernels: Any = zone_kernels if len(columns) <= SMALL else load(zone_kernels)
+    columns = columns if _is_dense(columns) else _dense(columns)
+    first_return = numpy.full(columns.values, NEVER, dtype=numpy.int64)
+    last_invoke, writer = (numpy.full(columns.values, -1, dtype=numpy.int64) for _ in range(2))
+    calls = (columns.invoke, columns.complete, columns.kind, columns.old, columns.new)
+    if kernels.clusters(*calls, first_return, last_invoke, writer) == WRITTEN_TWICE:
+        return None
+    at = numpy.full(_top(columns) + 1, -1, dtype=numpy.int64)
+    sequence = numpy.empty(columns.values + 1, dtype=numpy.int64)
+    found = numpy.zeros(3, dtype=numpy.int64)
+    answer = kernels.sweep(columns.invoke, first_return, last_invoke, writer, at, sequence, found)
+    if answer != FITS:
+        return Zones(reason=REASONS[answer], values=tuple(dict.fromkeys(found[:2].tolist())))
+    if not with_order:
+        return Zones()
+    start = numpy.zeros(columns.values, dtype=numpy.int64)
+    order = numpy.empty(len(columns), dtype=numpy.int64)
+    count = kernels.lay_out(*calls[1:], writer, sequence, found[2], start, order)
+    return Zones(order=order[:count])
+
+
+def _top(columns: Columns) -> int:
+    """The last rank."""
+    complete = columns.complete[columns.complete < NEVER]
+    return int(max(columns.invoke.max(initial=0), complete.max(initial=0)))
+
+
+def _is_dense(columns: Columns) -> bool:
+    return len(columns) == 0 or _top(columns) <= DENSE * len(columns)
+
+
+def _dense(columns: Columns) -> Columns:
+    """The same with ranks that count from 0."""
+    live = columns.complete < NEVER
+    ranks = numpy.sort(numpy.concatenate((columns.invoke, columns.complete[live])))
+    complete = columns.complete.copy()
+    complete[live] = numpy.searchsorted(ranks, complete[live])
+    return Columns(
+        invoke=numpy.searchsorted(ranks, columns.invoke), complete=complete, kind=columns.kind, old=columns.old,
+        new=columns.new, values=columns.values,
+    )  # fmt: skip
+
+
+def members(columns: Columns, value: int) -> list[int]:
+    """The calls that say it all of a cluster: its write, its first return and its last invocation."""
+    of_value = numpy.flatnonzero(
+        (columns.new == value) | ((columns.old == value) & (columns.complete < NEVER))
+    )
+    if not len(of_value):
+        return []
+    writes = of_value[columns.kind[of_value] == OVERWRITE]
+    first = of_value[columns.complete[of_value].argmin()]
+    last = of_value[columns.invoke[of_value].argmax()]
+    return sorted({*writes.tolist(), int(first), int(last)})
