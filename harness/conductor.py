@@ -63,12 +63,16 @@ class Conductor:
     _is_over: bool = False
     _failure: Exception | None = None
     _keys: dict[str, None] = field(default_factory=dict)
+    _owner: str = ""
+    """The node that takes writes now, as far as we know."""
 
     async def run(self) -> None:
         """The whole run. The cluster is stopped whatever happens; what was recorded stays recorded."""
         try:
             await self.cluster.start()
             await self.system.set_up(self.plan, self.cluster)
+            if self.plan.has_elections:
+                await self._look_at_nodes()
             await self._load()
             await self._settle_and_read()
         finally:
@@ -132,12 +136,13 @@ class Conductor:
     ) -> bool:
         """One operation, recorded; True if nobody knows how it ended."""
         value = _with_seen(operation, seen)
+        node = self._present(operation.node)
         self._sync += 1
         request = self.workload.request(operation, value, self._sync)
-        fields: dict[str, Any] = {"key": operation.key, "node": operation.node, "mode": operation.mode}
+        fields: dict[str, Any] = {"key": operation.key, "node": node, "mode": operation.mode}
         self._record("invoke", process, operation.f, value=value, phase=phase, **fields)
         timeout_ns = FINAL_TIMEOUT_NS if phase == "final" else int(self.plan.request_timeout_s * SECOND_NS)
-        reply = await self.cluster.call(process, operation.node, request, timeout_ns)
+        reply = await self.cluster.call(process, node, request, timeout_ns)
         done = self.workload.completion(operation, value, reply)
         self._record(
             done.type,
@@ -174,7 +179,19 @@ class Conductor:
                 return
             await self._fault(fault)
 
-    async def _fault(self, fault: Fault) -> None:
+    def _present(self, name: str) -> str:
+        """A plan is drawn as if its first owner stayed the owner: names of the two are exchanged."""
+        drawn = self.system.owner(self.plan)
+        if not self._owner or self._owner == drawn:
+            return name
+        return {drawn: self._owner, self._owner: drawn}.get(name, name)
+
+    async def _fault(self, drawn: Fault) -> None:
+        fault = msgspec.structs.replace(
+            drawn,
+            nodes=tuple(self._present(node) for node in drawn.nodes),
+            links=tuple((self._present(source), self._present(target)) for source, target in drawn.links),
+        )
         self._record("invoke", "nemesis", fault.name, value=msgspec.to_builtins(fault))
         self.record.flush()  # whoever finds the record of a killed harness knows what was done to the nodes
         self.progress.active[fault.id] = fault
@@ -225,6 +242,7 @@ class Conductor:
             self.progress.states[node] = status
             value = {"up": False} if status is None else {"up": True, **status}
             self._record("info", "monitor", "state", node=node, value=value)
+        self._owner = self.system.owner_now(self.progress.states) or self._owner
         self._note_ended()
         self.record.flush()
         self.on_progress(self.progress)
@@ -260,8 +278,8 @@ class Conductor:
         self._record("info", "harness", "settled", value=settled)
 
     async def _read_everything(self) -> None:
-        owner = self.system.owner(self.plan)
-        operations = self.workload.final_operations(list(self._keys), owner)
+        first = self.system.owner(self.plan)
+        operations = self.workload.final_operations(self.plan, list(self._keys), first)
         dumps = [Operation(at_ns=0, worker=0, f="dump", node=node) for node in self.plan.node_names]
         for operation in (*operations, *dumps):
             if self._is_interrupted:

@@ -71,7 +71,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     replication_timeout_s: Seconds = 0.25
     request_timeout_s: Seconds = 2.0
     settle_timeout_s: Seconds = 20.0
-    read: str = "read-confirmed"
+    election_mode: str = "off"
+    """off: one owner for the whole run; candidate: nodes elect their owner."""
+    election_timeout_s: Seconds = 0.5
+    rollback_on_timeout: bool | None = None
+    """None: only where there are no elections."""
+    read: str | None = None
+    """None: what is linearizable: read-confirmed with one owner, linearizable with elections."""
     replica_reads: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
     """The share of reads that go to nodes which are not the owner."""
     bugs: tuple[str, ...] = ()
@@ -100,6 +106,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def time_limit_ns(self) -> int:
         return int(self.time_limit_s * SECOND_NS)
+
+    @property
+    def has_elections(self) -> bool:
+        return self.election_mode != "off"
+
+    @property
+    def read_mode(self) -> str:
+        return self.read or ("linearizable" if self.has_elections else "read-confirmed")
 
     @property
     def heartbeat_ns(self) -> int:

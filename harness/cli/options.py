@@ -64,6 +64,13 @@ def plan_options(function: F) -> F:
         click.option(
             "--settle-timeout", "settle_timeout_s", type=float, help="Seconds until all must be quiet."
         ),
+        click.option("--election-mode", help="off: one owner for the whole run; candidate: nodes elect one."),
+        click.option("--election-timeout", "election_timeout_s", type=float, help="Seconds of an election."),
+        click.option(
+            "--rollback-on-timeout",
+            type=bool,
+            help="Whether waiting too long rolls back (default: no elections).",
+        ),
         click.option("--read", help="Read mode: read-confirmed or dirty."),
         click.option("--replica-reads", type=float, help="Share of reads that go to replicas."),
         click.option("--promise", help="Judge against a stricter model: linearizable."),

@@ -42,5 +42,23 @@ FIXED_OWNER = Promise(
     why="one writer, and CONFIRM is on its disk before anything is visible: even an isolated owner is not stale",
 )
 
+ELECTED = Promise(
+    configuration="H: elections, synchronous PROMOTE, no rollback on timeout",
+    writes="linearizable",
+    owner_reads="stale",
+    replica_reads="monotone-prefix",
+    dirty_reads="read-uncommitted",
+    why="a PROMOTE decides only when a quorum has it in its own term; linearizable reads ask N - Q + 1 nodes",
+)
+
+ELECTED_WITH_ROLLBACK = Promise(
+    configuration="I: elections, synchronous PROMOTE, rollback on timeout",
+    writes="linearizable",
+    owner_reads="stale",
+    replica_reads="monotone-prefix",
+    dirty_reads="read-uncommitted",
+    why="as H; after a rollback that another leader overrules, a node may have to stop",
+)
+
 MODELS = ("linearizable", "monotone-prefix", "read-uncommitted")
 """Strongest first."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from harness.errors import ClusterError, WrongUse
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster, Replied
-from harness.systems.promises import FIXED_OWNER, Promise
+from harness.systems.promises import ELECTED, ELECTED_WITH_ROLLBACK, FIXED_OWNER, Promise
 from nodes.iproto.messages import Answer, Call
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
@@ -41,7 +41,9 @@ class Qsync:
                 f"--bug {ACK_BEFORE_FSYNC} shows only where a disk forgets; "
                 f"try: ./qsync run --cluster sim --bug {ACK_BEFORE_FSYNC} --seed {plan.seed}"
             )
-        if plan.read not in READ_MODES:
+        if plan.election_mode not in ("off", "candidate"):
+            raise WrongUse(f"unknown election mode {plan.election_mode!r}; try one of: off, candidate")
+        if plan.read_mode not in READ_MODES:
             raise WrongUse(f"unknown read mode {plan.read!r}; try one of: {', '.join(READ_MODES)}")
 
     def configurations(self, plan: Plan) -> dict[str, bytes]:
@@ -59,6 +61,10 @@ class Qsync:
                 synchro_timeout_ns=int(plan.synchro_timeout_s * SECOND_NS),
                 replication_timeout_ns=plan.heartbeat_ns,
                 bugs=plan.bugs,
+                election_mode="candidate" if plan.has_elections else "off",
+                election_timeout_ns=int(plan.election_timeout_s * SECOND_NS),
+                rollback_on_timeout=self._rolls_back(plan),
+                seed=plan.seed,
             ).to_json()
             for member in members
         }
@@ -76,14 +82,19 @@ class Qsync:
     def owner(self, plan: Plan) -> str:
         return plan.node_names[0]
 
+    def owner_now(self, statuses: Mapping[str, Mapping[str, object] | None]) -> str | None:
+        owners = {
+            node: status.get("term", 0)
+            for node, status in statuses.items()
+            if status is not None and status.get("role") == "owner"
+        }
+        return max(owners, key=lambda node: int(str(owners[node])), default=None)
+
     async def set_up(self, plan: Plan, cluster: Cluster) -> None:
-        """PROMOTE makes the owner; all nodes must follow each other and know it."""
+        """PROMOTE or an election makes the owner; all nodes must follow each other and know it."""
         deadline_ns = cluster.now_ns() + SET_UP_TIMEOUT_NS
-        reply = await cluster.call(
-            SET_UP_PROCESS, self.owner(plan), Call(1, "box.ctl.promote", ()), SET_UP_TIMEOUT_NS
-        )
-        if not (isinstance(reply, Replied) and isinstance(reply.response, Answer)):
-            raise ClusterError(f"{self.owner(plan)} could not be made the owner: {reply}")
+        if not plan.has_elections:
+            await self._promote(plan, cluster)
         while True:
             statuses = {node: await cluster.status(node) for node in plan.node_names}
             if all(_is_in_place(status, plan.nodes) for status in statuses.values()):
@@ -92,16 +103,30 @@ class Qsync:
                 raise ClusterError(f"the nodes did not find each other in 10 s: {statuses}")
             await cluster.sleep_until(cluster.now_ns() + POLL_NS)
 
+    async def _promote(self, plan: Plan, cluster: Cluster) -> None:
+        reply = await cluster.call(
+            SET_UP_PROCESS, self.owner(plan), Call(1, "box.ctl.promote", ()), SET_UP_TIMEOUT_NS
+        )
+        if not (isinstance(reply, Replied) and isinstance(reply.response, Answer)):
+            raise ClusterError(f"{self.owner(plan)} could not be made the owner: {reply}")
+
     def is_settled(self, statuses: Mapping[str, Mapping[str, object] | None]) -> bool:
         known = [status for status in statuses.values() if status is not None]
         return (
             len(known) == len(statuses)
             and all(status["limbo"] == 0 and not status["in_rollback"] for status in known)
+            and all(status.get("pending_promotes", 0) == 0 for status in known)
+            and self.owner_now(statuses) is not None
             and all(status["vclock"] == known[0]["vclock"] for status in known)
         )
 
     def promise(self, plan: Plan) -> Promise:
-        return FIXED_OWNER
+        if not plan.has_elections:
+            return FIXED_OWNER
+        return ELECTED_WITH_ROLLBACK if self._rolls_back(plan) else ELECTED
+
+    def _rolls_back(self, plan: Plan) -> bool:
+        return not plan.has_elections if plan.rollback_on_timeout is None else plan.rollback_on_timeout
 
     def bugs(self) -> Mapping[str, str]:
         return BUGS

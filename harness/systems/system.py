@@ -36,6 +36,10 @@ class System(Protocol):
         """The node that takes writes."""
         ...
 
+    def owner_now(self, statuses: Mapping[str, Mapping[str, object] | None]) -> str | None:
+        """The node that takes writes, by what the nodes say; None if nobody says so."""
+        ...
+
     async def set_up(self, plan: Plan, cluster: Cluster) -> None:
         """From nodes that are up to a store that serves; ClusterError if it does not come to that."""
         ...

@@ -38,7 +38,9 @@ class Register:
 
         def read(context: Context, _: int) -> Draft:
             elsewhere = plan.nodes > 1 and context.chance.random() < plan.replica_reads
-            return Draft("read", _key(context), node="@replica" if elsewhere else "@owner", mode=plan.read)
+            return Draft(
+                "read", _key(context), node="@replica" if elsewhere else "@owner", mode=plan.read_mode
+            )
 
         mix = Mix(((0.45, Each(read)), (0.35, Each(write)), (0.2, Each(cas))))
         mean_ns = int(plan.workers / plan.rate * SECOND_NS)
@@ -73,10 +75,9 @@ class Register:
             case _:
                 return failure_of(reply, is_read=is_read)
 
-    def final_operations(self, keys: list[str], owner: str) -> list[Operation]:
-        return [
-            Operation(at_ns=0, worker=0, f="read", key=key, node=owner, mode="read-confirmed") for key in keys
-        ]
+    def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
+        mode = "linearizable" if plan.has_elections else "read-confirmed"
+        return [Operation(at_ns=0, worker=0, f="read", key=key, node=owner, mode=mode) for key in keys]
 
 
 def _key(context: Context) -> str:

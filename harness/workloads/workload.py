@@ -30,6 +30,6 @@ class Workload(Protocol):
         """What an answer means."""
         ...
 
-    def final_operations(self, keys: list[str], owner: str) -> list[Operation]:
+    def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
         """What is read when everything has settled."""
         ...

@@ -18,6 +18,7 @@ from nodes.iproto.messages import (
     Heartbeat,
     Key,
     Message,
+    RaftState,
     Refusal,
     Rows,
     Subscribe,
@@ -33,8 +34,8 @@ FRAME_BYTES_MAX = 64 * 1024 * 1024
 _TYPE, _SYNC, _REPLICA_ID = int(Key.REQUEST_TYPE), int(Key.SYNC), int(Key.REPLICA_ID)
 _TIMESTAMP, _SCHEMA_VERSION = int(Key.TIMESTAMP), int(Key.SCHEMA_VERSION)
 _DATA, _ERROR_24, _VCLOCK, _TERM = int(Key.DATA), int(Key.ERROR_24), int(Key.VCLOCK), int(Key.TERM)
-_CLUSTER_UUID = int(Key.CLUSTER_UUID)
-_OK, _ERROR = int(Type.OK), int(Type.ERROR)
+_CLUSTER_UUID, _VCLOCK_SYNC = int(Key.CLUSTER_UUID), int(Key.VCLOCK_SYNC)
+_OK, _ERROR, _RAFT = int(Type.OK), int(Type.ERROR), int(Type.RAFT)
 
 
 class _Decoder:
@@ -113,7 +114,9 @@ class ApplierDecoder(_Decoder):
             self._is_subscribed = True
             return _subscribed(header, body)
         if message_type == _OK:
-            return _heartbeat(header)
+            return _heartbeat(header, body)
+        if message_type == _RAFT:
+            return _raft_state(header, body)
         return Rows((row_of(header, body),))
 
     def _joined(self, messages: list[Message]) -> list[Message]:
@@ -150,15 +153,33 @@ def _subscribed(header: Map, body: Map) -> Subscribed:
 def _acknowledgement(header: Map, body: Map) -> Ack | Heartbeat:
     """Before 2.11 an acknowledgement has no term: it reads as 0."""
     if _VCLOCK not in body:
-        return _heartbeat(header)
-    return Ack(_vclock(body), _unsigned(body, _TERM))
+        return _heartbeat(header, body)
+    return Ack(_vclock(body), _unsigned(body, _TERM), _unsigned(body, _VCLOCK_SYNC))
 
 
-def _heartbeat(header: Map) -> Heartbeat:
+def _raft_state(header: Map, body: Map) -> RaftState:
+    is_leader_seen = body.get(5, False)
+    if type(is_leader_seen) is not bool:
+        raise MalformedFrame(f"expected whether a leader is seen, got {is_leader_seen!r:.80}")
+    vclock = body.get(3, {})
+    if not is_vclock(vclock):
+        raise MalformedFrame(f"expected a candidate's vclock, got {vclock!r:.80}")
+    return RaftState(
+        _unsigned(header, _REPLICA_ID),
+        _unsigned(body, 0),
+        _unsigned(body, 1),
+        _unsigned(body, 2),
+        _unsigned(body, 4),
+        is_leader_seen,
+        packed_vclock(vclock),
+    )
+
+
+def _heartbeat(header: Map, body: Map) -> Heartbeat:
     timestamp = header.get(_TIMESTAMP, 0.0)
     if type(timestamp) is not float:
         raise MalformedFrame(f"expected a double as the timestamp of a heartbeat, got {timestamp!r:.80}")
-    return Heartbeat(_unsigned(header, _REPLICA_ID), timestamp)
+    return Heartbeat(_unsigned(header, _REPLICA_ID), timestamp, _unsigned(body, _VCLOCK_SYNC))
 
 
 def _vclock(body: Map) -> dict[int, int]:

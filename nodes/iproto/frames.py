@@ -33,6 +33,7 @@ from nodes.iproto.messages import (
     Insert,
     Message,
     Ping,
+    RaftState,
     Refusal,
     Replace,
     Rows,
@@ -61,10 +62,10 @@ _TYPE, _SYNC, _REPLICA_ID, _TIMESTAMP, _SCHEMA_VERSION, _SERVER_VERSION = 0x00, 
 _SPACE_ID, _INDEX_ID, _LIMIT, _OFFSET, _ITERATOR = 0x10, 0x11, 0x12, 0x13, 0x14
 _KEY, _TUPLE, _FUNCTION_NAME = 0x20, 0x21, 0x22
 _INSTANCE_UUID, _CLUSTER_UUID, _VCLOCK, _TERM = 0x24, 0x25, 0x26, 0x53
-_DATA, _ERROR_24, _ERROR_STACK = 0x30, 0x31, 0x52
+_DATA, _ERROR_24, _ERROR_STACK, _VCLOCK_SYNC = 0x30, 0x31, 0x52, 0x5A
 _OK, _ERROR = int(Type.OK), int(Type.ERROR)
 _SELECT, _INSERT, _REPLACE, _DELETE = int(Type.SELECT), int(Type.INSERT), int(Type.REPLACE), int(Type.DELETE)
-_CALL, _PING, _SUBSCRIBE = int(Type.CALL), int(Type.PING), int(Type.SUBSCRIBE)
+_CALL, _PING, _SUBSCRIBE, _RAFT = int(Type.CALL), int(Type.PING), int(Type.SUBSCRIBE), int(Type.RAFT)
 
 _LENGTH = Struct(">BI")
 # Tarantool writes the header of a reply, and the head of an answer's array, in fixed widths.
@@ -81,10 +82,14 @@ def encode(message: Message) -> bytes:
             return b"".join([_framed(packed_row(row)) for row in rows])
         case Call(sync, name, arguments):
             return _request(_CALL, sync, {_FUNCTION_NAME: name, _TUPLE: arguments})
-        case Ack(vclock, term):
-            return _frame({_TYPE: _OK}, {_VCLOCK: packed_vclock(vclock), _TERM: term})
-        case Heartbeat(replica_id, timestamp):
-            return _framed(pack(_heartbeat_header(replica_id, timestamp)))
+        case Ack(vclock, term, sync):
+            body = {_VCLOCK: packed_vclock(vclock), _TERM: term}
+            return _frame({_TYPE: _OK}, body | {_VCLOCK_SYNC: sync} if sync else body)
+        case Heartbeat(replica_id, timestamp, sync):
+            header = pack(_heartbeat_header(replica_id, timestamp))
+            return _framed(header + pack({_VCLOCK_SYNC: sync}) if sync else header)
+        case RaftState():
+            return _frame({_TYPE: _RAFT, _REPLICA_ID: message.replica_id}, _raft_body(message))
         case Select(sync, space_id, key, index_id, limit, offset, iterator):
             where = {_SPACE_ID: space_id, _INDEX_ID: index_id}
             how_many = {_LIMIT: limit, _OFFSET: offset, _ITERATOR: iterator}
@@ -145,6 +150,19 @@ def _heartbeat_header(replica_id: int, timestamp: float) -> dict[int, int | floa
     if timestamp:
         header[_TIMESTAMP] = float(timestamp)
     return header
+
+
+def _raft_body(message: RaftState) -> dict[int, object]:
+    """As Tarantool: what is nothing is left out; a candidate's vclock stands under 3."""
+    body: dict[int, object] = {0: message.term}
+    if message.vote:
+        body[1] = message.vote
+    body[2] = message.state
+    if message.vclock:
+        body[3] = packed_vclock(message.vclock)
+    body[4] = message.leader_id
+    body[5] = message.is_leader_seen
+    return body
 
 
 def _subscribe_header(message: Subscribe) -> dict[int, int]:

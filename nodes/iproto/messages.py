@@ -10,6 +10,7 @@ A `Row` is both a frame of the replication stream and an entry of an xlog file. 
 |---|---|---|
 | 2, 3, 5 | INSERT, REPLACE, DELETE | {0x10: space id, 0x21: tuple} or {0x10: space id, 0x11: index id, 0x20: key} |
 | 12 | NOP | {} |
+| 30 | RAFT (kept by each node for itself: replica id 0) | {0: term, 1: vote} |
 | 31, 32 | PROMOTE, DEMOTE | {0x02: old owner, 0x03: lsn, 0x53: term} |
 | 40, 41 | CONFIRM, ROLLBACK | {0x02: owner, 0x03: lsn} |
 """
@@ -31,6 +32,7 @@ class Type(IntEnum):
     DELETE = 5
     CALL = 10
     NOP = 12
+    RAFT = 30
     PROMOTE = 31
     DEMOTE = 32
     CONFIRM = 40
@@ -68,6 +70,7 @@ class Key(IntEnum):
     ERROR_24 = 0x31
     ERROR = 0x52
     TERM = 0x53
+    VCLOCK_SYNC = 0x5A
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +181,11 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A relay with nothing to say."""
+    """A relay with nothing to say; with `sync` it asks for an acknowledgement that says the same number."""
 
     replica_id: int
     timestamp: float
+    sync: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +194,23 @@ class Ack:
 
     vclock: Mapping[int, int]
     term: int
+    sync: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RaftState:
+    """What a node says of its election (a RAFT row on the wire that is in nobody's log).
+
+    `state` is 1 for a follower, 2 for a candidate, 3 for a leader. A candidate says its vclock.
+    """
+
+    replica_id: int
+    term: int
+    vote: int
+    state: int
+    leader_id: int
+    is_leader_seen: bool
+    vclock: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,4 +224,4 @@ class Unknown:
 
 Request = Select | Insert | Replace | Delete | Call | Ping | Subscribe | Unknown
 Response = Answer | Refusal
-Message = Request | Response | Rows | Subscribed | Heartbeat | Ack
+Message = Request | Response | Rows | Subscribed | Heartbeat | Ack | RaftState

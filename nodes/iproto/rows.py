@@ -33,6 +33,7 @@ _NEEDS: dict[int, tuple[tuple[int, type], ...]] = {
     Type.INSERT: ((_SPACE_ID, int), (_TUPLE, list)),
     Type.REPLACE: ((_SPACE_ID, int), (_TUPLE, list)),
     Type.DELETE: ((_SPACE_ID, int), (_KEY, list)),
+    Type.RAFT: ((0, int),),
     Type.PROMOTE: ((_REPLICA_ID, int), (_LSN, int), (_TERM, int)),
     Type.DEMOTE: ((_REPLICA_ID, int), (_LSN, int), (_TERM, int)),
     Type.CONFIRM: ((_REPLICA_ID, int), (_LSN, int)),

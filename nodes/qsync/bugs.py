@@ -7,6 +7,7 @@ from __future__ import annotations
 
 CONFIRM_EARLY = "confirm-early"
 ACK_BEFORE_FSYNC = "ack-before-fsync"
+PROMOTE_AT_ONCE = "promote-at-once"
 
 BUGS: dict[str, str] = {
     CONFIRM_EARLY: (
@@ -16,5 +17,9 @@ BUGS: dict[str, str] = {
     ACK_BEFORE_FSYNC: (
         "a record counts as on disk when it is written, not when it is synced: replies and sends pass it, on every "
         "node, so a power loss of the owner loses acknowledged writes (only the simulator's disks forget)"
+    ),
+    PROMOTE_AT_ONCE: (
+        "with elections: a PROMOTE takes effect when it is written, without a quorum of its own (as shipped in "
+        "Tarantool, #9376), so two leader deaths around an unreplicated PROMOTE lose acknowledged writes"
     ),
 }

@@ -9,6 +9,10 @@
                 ▼                                      ▼
              committed, answered                    gone: 216 for the oldest, 217 for those behind it
 
+With elections a PROMOTE is itself an entry (*synchronous PROMOTE*): it waits in `pending` until a quorum has it in its
+own term. Only then, by the CONFIRM that says so, does it decide about the entries of the owner before it, and pass
+the queue on; until then rows of the old term keep their bodies. Rows of an owner whose term is over become NOPs.
+
 The same path serves rows of other nodes (`apply`), where CONFIRM and ROLLBACK come as rows, and recovery
 (`replay`), where everything is on disk already. A record takes effect when it is on disk, not before.
 """
@@ -16,14 +20,16 @@ The same path serves rows of other nodes (`apply`), where CONFIRM and ROLLBACK c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from nodes.iproto.codes import Code
 from nodes.iproto.messages import Key, Refusal, Response, Row, Type
 from nodes.kernel.effects import Effect, Log, Send, SetTimer
 from nodes.kernel.events import Instant
-from nodes.qsync.bugs import CONFIRM_EARLY
+from nodes.qsync.bugs import CONFIRM_EARLY, PROMOTE_AT_ONCE
 from nodes.qsync.configuration import Configuration
-from nodes.qsync.journal import Draft, Journal, Write
+from nodes.qsync.election import Election
+from nodes.qsync.journal import LOCAL, Draft, Journal, Write
 from nodes.qsync.limbo import UNWRITTEN, Entry, Limbo
 from nodes.qsync.spaces import Change, Space, Transaction, commit, prepare, roll_back, show
 from nodes.qsync.statements import change_of_row
@@ -32,25 +38,53 @@ SYNCHRO_TIMER = "synchro"
 _BARRIERS = frozenset({Type.ROLLBACK.value, Type.PROMOTE.value, Type.DEMOTE.value})
 """Rows that discard entries: what comes after them may only be taken in when they have taken effect."""
 _CONTROL = _BARRIERS | {Type.CONFIRM.value}
+_NOP = Type.NOP.value
 
 Waiting = Entry | Transaction | None
 """What hangs on a write: a limbo entry, a transaction outside the limbo, or nothing (a control row)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """A PROMOTE that is on disk and has not taken effect: `origin` wants the queue of `old_owner`, in `term`.
+
+    `row_lsn` is where it stands in its origin's log; of the old owner's entries those up to `lsn` are confirmed.
+    """
+
+    origin: int
+    row_lsn: int
+    term: int
+    old_owner: int
+    lsn: int
 
 
 class Commits:
     """Owns the limbo and the fate of every transaction of one node. Effects are appended to `out`."""
 
     def __init__(
-        self, configuration: Configuration, journal: Journal, spaces: dict[int, Space], out: list[Effect]
+        self,
+        configuration: Configuration,
+        journal: Journal,
+        spaces: dict[int, Space],
+        election: Election,
+        out: list[Effect],
     ) -> None:
         self.configuration = configuration
         self.journal = journal
         self.spaces = spaces
+        self.election = election
+        self.pending: list[Promotion] = []
+        """In the order of the log: a later one may stand on an earlier one."""
         self.out = out
         self.limbo = Limbo()
         self.committed_count = 0
         self._me = configuration.me.id
-        self._writes: dict[int, tuple[Waiting, tuple[int, Response] | None]] = {}
+        self._has_elections = configuration.election_mode != "off"
+        self._is_confirming_promotion = False
+        self._term_of: dict[int, int] = {}
+        """The term in which a replica last became the owner."""
+        self._writes: dict[int, tuple[Waiting, tuple[int, Response] | None, bool]] = {}
+        self._promotes_at_once = PROMOTE_AT_ONCE in configuration.bugs
         self._confirms_early = CONFIRM_EARLY in configuration.bugs
         self._timer_armed = False
         self._barriers = 0
@@ -65,6 +99,24 @@ class Commits:
     @property
     def is_owner(self) -> bool:
         return self.limbo.owner_id == self._me
+
+    @property
+    def may_decide(self) -> bool:
+        """We own the queue, and no other can have become the leader as far as we know."""
+        if not self.is_owner:
+            return False
+        return not self._has_elections or (self.election.is_leader and self.election.term == self.limbo.term)
+
+    @property
+    def is_writable(self) -> bool:
+        return self.may_decide or (not self._has_elections and self.limbo.owner_id == 0)
+
+    @property
+    def _own_promotion(self) -> Promotion | None:
+        """Our PROMOTE of this term, if it waits for its quorum."""
+        if self.pending and self.pending[-1].origin == self._me and self.election.is_leader:
+            return self.pending[-1] if self.pending[-1].term == self.election.term else None
+        return None
 
     # ---- submitting
 
@@ -88,7 +140,8 @@ class Commits:
     def apply(self, rows: tuple[Row, ...]) -> None:
         """A transaction of another node."""
         assert not self.is_behind_barrier, "nothing is taken in behind a ROLLBACK that is not on disk"
-        write = self.journal.write(rows)
+        write = self.journal.write(self._filtered(rows))
+        rows = write.rows
         if rows[-1].type in _CONTROL:
             self._write(write, None, None)
             return
@@ -96,6 +149,32 @@ class Commits:
         wait_sync = wait_ack or len(self.limbo) > 0
         entry = Entry(transaction, wait_ack, lsn=write.lsn if wait_ack else UNWRITTEN) if wait_sync else None
         self._begin(write, transaction, entry)
+
+    def _filtered(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        """Rows of an owner whose term is over have no effect any more, on any node."""
+        origin = rows[-1].replica_id
+        is_over = self._has_elections and self._term_of.get(origin, 0) < self.limbo.term
+        if not is_over or self.limbo.owner_id == 0 or rows[-1].type in _CONTROL:
+            return rows
+        return tuple(replace(row, type=_NOP, body={}, wait_sync=False, wait_ack=False) for row in rows)
+
+    def lead(self, now: Instant) -> None:
+        """We won an election: write the PROMOTE that asks for the queue in our term."""
+        self.limbo.acknowledged.clear()
+        old_owner = self.pending[-1].origin if self.pending else self.limbo.owner_id
+        body = {
+            Key.REPLICA_ID.value: old_owner,
+            Key.LSN.value: self.journal.promised.get(old_owner, 0) if old_owner else 0,
+            Key.TERM.value: self.election.term,
+        }
+        self._is_confirming_promotion = False
+        self._control(Type.PROMOTE, body, now)
+
+    def save_vote(self, now: Instant) -> None:
+        """Write the election's term and vote; whatever is told of them stands behind this record."""
+        self._write(
+            self.journal.write_vote(self.election.term, self.election.vote, now.wall_ns / 1e9), None, None
+        )
 
     def promote(self, reply: tuple[int, Response], now: Instant) -> None:
         """Write the PROMOTE that makes us the owner of an unclaimed queue."""
@@ -108,6 +187,15 @@ class Commits:
             self.limbo.append(entry)
         self._write(write, entry or transaction, None)
 
+    @property
+    def last_waiting(self) -> int:
+        """The number of the newest transaction in the limbo, 0 if it is empty."""
+        return self.limbo.entries[-1].transaction.number if self.limbo.entries else 0
+
+    def has_settled(self, number: int) -> bool:
+        """Nothing up to this number waits in the limbo any more."""
+        return not self.limbo.entries or self.limbo.entries[0].transaction.number > number
+
     def _prepare(self, transaction: Transaction) -> None:
         self._submitted += 1
         transaction.number = self._submitted
@@ -119,8 +207,10 @@ class Commits:
         self._write(self.journal.write_own((Draft(kind.value, body),), now.wall_ns / 1e9), None, reply)
 
     def _write(self, write: Write, waiting: Waiting, reply: tuple[int, Response] | None) -> None:
-        self._writes[write.token] = (waiting, reply)
-        self._barriers += write.rows[-1].type in _BARRIERS
+        kind = write.rows[-1].type
+        is_barrier = kind in _BARRIERS or (kind == Type.CONFIRM and bool(self.pending))
+        self._writes[write.token] = (waiting, reply, is_barrier)
+        self._barriers += is_barrier
         self.out.append(write.persist)
 
     def _read(self, rows: Iterable[Row]) -> tuple[Transaction, bool]:
@@ -137,12 +227,12 @@ class Commits:
 
     def persisted(self, write: Write, now: Instant) -> None:
         """A write is on disk: now it counts."""
-        waiting, reply = self._writes.pop(write.token)
-        if write.origin == self._me and self.is_owner:
+        waiting, reply, is_barrier = self._writes.pop(write.token)
+        self._barriers -= is_barrier
+        if write.origin == self._me and (self.election.is_leader if self._has_elections else self.is_owner):
             self.limbo.acknowledge(self._me, write.lsn)
         match waiting:
             case None:
-                self._barriers -= write.rows[-1].type in _BARRIERS
                 self._take_effect(write.rows[-1])
             case Transaction():
                 self._commit(waiting)
@@ -165,7 +255,9 @@ class Commits:
         """Nothing in flight reached the disk. True if rows of other nodes were among it."""
         lost = self.journal.failed()
         for place, write in enumerate(lost):
-            waiting, reply = self._writes.pop(write.token)
+            waiting, reply, _ = self._writes.pop(write.token)
+            if write.origin == LOCAL:
+                self.election.must_write = self.election.must_tell = True
             code = Code.WAL_IO if place == len(lost) - 1 else Code.CASCADE_ROLLBACK
             if isinstance(waiting, Entry):
                 self.limbo.drop_newest(waiting)
@@ -175,10 +267,11 @@ class Commits:
             if reply is not None:
                 self._refuse([reply], code)
         self._barriers = 0
+        self._is_confirming_promotion = False
         self.limbo.confirming_lsn = self.limbo.confirmed_lsn
         self.limbo.is_in_rollback = False
         self.out.append(Log("error", "journal write failed", {"error": error, "writes": len(lost)}))
-        return any(write.origin != self._me for write in lost)
+        return any(write.origin not in (self._me, LOCAL) for write in lost)
 
     # ---- CONFIRM, ROLLBACK, PROMOTE
 
@@ -187,33 +280,76 @@ class Commits:
         assert isinstance(lsn, int), row
         match row.type:
             case Type.CONFIRM:
-                self._commit_entries(self.limbo.confirm(lsn))
+                self._confirmed(row, lsn)
             case Type.ROLLBACK:
-                self._roll_back(lsn)
+                if row.replica_id == self.limbo.owner_id:
+                    self._roll_back(lsn)
             case Type.PROMOTE | Type.DEMOTE:
-                self._change_owner(row, lsn)
+                self._promote_written(row, lsn)
 
-    def _change_owner(self, row: Row, lsn: int) -> None:
-        term = row.body[Key.TERM.value]
+    def _confirmed(self, row: Row, lsn: int) -> None:
+        """A CONFIRM of an owner whose term is over says nothing new: it is before the PROMOTE that followed it."""
+        owner = row.body[Key.REPLICA_ID.value]
+        for promotion in self.pending:
+            if promotion.origin == owner and promotion.row_lsn <= lsn:
+                self._take_over(promotion)
+                break
+        if owner == self.limbo.owner_id:
+            self._commit_entries(self.limbo.confirm(lsn))
+
+    def _promote_written(self, row: Row, lsn: int) -> None:
+        term, old_owner = row.body[Key.TERM.value], row.body[Key.REPLICA_ID.value]
         assert isinstance(term, int), row
-        owner = row.replica_id if row.type == Type.PROMOTE else 0
-        confirmed, discarded = self.limbo.promote(owner, lsn, term)
+        assert isinstance(old_owner, int), row
+        promotion = Promotion(row.replica_id, row.lsn, term, old_owner, lsn)
+        if not self._has_elections:
+            self._change_owner(promotion, row.replica_id if row.type == Type.PROMOTE else 0)
+        elif term > max((known.term for known in self.pending), default=self.limbo.term):
+            self.pending.append(promotion)
+            if self._promotes_at_once:
+                self._take_over(promotion)
+        else:
+            self.out.append(Log("info", "a PROMOTE of an old term", {"origin": row.replica_id, "term": term}))
+
+    def _take_over(self, promotion: Promotion) -> None:
+        """A PROMOTE takes effect, after those that it stands on; others before it came to nothing."""
+        place = self.pending.index(promotion)
+        chain = [promotion]
+        for earlier in reversed(self.pending[:place]):
+            if earlier.origin == chain[0].old_owner and earlier.row_lsn <= chain[0].lsn:
+                chain.insert(0, earlier)
+        self.pending = self.pending[place + 1 :]
+        for link in chain:
+            self._change_owner(link, link.origin)
+        if promotion.origin == self._me:
+            self._is_confirming_promotion = False
+
+    def _change_owner(self, promotion: Promotion, owner: int) -> None:
+        confirmed, discarded = self.limbo.promote(owner, promotion.lsn, promotion.term)
         self._commit_entries(confirmed)
         for entry in discarded:
             self._discard(entry.transaction, Code.SYNC_ROLLBACK)
-        if self.is_owner:
+        self._term_of[owner] = promotion.term
+        if self.is_owner and not self._has_elections:
             self.limbo.acknowledge(self._me, self.journal.vclock.get(self._me, 0))
-        self.out.append(Log("info", "the queue has an owner", {"owner": owner, "term": term}))
+        fields = {"owner": owner, "term": promotion.term, "confirmed": len(confirmed)}
+        self.out.append(Log("info", "the queue has an owner", {**fields, "rolled_back": len(discarded)}))
 
-    def acknowledge(self, replica_id: int, lsn: int, now: Instant) -> None:
-        """A replica has our rows up to `lsn`; only members of the cluster count, each once."""
-        if self.is_owner and replica_id in self._replicas and self.limbo.acknowledge(replica_id, lsn):
+    def acknowledge(self, replica_id: int, lsn: int, term: int, now: Instant) -> None:
+        """A replica has our rows up to `lsn`; only members of the cluster count, each once, in our own term."""
+        counts = (
+            term == self.election.term and self.election.is_leader if self._has_elections else self.is_owner
+        )
+        if counts and replica_id in self._replicas and self.limbo.acknowledge(replica_id, lsn):
             self.confirm_what_a_quorum_has(now)
 
     def confirm_what_a_quorum_has(self, now: Instant) -> None:
         """Write CONFIRM if there is something to confirm; one such write at a time, so that they gather."""
-        limbo = self.limbo
-        if not limbo.entries or not self.is_owner or limbo.is_in_rollback:
+        limbo, promotion = self.limbo, self._own_promotion
+        if promotion is not None:
+            self._confirm_promotion(promotion, now)
+            return
+        if not limbo.entries or not self.may_decide or limbo.is_in_rollback:
             return
         if limbo.confirming_lsn > limbo.confirmed_lsn:
             return
@@ -222,10 +358,28 @@ class Commits:
             limbo.confirming_lsn = lsn
             self._control(Type.CONFIRM, {Key.REPLICA_ID.value: self._me, Key.LSN.value: lsn}, now)
 
+    def _confirm_promotion(self, promotion: Promotion, now: Instant) -> None:
+        if self._is_confirming_promotion or self.limbo.is_in_rollback:
+            return
+        if self.limbo.quorum_lsn(self.configuration.quorum) >= promotion.row_lsn:
+            self._is_confirming_promotion = True
+            body = {Key.REPLICA_ID.value: self._me, Key.LSN.value: promotion.row_lsn}
+            self._control(Type.CONFIRM, body, now)
+
+    def _oldest_watched(self) -> Entry | None:
+        """The entry whose time runs out first: the oldest, or with no rollback the oldest that has a client."""
+        if self.configuration.rollback_on_timeout:
+            entry = self.limbo.first_waiting() if self.may_decide else None
+        else:
+            entry = next((entry for entry in self.limbo.entries if entry.transaction.replies), None)
+        return None if entry is None or entry.lsn == UNWRITTEN else entry
+
     def watch_timeout(self, now: Instant) -> None:
         """Keep one timer running while the oldest entry waits; it looks again when it fires."""
-        entry = self.limbo.first_waiting()
-        if self._timer_armed or entry is None or entry.lsn == UNWRITTEN or not self.is_owner:
+        if self._timer_armed or not self.limbo.entries:
+            return
+        entry = self._oldest_watched()
+        if entry is None:
             return
         self._timer_armed = True
         left_ns = entry.written_ns + self.configuration.synchro_timeout_ns - now.monotonic_ns
@@ -234,10 +388,15 @@ class Commits:
     def timed_out(self, now: Instant) -> None:
         """Roll back if the oldest entry waited for too long; one whose CONFIRM is being written waits for that."""
         self._timer_armed = False
-        limbo, entry = self.limbo, self.limbo.first_waiting()
-        if entry is None or entry.lsn == UNWRITTEN or not self.is_owner or limbo.is_in_rollback:
+        limbo, entry = self.limbo, self._oldest_watched()
+        if entry is None or limbo.is_in_rollback:
             return
         if entry.written_ns + self.configuration.synchro_timeout_ns > now.monotonic_ns:
+            self.watch_timeout(now)
+            return
+        if not self.configuration.rollback_on_timeout:
+            self._refuse(entry.transaction.replies, Code.SYNC_TIMEOUT)
+            entry.transaction.replies.clear()
             self.watch_timeout(now)
             return
         self.confirm_what_a_quorum_has(now)  # a CONFIRM that failed is not made good by a ROLLBACK
@@ -287,6 +446,8 @@ class Commits:
             if rows[-1].type in _CONTROL:
                 self._take_effect(rows[-1])
                 continue
+            if rows[-1].type == Type.RAFT:
+                continue
             transaction, wait_ack = self._read(rows)
             self._prepare(transaction)
             if wait_ack or len(self.limbo) > 0:
@@ -296,7 +457,7 @@ class Commits:
                 commit(transaction)
         del self.out[mark:]
         self.limbo.rollback_count = 0
-        if self.is_owner:
+        if self.is_owner and not self._has_elections:
             self.limbo.acknowledge(self._me, self.journal.vclock.get(self._me, 0))
         self.watch_timeout(now)
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nodes.qsync.bugs import BUGS
+from nodes.qsync.election import FENCINGS, MODES, Fencing, Mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,13 @@ class Configuration:
     synchro_timeout_ns: int
     replication_timeout_ns: int
     bugs: tuple[str, ...] = ()
+    election_mode: Mode = "off"
+    election_fencing: Fencing = "soft"
+    election_timeout_ns: int = 1_000_000_000
+    rollback_on_timeout: bool = True
+    """False: a transaction that waits for longer than the synchro timeout goes on waiting, only its client is told."""
+    seed: int = 0
+    """Decides what a node leaves to chance: by how much its election timeouts differ."""
 
     def __post_init__(self) -> None:
         names = [member.name for member in self.members]
@@ -47,6 +55,12 @@ class Configuration:
             raise ValueError(f"expected a member named {self.name!r} among {names}")
         if not 1 <= self.quorum <= len(self.members):
             raise ValueError(f"expected a quorum from 1 to {len(self.members)}, got {self.quorum}")
+        if self.election_mode not in MODES:
+            raise ValueError(f"expected an election mode of {', '.join(MODES)}, got {self.election_mode!r}")
+        if self.election_fencing not in FENCINGS:
+            raise ValueError(
+                f"expected a fencing mode of {', '.join(FENCINGS)}, got {self.election_fencing!r}"
+            )
         for bug in self.bugs:
             if bug not in BUGS:
                 raise ValueError(f"unknown bug {bug!r}; known: {', '.join(BUGS)}")

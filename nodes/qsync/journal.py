@@ -25,12 +25,15 @@ from nodes.kernel.effects import Effect, Persist, Truncate
 from nodes.kernel.errors import StartRefused
 from nodes.kernel.vclock import Vclock, text
 
+LOCAL = 0
+"""The replica id of rows that a node keeps for itself."""
 SERVER_VERSION = "3.2.0"
 
 _BLOCK = bytes.fromhex("d5ba0b")
 """How blocks of rows begin, packed or not."""
 
 _RECORD_NAMES = {
+    Type.RAFT.value: "raft",
     Type.CONFIRM.value: "confirm",
     Type.ROLLBACK.value: "rollback",
     Type.PROMOTE.value: "promote",
@@ -180,6 +183,12 @@ class Journal:
         )
         return self.write(rows)
 
+    def write_vote(self, term: int, vote: int, timestamp: float) -> Write:
+        """Term and vote, for ourselves alone: rows of replica 0 are never sent."""
+        lsn = self.promised.get(LOCAL, 0) + 1
+        body = {0: term, 1: vote} if vote else {0: term}
+        return self.write((Row(Type.RAFT.value, LOCAL, lsn, timestamp, lsn, group_id=1, body=body),))
+
     def write(self, rows: tuple[Row, ...]) -> Write:
         """Start writing rows that have their numbers: one transaction."""
         token = self._token()
@@ -234,3 +243,8 @@ def _goes_on(data: bytes, damage: int) -> bool:
     while place >= 0 and not xlog.decode(header + data[place:]).rows:
         place = data.find(_BLOCK, place + 1)
     return place >= 0
+
+
+def public(vclock: Mapping[int, int]) -> Vclock:
+    """What others may know of a vclock: without our local rows."""
+    return {origin: lsn for origin, lsn in vclock.items() if origin != LOCAL}

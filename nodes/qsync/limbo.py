@@ -99,10 +99,12 @@ class Limbo:
         return done
 
     def roll_back(self, lsn: int) -> list[Entry]:
-        """Take out, newest first, what ROLLBACK{lsn} discards: every entry from that lsn on."""
-        discarded: list[Entry] = []
-        while self.entries and self.entries[-1].lsn >= lsn:
-            discarded.append(self.entries.pop())
+        """Take out, newest first, what ROLLBACK{lsn} discards: every entry from that lsn on, and all behind it."""
+        kept = next(
+            (place for place, entry in enumerate(self.entries) if entry.wait_ack and entry.lsn >= lsn),
+            len(self.entries),
+        )
+        discarded = [self.entries.pop() for _ in range(len(self.entries) - kept)]
         self.rollback_count += len(discarded)
         return discarded
 
@@ -116,7 +118,6 @@ class Limbo:
         confirmed = self.confirm(lsn)
         discarded = self.roll_back(lsn + 1)
         if owner_id != self.owner_id:
-            self.acknowledged = {}
             self.confirmed_lsn = self.confirming_lsn = 0
         self.owner_id, self.term = owner_id, term
         return confirmed, discarded

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from nodes.iproto.messages import Row
 from nodes.kernel.vclock import Vclock
+from nodes.qsync.journal import LOCAL
 
 WINDOW_ROWS = 4096
 
@@ -42,7 +43,7 @@ class Relay:
         chosen = tuple(
             row
             for row in rows[self.sent : end]
-            if row.replica_id != replica_id and row.lsn > vclock.get(row.replica_id, 0)
+            if row.replica_id not in (LOCAL, replica_id) and row.lsn > vclock.get(row.replica_id, 0)
         )
         if token is not None:
             self.hanging.append((token, self.sent, end))
@@ -64,7 +65,7 @@ class Relay:
             self.hanging.popleft()
 
     def _has(self, row: Row) -> bool:
-        return row.replica_id == self.replica_id or row.lsn <= self.vclock.get(row.replica_id, 0)
+        return row.replica_id in (LOCAL, self.replica_id) or row.lsn <= self.vclock.get(row.replica_id, 0)
 
     def cut(self, length: int, lost_from: int) -> None:
         """The journal lost its newest rows, the records from token `lost_from` on: it is this long now.

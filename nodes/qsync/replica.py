@@ -11,6 +11,7 @@ A link that was accepted is a client's until it subscribes; then it is a relay's
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from nodes.iproto.messages import (
@@ -19,7 +20,9 @@ from nodes.iproto.messages import (
     Delete,
     Heartbeat,
     Insert,
+    Key,
     Ping,
+    RaftState,
     Refusal,
     Replace,
     Row,
@@ -27,6 +30,7 @@ from nodes.iproto.messages import (
     Select,
     Subscribe,
     Subscribed,
+    Type,
     Unknown,
 )
 from nodes.kernel.effects import Connect, Disconnect, Effect, Log, Send, SetTimer
@@ -48,12 +52,16 @@ from nodes.kernel.vclock import text
 from nodes.qsync.applier import Applier, gap, is_known
 from nodes.qsync.commits import SYNCHRO_TIMER, Commits
 from nodes.qsync.configuration import Configuration
-from nodes.qsync.journal import Journal
+from nodes.qsync.election import STATE_NAMES, Election
+from nodes.qsync.journal import Journal, public
+from nodes.qsync.linearizable_reads import LinearizableReads
 from nodes.qsync.relay import Relay
 from nodes.qsync.service import Service
 from nodes.qsync.spaces import Space
 
 BEAT_TIMER = "beat"
+ELECTION_TIMER = "election"
+MILLISECOND_NS = 1_000_000
 DISCONNECT_AFTER_BEATS = 4
 """A link that is silent for this many replication timeouts is given up."""
 
@@ -66,8 +74,11 @@ class Replica:
         self._out: list[Effect] = []
         self.journal = Journal(configuration.me.id, configuration.instance_uuid)
         self.spaces = {definition.id: Space(definition) for definition in configuration.spaces}
-        self.commits = Commits(configuration, self.journal, self.spaces, self._out)
-        self._service = Service(self.commits, self.spaces, self.status, self._out)
+        self.election = _election(configuration)
+        self._led_term = 0
+        self.commits = Commits(configuration, self.journal, self.spaces, self.election, self._out)
+        self.reads = LinearizableReads(len(configuration.members) - configuration.quorum)
+        self._service = Service(self.commits, self.spaces, self.status, self.reads, self._out)
         self.appliers = {peer.name: Applier(peer.name, peer.id) for peer in configuration.peers}
         self._applier_links: dict[int, Applier] = {}
         self.relays: dict[int, Relay] = {}
@@ -93,12 +104,15 @@ class Replica:
             case Disconnected(link, reason):
                 self._disconnected(link, reason)
             case PersistFailed(tokens, error):
-                self._persist_failed(tokens, error)
+                self._persist_failed(tokens, error, now)
                 self._take_backlogs()
             case Started(files):
                 self._start(files, now)
             case Accepted() | Stopping():
                 pass
+        self._take_part(now)
+        if len(self.reads):
+            self._ask_and_read(now)
         self._feed_relays(now)
         effects = self._out[:]
         self._out.clear()
@@ -110,11 +124,15 @@ class Replica:
         return {
             "name": self.configuration.name,
             "id": self.configuration.me.id,
-            "role": "owner" if self.commits.is_owner else "replica",
+            "role": "owner" if self.commits.may_decide else "replica",
+            "election": STATE_NAMES[self.election.state],
+            "election_term": self.election.term,
+            "leader": self.election.leader_id,
             "owner": limbo.owner_id,
             "term": limbo.term,
             "lsn": self.journal.vclock.get(self.configuration.me.id, 0),
-            "vclock": {str(origin): self.journal.vclock[origin] for origin in sorted(self.journal.vclock)},
+            "vclock": {str(origin): lsn for origin, lsn in sorted(public(self.journal.vclock).items())},
+            "pending_promotes": len(self.commits.pending),
             "limbo": len(limbo),
             "confirmed_lsn": limbo.confirmed_lsn,
             "in_rollback": limbo.is_in_rollback,
@@ -130,6 +148,8 @@ class Replica:
         rows, effects = self.journal.open(files)
         self._out.extend(effects)
         self.commits.replay(_transactions(rows), now)
+        term, vote = _vote_of(rows)
+        self.election.started(max(term, self.commits.limbo.term), vote, now.monotonic_ns)
         if rows:
             fields = {
                 "rows": len(rows),
@@ -148,9 +168,12 @@ class Replica:
             return
         relay = self.relays.get(link)
         match message:
-            case Ack(vclock, _) if relay is not None:
+            case Ack(vclock, term, sync) if relay is not None:
+                self._see_term(term, now)
                 relay.acknowledge(vclock, self.journal.rows, now.monotonic_ns)
-                self.commits.acknowledge(relay.replica_id, vclock.get(self.configuration.me.id, 0), now)
+                self.commits.acknowledge(relay.replica_id, vclock.get(self.configuration.me.id, 0), term, now)
+                if sync:
+                    self.reads.heard(relay.replica_id, sync, vclock)
             case Subscribe():
                 self._subscribe(link, message, now)
             case Call() | Select() | Insert() | Replace() | Delete() | Ping() | Unknown():
@@ -162,13 +185,14 @@ class Replica:
         applier.state, applier.link, applier.heard_ns = "subscribing", link, now.monotonic_ns
         self._applier_links[link] = applier
         me = self.configuration.me
-        request = Subscribe(0, self.configuration.cluster_uuid, me.uuid, me.id, dict(self.journal.vclock))
+        request = Subscribe(0, self.configuration.cluster_uuid, me.uuid, me.id, public(self.journal.vclock))
         self._out.append(Send(link, request))
 
     def _disconnected(self, link: int, reason: str) -> None:
         applier = self._applier_links.pop(link, None)
         if applier is not None:
             applier.turn_off()
+            self.election.lost(applier.peer_id)
             self._out.append(Log("info", "lost the peer we follow", {"peer": applier.peer, "reason": reason}))
         relay = self.relays.pop(link, None)
         if relay is not None:
@@ -183,11 +207,19 @@ class Replica:
 
     def _from_peer(self, applier: Applier, message: object, now: Instant) -> None:
         applier.heard_ns = now.monotonic_ns
+        self.election.heard(applier.peer_id, now.monotonic_ns)
         match message:
             case Rows(rows) if applier.state == "following":
+                for row in rows:
+                    if row.type == Type.PROMOTE:
+                        self._see_term(_term_of(row), now)
                 self._apply(applier, rows)
-            case Heartbeat() if applier.state == "following":
-                self._acknowledge([applier])
+            case Heartbeat(_, _, sync) if applier.state == "following":
+                self._acknowledge([applier], sync)
+            case RaftState() if applier.state == "following" and message.replica_id == applier.peer_id:
+                if self.configuration.election_mode != "off":
+                    self.election.receive(message, self.journal.promised, now.monotonic_ns)
+                    self._save_vote(now)
             case Subscribed(_, cluster_uuid, _) if applier.state == "subscribing":
                 if cluster_uuid != self.configuration.cluster_uuid:
                     self._drop(applier.link, "the peer is of another cluster")
@@ -221,12 +253,14 @@ class Replica:
             if applier.backlog:
                 self._apply(applier, ())
 
-    def _acknowledge(self, appliers: Iterable[Applier]) -> None:
-        """Tell peers what we have, as soon as all of it is on disk."""
+    def _acknowledge(self, appliers: Iterable[Applier], sync: int = 0) -> None:
+        """Tell peers what we have, as soon as all of it is on disk: rows, and the term that they are in."""
         after = self.journal.last_token()
+        has_elections = self.configuration.election_mode != "off"
+        term = self.election.term if has_elections else self.commits.limbo.term
         for applier in appliers:
             if applier.state == "following":
-                ack = Ack(dict(self.journal.promised), self.commits.limbo.term)
+                ack = Ack(public(self.journal.promised), term, sync)
                 self._out.append(Send(applier.link, ack, after))
 
     # ---- being followed
@@ -243,8 +277,11 @@ class Replica:
         for old in [old for old, relay in self.relays.items() if relay.replica_id == request.replica_id]:
             self._drop(old, "subscribed again")
         self.relays[link] = Relay(link, request.replica_id, dict(request.vclock), now.monotonic_ns)
-        answer = Subscribed(request.sync, self.configuration.cluster_uuid, dict(self.journal.vclock))
+        answer = Subscribed(request.sync, self.configuration.cluster_uuid, public(self.journal.vclock))
         self._out.append(Send(link, answer))
+        if self.configuration.election_mode != "off":
+            state = self.election.said(public(self.journal.promised), now.monotonic_ns)
+            self._out.append(Send(link, state, self.journal.last_token()))
 
     def _feed_relays(self, now: Instant) -> None:
         rows, token = self.journal.rows, self.journal.last_token()
@@ -253,11 +290,69 @@ class Replica:
             if chosen:
                 self._out.append(Send(relay.link, Rows(chosen), token))
 
+    # ---- elections
+
+    def _see_term(self, term: int, now: Instant) -> None:
+        """Somebody is in this term: if it is higher than ours, we follow, before anything else is counted."""
+        if self.configuration.election_mode != "off" and self.election.see_term(term, now.monotonic_ns):
+            self._save_vote(now)
+
+    def _save_vote(self, now: Instant) -> None:
+        if self.election.must_write:
+            self.election.must_write = False
+            self.commits.save_vote(now)
+
+    def _take_part(self, now: Instant) -> None:
+        """Write, lead, tell: in this order, so that nothing is told that is not on disk."""
+        if self.configuration.election_mode == "off":
+            return
+        election = self.election
+        self._save_vote(now)
+        if election.is_leader and self._led_term != election.term and not self.commits.is_behind_barrier:
+            self._led_term = election.term
+            self._out.append(Log("info", "won the election", {"election_term": election.term}))
+            self.commits.lead(now)
+        if election.must_tell:
+            election.must_tell = False
+            state = election.said(public(self.journal.promised), now.monotonic_ns)
+            for relay in self.relays.values():
+                self._out.append(Send(relay.link, state, self.journal.last_token()))
+            self._set_election_timer(now)
+
+    def _set_election_timer(self, now: Instant) -> None:
+        wake_ns = self.election.wake_ns()
+        if wake_ns is not None:
+            self._out.append(SetTimer(ELECTION_TIMER, max(wake_ns - now.monotonic_ns, MILLISECOND_NS)))
+
+    def _look_at_election(self, now: Instant) -> None:
+        members = {peer.id for peer in self.configuration.peers}
+        since_ns = now.monotonic_ns - self.election.follower_silent_ns()
+        followers = {
+            relay.replica_id
+            for relay in self.relays.values()
+            if relay.replica_id in members and relay.heard_ns >= since_ns
+        }
+        connected = [applier for applier in self.appliers.values() if applier.state == "following"]
+        self.election.tick(now.monotonic_ns, 1 + len(connected), 1 + len(followers))
+        self._save_vote(now)
+        self._set_election_timer(now)
+
+    def _ask_and_read(self, now: Instant) -> None:
+        """Linearizable reads: ask the followers, and answer what has heard enough."""
+        if self.reads.must_ask:
+            self.reads.must_ask = False
+            beat = Heartbeat(self.configuration.me.id, now.wall_ns / 1e9, self.reads.number)
+            for relay in self.relays.values():
+                self._out.append(Send(relay.link, beat))
+        self.reads.proceed(public(self.journal.vclock), self.commits.last_waiting, self.commits.has_settled)
+
     # ---- time and disk
 
     def _timer(self, name: str, now: Instant) -> None:
         if name == BEAT_TIMER:
             self._beat(now)
+        elif name == ELECTION_TIMER:
+            self._look_at_election(now)
         else:
             assert name == SYNCHRO_TIMER, f"no timer is called {name!r}"
             self.commits.timed_out(now)
@@ -277,18 +372,54 @@ class Replica:
             elif applier.state == "off":
                 applier.state = "connecting"
                 self._out.append(Connect(applier.peer))
+        if self.configuration.election_mode != "off":
+            self._look_at_election(now)
+        self.reads.give_up(now.monotonic_ns)
         self.commits.confirm_what_a_quorum_has(now)
         self.commits.watch_timeout(now)
 
-    def _persist_failed(self, tokens: tuple[int, ...], error: str) -> None:
+    def _persist_failed(self, tokens: tuple[int, ...], error: str, now: Instant) -> None:
         """Our own transactions were refused; rows of others are asked for again by subscribing anew."""
         lost_foreign_rows = self.commits.failed(error)
+        if self.election.is_leader:
+            self.election.resign(now.monotonic_ns)  # a leader that cannot write is none
         for relay in self.relays.values():
             relay.cut(len(self.journal.rows), tokens[0])
         if lost_foreign_rows:
             for applier in self.appliers.values():
                 if applier.link >= 0:
                     self._drop(applier.link, "its rows could not be written")
+
+
+def _election(configuration: Configuration) -> Election:
+    return Election(
+        me=configuration.me.id,
+        mode=configuration.election_mode,
+        fencing=configuration.election_fencing,
+        quorum=configuration.quorum,
+        members=len(configuration.members),
+        election_timeout_ns=configuration.election_timeout_ns,
+        death_timeout_ns=DISCONNECT_AFTER_BEATS * configuration.replication_timeout_ns,
+        chance=random.Random(f"{configuration.seed}/election {configuration.name}"),
+    )
+
+
+def _term_of(row: Row) -> int:
+    term = row.body[Key.TERM.value]
+    assert isinstance(term, int), row
+    return term
+
+
+def _vote_of(rows: Iterable[Row]) -> tuple[int, int]:
+    """The term and vote that were written last."""
+    term = vote = 0
+    for row in rows:
+        if row.type == Type.RAFT:
+            found, choice = row.body[0], row.body.get(1, 0)
+            assert isinstance(found, int), row
+            assert isinstance(choice, int), row
+            term, vote = found, choice
+    return term, vote
 
 
 def _transactions(rows: Iterable[Row]) -> Iterator[tuple[Row, ...]]:

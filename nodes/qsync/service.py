@@ -10,7 +10,8 @@ Plain requests (SELECT, INSERT, REPLACE, DELETE, PING) and named functions by CA
 | `box.ctl.promote` | – | – |
 
 What statements are is told in `nodes.qsync.statements`. Read modes: `read-confirmed` (the default; confirmed data
-only) and `dirty` (whatever is prepared, confirmed or not). The answer says which mode and which role served it,
+only), `dirty` (whatever is prepared, confirmed or not) and `linearizable` (confirmed data, after enough nodes were
+asked what they have: `nodes.qsync.linearizable_reads`). The answer says which mode and which role served it,
 because that decides what may be expected of it.
 A compare that failed, a duplicate key and a deletion of nothing reveal prepared data: such an answer waits until
 what it looked at is committed, and is an error if that is rolled back.
@@ -36,10 +37,11 @@ from nodes.iproto.messages import (
 from nodes.kernel.effects import Effect
 from nodes.kernel.events import Instant
 from nodes.qsync.commits import Commits, answer_later
+from nodes.qsync.linearizable_reads import LinearizableReads
 from nodes.qsync.spaces import Space, Tuple
 from nodes.qsync.statements import Evaluation, Outcome, Rejected, writes
 
-READ_MODES = ("read-confirmed", "dirty")
+READ_MODES = ("read-confirmed", "dirty", "linearizable")
 
 ClientRequest = Select | Insert | Replace | Delete | Call | Ping | Unknown
 Make = Callable[[Outcome], Response]
@@ -53,8 +55,10 @@ class Service:
         commits: Commits,
         spaces: Mapping[int, Space],
         status: Callable[[], Mapping[str, object]],
+        reads: LinearizableReads,
         out: list[Effect],
     ) -> None:
+        self._reads = reads
         self._commits = commits
         self._spaces: dict[object, Space] = {}
         for number, space in spaces.items():
@@ -106,7 +110,7 @@ class Service:
 
     def _transaction(self, link: int, sync: int, arguments: tuple[object, ...], now: Instant) -> None:
         statements, mode = _transaction_arguments(arguments)
-        role = "owner" if self._commits.is_owner else "replica"
+        role = "owner" if self._commits.may_decide else "replica"
 
         def make(outcome: Outcome) -> Response:
             reply: dict[str, object] = {"committed": outcome.mismatch is None, "role": role, "mode": mode}
@@ -120,8 +124,13 @@ class Service:
 
     def _promote(self, link: int, sync: int, now: Instant) -> None:
         owner = self._commits.limbo.owner_id
-        if self._commits.is_owner:
+        if self._commits.may_decide:
             self._answer(link, Answer(sync))
+        elif self._commits.election.mode in ("manual", "candidate"):
+            self._commits.election.campaign(now.monotonic_ns)
+            self._answer(link, Answer(sync))
+        elif self._commits.election.mode == "voter":
+            raise Rejected(Code.UNSUPPORTED, "election_mode='voter'", "manual elections")
         elif self._commits.is_behind_barrier:
             raise Rejected(Code.IN_ANOTHER_PROMOTE)
         elif owner == 0:
@@ -166,6 +175,9 @@ class Service:
         is_writing = writes(statements)
         if is_writing:
             self._must_be_writable()
+        elif mode == "linearizable":
+            self._read_linearizable(link, sync, statements, make, now)
+            return
         evaluation = Evaluation(self._spaces, confirmed_only=not is_writing and mode != "dirty")
         outcome = evaluation.run(statements)
         if is_writing:
@@ -178,9 +190,22 @@ class Service:
         else:
             self._commits.submit(tuple(outcome.changes), tuple(outcome.drafts), (link, make(outcome)), now)
 
+    def _read_linearizable(
+        self, link: int, sync: int, statements: Sequence[object], make: Make, now: Instant
+    ) -> None:
+        def answer() -> None:
+            outcome = Evaluation(self._spaces, confirmed_only=True).run(statements)
+            self._answer(link, make(outcome))
+
+        def give_up() -> None:
+            self._answer(link, Refusal(sync, Code.SYSTEM, Code.SYSTEM.text("timed out")))
+
+        Evaluation(self._spaces, confirmed_only=True).run(statements)  # what is malformed is refused at once
+        deadline_ns = now.monotonic_ns + self._commits.configuration.synchro_timeout_ns
+        self._reads.begin(deadline_ns, answer, give_up)
+
     def _must_be_writable(self) -> None:
-        limbo = self._commits.limbo
-        if limbo.owner_id != 0 and not self._commits.is_owner:
+        if not self._commits.is_writable:
             raise Rejected(Code.READONLY)
 
     def _must_own_the_queue(self, outcome: Outcome) -> None:

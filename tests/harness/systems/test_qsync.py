@@ -62,6 +62,8 @@ def test_each_node_gets_a_configuration_of_its_own() -> None:
 
 STATUS = {
     "owner": 1,
+    "role": "owner",
+    "term": 2,
     "following": ["n2"],
     "followers": ["n2"],
     "limbo": 0,

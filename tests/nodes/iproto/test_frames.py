@@ -29,6 +29,7 @@ from nodes.iproto.messages import (
     Insert,
     Message,
     Ping,
+    RaftState,
     Refusal,
     Replace,
     Row,
@@ -143,6 +144,12 @@ BY_HAND: list[tuple[Callable[[], Decoder], Message, bytes]] = [
     ),
     (master, Ack({1: 7, 2: 3}, 2), frame("81 00 00  82 26 82 01 07 02 03 53 02")),
     (applier, Heartbeat(1, 1.5), frame(f"83 00 00 02 01 04 {TIMESTAMP}")),
+    (applier, Heartbeat(1, 1.5, 9), frame(f"83 00 00 02 01 04 {TIMESTAMP}  81 5a 09")),
+    (
+        applier,
+        RaftState(1, 5, 1, 2, 0, False, {1: 7}),
+        frame("82 00 1e 02 01  86 00 05 01 01 02 02 03 81 01 07 04 00 05 c2"),
+    ),
     (
         applier,
         Rows((Row(3, 1, 8, 1.5, 8, True, True, True, 0, {0x10: 512, 0x21: (1,)}),)),

@@ -1,0 +1,224 @@
+"""Who leads: Raft's elections as Tarantool does them; nothing here knows of data.
+
+| state | becomes | when |
+|---|---|---|
+| follower | candidate | no leader for the death timeout, nobody else sees one, a quorum is connected (mode candidate) |
+| follower | candidate | an operator asked for it (`campaign`: modes candidate and manual) |
+| candidate | leader | a quorum voted for it in its term |
+| candidate | candidate, in the next term | the election timeout passed, or the vote is split |
+| leader | follower | it sees a higher term, or is fenced: no quorum of followers for the death timeout |
+| any | follower | a higher term is seen |
+
+One vote a term, and only for a candidate whose vclock covers our own. Term and vote are written before they are told:
+`must_write` is set, the caller writes them, and the order promise keeps `must_tell` behind that. *Pre-vote*: a node
+that sees the leader says so, and a candidate does not disturb a leader that anybody sees.
+
+Modes: `off` (takes no part; terms are followed), `voter` (votes only), `manual` (leads only when asked), `candidate`.
+Fencing: `off`, `soft` (the same death timeout as the others), `strict` (half of it, so that the old leader is fenced
+before a new one is elected).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from nodes.iproto.messages import RaftState
+from nodes.kernel.vclock import covers
+
+Mode = Literal["off", "voter", "manual", "candidate"]
+Fencing = Literal["off", "soft", "strict"]
+MODES: tuple[Mode, ...] = ("off", "voter", "manual", "candidate")
+FENCINGS: tuple[Fencing, ...] = ("off", "soft", "strict")
+
+FOLLOWER, CANDIDATE, LEADER = 1, 2, 3
+STATE_NAMES = {FOLLOWER: "follower", CANDIDATE: "candidate", LEADER: "leader"}
+SPREAD = 0.1
+"""Timeouts differ by up to this share, so that candidates do not march in step."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Election:
+    """One node's part in elections. Times are nanoseconds of its monotonic clock."""
+
+    me: int
+    mode: Mode
+    fencing: Fencing
+    quorum: int
+    members: int
+    election_timeout_ns: int
+    death_timeout_ns: int
+    chance: random.Random
+    term: int = 1
+    vote: int = 0
+    state: int = FOLLOWER
+    leader_id: int = 0
+    must_write: bool = False
+    must_tell: bool = False
+    votes: dict[int, int] = field(default_factory=dict)
+    """Who voted for whom in this term, as far as we know."""
+    seen_by: dict[int, bool] = field(default_factory=dict)
+    """Which peers see the leader of this term."""
+    leader_heard_ns: int = 0
+    deadline_ns: int = 0
+    """When a candidate gives this term up, or a follower without a leader may begin one."""
+    said_seen: bool = False
+
+    @property
+    def is_leader(self) -> bool:
+        return self.state == LEADER
+
+    def started(self, term: int, vote: int, now_ns: int) -> None:
+        """Begin as a follower with what the log says; a restarted leader is a follower."""
+        self.term, self.vote = max(term, 1), vote
+        self.leader_heard_ns = now_ns
+        self._wait(now_ns, self.death_timeout_ns)
+
+    def sees_leader(self, now_ns: int) -> bool:
+        """We are the leader, or heard the leader of this term within the death timeout."""
+        if self.leader_id == 0:
+            return False
+        return self.leader_id == self.me or now_ns - self.leader_heard_ns < self.death_timeout_ns
+
+    def said(self, vclock: Mapping[int, int], now_ns: int) -> RaftState:
+        """What to tell others."""
+        self.said_seen = self.sees_leader(now_ns)
+        told = vclock if self.state == CANDIDATE else {}
+        return RaftState(
+            self.me, self.term, self.vote, self.state, self.leader_id, self.said_seen, dict(told)
+        )
+
+    # ---- what comes from others
+
+    def see_term(self, term: int, now_ns: int) -> bool:
+        """Somebody is in a higher term: step down and follow; True if so."""
+        if term <= self.term:
+            return False
+        self._enter(term, now_ns)
+        return True
+
+    def heard(self, peer: int, now_ns: int) -> None:
+        """Anything at all came from a peer."""
+        if peer == self.leader_id:
+            self.leader_heard_ns = now_ns
+
+    def lost(self, peer: int) -> None:
+        """A peer's connection is gone: what it sees counts no more."""
+        self.seen_by.pop(peer, None)
+
+    def receive(self, message: RaftState, own_vclock: Mapping[int, int], now_ns: int) -> None:
+        """A peer told its state."""
+        source = message.replica_id
+        self.see_term(message.term, now_ns)
+        if message.term < self.term:
+            self.must_tell = True  # it is behind: let it know
+            return
+        self.seen_by[source] = message.is_leader_seen
+        if message.vote:
+            self.votes[source] = message.vote
+        if message.state == LEADER and self.leader_id != source:
+            assert self.state != LEADER, f"two leaders in term {self.term}: {self.me} and {source}"
+            self.state, self.leader_id, self.leader_heard_ns = FOLLOWER, source, now_ns
+            self.must_tell = True
+        elif message.state != LEADER and self.leader_id == source:
+            self.leader_id = 0  # it resigned
+            self._wait(now_ns, 0)
+        if message.state == CANDIDATE and message.vote == source:
+            self._consider(source, message.vclock, own_vclock)
+        if self.state == CANDIDATE:
+            self._count(now_ns)
+
+    def _consider(self, candidate: int, its_vclock: Mapping[int, int], own_vclock: Mapping[int, int]) -> None:
+        may_vote = self.mode != "off" and self.vote == 0 and self.leader_id == 0
+        ours = {origin: lsn for origin, lsn in own_vclock.items() if origin != 0}
+        if may_vote and covers(its_vclock, ours):
+            self.vote = candidate
+            self.votes[self.me] = candidate
+            self.must_write = self.must_tell = True
+
+    def _count(self, now_ns: int) -> None:
+        mine = sum(choice == self.me for choice in self.votes.values())
+        if mine >= self.quorum:
+            self.state, self.leader_id = LEADER, self.me
+            self.must_tell = True
+            return
+        open_votes = self.members - len(self.votes)
+        rivals = set(self.votes.values())
+        best = max(sum(choice == rival for choice in self.votes.values()) for rival in rivals)
+        if best + open_votes < self.quorum:  # split: nobody can win this term any more
+            self.deadline_ns = min(self.deadline_ns, now_ns + self._spread(self.election_timeout_ns))
+
+    # ---- what time does
+
+    def tick(self, now_ns: int, connected: int, followers: int) -> None:
+        """Look at the clock. `connected`: members that we hear, with us; `followers`: that acknowledge, with us."""
+        if self.sees_leader(now_ns) != self.said_seen:
+            self.must_tell = True
+        if self.mode == "off":
+            return
+        if self.state == LEADER:
+            if self.fencing != "off" and followers < self.quorum:
+                self._resign(now_ns)
+        elif self.state == CANDIDATE:
+            if now_ns >= self.deadline_ns:
+                if self.mode == "candidate":
+                    self._try(now_ns, connected)
+                else:
+                    self.state = FOLLOWER
+                    self.must_tell = True
+        elif self.mode == "candidate" and now_ns >= self.deadline_ns and not self.sees_leader(now_ns):
+            self._try(now_ns, connected)
+
+    def wake_ns(self) -> int | None:
+        """When to look at the clock next, if anything hangs on it."""
+        if self.state == CANDIDATE:
+            return self.deadline_ns
+        if self.state == FOLLOWER and self.mode == "candidate":
+            heard_ns = self.leader_heard_ns + self.death_timeout_ns if self.leader_id else 0
+            return max(self.deadline_ns, heard_ns)
+        return None
+
+    def resign(self, now_ns: int) -> None:
+        """Lead no more, in the same term."""
+        self._resign(now_ns)
+
+    def follower_silent_ns(self) -> int:
+        """For how long a follower may be silent and still count against fencing."""
+        return self.death_timeout_ns // 2 if self.fencing == "strict" else self.death_timeout_ns
+
+    def campaign(self, now_ns: int) -> None:
+        """Begin a term and ask for votes, because an operator said so."""
+        self._begin(now_ns)
+
+    def _try(self, now_ns: int, connected: int) -> None:
+        if connected < self.quorum or any(self.seen_by.values()):
+            self._wait(now_ns, self.death_timeout_ns // 4)
+        else:
+            self._begin(now_ns)
+
+    def _begin(self, now_ns: int) -> None:
+        self._enter(self.term + 1, now_ns)
+        self.state, self.vote = CANDIDATE, self.me
+        self.votes[self.me] = self.me
+        self.deadline_ns = now_ns + self.election_timeout_ns + self._spread(self.election_timeout_ns)
+        self._count(now_ns)
+
+    def _resign(self, now_ns: int) -> None:
+        self.state, self.leader_id = FOLLOWER, 0
+        self.must_tell = True
+        self._wait(now_ns, self.death_timeout_ns)
+
+    def _enter(self, term: int, now_ns: int) -> None:
+        self.term, self.vote, self.state, self.leader_id = term, 0, FOLLOWER, 0
+        self.votes.clear()
+        self.seen_by.clear()
+        self.must_write = self.must_tell = True
+        self._wait(now_ns, self.election_timeout_ns)
+
+    def _wait(self, now_ns: int, base_ns: int) -> None:
+        self.deadline_ns = now_ns + base_ns + self._spread(self.election_timeout_ns)
+
+    def _spread(self, base_ns: int) -> int:
+        return int(self.chance.random() * SPREAD * base_ns)
