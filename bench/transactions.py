@@ -99,9 +99,9 @@ def measure(count: int) -> None:
         columns = make(count, 1)
         times_s = []
         for _ in range(3):
-            begun_s = time.perf_counter()
+            begun_s = time.process_time()  # one thread: what others do on this machine does not count
             verdict = check_columns(columns, workload=workload, model="strict-serializable", timeout_s=600)
-            times_s.append(time.perf_counter() - begun_s)
+            times_s.append(time.process_time() - begun_s)
             assert verdict.result == "valid", verdict
         best_s = min(times_s)
         peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

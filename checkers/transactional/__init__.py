@@ -5,7 +5,8 @@
     transactional.check_columns(columns, workload="rw-register", model="snapshot-isolation")
 
 `anomalies` has the names, the models and the table of what forbids what; `columns` the form of transactions; `append`
-and `register` find versions and dependencies, `graph` the smallest cycles, `explanation` the words for them.
+and `register` find versions and dependencies, `graph` the
+orders, `search` and `classes` the smallest cycles, `explanation` the words for them.
 """
 
 from __future__ import annotations

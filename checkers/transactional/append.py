@@ -2,13 +2,13 @@
 
 The longest read of a key is the order of its appends. A history in which every other read is a beginning of it, and
 in which no single read is wrong, is decided by a replay in linear time, without a graph; see `append_kernels`. Only if
-that fails are dependencies drawn, for `graph.Search` to look for cycles in.
+that fails are dependencies drawn, for `search.Search` to look for cycles in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy
@@ -46,8 +46,6 @@ class Analysis:
     graph: Graph | None
     time: Time
     whole: bool = True
-    keys: int = 0
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 def analysis(columns: Columns, kernels: Any, graph_kernels: Any) -> Analysis:
@@ -66,7 +64,6 @@ def analysis(columns: Columns, kernels: Any, graph_kernels: Any) -> Analysis:
         graph=graph,
         time=time,
         whole=whole,
-        keys=int((lists.base[1:] - lists.base[:-1] > 1).sum()),
     )
 
 
@@ -133,7 +130,17 @@ def _replayed(columns: Columns, kernels: Any, lists: _Lists, time: Time) -> Int3
     c = columns
     closed = completed_at(time.ends, time.taking_part)
     order, total = kernels.replay(
-        *(c.first, c.outcome, c.invoke, c.f, c.key, lists.owner, lists.previous, lists.version, lists.base),
+        *(
+            c.first,
+            c.outcome,
+            time.invoke,
+            c.f,
+            c.key,
+            lists.owner,
+            lists.previous,
+            lists.version,
+            lists.base,
+        ),
         *(lists.maker, lists.readers, lists.own_later, lists.committed, closed),
     )
     found: Int32s = order

@@ -41,7 +41,8 @@ from checkers.transactional.columns import (
     columns_of,
 )
 from checkers.transactional.explanation import Explanation
-from checkers.transactional.graph import KINDS, Search, serial_order
+from checkers.transactional.graph import KINDS, serial_order
+from checkers.transactional.search import Search
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 
 NAME = "transactional"
@@ -50,6 +51,8 @@ PLAIN_BELOW = 50_000
 EDGES_FOR_ONE = 10
 """Looking for cycles costs the plain twin as much an edge as so many micro-operations."""
 ORDER_SHOWN_MAX = 10_000
+PROVED_BY = {"parallel-snapshot-isolation": "snapshot-isolation"}
+"""No order proves parallel snapshot isolation; where the stronger model holds, its order does."""
 SEARCH_PART = 0.8
 """The part of the time limit that the search for cycles may take; the rest is for the proof and the words."""
 
@@ -209,14 +212,8 @@ def _order_for(
         return None
     assert known.graph is not None
     base, order = anomalies.MODELS[model]
-    return serial_order(
-        kernels.graph,
-        known.graph,
-        known.time,
-        base,
-        order,
-        search.with_clients_order() if order == 1 else None,
-    )
+    clients = search.with_clients_order() if order == 1 else None
+    return serial_order(kernels.graph, known.graph, known.time, PROVED_BY.get(base, base), order, clients)
 
 
 def _verdict(
@@ -295,7 +292,7 @@ def _conclusion(
 
 
 def _has_order(model: str) -> bool:
-    return anomalies.MODELS[model][0] != "parallel-snapshot-isolation"
+    return anomalies.MODELS[model][0] not in PROVED_BY
 
 
 def _count(known: Analysis, name: str) -> dict[str, int]:

@@ -73,7 +73,6 @@ def analysis(
         graph=graph,
         time=time,
         whole=whole and all_edges,
-        keys=len(numpy.unique(c.key[version >= 0])),
     )
 
 

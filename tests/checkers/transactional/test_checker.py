@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy
@@ -116,6 +117,21 @@ def test_values_and_keys_are_any_json() -> None:
     assert verdict.witnesses[0].summary.endswith(
         'read {"k":1} as [-1, one, 1.5, [1,2], true, 1180591620717411303424, stranger], which holds what nobody wrote'
     )
+
+
+def test_events_far_apart_or_at_once() -> None:
+    """If this fails, foreign histories whose events are clock times need much memory, or lose their real time."""
+    stale = columns_of(history(ok(1, "ax1", 0, 1), ok(2, "rx", 2, 3), ok(3, "rx1", 0, 4)), "append")
+    far = replace(stale, invoke=stale.invoke * 10**12, complete=stale.complete * 10**12)
+    assert transactional.check_columns(far, model="strict-serializable").details["violations"] == [
+        "G-single-realtime"
+    ]
+    reader = int(stale.process.argmax())
+    together = stale.complete.copy()
+    together[reader] = stale.complete[stale.process == 1][0]
+    at_once = replace(stale, complete=together)
+    found = transactional.check_columns(at_once, model="strict-serializable").details["violations"]
+    assert found == ["G-single-realtime"]
 
 
 def _columns(**changed: Any) -> Columns:

@@ -1,0 +1,251 @@
+"""The smallest cycle of each class.
+
+Whether there is any cycle at all is seen in linear time, by components; only their members are searched. A closed walk
+that passes a transaction twice is no cycle: it is two smaller ones, each of a class of its own that is as bad or worse,
+and is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy
+
+from checkers.transactional.anomalies import CYCLES, ORDERS
+from checkers.transactional.classes import (
+    BY_PREDICATE,
+    DEPENDENCIES,
+    EVERYTHING,
+    Automaton,
+    CycleClass,
+    classes_in_time,
+    plain_classes,
+)
+from checkers.transactional.columns import Int32s, Int64s
+from checkers.transactional.graph import PROCESS, REALTIME, RW_PREDICATE, Cycle, Edge, Graph, Time, graph_of
+
+ANY = 2**30
+STEPS = 5_000_000
+"""How many edges a kernel may look at between two looks at the clock: some 20 ms."""
+TRANSITIVE_MAX = 200_000
+"""How many "the same client did this first" there may be for all pairs to be edges, and not neighbours only."""
+
+
+class OutOfTime(Exception):
+    """The time limit was met; what was found until then stands."""
+
+
+class Search:
+    """Looks for the smallest cycle of every class, worst first, until `deadline_s` of `clock`.
+
+    `cycles` holds what was found, by name; `undecided` the classes that time did not suffice for.
+    """
+
+    def __init__(
+        self, kernels: Any, graph: Graph, time: Time, deadline_s: float, clock: Callable[[], float]
+    ) -> None:
+        self.kernels = kernels
+        self.graph = graph
+        self.time = time
+        self.deadline_s = deadline_s
+        self.clock = clock
+        self.cycles: dict[str, Cycle] = {}
+        self.undecided: list[str] = []
+        self.predicates = bool((graph.kind == RW_PREDICATE).any())
+
+    def run(self) -> None:
+        """Fill `cycles` and `undecided`."""
+        for suffix, level in zip(ORDERS, (self._plain, self._process, self._realtime), strict=True):
+            try:
+                for name, find in level():
+                    self._look_for(name, suffix, find)
+            except OutOfTime:
+                names = (
+                    name + suffix for name in CYCLES if self.predicates or name not in BY_PREDICATE.values()
+                )
+                self.undecided += [name for name in names if not self._known(name, suffix)]
+
+    def _known(self, name: str, suffix: str) -> bool:
+        """Whether a cycle of the class, or one that needs less (of time, of predicates), was found, or given up."""
+        plain = name.removesuffix(suffix)
+        names = [plain] + [item for item, other in BY_PREDICATE.items() if other == plain]
+        before = ORDERS[: ORDERS.index(suffix) + 1]
+        return name in self.undecided or any(
+            each + order in self.cycles for each in names for order in before
+        )
+
+    def _look_for(self, name: str, suffix: str, find: Callable[[], Cycle | None]) -> None:
+        if self._known(name, suffix):
+            return
+        try:
+            cycle = find()
+        except OutOfTime:
+            self.undecided.append(name)
+            return
+        if cycle is not None:
+            self.cycles[name] = cycle
+
+    def with_clients_order(self) -> Graph:
+        """The graph with "the same client did this first" between neighbours."""
+        return self._with_process_edges(range(len(self.graph)), all_pairs=False)
+
+    def _plain(self) -> Iterator[tuple[str, Callable[[], Cycle | None]]]:
+        graph, component = self._cyclic(self.graph)
+        if len(graph.source) == 0:
+            return
+        for each in plain_classes(predicates=self.predicates):
+            starts = numpy.flatnonzero(numpy.isin(graph.kind, each.starts))
+            yield each.name, partial(self._closing, graph, component, starts, each)
+
+    def _process(self) -> Iterator[tuple[str, Callable[[], Cycle | None]]]:
+        if not len(self.graph.source):
+            return
+        graph, component = self._cyclic(self.with_clients_order())
+        members = numpy.unique(graph.source).astype(numpy.int64)
+        if not (graph.kind == PROCESS).any():
+            return
+        if self._pairs(members) <= TRANSITIVE_MAX:
+            graph, component = self._cyclic(self._with_process_edges(members, all_pairs=True))
+        starts = numpy.flatnonzero(graph.kind == PROCESS)
+        for each in classes_in_time((PROCESS,), predicates=self.predicates):
+            yield each.name + "-process", partial(self._closing, graph, component, starts, each)
+
+    def _realtime(self) -> Iterator[tuple[str, Callable[[], Cycle | None]]]:
+        _, earliest, _ = self._components(self.graph, DEPENDENCIES)
+        starts = numpy.flatnonzero(earliest < self.time.invoke)
+        if not len(starts):
+            return
+        for each in classes_in_time(predicates=self.predicates):
+            yield each.name + "-realtime", partial(self._back_in_time, starts, each)
+
+    def _components(self, graph: Graph, automaton: Automaton) -> tuple[Int32s, Int64s, int]:
+        self._look_at_the_clock()
+        found: tuple[Int32s, Int64s, int] = self.kernels.components(
+            graph.offsets, graph.target, graph.kind, automaton.table, self.time.ends, automaton.accepting
+        )
+        return found
+
+    def _cyclic(self, graph: Graph) -> tuple[Graph, Int32s]:
+        """The edges of `graph` that lie on any cycle, and every node's component."""
+        component, _, _ = self._components(graph, EVERYTHING)
+        chosen = component[graph.source] == component[graph.target]
+        return graph.within(self.kernels, chosen), component
+
+    def _look_at_the_clock(self) -> None:
+        if self.clock() > self.deadline_s:
+            raise OutOfTime
+
+    def _with_process_edges(self, members: Any, *, all_pairs: bool) -> Graph:
+        """The graph and, among `members`, "the same client did this first"; of neighbours only, or of all pairs."""
+        source, target = self._process_pairs(numpy.asarray(members, numpy.int64), all_pairs=all_pairs)
+        nothing = numpy.full(len(source), -1, numpy.int32)
+        graph = self.graph
+        return graph_of(
+            self.kernels,
+            len(graph),
+            numpy.concatenate([graph.source, source]),
+            numpy.concatenate([graph.target, target]),
+            numpy.concatenate([graph.kind, numpy.full(len(source), PROCESS, numpy.int8)]),
+            numpy.concatenate([graph.cause, nothing]),
+            numpy.concatenate([graph.effect, nothing]),
+        )
+
+    def _process_pairs(self, members: Int64s, *, all_pairs: bool) -> tuple[Int32s, Int32s]:
+        members = members[self.time.taking_part[members]]
+        ranked = members[numpy.argsort(self.time.process[members], kind="stable")]
+        process = self.time.process[ranked]
+        sources, targets = [], []
+        distance = 1
+        while distance < len(ranked):
+            same = numpy.flatnonzero(process[:-distance] == process[distance:])
+            over = same[self.time.ends[ranked[same]] < self.time.invoke[ranked[same + distance]]]
+            sources.append(ranked[over])
+            targets.append(ranked[over + distance])
+            if not all_pairs or not len(same):
+                break
+            distance += 1
+        none = [numpy.zeros(0, numpy.int64)]
+        return (
+            numpy.concatenate(sources or none).astype(numpy.int32),
+            numpy.concatenate(targets or none).astype(numpy.int32),
+        )
+
+    def _pairs(self, members: Int64s) -> int:
+        _, sizes = numpy.unique(self.time.process[members], return_counts=True)
+        return int((sizes.astype(numpy.int64) ** 2).sum())
+
+    def _closing(self, graph: Graph, component: Int32s, starts: Int64s, wanted: CycleClass) -> Cycle | None:
+        if not len(starts):
+            return None
+        automaton, least = wanted.automaton, wanted.least
+        rank, _, _ = self._components(graph, wanted.automaton)
+        # The start whose ends lie nearest in time is likely on a short cycle: what is found first prunes the rest.
+        near = numpy.abs(graph.source[starts].astype(numpy.int64) - graph.target[starts])
+        starts = starts[numpy.argsort(near, kind="stable")]
+        room = _Room(len(graph), len(automaton.accepting))
+        position, best = 0, ANY
+        while position < len(starts) and best > least:
+            self._look_at_the_clock()
+            position, best = self.kernels.shortest_closing(
+                *(graph.offsets, graph.target, graph.kind, graph.source),
+                *(automaton.table, automaton.accepting, starts, position, best, least),
+                *(component, rank, STEPS, *room.arrays),
+            )
+        if best == ANY:
+            return None
+        edges = [graph.edge(number) for number in room.found[:best]]
+        return tuple(_merged(edges))
+
+    def _back_in_time(self, starts: Int64s, wanted: CycleClass) -> Cycle | None:
+        graph, time = self.graph, self.time
+        automaton, least = wanted.automaton, wanted.least
+        _, earliest, _ = self._components(graph, wanted.automaton)
+        states = len(automaton.accepting)
+        starts = starts[earliest[starts * states] < time.invoke[starts]]
+        room = _Room(len(graph), states)
+        position, best = 0, ANY
+        while position < len(starts) and best > least:
+            self._look_at_the_clock()
+            position, best = self.kernels.shortest_back_in_time(
+                *(graph.offsets, graph.target, graph.kind, automaton.table, automaton.accepting),
+                *(starts, position, best, least),
+                *(time.invoke, time.ends, earliest, STEPS, *room.arrays),
+            )
+        if best == ANY:
+            return None
+        path = [graph.edge(number) for number in room.found[: best - 1]]
+        return (Edge(path[-1].target, path[0].source, REALTIME), *path)
+
+
+class _Room:
+    """What the kernels search in."""
+
+    def __init__(self, nodes: int, states: int) -> None:
+        total = nodes * states
+        self.found = numpy.zeros(total + 2, numpy.int64)
+        self.arrays = (
+            self.found,
+            numpy.full(total, -1, numpy.int32),
+            numpy.zeros(nodes, numpy.int8),
+            numpy.zeros(total, numpy.int64),
+            numpy.zeros(total, numpy.int64),
+            numpy.zeros(total + 1, numpy.int64),
+        )
+
+
+def _merged(edges: Sequence[Edge]) -> list[Edge]:
+    """Steps of one client that follow each other, round the cycle, are one step. The first edge is such a step if any
+    is.
+    """
+    merged: list[Edge] = []
+    for edge in edges:
+        if merged and edge.kind == PROCESS == merged[-1].kind:
+            merged[-1] = Edge(merged[-1].source, edge.target, PROCESS)
+        else:
+            merged.append(edge)
+    if len(merged) > 2 and merged[0].kind == PROCESS == merged[-1].kind:
+        last = merged.pop()
+        merged[0] = Edge(last.source, merged[0].target, PROCESS)
+    return merged
