@@ -225,7 +225,7 @@ def _linearizable(
 ) -> Verdict:
     return run_safely(
         linearizable.check,
-        _with_single_dequeues(history),
+        with_single_dequeues(history),
         name="linearizable",
         model=model.linearizable,
         timeout_s=limits.timeout_s,
@@ -235,7 +235,7 @@ def _linearizable(
     )
 
 
-def _with_single_dequeues(history: History) -> History:
+def with_single_dequeues(history: History) -> History:
     """Drains as the dequeues that they were, each somewhere within the drain's time. One of unknown outcome stays."""
     if not any(operation.f == "drain" for operation in history.operations):
         return history
@@ -291,11 +291,21 @@ def strongest(
         return "linearizable" if held else None
     left_out = known["linearizable"].details.get("reads_not_judged", {}) if "linearizable" in known else None
     if left_out is None or any(not words.startswith("dirty") for words in left_out):
-        reads = sessions.all_but_dirty
-        first = _linearizable(asked, history, limits, failed_cas_observes, reads)
-        weaker = [] if first.result == "valid" else _weaker(history, limits, reads)
-        known = {verdict.checker: verdict for verdict in (first, *weaker)}
+        return strongest_of(_results_everywhere(asked, history, limits, failed_cas_observes))
     return strongest_of({name: verdict.result for name, verdict in known.items()})
+
+
+def _results_everywhere(
+    model: Model, history: History, limits: Limits, failed_cas_observes: bool
+) -> dict[str, Result]:
+    """By model, over all reads but dirty ones. A read that surely is stale spares the search."""
+    reads = sessions.all_but_dirty
+    weaker = {verdict.checker: verdict for verdict in _weaker(history, limits, reads)}
+    results = {name: verdict.result for name, verdict in weaker.items()}
+    if results["coherence"] == "invalid" or weaker["staleness"].details["stale_reads"]:
+        return {"linearizable": "invalid", **results}
+    first = _linearizable(model, history, limits, failed_cas_observes, reads)
+    return {first.checker: first.result, **({} if first.result == "valid" else results)}
 
 
 def strongest_of(results: Mapping[str, Result]) -> str:

@@ -91,6 +91,8 @@ def _incoherent(key: Key, edges: Sequence[Edge]) -> Witness | None:
     found = cycle(graph(edges, _KINDS[COHERENCE]))
     if found is not None:
         return _narrowest(key, edges, found)
+    if not any(edge.kind == "replaced" for edge in edges):
+        return None
     linked = chains(edges, dict.fromkeys([None, *key.writers]))
     if linked.twice is not None:
         return _replaced_twice(key, *linked.twice)

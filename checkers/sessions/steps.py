@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
@@ -24,8 +24,7 @@ INITIAL: Value = None
 """What a key holds before anybody wrote: nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """`read` and `wrote` are tuples of no or one value; a compare-and-set has both."""
 
     operation: Operation

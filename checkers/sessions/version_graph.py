@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from checkers.history.operation import Operation
 from checkers.sessions.steps import INITIAL, Key, Step
@@ -31,8 +31,7 @@ Kind = Literal[
 ALWAYS: frozenset[Kind] = frozenset({"replaced", "initial"})
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """`older` must come before `newer`, because of two steps (one, for a compare-and-set; none, for the initial)."""
 
     older: Value
@@ -53,11 +52,14 @@ class Graph:
 
 
 def edges_of(key: Key) -> Iterator[Edge]:
-    """Every edge of the key, of all kinds."""
-    for value in key.writers:
-        yield Edge(INITIAL, value, "initial", ())
+    """Every edge of the key, of all kinds; those from the initial value only if anything speaks against them."""
+    first = False
     for steps in key.sessions.values():
-        yield from _edges_of_session(steps)
+        for edge in _edges_of_session(steps):
+            first = first or edge.newer == INITIAL or (edge.kind == "replaced" and edge.older == INITIAL)
+            yield edge
+    if first:
+        yield from (Edge(INITIAL, value, "initial", ()) for value in key.writers)
 
 
 def _edges_of_session(steps: Iterable[Step]) -> Iterator[Edge]:

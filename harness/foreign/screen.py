@@ -16,6 +16,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from harness.foreign import verified
 from harness.terminal.colour import painted, printable
 from harness.terminal.last_screen import BADGES, STANDING_COLOURS
 
@@ -31,6 +32,7 @@ def screen(verdict: Mapping[str, Any], *, colour: bool = False) -> str:
             "",
             _counts(verdict),
             *_told(verdict, colour),
+            *verified.lines(dict(verdict)),
             *second_opinion_lines(verdict, colour=colour),
             "",
             f"again   {printable(str(verdict['repeat']['command']))}",

@@ -35,6 +35,9 @@ SECOND_OPINION_S = 600.0
     type=click.Choice(["observes", "says-nothing"]),
     help="Whether a refused cas saw the value; by default only in our own records.",
 )
+@click.option(
+    "--verify", "verifies", is_flag=True, help="Check the proofs with a program that shares no code."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON, and nothing else.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write the report to this file.")
 @click.option(
@@ -76,6 +79,7 @@ def _check_run(
     as_json: bool,
     *,
     promise: str | None,
+    verifies: bool,
     html: Path | None,
     edn: Path | None,
     second_opinion: str | None,
@@ -91,6 +95,10 @@ def _check_run(
         plan = msgspec.structs.replace(plan, promise=promise)
     parts_of(plan)
     verdict = finish(folder, plan)
+    if verifies:
+        from harness.foreign import verified
+
+        verified.add_to(verdict, read_history(folder))
     if edn is not None or second_opinion is not None:
         _other_tools(read_history(folder), None, verdict, edn, second_opinion, SECOND_OPINION_S)
     if html is not None:
@@ -103,11 +111,12 @@ def _check_run(
 
 def _print_run(verdict: dict[str, Any], folder: Path, as_json: bool) -> None:
     from harness.cli.verbs.run import _print
+    from harness.foreign import verified
     from harness.foreign.screen import second_opinion_lines
 
     _print(verdict, folder, as_json)
     if not as_json:
-        for line in second_opinion_lines(verdict, colour=_colour()):
+        for line in (*verified.lines(verdict), *second_opinion_lines(verdict, colour=_colour())):
             click.echo(line)
 
 
@@ -121,6 +130,7 @@ def _check_file(
     timeout_s: float | None,
     memory_mib: float | None,
     failed_cas: str | None,
+    verifies: bool,
     html: Path | None,
     edn: Path | None,
     second_opinion: str | None,
@@ -128,7 +138,7 @@ def _check_file(
     import msgspec
 
     from checkers.by_model import Limits
-    from harness.foreign import page, screen
+    from harness.foreign import page, screen, verified
     from harness.foreign.judged import Asked, asked_history, judged, recognized
 
     limits = Limits(timeout_s or Limits().timeout_s, memory_mib or Limits().memory_mib)
@@ -144,6 +154,8 @@ def _check_file(
     found = recognized(asked.path)
     history = asked_history(asked, found.history)
     verdict = judged(asked, found.kind, history)
+    if verifies:
+        verified.add_to(verdict, history)
     file = None if found.kind in ("ours", "parquet") else asked.path
     _other_tools(history, file, verdict, edn, second_opinion, max(SECOND_OPINION_S, 2 * limits.timeout_s))
     if html is not None:

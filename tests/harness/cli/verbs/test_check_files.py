@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from checkers import verify
 from checkers.history import foreign
 from harness.foreign.second_opinion import opinion
 from harness.store import RunFolder
@@ -30,17 +31,17 @@ BAD = [
 
 @pytest.fixture
 def good(tmp_path: Path) -> Path:
-    return written(tmp_path, GOOD)
+    return written(tmp_path / "good", GOOD)
 
 
 @pytest.fixture
 def bad(tmp_path: Path) -> Path:
-    return written(tmp_path, BAD)
+    return written(tmp_path / "bad", BAD)
 
 
 def written(folder: Path, lines: list[str]) -> Path:
     path = folder / "files" / "history.edn"
-    path.parent.mkdir()
+    path.parent.mkdir(parents=True)
     path.write_text("\n".join(lines))
     return path
 
@@ -160,6 +161,28 @@ def test_operations_that_speak_of_no_model(qsync: Qsync, tmp_path: Path) -> None
     done = qsync("check", path)
     assert "(dance): give --model" in done.line
     assert done.code == 64
+
+
+def test_proofs_are_verified(qsync: Qsync, good: Path, bad: Path) -> None:
+    """If it failed, one would have to believe the search."""
+    for path, code in ((good, 0), (bad, 1)):
+        done = qsync("check", path, "--verify")
+        assert done.code == code
+        assert "proofs accepted" in done.out
+        assert json.loads(qsync("check", path, "--verify", "--json").out)["verified"]["holds"] is True
+
+
+def test_a_refused_proof_is_no_verdict(
+    qsync: Qsync, good: Path, bad: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a search that broke could go on calling stores valid."""
+    monkeypatch.setattr(
+        verify, "check", lambda history, verdict: verify.Verified(0, ("it is wrong",), (), False)
+    )
+    done = qsync("check", good, "--verify")
+    assert "REFUSED  it is wrong" in done.out
+    assert done.code == 2
+    assert qsync("check", bad, "--verify").code == 1
 
 
 def test_a_second_opinion_stands_beside_ours(qsync: Qsync, bad: Path) -> None:
