@@ -31,6 +31,13 @@ SNAPSHOT = Snapshot(
 )
 
 
+@pytest.fixture(autouse=True)
+def a_terminal_that_can_be_redrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the tests themselves run in: rich looks at the environment."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def written(folder: Path, lines: list[str]) -> Path:
 
 def says(word: str) -> str:
     """The command line of a checker that says so."""
-    return f"{sys.executable} -c \"print('{word}')\""
+    return f"{shlex.quote(sys.executable)} -c \"print('{word}')\""
 
 
 def test_files_of_others_are_judged(qsync: Qsync, good: Path) -> None:
@@ -204,7 +205,7 @@ def test_a_disagreement_is_shouted(qsync: Qsync, bad: Path) -> None:
 
 def test_the_other_checker_is_given_the_history(qsync: Qsync, good: Path, tmp_path: Path) -> None:
     """If it failed, it would judge another file, or none."""
-    show = f"{sys.executable} -c \"import sys; print([open(name).read() for name in sys.argv[1:]], 'valid')\""
+    show = f"{shlex.quote(sys.executable)} -c \"import sys; print([open(name).read() for name in sys.argv[1:]], 'valid')\""
     told = json.loads(qsync("check", good, "--json", "--second-opinion", show).out)["second_opinion"]
     assert told["said"].endswith("valid")
     assert "[x 1]" in told["said"]
