@@ -35,7 +35,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from checkers import availability, convergence, crash, dirty, domain, linearizable, prefix, quorum, sessions
+from checkers import (
+    availability,
+    convergence,
+    crash,
+    dirty,
+    domain,
+    linearizable,
+    prefix,
+    quorum,
+    sessions,
+    transactional,
+)
 from checkers.history.history import History
 from checkers.verdict import Result, Verdict, Witness, merged, run_safely
 
@@ -70,29 +81,15 @@ class _Checker(ModuleType):
         return verdict
 
 
-def _callable(module: ModuleType) -> ModuleType:
-    module.__class__ = _Checker
-    return module
-
-
 for _module in (
-    availability,
-    convergence,
-    crash,
-    dirty,
-    linearizable,
-    prefix,
-    quorum,
-    sessions,
+    *(availability, convergence, crash, dirty, linearizable, prefix, quorum, sessions, transactional),
     *domain.CHECKERS,
 ):
-    _callable(_module)
+    _module.__class__ = _Checker
 
 
 def __getattr__(name: str) -> Any:
-    """What is slow to import comes when it is asked for."""
-    if name == "transactional":
-        return _callable(import_module("checkers.transactional"))
+    """`judge` stands on all of these, and so comes when it is asked for."""
     if name == "judge":
         return import_module("checkers.by_model").judge
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
