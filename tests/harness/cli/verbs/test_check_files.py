@@ -205,7 +205,8 @@ def test_a_disagreement_is_shouted(qsync: Qsync, bad: Path) -> None:
 
 def test_the_other_checker_is_given_the_history(qsync: Qsync, good: Path, tmp_path: Path) -> None:
     """If it failed, it would judge another file, or none."""
-    show = f"{shlex.quote(sys.executable)} -c \"import sys; print([open(name).read() for name in sys.argv[1:]], 'valid')\""
+    script = "import sys; print([open(name).read() for name in sys.argv[1:]], 'valid')"
+    show = shlex.join([sys.executable, "-c", script])
     told = json.loads(qsync("check", good, "--json", "--second-opinion", show).out)["second_opinion"]
     assert told["said"].endswith("valid")
     assert "[x 1]" in told["said"]
