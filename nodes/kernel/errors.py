@@ -7,4 +7,4 @@ An AssertionError (or anything else) out of `step` means that the node itself is
 
 
 class StartRefused(Exception):
-    """Raised by the first step; the message is one sentence that says what is wrong and where."""
+    """Raised before a node serves anybody; the message is one sentence that says what is wrong and where."""
