@@ -243,8 +243,8 @@ def with_single_dequeues(history: History) -> History:
     for operation in history.operations:
         if operation.f != "drain" or operation.type == "info":
             operations.append(operation)
-        elif operation.type == "ok":
-            operations += [replace(operation, f="dequeue", value=value) for value in operation.value or ()]
+        elif operation.type == "ok" and isinstance(operation.value, list):
+            operations += [replace(operation, f="dequeue", value=value) for value in operation.value]
     return replace(history, operations=tuple(operations))
 
 
@@ -302,7 +302,7 @@ def _results_everywhere(
     reads = sessions.all_but_dirty
     weaker = {verdict.checker: verdict for verdict in _weaker(history, limits, reads)}
     results = {name: verdict.result for name, verdict in weaker.items()}
-    if results["coherence"] == "invalid" or weaker["staleness"].details["stale_reads"]:
+    if results["coherence"] == "invalid" or weaker["staleness"].details.get("stale_reads"):
         return {"linearizable": "invalid", **results}
     first = _linearizable(model, history, limits, failed_cas_observes, reads)
     return {first.checker: first.result, **({} if first.result == "valid" else results)}
@@ -341,7 +341,7 @@ def guess(history: History) -> str | None:
 
 def _guess_of_transactions(operations: Iterable[Operation]) -> str:
     words = {
-        micro[0]
+        str(micro[0])
         for operation in operations
         if isinstance(operation.value, list)
         for micro in operation.value

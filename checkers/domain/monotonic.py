@@ -50,9 +50,19 @@ def check(history: History) -> Verdict:
 
 def _rows(read: Operation) -> list[Row]:
     rows = read.value if read.value is not None else []
-    if isinstance(rows, list) and all(isinstance(row, dict) and {"val", "sts"} <= set(row) for row in rows):
+    if isinstance(rows, list) and all(_is_row(row) for row in rows):
         return rows
-    raise ModelError(expected="rows with val and sts", came=repr(rows)[:60], index=read.invoke_index)
+    raise ModelError(
+        expected="rows with val (a whole number) and sts", came=repr(rows)[:60], index=read.invoke_index
+    )
+
+
+def _is_row(row: Any) -> bool:
+    return (
+        isinstance(row, dict)
+        and type(row.get("val")) is int
+        and isinstance(row.get("sts"), int | float | str)
+    )
 
 
 def _stamp(row: Row) -> Any:
@@ -99,4 +109,5 @@ def _against_adds(
 
 
 def _value(add: Operation) -> Any:
-    return add.value.get("val") if isinstance(add.value, dict) else None
+    value = add.value.get("val") if isinstance(add.value, dict) else None
+    return value if type(value) is int else None

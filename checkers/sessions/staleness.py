@@ -18,7 +18,7 @@ from typing import Any
 
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.sessions.steps import Reads, all_but_dirty
+from checkers.sessions.steps import Reads, all_but_dirty, written
 from checkers.value_order import NEVER, ValueOrder, comparable
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
@@ -48,10 +48,14 @@ def check(
 ) -> Verdict:
     """How stale reads were; invalid if one surely was staler than `ms_max` milliseconds or `versions_max` versions.
 
-    `details`: reads, stale_reads, stale_ms_max, stale_versions_max, findings.
+    `details`: reads, stale_reads, stale_ms_max, stale_versions_max, findings. Raises ModelError for a cas without its
+    two values.
     """
     judged = [each for each in history.select(f="read", outcome="ok") if reads(each.role, each.mode)]
-    writes = by_key(history.select(f=("write", "cas")))
+    writers = history.select(f=("write", "cas"))
+    for operation in writers:
+        written(operation)
+    writes = by_key(writers)
     stale = [
         found
         for key, key_reads in by_key(judged).items()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from checkers import by_model
 from checkers.by_model import MODELS, PROMISES, guess, judge, strongest_of
@@ -160,3 +163,46 @@ def test_transactions_are_judged_by_an_isolation_model() -> None:
     assert judge(skew, "append", promise="snapshot-isolation").result == "valid"
     with pytest.raises(KeyError):
         judge(skew, "append", promise="linearizable")
+
+
+WORDS = sorted({f for model in MODELS.values() for f in model.f})
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-1, 3)
+    | st.sampled_from(["x", "append", "r", "w"])
+    | st.just(0.5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["from", "val", "1"]), inner, max_size=2)
+    ),
+    max_leaves=6,
+)
+STRANGE = st.lists(
+    st.fixed_dictionaries(
+        {
+            "process": st.integers(0, 2),
+            "f": st.sampled_from(WORDS),
+            "type": st.sampled_from(["ok", "fail", "info"]),
+            "value": VALUES,
+            "final?": st.booleans(),
+        }
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(STRANGE, st.sampled_from(sorted(MODELS)))
+@settings(max_examples=150)
+def test_strange_values_end_in_a_verdict(maps: list[dict[str, Any]], model: str) -> None:
+    """A value that nobody expected would break the command, which says nothing of the store."""
+    lines = []
+    for each in maps:
+        lines += [json.dumps({**each, "type": "invoke"}), json.dumps(each)]
+    history = foreign.parse("\n".join(lines).encode()).history
+    assert guess(history) in (None, *MODELS)
+    judged = judge(history, model, limits=by_model.Limits(timeout_s=1.0))
+    for verdict in judged.verdicts:
+        broke = verdict.summary.startswith("the checker broke")
+        assert verdict.checker == "linearizable" or not broke, verdict.summary  # that family has tests of its own

@@ -118,6 +118,30 @@ def test_independent_keys() -> None:
     assert [(each.key, each.value, each.error) for each in plain.operations] == [(None, [1, 2], "mismatch")]
 
 
+def test_what_maelstrom_writes() -> None:
+    """Its workloads could not be judged: broadcast is a set, lin-kv is independent registers."""
+    history = told(
+        "{:index 0, :time 1, :type :invoke, :process 0, :f :broadcast, :value 3}\n"
+        "{:index 1, :time 2, :type :ok, :process 0, :f :broadcast, :value 3}\n"
+        "{:index 2, :time 3, :type :invoke, :process 1, :f :read, :value nil, :final? true}\n"
+        "{:index 3, :time 4, :type :ok, :process 1, :f :read, :value [3], :final? true}\n"
+    )
+    assert [(each.f, each.value, each.phase) for each in history.operations] == [
+        ("add", 3, "load"),
+        ("read", [3], "final"),
+    ]
+    history = told(
+        "{:type :invoke, :process 0, :f :cas, :value [0 [1 2]]}"
+        '{:type :fail, :process 0, :f :cas, :value [0 [1 2]], :error [:precondition-failed "it is 3"]}'
+        "{:type :invoke, :process 0, :f :read, :value [0 nil]}"
+        '{:type :fail, :process 0, :f :read, :value [0 nil], :error [:key-does-not-exist "not found"]}'
+    )
+    assert [(each.key, each.error) for each in history.operations] == [
+        ("0", "mismatch"),
+        ("0", "key-does-not-exist not found"),
+    ]
+
+
 def test_a_refused_cas_is_a_mismatch_only_if_it_says_so() -> None:
     """A cas that never reached the store would count as a look at its value."""
     history = told(

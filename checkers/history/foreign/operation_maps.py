@@ -6,7 +6,7 @@
 |---|---|
 | type | invoke, ok, fail or info; a map without it is refused |
 | process | a number is a client, a word an observer (`nemesis`: faults); if no map has one: whoever has that f open |
-| f | absent: "txn" if the value is a list of micro-operations |
+| f | absent: "txn" if the value is a list of micro-operations; Maelstrom's broadcast is an add |
 | key | as it stands; absent: from the values, if all are `[key value]` as jepsen.independent writes them |
 | time | nanoseconds; where it is absent the place in the file stands for it |
 | index | not taken: the place in the file is the order |
@@ -33,6 +33,7 @@ LineOf = Callable[[int], int]
 TYPES = ("invoke", "ok", "fail", "info")
 NEMESIS = "nemesis"
 PRECONDITION = re.compile(r"precondition|mismatch|did-not-succeed|cas-failed|not-equal", re.IGNORECASE)
+SYNONYMS = {"broadcast": "add"}  # Maelstrom's broadcast is a set whose reads show what was sent round
 _WORDS = ("node", "role", "mode")
 _MICRO_OPERATIONS = frozenset({"r", "w", "append", "read", "write", "get", "put", "inc", "add"})
 
@@ -223,6 +224,7 @@ def _event(
             attempt="add :f to each map",
             line=line_of(place),
         )
+    f = SYNONYMS.get(f, f)
     key = each.get("key")
     if keyed and value is not None:
         key, value = value
