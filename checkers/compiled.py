@@ -125,7 +125,8 @@ def _counting_can_be_left() -> bool:
     import numba
 
     try:
-        numba.njit(lambda: None, _nrt=False)
+        njit: Any = numba.njit
+        njit(lambda: None, _nrt=False)
     except Exception:  # whatever it raises in another release: it is faster, not needed
         return False
     return True

@@ -32,6 +32,9 @@ Array = Any  # numpy's
 KIND_OF = {"observe": OBSERVE, "overwrite": OVERWRITE, "update": UPDATE}
 SLICE_S = 0.1  # how long the kernel works before the clock is looked at
 FIRST_BUDGET = 100_000
+WALKED = 60  # events from which on the quick way is tried first
+STACK = 2048  # entries to which the quick way can go back
+KNOWN = 1 << 13
 ROW_BYTES_MAX = 3 << 30
 
 
@@ -119,9 +122,36 @@ class _Search:
         self._columns = columns if steps else canonical(columns)
         self._number()
         self._events = self._laid_out()
-        self._allocate(starts)
+        self._starts = starts
+        self._allocate()
 
     def run(self) -> Found:
+        if self._steps is None and len(self._events) > WALKED and len(self._starts) == 1:
+            answer = self._walk()
+            if answer != self._kernels.LOST:
+                late = answer != self._kernels.YES
+                return self._found("unknown", reason="out of time") if late else self._found("yes")
+            self._allocate()
+        return self._all()
+
+    def _walk(self) -> int:
+        """Try the quick way to a yes: YES, LOST, or PAUSED if time is out."""
+        kernels = self._kernels
+        self._nodes = numpy.empty((len(self._columns) + 64 + 2 * self._widest, 3), dtype=numpy.int64)
+        width = self._rows.shape[2] + kernels.ENTRY
+        stack = numpy.empty((STACK, width), dtype=numpy.int64)
+        known = numpy.zeros(KNOWN, dtype=numpy.int64)
+        budget = FIRST_BUDGET
+        while True:
+            now_s = self._limits.clock()
+            before = int(self._regs[kernels.STEPS])
+            answer = int(kernels.walk(*self._arguments(), budget, stack, known))
+            if answer != kernels.PAUSED or self._limits.clock() > self._limits.deadline_s:
+                return answer
+            budget = self._next_budget(budget, int(self._regs[kernels.STEPS]) - before, now_s)
+
+    def _all(self) -> Found:
+        """Look at everything that is possible, event by event."""
         budget = FIRST_BUDGET
         regs, kernels = self._regs, self._kernels
         while True:
@@ -205,12 +235,14 @@ class _Search:
             events = with_retirements(events, columns, taken, last)
         return events
 
-    def _allocate(self, starts: list[int]) -> None:
+    def _allocate(self) -> None:
+        starts = self._starts
         kernels = self._kernels
         counts = numpy.bincount(self._action[self._crashed], minlength=self._actions)
-        self._klass = numpy.zeros((self._actions, 4), dtype=numpy.int64)
+        self._klass = numpy.zeros((self._actions, 5), dtype=numpy.int64)
         self._klass[:, kernels.BASE] = self._live_bits + numpy.cumsum(counts) - counts
         self._klass[self._action[self._crashed], kernels.OP] = self._crashed
+        self._klass[:, kernels.TOTAL] = counts
         bits = self._live_bits + len(self._crashed)
         by_class = numpy.lexsort((self._columns.invoke[self._crashed], self._action[self._crashed]))
         self._crashed_by_bit = numpy.zeros(bits, dtype=numpy.int64)

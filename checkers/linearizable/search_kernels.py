@@ -26,7 +26,7 @@ Array = Any  # numpy's, of int64
 Number = Any  # one of an array
 
 # answers of advance
-YES, NO, PAUSED, ROWS_FULL, NODES_FULL, UNKNOWN_STEPS = 0, 1, 2, 3, 4, 5
+YES, NO, PAUSED, ROWS_FULL, NODES_FULL, UNKNOWN_STEPS, LOST = 0, 1, 2, 3, 4, 5, 6
 
 # kinds of calls. In register mode a REFUSE is an observation that the value is not `old`
 OBSERVE, REFUSE, OVERWRITE, UPDATE = 0, 1, 2, 3
@@ -37,14 +37,15 @@ INVOKE, RETURN, RETIRE = 0, 1, 2
 # places in regs
 EVENT, HEAD, NOW, N_NOW, N_AFTER, N_SEEN, EPOCH, N_NODES = 0, 1, 2, 3, 4, 5, 6, 7
 MOST, N_LIVE, N_WATCHING, N_CLASSES, TRIED, N_MISSES, BUSY, STEPS = 8, 9, 10, 11, 12, 13, 14, 15
-REGS = 16
+TOP, DEPTH, FAR, ALTERNATIVES, KNOWN = 16, 17, 18, 19, 20
+REGS = 21
 
 # columns of ops: one row a call. WORD is -1 for a crashed call, whose bits belong to its class
 KIND, OLD, NEW, ACTION, WORD, MASK, RETURNS = 0, 1, 2, 3, 4, 5, 6
 OPS = 8
 
 # columns of klass: one row an action
-BASE, OP, INVOKED, TRIED_AT = 0, 1, 2, 3
+BASE, OP, INVOKED, TRIED_AT, TOTAL = 0, 1, 2, 3, 4
 
 # rows of pending (lists whose lengths are in regs) and of masks
 LIVE, WATCHING, CLASSES = 0, 1, 2
@@ -56,6 +57,11 @@ STATE, NODE, LINK, GONE, MASKS = 0, 1, 2, 3, 4
 ILLEGAL, UNKNOWN = -1, -2
 MISSES_MAX = 4096
 SEEN = 2
+
+# what stands before the row in an entry of a stack
+ENTRY_EVENT, ENTRY_NODES, ENTRY_OPEN, ENTRY_TAKEN, ENTRY = 0, 1, 2, 3, 4
+AHEAD = 32  # events that a choice looks ahead
+ALTERNATIVES_MAX = 2_000  # looked at in one place before the walk is given up
 
 
 @bare_kernel
@@ -270,16 +276,18 @@ def advance(
         after = rows[1 - regs[NOW]]
         seen = rows[SEEN]
         if regs[BUSY] == 0:
-            if observes:
-                untouched = True
+            at = MASKS + word if observes else MASKS + words + word
+            done = True
+            for each in range(regs[N_NOW]):
+                if (now[each, at] & mask == 0) != observes:
+                    done = False
+                    break
+            if done:
                 for each in range(regs[N_NOW]):
-                    if now[each, MASKS + word] & mask:
-                        untouched = False
-                        break
-                if untouched:
-                    end_call(regs, op, ops, pending, masks)
-                    regs[EVENT] += 1
-                    continue
+                    now[each, MASKS + words + word] &= ~mask
+                end_call(regs, op, ops, pending, masks)
+                regs[EVENT] += 1
+                continue
             if size < 2 * regs[N_NOW] + 64:
                 return ROWS_FULL
             regs[EPOCH] += 1
@@ -412,9 +420,8 @@ def retire(
 @bare_kernel
 def settle(
     regs: Array, rows: Array, place: int, ops: Array, pending: Array, table: Array, misses: Array
-) -> bool:
-    """Linearize the owed observations that are legal in the row's state; whether there were any."""
-    found = False
+) -> None:
+    """Linearize the owed observations that are legal in the row's state."""
     state = rows[place, STATE]
     for each in range(regs[N_WATCHING]):
         op = pending[WATCHING, each]
@@ -423,20 +430,27 @@ def settle(
             continue
         if asked(regs, misses, ops, op, state, step(ops, op, state, table)) != ILLEGAL:
             rows[place, word] &= ~mask
-            found = True
-    return found
 
 
 @bare_kernel
-def enables(
-    regs: Array, rows: Array, place: int, ops: Array, klass: Array, pending: Array, table: Array, misses: Array,
-    words: int,
+def helps(
+    regs: Array, rows: Array, place: int, state: int, word: int, mask: int, ops: Array, klass: Array, pending: Array,
+    table: Array, misses: Array, words: int,
 ) -> bool:  # fmt: skip
-    """Whether some pending update is legal in the row's state and unused."""
-    state = rows[place, STATE]
+    """Whether the mutator with that bit, which would leave `state`, makes something legal that the row waits for.
+
+    That is an observation that it owes, or an update that it has not used.
+    """
+    for each in range(regs[N_WATCHING]):
+        op = pending[WATCHING, each]
+        if rows[place, MASKS + ops[op, WORD]] & ops[op, MASK]:
+            if asked(regs, misses, ops, op, state, step(ops, op, state, table)) != ILLEGAL:
+                return True
     for each in range(regs[N_LIVE]):
         op = pending[LIVE, each]
         if ops[op, KIND] != UPDATE or rows[place, MASKS + words + ops[op, WORD]] & ops[op, MASK]:
+            continue
+        if ops[op, WORD] == word and ops[op, MASK] == mask:
             continue
         if asked(regs, misses, ops, op, state, step(ops, op, state, table)) != ILLEGAL:
             return True
@@ -445,12 +459,12 @@ def enables(
         op = klass[which, OP]
         if ops[op, KIND] != UPDATE:
             continue
-        result = asked(regs, misses, ops, op, state, step(ops, op, state, table))
-        if (
-            result != ILLEGAL
-            and first_unused(rows, place, words, klass[which, BASE], klass[which, INVOKED]) >= 0
-        ):
-            return True
+        if asked(regs, misses, ops, op, state, step(ops, op, state, table)) == ILLEGAL:
+            continue
+        for bit in range(klass[which, BASE], klass[which, BASE] + klass[which, INVOKED]):
+            same = bit // BITS == word and 1 << (bit % BITS) == mask
+            if not same and (rows[place, MASKS + words + bit // BITS] >> (bit % BITS)) & 1 == 0:
+                return True
     return False
 
 
@@ -501,13 +515,12 @@ def expand(
                 continue
             op = crashed[bit]
             word, mask = bit // BITS, 1 << (bit % BITS)
+        if ops[op, KIND] != UPDATE or seen[row, MASKS + word] & mask == 0:
+            if not helps(regs, seen, row, result, word, mask, ops, klass, pending, table, misses, words):
+                continue
         place = regs[N_SEEN]
         successor(seen, place, seen, row, result, word, mask, ops[op, KIND] == OVERWRITE, masks)
-        useful = settle(regs, seen, place, ops, pending, table, misses)
-        if ops[op, KIND] == UPDATE and seen[row, MASKS + word] & mask:
-            useful = True
-        if not useful and not enables(regs, seen, place, ops, klass, pending, table, misses, words):
-            continue
+        settle(regs, seen, place, ops, pending, table, misses)
         if observes and seen[place, MASKS + target_word] & target_mask == 0:
             copy_row(after, regs[N_AFTER], seen, place)
             keep_with_log(regs, after, N_AFTER, heads[0], masks, nodes, op)
@@ -535,6 +548,273 @@ def noted(regs: Array, nodes: Array, op: int, before: int) -> Number:
     nodes[node, 2] = before
     regs[N_NODES] = node + 1
     return node
+
+
+@bare_kernel
+def walk(
+    regs: Array, events: Array, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array, rows: Array,
+    heads: Array, nodes: Array, table: Array, misses: Array, budget: int, stack: Array, known: Array,
+) -> Number:  # fmt: skip
+    """Go along one configuration, a register's, choosing at every return what seems best; back where that was wrong.
+
+    The quick way to a yes. YES, PAUSED, or LOST: it cannot tell, `advance` has to be asked from the beginning. Of what
+    was not chosen the last entries are kept on `stack` (a ring); `known` are hashes of what was tried since the
+    farthest event was reached.
+    """
+    words = masks.shape[1]
+    end = regs[STEPS] + budget
+    while regs[EVENT] < events.shape[0]:
+        if regs[STEPS] > end:
+            return PAUSED
+        if regs[N_NODES] + regs[N_LIVE] + regs[N_CLASSES] + 4 >= nodes.shape[0]:
+            return LOST
+        regs[STEPS] += 1
+        event = regs[EVENT]
+        op, what = events[event] >> 2, events[event] & 3
+        now = rows[regs[NOW]]
+        if what == RETIRE:
+            retire(regs, op, ops, klass, pending, masks, rows, heads)
+        elif what == INVOKE:
+            word = ops[op, WORD]
+            if word >= 0 and (ops[op, KIND] > REFUSE or not fits(ops, op, now[0, STATE])):
+                now[0, MASKS + word] |= ops[op, MASK]
+            begin_call(regs, op, ops, klass, pending, masks)
+        else:
+            observes = ops[op, KIND] <= REFUSE
+            at = MASKS + ops[op, WORD] if observes else MASKS + words + ops[op, WORD]
+            if (now[0, at] & ops[op, MASK] == 0) != observes:
+                push(regs, stack, now, 0, 1)
+                if not choose(regs, op, events, ops, klass, pending, masks, crashed, now, nodes):
+                    if not back(
+                        regs, events, ops, klass, pending, masks, crashed, rows, heads, nodes, table, misses, stack,
+                        known,
+                    ):  # fmt: skip
+                        return LOST
+                    continue
+                now[0, MASKS + words + ops[op, WORD]] &= ~ops[op, MASK]
+                stack[regs[TOP], ENTRY_TAKEN] = hashed(now, 0, event + 1, words)
+            now[0, MASKS + words + ops[op, WORD]] &= ~ops[op, MASK]
+            end_call(regs, op, ops, pending, masks)
+        regs[EVENT] += 1
+    return YES
+
+
+@bare_kernel
+def push(regs: Array, stack: Array, rows: Array, place: int, open_: int) -> None:
+    """Put a row on the stack; open: what else could be done at its event has not been looked at."""
+    top = regs[TOP] + 1 if regs[TOP] + 1 < stack.shape[0] else 0
+    regs[TOP] = top
+    regs[DEPTH] = min(regs[DEPTH] + 1, stack.shape[0])
+    stack[top, ENTRY_EVENT] = regs[EVENT]
+    stack[top, ENTRY_NODES] = regs[N_NODES]
+    stack[top, ENTRY_OPEN] = open_
+    stack[top, ENTRY_TAKEN] = 0
+    for each in range(rows.shape[1]):
+        stack[top, ENTRY + each] = rows[place, each]
+
+
+@bare_kernel
+def hashed(rows: Array, place: int, event: int, words: int) -> Number:
+    """A number for a configuration at an event, never 0. Two that share one cost an answer, not its truth."""
+    found = event * 0x9E3779B1 + rows[place, STATE]
+    for word in range(2 * words):
+        found = (found ^ rows[place, MASKS + word]) * 0x2545F491
+        found = found ^ (found >> 31)
+    return found | 1
+
+
+@bare_kernel
+def back(
+    regs: Array, events: Array, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array, rows: Array,
+    heads: Array, nodes: Array, table: Array, misses: Array, stack: Array, known: Array,
+) -> bool:  # fmt: skip
+    """Take up the last thing that was not tried. False if there is none, or too much was tried already."""
+    if regs[EVENT] > regs[FAR]:
+        regs[FAR] = regs[EVENT]
+        regs[ALTERNATIVES] = 0
+        if 2 * regs[KNOWN] > known.shape[0] - ALTERNATIVES_MAX:
+            known[:] = 0
+            regs[KNOWN] = 0
+    words = masks.shape[1]
+    while regs[DEPTH] > 0:
+        top = regs[TOP]
+        regs[TOP] = top - 1 if top > 0 else stack.shape[0] - 1
+        regs[DEPTH] -= 1
+        rewind(regs, events, ops, klass, pending, masks, stack[top, ENTRY_EVENT])
+        for each in range(rows.shape[2]):
+            rows[regs[NOW], 0, each] = stack[top, ENTRY + each]
+        regs[N_NODES] = stack[top, ENTRY_NODES]
+        regs[N_NOW] = 1
+        if stack[top, ENTRY_OPEN] == 0:
+            return True
+        taken = stack[top, ENTRY_TAKEN]
+        answer = advance(
+            regs, events, ops, klass, pending, masks, crashed, rows, heads, nodes, table, misses, 1 << 40, 1 << 40,
+            regs[EVENT] + 1,
+        )  # fmt: skip
+        if answer == NO:
+            regs[BUSY] = 0
+            continue
+        if answer != YES:
+            return False
+        now = rows[regs[NOW]]
+        for each in range(regs[N_NOW]):
+            mark = hashed(now, each, regs[EVENT], words)
+            if mark == taken:
+                continue
+            mark ^= regs[FAR] << 1
+            place = mark & (known.shape[0] - 1)
+            while known[place] != 0 and known[place] != mark:
+                place = (place + 1) & (known.shape[0] - 1)
+            if known[place] == 0:
+                known[place] = mark
+                regs[KNOWN] += 1
+                regs[ALTERNATIVES] += 1
+                push(regs, stack, now, each, 0)
+        if regs[ALTERNATIVES] > ALTERNATIVES_MAX:
+            return False
+    return False
+
+
+@bare_kernel
+def fits(ops: Array, op: int, state: int) -> bool:
+    """Whether a register's call is legal in the state."""
+    what = ops[op, KIND]
+    return what == OVERWRITE or (ops[op, OLD] == state) == (what != REFUSE)
+
+
+@bare_kernel
+def choose(
+    regs: Array, op: int, events: Array, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array,
+    now: Array, nodes: Array,
+) -> bool:  # fmt: skip
+    """Let the call return: linearize it, if need be behind others. False if no way was found."""
+    word, mask = ops[op, WORD], ops[op, MASK]
+    owed = now[0, MASKS + word] & mask
+    if ops[op, KIND] == OVERWRITE:
+        if owed or better(regs, op, events, ops, pending, now):
+            make(regs, op, word, mask, ops, pending, masks, now, nodes)
+        return True
+    if not fits(ops, op, now[0, STATE]) and not lead_to(
+        regs, op, ops, klass, pending, masks, crashed, now, nodes
+    ):
+        return False
+    if ops[op, KIND] == UPDATE:
+        make(regs, op, word, mask, ops, pending, masks, now, nodes)
+    return True
+
+
+@bare_kernel
+def better(regs: Array, op: int, events: Array, ops: Array, pending: Array, now: Array) -> bool:
+    """Whether an overwrite that may stay unseen is better seen: by what is asked next, or by what waits for it."""
+    value, state = ops[op, NEW], now[0, STATE]
+    for event in range(regs[EVENT] + 1, min(events.shape[0], regs[EVENT] + AHEAD)):
+        other = events[event] >> 2
+        if events[event] & 3 == INVOKE and (ops[other, KIND] == OBSERVE or ops[other, KIND] == UPDATE):
+            if ops[other, OLD] == state:
+                return False
+            if ops[other, OLD] == value:
+                return True
+    for each in range(regs[N_WATCHING]):
+        other = pending[WATCHING, each]
+        if now[0, MASKS + ops[other, WORD]] & ops[other, MASK] and fits(ops, other, value):
+            return True
+    return False
+
+
+@bare_kernel
+def make(
+    regs: Array,
+    op: int,
+    word: int,
+    mask: int,
+    ops: Array,
+    pending: Array,
+    masks: Array,
+    now: Array,
+    nodes: Array,
+) -> None:
+    """Linearize a mutator in the one row."""
+    words = masks.shape[1]
+    now[0, NODE] = noted(regs, nodes, op, now[0, NODE])
+    now[0, STATE] = ops[op, NEW]
+    if ops[op, KIND] == OVERWRITE:
+        for each in range(words):
+            now[0, MASKS + each] &= ~masks[OVERWRITES, each]
+    now[0, MASKS + word] &= ~mask
+    now[0, MASKS + words + word] |= mask
+    for each in range(regs[N_WATCHING]):
+        other = pending[WATCHING, each]
+        if fits(ops, other, ops[op, NEW]):
+            now[0, MASKS + ops[other, WORD]] &= ~ops[other, MASK]
+
+
+@bare_kernel
+def lead_to(
+    regs: Array, target: int, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array, now: Array,
+    nodes: Array,
+) -> bool:  # fmt: skip
+    """Linearize one pending mutator, or two, so that the target is legal. What returns first is used first."""
+    words = masks.shape[1]
+    state = now[0, STATE]
+    for two in range(2):
+        for each in range(regs[N_LIVE] + regs[N_CLASSES]):
+            op, word, mask = candidate(regs, each, ops, klass, pending, crashed, now, words)
+            if op < 0 or op == target or not fits(ops, op, state):
+                continue
+            if two == 0:
+                if fits(ops, target, ops[op, NEW]):
+                    make(regs, op, word, mask, ops, pending, masks, now, nodes)
+                    return True
+                continue
+            for other in range(regs[N_LIVE] + regs[N_CLASSES]):
+                then, then_word, then_mask = candidate(regs, other, ops, klass, pending, crashed, now, words)
+                if then < 0 or then == op or then == target or ops[then, KIND] != UPDATE:  # noqa: PLR1714
+                    continue
+                if ops[then, OLD] == ops[op, NEW] and fits(ops, target, ops[then, NEW]):
+                    make(regs, op, word, mask, ops, pending, masks, now, nodes)
+                    make(regs, then, then_word, then_mask, ops, pending, masks, now, nodes)
+                    return True
+    return False
+
+
+@bare_kernel
+def candidate(
+    regs: Array, each: int, ops: Array, klass: Array, pending: Array, crashed: Array, now: Array, words: int
+) -> tuple[int, int, int]:
+    """The pending mutator at that place, live ones first, with its bit; -1 if it was used."""
+    if each < regs[N_LIVE]:
+        op = pending[LIVE, each]
+        word, mask = ops[op, WORD], ops[op, MASK]
+        return (-1, 0, 0) if now[0, MASKS + words + word] & mask else (op, word, mask)
+    which = pending[CLASSES, each - regs[N_LIVE]]
+    bit = first_unused(now, 0, words, klass[which, BASE], klass[which, INVOKED])
+    if bit < 0:
+        return -1, 0, 0
+    return crashed[bit], bit // BITS, 1 << (bit % BITS)
+
+
+@bare_kernel
+def rewind(
+    regs: Array, events: Array, ops: Array, klass: Array, pending: Array, masks: Array, to: int
+) -> None:
+    """Go back to an event: undo what the events since then made pending, or no longer so."""
+    while regs[EVENT] > to:
+        regs[EVENT] -= 1
+        op, what = events[regs[EVENT]] >> 2, events[regs[EVENT]] & 3
+        which = ops[op, ACTION]
+        if what == RETURN:
+            begin_call(regs, op, ops, klass, pending, masks)
+        elif what == RETIRE:
+            klass[which, INVOKED] = klass[which, TOTAL]
+            pending[CLASSES, regs[N_CLASSES]] = which
+            regs[N_CLASSES] += 1
+        elif ops[op, WORD] >= 0:
+            end_call(regs, op, ops, pending, masks)
+        else:
+            klass[which, INVOKED] -= 1
+            if klass[which, INVOKED] == 0:
+                regs[N_CLASSES] = take_out(pending, CLASSES, regs[N_CLASSES], which)
 
 
 @bare_kernel
