@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from checkers.linearizable import forward, search, zones
-from checkers.linearizable.columns import register_columns
-from checkers.linearizable.models import Model, Register, State
+from checkers.linearizable.columns import Columns, register_columns
+from checkers.linearizable.models import Action, Model, Register, State
 from checkers.linearizable.search import Call, Found, Limits
+from checkers.linearizable.search_kernels import NEVER, OBSERVE
 
 FEW = 48  # calls on which the plain search is done before arrays are laid out
 COLD_CALLS = 5_000
@@ -48,6 +49,15 @@ def decide(
     return search.search(model, calls, limits, starts)
 
 
+def decide_columns(columns: Columns, limits: Limits) -> Found:
+    """The same for a register's calls as columns, in order of invocation."""
+    if zones.apply_to(columns):
+        decided = zones.decide(columns, with_order=False)
+        if decided is not None:
+            return _found(columns, decided, list(range(len(columns))))
+    return forward.search_columns(columns, limits)
+
+
 def _by_zones(calls: Sequence[Call], start: State) -> Found | None:
     words = {call.action.word for call in calls}
     if not words <= {"read", "is", "write"}:
@@ -55,17 +65,28 @@ def _by_zones(calls: Sequence[Call], start: State) -> Found | None:
     places = sorted(range(len(calls)), key=lambda place: calls[place].invoke)
     columns, _ = register_columns([calls[place] for place in places], (start,))
     decided = zones.decide(columns)
-    if decided is None:
-        return None
-    if decided.order is not None:
-        order = [places[each] for each in decided.order.tolist()]
+    return None if decided is None else _found(columns, decided, places)
+
+
+def _found(columns: Columns, decided: zones.Zones, places: list[int]) -> Found:
+    """What zones say, of calls that stand at `places`. A no names the few calls that contradict each other."""
+    if not decided.values:
+        order = None if decided.order is None else [places[each] for each in decided.order.tolist()]
         return Found("yes", configurations=1, order=order, algorithm="zones")
-    core = [places[each] for value in decided.values for each in zones.members(columns, value)]
-    return _no(calls, sorted(set(core)), start)
-
-
-def _no(calls: Sequence[Call], core: list[int], start: State) -> Found:
-    """The few calls that contradict each other, and the one at whose return no order is left."""
-    few = search.search(Register(initial=start), [calls[each] for each in core], Limits())
+    core = sorted({each for value in decided.values for each in zones.members(columns, value)})
+    few = search.search(Register(initial=0), [_call(columns, each) for each in core], Limits())
     assert few.result == "no" and few.failing is not None
-    return Found("no", core[few.failing], 1, core=core, algorithm="zones")
+    return Found("no", places[core[few.failing]], 1, core=[places[each] for each in core], algorithm="zones")
+
+
+def _call(columns: Columns, place: int) -> Call:
+    """A read or write, of codes."""
+    complete = int(columns.complete[place])
+    returned = None if complete >= NEVER else complete
+    if columns.kind[place] == OBSERVE:
+        return Call(
+            Action("observe", "read", (int(columns.old[place]),)), int(columns.invoke[place]), returned
+        )
+    return Call(
+        Action("overwrite", "write", (int(columns.new[place]),)), int(columns.invoke[place]), returned
+    )

@@ -41,7 +41,7 @@ TOP, DEPTH, FAR, ALTERNATIVES, KNOWN = 16, 17, 18, 19, 20
 REGS = 21
 
 # columns of ops: one row a call. WORD is -1 for a crashed call, whose bits belong to its class
-KIND, OLD, NEW, ACTION, WORD, MASK, RETURNS = 0, 1, 2, 3, 4, 5, 6
+KIND, OLD, NEW, ACTION, WORD, MASK, RETURNS, BIT = 0, 1, 2, 3, 4, 5, 6, 7
 OPS = 8
 
 # columns of klass: one row an action
@@ -443,9 +443,10 @@ def helps(
     """
     for each in range(regs[N_WATCHING]):
         op = pending[WATCHING, each]
-        if rows[place, MASKS + ops[op, WORD]] & ops[op, MASK]:
-            if asked(regs, misses, ops, op, state, step(ops, op, state, table)) != ILLEGAL:
-                return True
+        if rows[place, MASKS + ops[op, WORD]] & ops[op, MASK] == 0:
+            continue
+        if asked(regs, misses, ops, op, state, step(ops, op, state, table)) != ILLEGAL:
+            return True
     for each in range(regs[N_LIVE]):
         op = pending[LIVE, each]
         if ops[op, KIND] != UPDATE or rows[place, MASKS + words + ops[op, WORD]] & ops[op, MASK]:
@@ -515,9 +516,11 @@ def expand(
                 continue
             op = crashed[bit]
             word, mask = bit // BITS, 1 << (bit % BITS)
-        if ops[op, KIND] != UPDATE or seen[row, MASKS + word] & mask == 0:
-            if not helps(regs, seen, row, result, word, mask, ops, klass, pending, table, misses, words):
-                continue
+        must = ops[op, KIND] == UPDATE and seen[row, MASKS + word] & mask
+        if not must and not helps(
+            regs, seen, row, result, word, mask, ops, klass, pending, table, misses, words
+        ):
+            continue
         place = regs[N_SEEN]
         successor(seen, place, seen, row, result, word, mask, ops[op, KIND] == OVERWRITE, masks)
         settle(regs, seen, place, ops, pending, table, misses)
@@ -677,7 +680,7 @@ def back(
 
 
 @bare_kernel
-def fits(ops: Array, op: int, state: int) -> bool:
+def fits(ops: Array, op: int, state: int) -> Number:
     """Whether a register's call is legal in the state."""
     what = ops[op, KIND]
     return what == OVERWRITE or (ops[op, OLD] == state) == (what != REFUSE)
@@ -769,7 +772,7 @@ def lead_to(
                 continue
             for other in range(regs[N_LIVE] + regs[N_CLASSES]):
                 then, then_word, then_mask = candidate(regs, other, ops, klass, pending, crashed, now, words)
-                if then < 0 or then == op or then == target or ops[then, KIND] != UPDATE:  # noqa: PLR1714
+                if then < 0 or then in (op, target) or ops[then, KIND] != UPDATE:
                     continue
                 if ops[then, OLD] == ops[op, NEW] and fits(ops, target, ops[then, NEW]):
                     make(regs, op, word, mask, ops, pending, masks, now, nodes)
@@ -870,12 +873,11 @@ def give_bits(events: Array, ops: Array, free: Array) -> int:
             else:
                 bit = used
                 used += 1
+            ops[op, BIT] = bit
             ops[op, WORD] = bit // BITS
             ops[op, MASK] = 1 << (bit % BITS)
         elif what == RETURN:
-            for power in range(BITS):
-                if ops[op, MASK] == 1 << power:
-                    free[n_free] = ops[op, WORD] * BITS + power
+            free[n_free] = ops[op, BIT]
             n_free += 1
     return used
 

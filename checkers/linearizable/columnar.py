@@ -1,0 +1,212 @@
+"""The checker for columns: the same verdict as `check`, without an object for each operation.
+
+A key that is linearizable costs no objects at all. Of one that is not, objects are made for as many operations as it
+takes to show why.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from checkers.history import parquet
+from checkers.history.operation import Operation
+from checkers.linearizable import decide, recorded
+from checkers.linearizable.checker import NAME, Reads, check, promised_linearizable
+from checkers.linearizable.columns import NOTHING, Columns
+from checkers.linearizable.explanation import witness
+from checkers.linearizable.models import Action, Register
+from checkers.linearizable.proofs import of_no
+from checkers.linearizable.recorded import ABSENT, Registers
+from checkers.linearizable.search import Call, Found, Limits
+from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFUSE, UPDATE
+from checkers.linearizable.shrinking import Proof, Subject, shrunk
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+
+Array = Any  # numpy's
+EXPLAINED = 50_000  # operations of a key up to which a no is explained
+
+
+def check_parquet(
+    path: Path,
+    *,
+    timeout_s: float = 30.0,
+    memory_limit: int = 1_000_000,
+    failed_cas_observes: bool = True,
+    reads: Reads = promised_linearizable,
+) -> Verdict:
+    """`check` of the registers in a history.parquet, as columns where that can be done. Raises what `check` raises."""
+    limits: dict[str, Any] = {"memory_limit": memory_limit, "failed_cas_observes": failed_cas_observes}
+    started_s = time.monotonic()
+    registers = recorded.read(path, reads=reads, failed_cas_observes=failed_cas_observes)
+    if registers is not None:
+        verdict = check_columns(registers, timeout_s=timeout_s, **limits)
+        if verdict.result != "invalid" or len(registers.key) > EXPLAINED:
+            return verdict
+    left_s = max(1.0, timeout_s - (time.monotonic() - started_s))
+    return check(parquet.read(path), timeout_s=left_s, reads=reads, **limits)
+
+
+def check_columns(
+    registers: Registers,
+    *,
+    timeout_s: float = 30.0,
+    memory_limit: int = 1_000_000,
+    failed_cas_observes: bool = True,
+    clock: Callable[[], float] = time.monotonic,
+) -> Verdict:
+    """Whether the calls on each register have an order. Limits are those of `check`; proofs are given of no's only."""
+    started_s = clock()
+    keys = list(_by_key(registers))
+    found: list[Found] = []
+    for place, (_, _, columns) in enumerate(keys):
+        now_s = clock()
+        deadline_s = now_s + max(0.0, started_s + timeout_s - now_s) / (len(keys) - place)
+        found.append(decide.decide_columns(columns, Limits(deadline_s, memory_limit, clock)))
+    limits = Limits(started_s + timeout_s, memory_limit, clock)
+    shown = [
+        _shown(registers, rows, registers.keys[key], each, limits)
+        for (key, rows, _), each in zip(keys, found, strict=True)
+        if each.result == "no"
+    ]
+    details = _details(registers, keys, found) | {"failed_cas_observes": failed_cas_observes}
+    details |= {"proofs": [proof for _, proof in shown if proof is not None]}
+    details |= {"decided_without_proof": len(keys) - len(details["proofs"]) - len(details["keys_undecided"])}
+    witnesses = tuple(each for each, _ in shown[:WITNESSES_MAX])
+    return _verdict(details, witnesses, clock() - started_s)
+
+
+def _by_key(registers: Registers) -> list[tuple[int, Array, Columns]]:
+    """Every key with its rows and its columns, values numbered from 0, the absent one."""
+    order = numpy.argsort(registers.key, kind="stable")
+    bounds = numpy.searchsorted(registers.key[order], numpy.arange(len(registers.keys) + 1))
+    groups = []
+    for key in range(len(registers.keys)):
+        rows = order[bounds[key] : bounds[key + 1]]
+        if len(rows):
+            groups.append((key, rows, _columns(registers, rows)))
+    return groups
+
+
+def _columns(registers: Registers, rows: Array) -> Columns:
+    kind = registers.kind[rows]
+    old, new = registers.old[rows], registers.new[rows]
+    codes, values = _codes(numpy.concatenate((old, new)))
+    old, new = codes[: len(rows)], codes[len(rows) :]
+    return Columns(
+        invoke=registers.invoke[rows], complete=registers.complete[rows], kind=kind,
+        old=numpy.where(kind == OVERWRITE, NOTHING, old), new=numpy.where(kind <= REFUSE, NOTHING, new), values=values,
+    )  # fmt: skip
+
+
+def _codes(values: Array) -> tuple[Array, int]:
+    """Numbers for values, 0 for ABSENT, and how many there are."""
+    present = values != ABSENT
+    if not present.any():
+        return numpy.zeros(len(values), dtype=numpy.int64), 1
+    least, most = int(values[present].min()), int(values[present].max())
+    if most - least <= 4 * len(values):
+        return numpy.where(present, values - least + 1, 0), most - least + 2
+    different, codes = numpy.unique(values, return_inverse=True)
+    absent = int(different[0] != ABSENT)  # ABSENT is less than all others
+    return codes.astype(numpy.int64) + absent, len(different) + absent
+
+
+def _shown(
+    registers: Registers, rows: Array, key: str | None, found: Found, limits: Limits
+) -> tuple[Witness, dict[str, Any] | None]:
+    """What is wrong with a key, in objects, and its proof."""
+    assert found.failing is not None
+    if found.core is not None:
+        rows = rows[numpy.array(found.core)]
+        subjects = [_subject(registers, int(row), key) for row in rows]
+        kept = Found(
+            "no", found.core.index(found.failing), 1, core=range(len(rows)), algorithm=found.algorithm
+        )
+    elif len(rows) <= EXPLAINED:
+        subjects = [_subject(registers, int(row), key) for row in rows]
+        kept = found
+    else:
+        failing = _subject(registers, int(rows[found.failing]), key)
+        return witness(Register(), Proof((failing,), failing, None, None), key, (failing.operation,)), None
+    proof = shrunk(Register(), subjects, kept, limits)
+    operations = [subject.operation for subject in subjects]
+    return witness(Register(), proof, key, operations), of_no((key,), subjects, kept, proof)
+
+
+_F = {OBSERVE: "read", REFUSE: "cas", OVERWRITE: "write", UPDATE: "cas"}
+_ACTIONS = {
+    OBSERVE: ("observe", "read"),
+    REFUSE: ("observe", "is-not"),
+    OVERWRITE: ("overwrite", "write"),
+    UPDATE: ("update", "cas"),
+}
+
+
+def _subject(registers: Registers, row: int, key: str | None) -> Subject:
+    """The row as an operation, with event indexes for times."""
+    invoke, complete = int(registers.invoke[row]), int(registers.complete[row])
+    kind = int(registers.kind[row])
+    old, new = (None if value == ABSENT else int(value) for value in (registers.old[row], registers.new[row]))
+    ended = None if complete >= NEVER else complete
+    values = {OBSERVE: (old,), REFUSE: (old,), OVERWRITE: (new,), UPDATE: (old, new)}[kind]
+    operation = Operation(
+        type="info" if ended is None else "fail" if kind == REFUSE else "ok",
+        process=-1,
+        f=_F[kind],
+        key=key,
+        value=[old, new] if _F[kind] == "cas" else values[0],
+        invoke_index=invoke,
+        invoke_ns=invoke,
+        complete_index=ended,
+        complete_ns=ended,
+        error="mismatch" if kind == REFUSE else None,
+    )
+    what, word = _ACTIONS[kind]
+    return Subject(operation, Call(Action(what, word, values), invoke, ended))  # type: ignore[arg-type]  # a kind
+
+
+def _details(
+    registers: Registers, keys: list[tuple[int, Array, Columns]], found: list[Found]
+) -> dict[str, Any]:
+    names = [str(registers.keys[key]) for key, _, _ in keys]
+    answered = registers.complete < NEVER
+    return {
+        "keys": len(keys),
+        "operations": len(registers.key),
+        "observations": int((answered & (registers.kind != OVERWRITE)).sum()),
+        "keys_invalid": sorted(name for name, each in zip(names, found, strict=True) if each.result == "no"),
+        "keys_undecided": {
+            name: each.reason for name, each in zip(names, found, strict=True) if each.result == "unknown"
+        },
+        "configurations_max": max((each.configurations for each in found), default=0),
+        "decided_by": dict(sorted(Counter(each.algorithm for each in found).items())),
+        "reads_not_judged": registers.reads_not_judged,
+        "model": "register",
+    }
+
+
+def _verdict(details: dict[str, Any], witnesses: tuple[Witness, ...], seconds: float) -> Verdict:
+    undecided, keys = details["keys_undecided"], details["keys"]
+    if witnesses:
+        result, summary = "invalid", f"not linearizable: {witnesses[0].summary}"
+    elif undecided:
+        reason = next(iter(undecided.values()))
+        result, summary = "unknown", f"{len(undecided)} of {keys} keys could not be decided: {reason}"
+    elif not details["observations"]:
+        result, summary = "unknown", "no answer says anything about a value: there is nothing to judge"
+    else:
+        observed = details["observations"]
+        result, summary = (
+            "valid",
+            f"on each of {keys} keys one order explains all answers ({observed} observations)",
+        )
+    return Verdict(
+        checker=NAME, result=result, summary=summary, model=NAME, witnesses=witnesses, details=details,  # type: ignore[arg-type]  # one of the three
+        seconds=round(seconds, 6),
+    )  # fmt: skip

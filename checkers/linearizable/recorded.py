@@ -1,0 +1,188 @@
+"""Registers straight from history.parquet: columns in, columns out, for records of a million operations.
+
+What it cannot take as columns (values that are no whole numbers, other operations, a record that does not add up) it
+leaves to `checkers.history.parquet`: the answer is None then.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from checkers.compiled import load
+from checkers.linearizable import pairing_kernels
+from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFUSE, UPDATE
+
+Array = Any  # numpy's
+Arrow = Any  # pyarrow's
+Reads = Callable[[str | None, str | None], bool]
+
+ABSENT = -(1 << 62)
+"""The value of a register that was never written."""
+
+_NEEDED = ("index", "type", "process", "f", "key", "role", "mode", "error", "value")
+_PAIR = r"^\[(?P<old>-?\d{1,18}|null), ?(?P<new>-?\d{1,18}|null)\]$"
+KINDS = {"read": OBSERVE, "write": OVERWRITE, "cas": UPDATE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registers:
+    """Calls on many registers, in order of invocation: int64 arrays of one length.
+
+    `key` numbers `keys`; `invoke` and `complete` are indexes of events (NEVER: it may still happen); `kind` is one of
+    OBSERVE, REFUSE, OVERWRITE, UPDATE; `old` and `new` are values, ABSENT for none.
+    """
+
+    keys: tuple[str | None, ...]
+    key: Array
+    invoke: Array
+    complete: Array
+    kind: Array
+    old: Array
+    new: Array
+    reads_not_judged: dict[str, int]
+
+
+def read(path: Path, *, reads: Reads, failed_cas_observes: bool = True) -> Registers | None:
+    """The calls in such a file; None if it takes more than columns to read it."""
+    import pyarrow.parquet
+
+    words = ["type", "f", "key", "role", "mode", "error"]
+    table = pyarrow.parquet.read_table(path, columns=list(_NEEDED), read_dictionary=words)
+    table = table.filter(pyarrow.compute.is_valid(table["process"])).combine_chunks()
+    columns = {name: table[name].combine_chunks() for name in _NEEDED}
+    values = _values(columns["value"])
+    names = _words(columns["f"])
+    if values is None or not set(names[1]) <= {*KINDS, "dump", None}:
+        return None
+    partner = _partners(_numbers(columns["process"]), _is(columns["type"], "invoke"))
+    if partner is None:
+        return None
+    return _Reading(columns, names, values, partner, reads, failed_cas_observes).registers()
+
+
+class _Reading:
+    """From columns of events to columns of calls."""
+
+    def __init__(
+        self,
+        columns: dict[str, Arrow],
+        names: tuple[Array, list[Any]],
+        values: tuple[Array, Array],
+        partner: Array,
+        reads: Reads,
+        failed_cas_observes: bool,
+    ) -> None:
+        self._columns = columns
+        self._values = values
+        self._reads = reads
+        self._failed_cas_observes = failed_cas_observes
+        self._asked = numpy.flatnonzero(partner != -2)
+        self._ended = partner[self._asked]  # -1 where nothing did; that row is then not looked at
+        self._f = {name: names[0][self._asked] == code for code, name in enumerate(names[1])}
+
+    def registers(self) -> Registers:
+        ok, failed = (self._ends(word) for word in ("ok", "fail"))
+        reads, writes, changes = (self._f.get(name, numpy.zeros(len(ok), dtype=bool)) for name in KINDS)
+        judged, left_out = self._judged(reads & ok)
+        refused = changes & failed & self._says("error", "mismatch") & self._failed_cas_observes
+        took = (writes | changes) & ~failed
+        old, new = self._values
+        asked_old, asked_new = old[self._asked], new[self._asked]
+        answer = new[numpy.where(self._ended >= 0, self._ended, self._asked)]
+        same = changes & ~refused & (asked_old == asked_new)
+        keep = (reads & ok & judged) | refused | (took & ~(same & ~ok))
+        kind = numpy.select([writes, refused | reads | same], [OVERWRITE, OBSERVE], UPDATE)
+        kind[refused] = REFUSE
+        seen = numpy.where(reads, answer, asked_old)
+        index = _numbers(self._columns["index"])
+        complete = numpy.where(ok | failed, index[self._ended], NEVER)
+        codes, keys = _words(self._columns["key"])
+        return Registers(
+            keys=tuple(keys), key=codes[self._asked][keep], invoke=index[self._asked][keep], complete=complete[keep],
+            kind=kind[keep].astype(numpy.int64), old=numpy.where(writes, ABSENT, seen)[keep],
+            new=numpy.where(kind <= REFUSE, ABSENT, asked_new)[keep], reads_not_judged=left_out,
+        )  # fmt: skip
+
+    def _ends(self, word: str) -> Array:
+        return _is(self._columns["type"], word)[self._ended] & (self._ended >= 0)
+
+    def _says(self, column: str, word: str) -> Array:
+        return _is(self._columns[column], word)[self._ended] & (self._ended >= 0)
+
+    def _judged(self, reads: Array) -> tuple[Array, dict[str, int]]:
+        """Which reads are of a class that is judged; how many of which others there are."""
+        both = [self._of_either(column) for column in ("role", "mode")]
+        together = both[0][0] * len(both[1][1]) + both[1][0]
+        judged = numpy.ones(len(reads), dtype=bool)
+        left_out: Counter[str] = Counter()
+        for number in numpy.unique(together[reads]).tolist():
+            role, mode = both[0][1][number // len(both[1][1])], both[1][1][number % len(both[1][1])]
+            if not self._reads(role, mode):
+                these = reads & (together == number)
+                judged &= ~these
+                left_out[f"{mode or 'no mode'} at {role or 'unknown role'}"] += int(these.sum())
+        return judged, dict(sorted(left_out.items()))
+
+    def _of_either(self, column: str) -> tuple[Array, list[Any]]:
+        """What the completion says, else what the invocation does."""
+        codes, words = _words(self._columns[column])
+        none = words.index(None)
+        answered = codes[numpy.where(self._ended >= 0, self._ended, self._asked)]
+        return numpy.where(answered == none, codes[self._asked], answered), words
+
+
+def _numbers(column: Arrow) -> Array:
+    found: Array = column.to_numpy(zero_copy_only=False)
+    return numpy.ascontiguousarray(found, dtype=numpy.int64)
+
+
+def _words(column: Arrow) -> tuple[Array, list[Any]]:
+    """Codes and what they stand for; the last is None."""
+    words = column.dictionary.to_pylist()
+    codes = column.indices.fill_null(len(words)).to_numpy(zero_copy_only=False).astype(numpy.int64)
+    return codes, [*words, None]
+
+
+def _is(column: Arrow, word: str) -> Array:
+    codes, words = _words(column)
+    return codes == (words.index(word) if word in words else -1)
+
+
+def _partners(process: Array, invokes: Array) -> Array | None:
+    if len(process) and (process.min() < 0 or process.max() > 4 * len(process) + 1_000_000):
+        return None
+    running = numpy.full(int(process.max(initial=0)) + 1, -1, dtype=numpy.int64)
+    partner = numpy.empty(len(process), dtype=numpy.int64)
+    answer = load(pairing_kernels).pair(process, invokes.astype(numpy.int64), running, partner)
+    return None if answer == pairing_kernels.ODD else partner
+
+
+def _values(column: Arrow) -> tuple[Array, Array] | None:
+    """(old, new) of every row: of a plain value only new. None if some value is neither a whole number nor two."""
+    import pyarrow
+    from pyarrow import compute
+
+    plain = compute.if_else(compute.equal(column, "null"), None, column)
+    lists = compute.fill_null(compute.starts_with(plain, "["), False)
+    try:
+        numbers = compute.cast(compute.if_else(lists, None, plain), pyarrow.int64())
+    except pyarrow.ArrowInvalid:
+        return None
+    new = numbers.fill_null(ABSENT).to_numpy(zero_copy_only=False).copy()
+    old = numpy.full(len(new), ABSENT, dtype=numpy.int64)
+    rows = numpy.flatnonzero(lists.to_numpy(zero_copy_only=False))
+    if len(rows):
+        pairs = compute.extract_regex(plain.take(pyarrow.array(rows)), _PAIR)
+        if pairs.null_count:
+            return None
+        for into, name in ((old, "old"), (new, "new")):
+            text = compute.struct_field(pairs, name)
+            text = compute.if_else(compute.equal(text, "null"), None, text)
+            into[rows] = compute.cast(text, pyarrow.int64()).fill_null(ABSENT).to_numpy(zero_copy_only=False)
+    return old, new
