@@ -116,7 +116,9 @@ def _dispatcher(function: FunctionType, *, cached: bool) -> Any:
 
 def _options(function: FunctionType) -> Names:
     options: Names = {"nogil": True, "error_model": "numpy"}
-    return {**options, "_nrt": False} if getattr(function, _BARE, False) and _counting_can_be_left() else options
+    return (
+        {**options, "_nrt": False} if getattr(function, _BARE, False) and _counting_can_be_left() else options
+    )
 
 
 @functools.cache

@@ -22,6 +22,9 @@ MODELS = (
     "multi-register",
 )
 
+NAMES = {"unique-register": "register"}
+"""What the checker calls them, where it is another name."""
+
 
 def history(model: str, chance: random.Random, most: int = 6) -> History:
     """Up to `most` operations. Half of the histories are answered truly, in the others one answer or two are not."""
