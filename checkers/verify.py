@@ -52,7 +52,7 @@ def check(history: History, verdict: Verdict) -> Verified:
     refused = []
     for proof in details.get("proofs", ()):
         try:
-            _prove(model, list(_about(judged, proof["keys"])), proof)
+            _prove(model, list(_about(model, judged, proof["keys"])), proof)
             proved |= dict.fromkeys(proof["keys"], "valid" if proof["kind"] == "order" else "invalid")
         except (RefusedError, LookupError, TypeError, ValueError) as error:
             refused.append(f"{proof.get('kind')} of {proof.get('keys')}: {error}")
@@ -92,7 +92,10 @@ def _judged(history: History, details: Mapping[str, Any]) -> Iterable[Operation]
             yield each
 
 
-def _about(judged: Iterable[tuple[set[str | None], Op]], keys: Sequence[str | None]) -> Iterable[Op]:
+def _about(
+    model: str, judged: Iterable[tuple[set[str | None], Op]], keys: Sequence[str | None]
+) -> Iterable[Op]:
+    _need(len(keys) == 1 or model == "multi-register", "objects that nothing holds together")
     for about, op in judged:
         _need(about <= set(keys) or not about & set(keys), "an operation is about other keys too")
         if about & set(keys) and (op.over < OPEN or not op.looks):

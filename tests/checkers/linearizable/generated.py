@@ -1,0 +1,85 @@
+"""Long histories of one register as columns: clients that are always busy, a true register, a linear amount of work."""
+
+from __future__ import annotations
+
+import heapq
+import random
+
+import numpy
+
+from checkers.linearizable.columns import NEVER, NOTHING, Columns
+from checkers.linearizable.search_kernels import OBSERVE, OVERWRITE, REFUSE, UPDATE
+
+Row = tuple[int, int, int]
+
+
+def columns(
+    operations: int,
+    clients: int,
+    *,
+    seed: int = 1,
+    values: int = 5,
+    unique: bool = False,
+    cas: bool = True,
+    crashed: int = 0,
+    stale: bool = False,
+) -> Columns:
+    """`values` different values, or (`unique`) each written once. Code 0 is what there was before.
+
+    `crashed` mutators never return; a third of them never happened either. `stale`: one read near the end shows 0.
+    """
+    chance = random.Random(seed)
+    spans = _spans(chance, operations, clients)
+    points = sorted(
+        (start + (end - start) * chance.random(), place) for place, (start, end) in enumerate(spans)
+    )
+    lost = set(chance.sample(range(operations), crashed)) if crashed else set()
+    rows: list[Row] = [(OBSERVE, 0, NOTHING)] * operations
+    state, fresh = 0, values
+    for _, place in points:
+        fresh += 1
+        new = fresh if unique else chance.randint(1, values)
+        rows[place], after = _row(chance, state, new, cas, values, place in lost)
+        state = state if place in lost and chance.random() < 0.33 else after
+    if stale:
+        late = next(place for _, place in points[operations * 9 // 10 :] if rows[place][0] == OBSERVE)
+        rows[late] = (OBSERVE, 0, NOTHING)
+    return _columns(spans, rows, lost, fresh + 1)
+
+
+def _spans(chance: random.Random, operations: int, clients: int) -> list[tuple[float, float]]:
+    spans = []
+    free = [(0.0, client) for client in range(clients)]
+    for _ in range(operations):
+        at, client = heapq.heappop(free)
+        start = at + 0.2 * chance.random()
+        end = start + 0.2 + chance.random()
+        spans.append((start, end))
+        heapq.heappush(free, (end, client))
+    return spans
+
+
+def _row(chance: random.Random, state: int, new: int, cas: bool, values: int, lost: bool) -> tuple[Row, int]:
+    kind = chance.random() * (3 if cas else 2)
+    if kind < 1 and not lost:
+        return (OBSERVE, state, NOTHING), state
+    if kind < 2:
+        return (OVERWRITE, NOTHING, new), new
+    old = state if chance.random() < 0.5 else chance.randint(1, values)
+    if old != state and not lost:
+        return (REFUSE, old, NOTHING), state
+    if old == new:
+        return (OBSERVE, old, NOTHING), state
+    return (UPDATE, old, new), new if old == state else state
+
+
+def _columns(spans: list[tuple[float, float]], rows: list[Row], lost: set[int], values: int) -> Columns:
+    moments = [(start, place, 0) for place, (start, _) in enumerate(spans)]
+    moments += [(end, place, 1) for place, (_, end) in enumerate(spans) if place not in lost]
+    table = numpy.full((len(rows), 5), NEVER, dtype=numpy.int64)
+    table[:, 2:] = rows
+    for rank, (_, place, ends) in enumerate(sorted(moments)):
+        table[place, ends] = rank
+    table = table[table[:, 0].argsort()]
+    invoke, complete, kind, old, new = (numpy.ascontiguousarray(column) for column in table.T)
+    return Columns(invoke=invoke, complete=complete, kind=kind, old=old, new=new, values=values + 1)

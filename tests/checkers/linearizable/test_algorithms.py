@@ -1,0 +1,227 @@
+"""Zones and the compiled search on long histories: the same answers, within limits of time and memory."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy
+import pytest
+
+from checkers import linearizable, verify
+from checkers.compiled import PLAIN_VARIABLE
+from checkers.history import Event, Header, History, parquet
+from checkers.linearizable import brute, decide, forward, search, search_kernels, zone_kernels, zones
+from checkers.linearizable.columns import NEVER, Columns
+from checkers.linearizable.models import Action, Register
+from checkers.linearizable.order import placed
+from checkers.linearizable.search import Call, Limits
+from checkers.linearizable.search_kernels import OBSERVE, OVERWRITE, REFUSE, UPDATE
+from tests.checkers.linearizable import generated, tiny_histories
+
+ROOT = Path(__file__).parents[3]
+WORDS = {OBSERVE: "read", REFUSE: "is-not", OVERWRITE: "write", UPDATE: "cas"}
+KINDS = {OBSERVE: "observe", REFUSE: "observe", OVERWRITE: "overwrite", UPDATE: "update"}
+
+
+def calls_of(columns: Columns) -> list[Call]:
+    """The same as objects, for the plain search."""
+    calls = []
+    for invoke, complete, kind, old, new in zip(
+        columns.invoke.tolist(), columns.complete.tolist(), columns.kind.tolist(), columns.old.tolist(),
+        columns.new.tolist(), strict=True,
+    ):  # fmt: skip
+        values = tuple(value for value in (old, new) if value >= 0)
+        calls.append(
+            Call(Action(KINDS[kind], WORDS[kind], values), invoke, None if complete >= NEVER else complete)
+        )  # type: ignore[arg-type]  # a kind
+    return calls
+
+
+def replayed(columns: Columns, order: list[int]) -> bool:
+    """Whether the order is one: legal, within real time, nothing that happened left out."""
+    state, latest = 0, -1
+    for place in order:
+        kind, old = columns.kind[place], columns.old[place]
+        legal = kind == OVERWRITE or (state == old) == (kind != REFUSE)
+        if not legal or columns.complete[place] < latest:
+            return False
+        state = state if kind <= REFUSE else int(columns.new[place])
+        latest = max(latest, int(columns.invoke[place]))
+    done = numpy.flatnonzero(columns.complete < NEVER)
+    return len(set(order)) == len(order) and set(done.tolist()) <= set(order)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_compiled_and_plain_agree_at_length(seed: int) -> None:
+    """If this fails, the two searches part where histories are too long for the brute-force twin."""
+    chance = random.Random(seed)
+    columns = generated.columns(
+        300,
+        chance.randint(2, 6),
+        seed=seed,
+        unique=seed % 3 == 0,
+        crashed=chance.randint(0, 4),
+        stale=seed % 4 == 0,
+    )
+    compiled = forward.search_columns(columns, Limits())
+    plain = search.search(Register(initial=0), calls_of(columns), Limits())
+    assert (compiled.result, compiled.failing) == (plain.result, plain.failing)
+
+
+@pytest.mark.parametrize("unique", [True, False])
+def test_the_order_of_a_long_history_is_one(unique: bool) -> None:
+    """If this fails, the proof of a long valid history is wrong, or the history was not valid."""
+    columns = generated.columns(20_000, 8, unique=unique, crashed=40)
+    found = forward.search_columns(columns, Limits())
+    assert found.result == "yes" and found.log is not None
+    assert replayed(columns, placed(Register(initial=0), calls_of(columns), found.log, 0))
+
+
+def test_zones_and_search_agree_at_length() -> None:
+    """If this fails, one of two unrelated algorithms is wrong about registers whose values are written once."""
+    for seed in range(30):
+        columns = generated.columns(
+            2_000, 6, seed=seed, unique=True, cas=False, crashed=seed, stale=seed % 2 == 0
+        )
+        by_zones = zones.decide(columns)
+        assert by_zones is not None
+        found = forward.search_columns(columns, Limits())
+        assert (found.result == "yes") == (not by_zones.values) == (seed % 2 == 1)
+        if by_zones.order is not None:
+            assert replayed(columns, by_zones.order.tolist())
+
+
+def test_more_clients_than_a_word_has_bits() -> None:
+    """If this fails, the number of operations that may run at once has a limit that nobody was told of."""
+    for stale, answer in ((False, "yes"), (True, "no")):
+        columns = generated.columns(1_000, 130, seed=3, values=4, cas=False, stale=stale)
+        assert forward.search_columns(columns, Limits(time.monotonic() + 60)).result == answer
+
+
+def test_the_plain_twin_of_the_kernels_says_the_same() -> None:
+    """If this fails, a machine without a compiler gets other verdicts."""
+    code = (
+        "from tests.checkers.linearizable.test_agreement import agree\n"
+        "from checkers.compiled import why_plain\n"
+        "assert why_plain()\n"
+        "agree('cas-register', 150, seed=5); agree('unique-register', 150, seed=6)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        cwd=ROOT, env={PLAIN_VARIABLE: "1", "PATH": ""}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_time_limit_is_kept_inside_the_compiled_search() -> None:
+    """If this fails, a check that was asked for seconds takes minutes."""
+    columns = generated.columns(10_000, 60, stale=True, crashed=300)
+    forward.search_columns(generated.columns(100, 3), Limits())
+    began_s = time.monotonic()
+    found = forward.search_columns(columns, Limits(began_s + 1.0, 50_000_000))
+    assert (found.result, found.reason) == ("unknown", "out of time")
+    assert time.monotonic() - began_s < 2.0
+
+
+def test_the_memory_limit_is_kept_inside_the_compiled_search() -> None:
+    """If this fails, a search that explodes eats the machine."""
+    columns = generated.columns(10_000, 40, stale=True)
+    found = forward.search_columns(columns, Limits(configurations=300))
+    assert (found.result, found.reason) == ("unknown", "more than 300 configurations")
+
+
+def test_unread_crashed_write_explains_a_mismatch() -> None:
+    """The trap: a crashed write that nobody reads is left out, although a refused compare may have seen it."""
+    history = [
+        Call(Action("overwrite", "write", (1,)), 0, 1), Call(Action("overwrite", "write", (2,)), 2, None),
+        Call(Action("observe", "is-not", (1,)), 3, 4), Call(Action("observe", "read", (2,)), 5, 6),
+    ]  # fmt: skip
+    for calls in (history[:3], history):
+        assert brute.linearizable(Register(), calls)
+        assert decide.decide(Register(), calls, Limits()).result == "yes"
+        assert forward.search(Register(), calls, Limits()).result == "yes"
+    without = [history[0], history[2]]
+    assert forward.search(Register(), without, Limits()).result == "no"
+
+
+def test_thousands_of_crashed_writes_cost_little() -> None:
+    """If this fails, a cluster that was cut off for long makes a history undecidable."""
+    columns = generated.columns(100_000, 10, unique=True, cas=False, crashed=2_500)
+    zones.decide(generated.columns(2_000, 3, unique=True, cas=False))
+    began_s = time.process_time()
+    found = zones.decide(columns)
+    assert found is not None and not found.values
+    assert time.process_time() - began_s < 1.0
+
+
+@pytest.mark.parametrize("name", ["register", "unique-register", "cas-register"])
+def test_columns_from_parquet_say_the_same(name: str, tmp_path: Path) -> None:
+    """If this fails, a big run is judged differently from a small one."""
+    chance = random.Random(4)
+    path = tmp_path / "history.parquet"
+    for _ in range(100):
+        history = tiny_histories.history(name, chance, most=10)
+        parquet.write(path, history)
+        verdict, columns = linearizable.check(history), linearizable.check_parquet(path)
+        assert columns.result == verdict.result
+        for count in ("operations", "observations", "keys_invalid", "reads_not_judged"):
+            assert columns.details[count] == verdict.details[count]
+
+
+def test_what_is_no_register_of_numbers_is_read_as_objects(tmp_path: Path) -> None:
+    """If this fails, a file that columns cannot hold is refused, or its values are mixed up."""
+    events = [
+        Event(index=0, time_ns=0, type="invoke", process=0, f="write", key="x", value="1"),
+        Event(index=1, time_ns=1, type="ok", process=0, f="write", key="x", value="1"),
+        Event(index=2, time_ns=2, type="invoke", process=0, f="read", key="x"),
+        Event(index=3, time_ns=3, type="ok", process=0, f="read", key="x", value=1),
+    ]
+    parquet.write(tmp_path / "history.parquet", History.of(Header(), events))
+    assert linearizable.check_parquet(tmp_path / "history.parquet").result == "invalid"
+
+
+def test_an_invalid_history_in_columns_has_a_proof() -> None:
+    """If this fails, nobody can check what was said of a big run."""
+    columns = generated.columns(5_000, 4, unique=True, cas=False, stale=True)
+    kind, old, new = columns.kind, columns.old, columns.new
+    registers = linearizable.Registers(
+        keys=("x",), key=numpy.zeros(len(kind), dtype=numpy.int64), invoke=columns.invoke, complete=columns.complete,
+        kind=kind, old=numpy.where((kind == OVERWRITE) | (old == 0), linearizable.ABSENT, old),
+        new=numpy.where(kind == OBSERVE, linearizable.ABSENT, new), reads_not_judged={},
+    )  # fmt: skip
+    verdict = linearizable.check_columns(registers)
+    assert (verdict.result, verdict.details["decided_by"]) == ("invalid", {"zones": 1})
+    assert verdict.details["proofs"][0]["kind"] == "zones"
+    assert verify.check(_history(columns), verdict).holds
+
+
+def _history(columns: Columns) -> History:
+    """The same operations as events, each of a process of its own."""
+    moments: dict[int, tuple[int, bool]] = {}
+    for place, (invoke, complete) in enumerate(
+        zip(columns.invoke.tolist(), columns.complete.tolist(), strict=True)
+    ):
+        moments[invoke] = (place, False)
+        moments[complete] = (place, True)
+    events = []
+    for index in sorted(moments):
+        place, ends = moments[index]
+        reads = columns.kind[place] == OBSERVE
+        value = int(columns.old[place]) or None if reads else int(columns.new[place])
+        events.append(
+            Event(
+                index=index, time_ns=index, type="ok" if ends else "invoke", process=place, key="x",
+                f="read" if reads else "write", value=value if ends or not reads else None,
+            )
+        )  # fmt: skip
+    return History.of(Header(), events)
+
+
+def test_kernels_know_the_same_numbers() -> None:
+    """If this fails, two files that must each stand alone have parted."""
+    for name in ("NEVER", "OBSERVE", "OVERWRITE"):
+        assert getattr(zone_kernels, name) == getattr(search_kernels, name)
