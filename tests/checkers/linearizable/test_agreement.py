@@ -1,4 +1,4 @@
-"""Every algorithm against trying every order, every proof against the verifier, on tiny histories of every model."""
+"""Every algorithm against trying every order, every proof against the verifier: tiny histories of every model."""
 
 from __future__ import annotations
 
