@@ -2,7 +2,8 @@
 
 It runs on a bare Python, before anything is installed, and so imports the standard library alone.
 
-- A *group* is a lock file: `run` is what `./qsync run` needs, `test` is what the tests need on top of it.
+- A *group* is a lock file: `run` is what `./qsync run` needs; `spark`, on top of it, what the verbs that start Spark
+  need; `test`, on top of both, what the tests need.
 - A group's *stamp*, `.venv/<group>.stamp`, holds the checkout's path and the lock file as installed. While
   it is equal to the present ones the group is in order; `./qsync` compares it without coming here.
 - `.venv/unfinished` exists while packages are being installed. Found at the start, it means that this was
@@ -13,7 +14,7 @@ It runs on a bare Python, before anything is installed, and so imports the stand
 
 The project itself is not installed: a .pth file in .venv points to the checkout.
 
-`python3 harness/cli/environment.py lock` remakes both lock files: the newest versions that what stands in
+`python3 harness/cli/environment.py lock` remakes the lock files: the newest versions that what stands in
 pyproject.toml allows, with all that they depend on.
 """
 
@@ -32,9 +33,10 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-LOCK_FILES = {"run": "requirements.lock", "test": "requirements-test.lock"}
+LOCK_FILES = {"run": "requirements.lock", "spark": "requirements-spark.lock", "test": "requirements-test.lock"}
 LOCK_HEADER = "# Remade by `python3 harness/cli/environment.py lock` from what pyproject.toml asks for.\n"
-PIP_INSTALL = ("-m", "pip", "install", "--quiet", "--only-binary", ":all:")
+# Nothing is compiled on a newcomer's machine; pyspark alone has no wheel, and nothing in it to compile.
+PIP_INSTALL = ("-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--no-binary", "pyspark")
 
 
 class SetupError(Exception):
@@ -160,13 +162,15 @@ def first_error(output: str) -> str:
 
 
 def remake_lock_files(root: Path) -> None:
-    """Resolve what pyproject.toml asks for, first for running, then for testing on top of it."""
+    """Resolve what pyproject.toml asks for, each group on top of those before it."""
     asked = tomllib.loads((root / "pyproject.toml").read_text())
-    pinned = resolve(asked["project"]["dependencies"])
-    with_tests = resolve([*pinned, *asked["dependency-groups"]["test"]])
-    for group, pins in (("run", pinned), ("test", [pin for pin in with_tests if pin not in pinned])):
-        (root / LOCK_FILES[group]).write_text(LOCK_HEADER + "".join(f"{pin}\n" for pin in pins))
-        say(f"{LOCK_FILES[group]}: {len(pins)} packages")
+    pinned: list[str] = []
+    groups = {"run": asked["project"]["dependencies"], **asked["dependency-groups"]}
+    for group, file in LOCK_FILES.items():
+        added = [pin for pin in resolve([*pinned, *groups[group]]) if pin not in pinned]
+        (root / file).write_text(LOCK_HEADER + "".join(f"{pin}\n" for pin in added))
+        say(f"{file}: {len(added)} packages")
+        pinned += added
 
 
 def resolve(requirements: Sequence[str]) -> list[str]:
