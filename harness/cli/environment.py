@@ -33,7 +33,11 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-LOCK_FILES = {"run": "requirements.lock", "spark": "requirements-spark.lock", "test": "requirements-test.lock"}
+LOCK_FILES = {
+    "run": "requirements.lock",
+    "spark": "requirements-spark.lock",
+    "test": "requirements-test.lock",
+}
 LOCK_HEADER = "# Remade by `python3 harness/cli/environment.py lock` from what pyproject.toml asks for.\n"
 # Nothing is compiled on a newcomer's machine; pyspark alone has no wheel, and nothing in it to compile.
 PIP_INSTALL = ("-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--no-binary", "pyspark")
@@ -65,7 +69,8 @@ class Environment:
                 missing = list(dict.fromkeys(["run", *groups]))
             files = " and ".join(LOCK_FILES[group] for group in missing)
             what = f"{reason}, making .venv" if reason else "adding to .venv"
-            say(f"{what} from {files} (needs the network, takes some 20 s)")
+            takes_s = 60 if "spark" in missing else 20
+            say(f"{what} from {files} (needs the network, takes some {takes_s} s)")
             self._fill(missing, anew=bool(reason))
             say(f"done in {time.monotonic() - start_s:.0f} s")
 

@@ -74,6 +74,30 @@ def _program(what: str, names: tuple[str, ...], use: str, remedy: str) -> Callab
     return look
 
 
+def _java() -> Finding:
+    """Which Java would run Spark."""
+    from harness.pipeline import java
+
+    try:
+        found = java.find(os.environ)
+    except java.NoJava as error:
+        reason = error.message.partition("; try: ")[0]
+        return Finding(
+            "java", reason, is_there=False, is_needed=False, remedy="./qsync analyze, which installs one"
+        )
+    return Finding("java", f"{found.version} ({found.origin}: {found.home})", is_there=True, is_needed=False)
+
+
+def _pyspark() -> Finding:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return Finding("pyspark", version("pyspark"), is_there=True, is_needed=False)
+    except PackageNotFoundError:
+        state = "not installed yet (half a gigabyte; the first verb that needs it brings it)"
+        return Finding("pyspark", state, is_there=False, is_needed=False, remedy="./qsync analyze")
+
+
 LOOKS: tuple[Callable[[], Finding], ...] = (
     _python,
     _processes,
@@ -86,4 +110,6 @@ LOOKS: tuple[Callable[[], Finding], ...] = (
         "apt-get install chromium fonts-dejavu-core",
     ),
     _program("tarantool", ("tarantool",), "tests against the real server", "apt-get install tarantool"),
+    _pyspark,
+    _java,
 )

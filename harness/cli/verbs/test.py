@@ -15,6 +15,8 @@ from pathlib import Path
 
 import click
 
+from harness.cli import spark_group
+
 ROOT = Path(__file__).resolve().parents[3]
 MARKED = ("docker", "spark", "browser", "real", "nightly")
 CHECKS = {
@@ -46,6 +48,8 @@ def command(checks: bool, marked: str | None, pytest_arguments: tuple[str, ...])
         raise click.UsageError("--checks takes no other argument")
     if find_spec("pytest") is None or not (ROOT / "tests").is_dir():
         raise click.ClickException("the tests run from a checkout: ./qsync test")
+    if marked == "spark":
+        spark_group.ensure("--marked spark")
     os.chdir(ROOT)
     return run_checks() if checks else run_tests(marked, pytest_arguments)
 

@@ -1,0 +1,44 @@
+"""PySpark when a verb first needs it: half a gigabyte that a newcomer's first run does not wait for.
+
+`ensure` looks at the stamp of the group `spark` (`harness.cli.environment`). If it is not in order, a bare Python adds
+it to .venv, and this command line begins anew: what is imported already may have been replaced under way.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from harness.cli.environment import Environment
+
+ROOT = Path(__file__).resolve().parents[2]
+GROUP = "spark"
+
+
+def ensure(needs: str, root: Path = ROOT) -> None:
+    """Return if PySpark is there; else add it and start this command again. `needs` says for what."""
+    environment = Environment(root)
+    if environment.in_order(GROUP):
+        return
+    if not _is_ours(environment):
+        if find_spec("pyspark") is None:
+            raise click.ClickException(f"{needs} needs PySpark; try: pip install --group spark, or ./qsync")
+        return
+    click.echo(f"qsync: {needs} needs PySpark (half a gigabyte, once)", err=True)
+    bare = getattr(sys, "_base_executable", sys.executable)
+    code = subprocess.run(
+        [bare, "-I", str(root / "harness" / "cli" / "environment.py"), "install", GROUP], check=False
+    ).returncode
+    if code != 0:
+        raise SystemExit(code)
+    os.execv(root / "qsync", [str(root / "qsync"), *sys.argv[1:]])
+
+
+def _is_ours(environment: Environment) -> bool:
+    """This process runs in the checkout's own .venv; any other environment is its owner's business."""
+    return Path(sys.prefix).resolve() == environment.folder.resolve()

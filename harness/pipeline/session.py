@@ -1,0 +1,185 @@
+"""One Spark session: the Java that there is, quiet, on loopback where the master is this machine.
+
+Whatever a JVM says goes to a log file, whose name is told if it does not start. `spark://…`, `k8s://…` and `yarn`
+masters work by plain Spark configuration: `conf` and SPARK_CONF_DIR are handed on, and the code that workers run is
+sent to them as a zip.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import HarnessError
+from harness.pipeline import java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parents[2]
+DEFAULT_MASTER = "local[*]"
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a session that lives for seconds: a JVM that optimizes less starts working sooner."""
+SHIPPED = ("checkers", "harness", "nodes")
+
+
+class SparkError(HarnessError):
+    """Spark did not start, or lost its master."""
+
+    exit_code = 3
+
+
+@contextmanager
+def session(
+    master: str = DEFAULT_MASTER,
+    *,
+    conf: Mapping[str, str] | None = None,
+    log: Path | None = None,
+    quick: bool = True,
+    memory_mib: int | None = None,
+) -> Iterator[SparkSession]:
+    """The session, stopped at the end. `log`: where the JVM's own words go (default: a temporary file)."""
+    found = java.find(os.environ)
+    settings = {**_settings(master, quick, memory_mib), **(conf or {})}
+    log = log or Path(tempfile.gettempdir()) / f"qsync-spark-{os.getpid()}.log"
+    with _environment(found, master), _stderr_to(log):
+        spark = _started(master, settings, log)
+    try:
+        if not master.startswith("local"):
+            spark.sparkContext.addPyFile(str(_shipped()))
+        yield spark
+    finally:
+        with _stderr_to(log):
+            _stop(spark)
+
+
+def _started(master: str, settings: Mapping[str, str], log: Path) -> SparkSession:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("qsync").master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    try:
+        spark = builder.getOrCreate()
+    except Exception as error:  # py4j's, pyspark's and Python's own, all for "it did not start"
+        kind = "" if isinstance(error, PySparkException) else f"{type(error).__name__}: "
+        why = f"{kind}{str(error).strip().splitlines()[0] if str(error).strip() else 'no reason given'}"
+        raise SparkError(
+            f"Spark did not start on {master}: {why[:300]}; its own words are in {log}"
+        ) from error
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _stop(spark: SparkSession) -> None:
+    """End the session and its JVM: nothing of it outlives the verb."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    spark.stop()
+    if gateway is not None:
+        gateway.shutdown()
+        process = getattr(gateway, "proc", None)
+        if process is not None:
+            process.stdin.close()
+            process.wait(timeout=30)
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+
+
+def _settings(master: str, quick: bool, memory_mib: int | None) -> dict[str, str]:
+    log4j = Path(__file__).with_name("log4j2.properties")
+    java_options = f"-Dlog4j2.configurationFile={log4j.as_uri()}" + (f" {QUICK_START}" if quick else "")
+    settings = {
+        "spark.driver.extraJavaOptions": java_options,
+        "spark.driver.memory": f"{memory_mib or _memory_mib()}m",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.parquet.compression.codec": "zstd",
+        "spark.sql.sources.partitionOverwriteMode": "dynamic",
+        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+        "spark.python.worker.reuse": "true",
+        "spark.executorEnv.PYTHONHASHSEED": "0",
+        "spark.executorEnv.NUMBA_CACHE_DIR": str(Path(tempfile.gettempdir()) / f"qsync-numba-{os.getuid()}"),
+    }
+    if master.startswith("local"):
+        settings |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+        }
+        del settings["spark.executorEnv.NUMBA_CACHE_DIR"]  # on this machine its own cache is warm
+    return settings
+
+
+def _memory_mib() -> int:
+    """A quarter of the machine, between 1 and 4 GiB."""
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1024, min(4096, pages // 4 // 2**20))
+
+
+@contextmanager
+def _environment(found: java.Java, master: str) -> Iterator[None]:
+    """What Spark's scripts read. Workers run this very Python; SPARK_HOME of another install would be started."""
+    wanted: dict[str, str] = {"JAVA_HOME": str(found.home), "PYSPARK_PYTHON": sys.executable}
+    if not master.startswith("local"):
+        wanted = {
+            "JAVA_HOME": str(found.home),
+            "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+        }
+    elif "SPARK_LOCAL_IP" not in os.environ:
+        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
+    before = {name: os.environ.get(name) for name in (*wanted, "SPARK_HOME")}
+    os.environ.update(wanted)
+    os.environ.pop("SPARK_HOME", None)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _stderr_to(log: Path) -> Iterator[None]:
+    """The JVM inherits file descriptor 2: while it starts, that is the log."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+def _shipped() -> Path:
+    """The code that workers import, as a zip; machine code of kernels is made anew where they run."""
+    path = Path(tempfile.mkdtemp(prefix="qsync-code-")) / "qsync-code.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for package in SHIPPED:
+            for source in sorted((ROOT / package).rglob("*.py")):
+                archive.write(source, source.relative_to(ROOT))
+    return path
+
+
+def versions(spark: Any) -> dict[str, str]:
+    """What a summary says of the machine: versions of Spark and Java, and the cores that there are."""
+    system = spark._jvm.System
+    return {
+        "spark": spark.version,
+        "java": str(system.getProperty("java.version")),
+        "cores": str(spark.sparkContext.defaultParallelism),
+    }
