@@ -73,7 +73,8 @@ def _free_ports(count: int) -> list[int]:
 
 async def without_relay(folder: Path) -> list[float]:
     plan = Plan(name="bench", faults=("none",))
-    configurations = parts_of(plan).system.configurations(plan)
+    parts = parts_of(plan)
+    configurations = parts.system.configurations(plan, parts.workload.spaces)
     ports = dict(zip(configurations, _free_ports(len(configurations)), strict=True))
     processes: list[NodeProcess] = []
     connections = Connections(lambda node: ports[node])

@@ -80,7 +80,7 @@ def simulated(parts: Parts, folder: Path | None, *, record_trace: bool = False) 
 
     plan = parts.plan
     return SimCluster(
-        parts.system.node_makers(plan),
+        parts.system.node_makers(plan, parts.workload.spaces),
         seed=plan.seed,
         heartbeat_ns=plan.heartbeat_ns,
         durability=parts.system.durability(plan),
@@ -96,7 +96,7 @@ def local(parts: Parts, folder: Path) -> LocalCluster:
     return LocalCluster(
         LocalSettings(
             system=plan.system,
-            configs=parts.system.configurations(plan),
+            configs=parts.system.configurations(plan, parts.workload.spaces),
             folder=folder,
             heartbeat_ns=plan.heartbeat_ns,
             epoch_ns=time.monotonic_ns(),

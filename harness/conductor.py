@@ -20,12 +20,13 @@ import msgspec
 
 from checkers.history.jsonl import Writer
 from harness.draw import faults_of, operations_of
+from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault
 from harness.generators.generator import Value
-from harness.plan import SECOND_NS, SEEN, Operation, Plan
+from harness.plan import SECOND_NS, Operation, Plan
 from harness.protocols import Cluster
 from harness.systems.system import System
-from harness.workloads import Workload
+from harness.workloads.workload import Remembers, Workload
 
 MONITOR_EVERY_NS = SECOND_NS // 4
 SETTLE_POLL_NS = SECOND_NS // 20
@@ -73,6 +74,7 @@ class Conductor:
             await self.system.set_up(self.plan, self.cluster)
             if self.plan.has_elections:
                 await self._look_at_nodes()
+            await self._begin()
             await self._load()
             await self._settle_and_read()
         finally:
@@ -89,9 +91,16 @@ class Conductor:
 
     # ---- load
 
+    async def _begin(self) -> None:
+        """What the workload needs before its load."""
+        self._next_process = self.plan.workers
+        for operation in self.workload.first_operations(self.plan, self.system.owner(self.plan)):
+            process, self._next_process = self._next_process, self._next_process + 1
+            if await self._perform(operation, process, {}) != "ok":
+                raise ClusterError(f"the workload could not begin: {operation.f} did not succeed")
+
     async def _load(self) -> None:
         self._phase("load")
-        self._next_process = self.plan.workers
         workers = [self.cluster.spawn(self._part(self.work(worker))) for worker in range(self.plan.workers)]
         nemesis = self.cluster.spawn(self._part(self._nemesis()))
         monitor = self.cluster.spawn(self._part(self._monitor()))
@@ -128,14 +137,16 @@ class Conductor:
                 return
             if late_ns > LEFT_OUT_NS:
                 continue  # its time passed while this worker waited for an answer
-            if await self._perform(operation, process, seen):
+            if await self._perform(operation, process, seen) == "info":
                 process, self._next_process = self._next_process, self._next_process + 1
 
     async def _perform(
         self, operation: Operation, process: int, seen: dict[str, Value], phase: str = "load"
-    ) -> bool:
-        """One operation, recorded; True if nobody knows how it ended."""
-        value = _with_seen(operation, seen)
+    ) -> str:
+        """One operation, recorded; how it ended: ok, fail, or info if nobody knows."""
+        value: Value = operation.value
+        if isinstance(self.workload, Remembers):
+            value = self.workload.resolved(operation, seen)
         node = self._present(operation.node)
         self._sync += 1
         request = self.workload.request(operation, value, self._sync)
@@ -155,11 +166,10 @@ class Conductor:
             **fields,
         )
         self._count(done.type)
-        if operation.key is not None:
-            self._keys[operation.key] = None
-            if done.type == "ok":
-                seen[operation.key] = _shown(operation.f, done.value)
-        return done.type == "info"
+        self._keys.update(dict.fromkeys(self.workload.keys(operation)))
+        if isinstance(self.workload, Remembers):
+            self.workload.remember(operation, done, seen)
+        return done.type
 
     def _count(self, type_: str) -> None:
         match type_:
@@ -309,21 +319,3 @@ def _nothing_known(fault: Fault, heal_asked_ns: int, broken: Exception | None) -
         healed=False,
         detail="not healed" if broken is None else f"not healed: {broken}",
     )
-
-
-def _with_seen(operation: Operation, seen: Mapping[str, Value]) -> Value:
-    """The operation's value, "@seen" replaced by what this worker last saw under the key."""
-    value = operation.value
-    if isinstance(value, tuple) and operation.key is not None:
-        last = seen.get(operation.key)
-        assert not isinstance(last, tuple)
-        return tuple(last if part == SEEN else part for part in value)
-    return value
-
-
-def _shown(f: str, value: object) -> Value:
-    """What a finished operation says is now under its key."""
-    if f == "cas" and isinstance(value, tuple | list):
-        value = value[1]
-    assert value is None or isinstance(value, int), value
-    return value

@@ -8,7 +8,7 @@ what a shrinker edits and what a regression test stores.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -30,16 +30,31 @@ SEEN = "@seen"
 class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One operation of the load: what a worker does, not before `at_ns`, at `node`.
 
-    In a compare-and-set's value `"@seen"` stands for what this worker last saw under the key.
+    `value` is any JSON value; what it means is the workload's. In that of a compare-and-set `"@seen"` stands for what
+    this worker last saw under the key.
     """
 
     at_ns: Count
     worker: Count
     f: str
     key: str | None = None
-    value: int | tuple[int | str | None, ...] | None = None
+    value: Any = None  # JSON's door; see `harness.generators.generator.Value`
     node: str = ""
     mode: str | None = None
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "value", _frozen(self.value))
+
+
+def _frozen(value: Any) -> Any:
+    """JSON with tuples for lists, however deep."""
+    match value:
+        case list() | tuple():
+            return tuple(_frozen(each) for each in value)
+        case dict():
+            return {str(key): _frozen(each) for key, each in value.items()}
+        case _:
+            return value
 
 
 class Drawn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-Value = None | int | tuple[int | str | None, ...]
+Value: TypeAlias = "bool | int | float | str | tuple[Value, ...] | Mapping[str, Value] | None"
+"""Any JSON value, with tuples for lists: what is asked must not change while it is being asked."""
 
 
 @dataclass(frozen=True, slots=True)

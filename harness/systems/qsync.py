@@ -18,10 +18,9 @@ from nodes.qsync.configuration import Configuration, Identity, SpaceDefinition
 from nodes.qsync.replica import Replica
 from nodes.qsync.service import READ_MODES
 
-SPACES = (
-    SpaceDefinition(id=512, name="register", is_sync=True),
-    SpaceDefinition(id=513, name="notes", is_sync=False),
-)
+FIRST_SPACE_ID = 512
+NOTES = "notes"
+"""A space that is not synchronous, in every run."""
 _NAMESPACE = uuid.UUID("6f1a52a4-0c0e-4bfa-9d0e-8a4b5f1e7c11")
 SET_UP_PROCESS = -1
 SET_UP_TIMEOUT_NS = 10 * SECOND_NS
@@ -46,7 +45,7 @@ class Qsync:
         if plan.read_mode not in READ_MODES:
             raise WrongUse(f"unknown read mode {plan.read!r}; try one of: {', '.join(READ_MODES)}")
 
-    def configurations(self, plan: Plan) -> dict[str, bytes]:
+    def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
         members = tuple(
             Identity(id=number, name=name, uuid=_uuid(plan, name))
             for number, name in enumerate(plan.node_names, start=1)
@@ -56,7 +55,7 @@ class Qsync:
                 name=member.name,
                 cluster_uuid=_uuid(plan, "cluster"),
                 members=members,
-                spaces=SPACES,
+                spaces=_definitions(spaces),
                 quorum=plan.quorum_size,
                 synchro_timeout_ns=int(plan.synchro_timeout_s * SECOND_NS),
                 replication_timeout_ns=plan.heartbeat_ns,
@@ -69,12 +68,12 @@ class Qsync:
             for member in members
         }
 
-    def node_makers(self, plan: Plan) -> dict[str, Callable[[], Node]]:
+    def node_makers(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, Callable[[], Node]]:
         def maker(data: bytes) -> Callable[[], Node]:
             configuration = Configuration.from_json(data)
             return lambda: Replica(configuration)
 
-        return {name: maker(data) for name, data in self.configurations(plan).items()}
+        return {name: maker(data) for name, data in self.configurations(plan, spaces).items()}
 
     def durability(self, plan: Plan) -> Durability:
         return "written" if ACK_BEFORE_FSYNC in plan.bugs else "synced"
@@ -130,6 +129,14 @@ class Qsync:
 
     def bugs(self) -> Mapping[str, str]:
         return BUGS
+
+
+def _definitions(names: tuple[str, ...]) -> tuple[SpaceDefinition, ...]:
+    """The workload's spaces, which are synchronous, and one that is not."""
+    return tuple(
+        SpaceDefinition(id=number, name=name, is_sync=name != NOTES)
+        for number, name in enumerate((*names, NOTES), start=FIRST_SPACE_ID)
+    )
 
 
 def _uuid(plan: Plan, name: str) -> str:

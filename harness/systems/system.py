@@ -22,11 +22,11 @@ class System(Protocol):
         """WrongUse if the plan asks for what this system or its bugs cannot do on that cluster."""
         ...
 
-    def configurations(self, plan: Plan) -> dict[str, bytes]:
-        """Each node's configuration, as the host reads it."""
+    def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
+        """Each node's configuration, as the host reads it. `spaces`: the workload's, all synchronous."""
         ...
 
-    def node_makers(self, plan: Plan) -> dict[str, Callable[[], Node]]:
+    def node_makers(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, Callable[[], Node]]:
         """For the simulator: each node's name → what makes it, anew at each start."""
         ...
 

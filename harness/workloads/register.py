@@ -9,8 +9,12 @@ Most operations go to the owner; a share of the reads goes to replicas, where le
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from checkers import dirty, linearizable, prefix
+from checkers.history.history import History
+from checkers.history.operation import Operation as Recorded
 from harness.clients.answers import failure_of, refusal_completion
 from harness.clients.completion import Completion
 from harness.errors import WrongUse
@@ -18,6 +22,14 @@ from harness.generators import Context, Draft, Each, Generator, Mix, Stagger, Un
 from harness.generators.generator import Value
 from harness.plan import SECOND_NS, SEEN, WORKERS_MAX, Operation, Plan
 from harness.protocols import Replied, Reply
+from harness.systems.promises import Promise
+from harness.workloads.checks import (
+    CHECK_TIMEOUT_S,
+    Check,
+    fresh_reads,
+    is_fresh_at_the_end,
+    of_every_run,
+)
 from nodes.iproto.messages import Answer, Call, Request
 
 SPACE = "register"
@@ -28,6 +40,11 @@ EPOCH_NS = 4 * SECOND_NS
 @dataclass(frozen=True, slots=True)
 class Register:
     summary: str = "reads, writes and compare-and-set on several keys of a synchronous space"
+    spaces: tuple[str, ...] = (SPACE,)
+    model: str = "cas-register"
+
+    def first_operations(self, plan: Plan, owner: str) -> list[Operation]:
+        return []
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         def write(context: Context, count: int) -> Draft:
@@ -45,6 +62,25 @@ class Register:
         mix = Mix(((0.45, Each(read)), (0.35, Each(write)), (0.2, Each(cas))))
         mean_ns = int(plan.workers / plan.rate * SECOND_NS)
         return Until(Stagger(mix, mean_ns), plan.time_limit_ns)
+
+    def keys(self, operation: Operation) -> tuple[str, ...]:
+        return () if operation.key is None else (operation.key,)
+
+    def resolved(self, operation: Operation, seen: dict[str, Value]) -> Value:
+        value: Value = operation.value
+        if operation.f == "cas" and isinstance(value, tuple) and operation.key is not None:
+            last = seen.get(operation.key)
+            return tuple(last if part == SEEN else part for part in value)
+        return value
+
+    def remember(self, operation: Operation, done: Completion, seen: dict[str, Value]) -> None:
+        if operation.key is None or done.type != "ok":
+            return
+        match operation.f, done.value:
+            case "cas", (_, None | int() as new):
+                seen[operation.key] = new
+            case "read" | "write", None | int() as value:
+                seen[operation.key] = value
 
     def request(self, operation: Operation, value: Value, sync: int) -> Request:
         match operation.f, operation.key, value:
@@ -78,6 +114,45 @@ class Register:
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
         mode = "linearizable" if plan.has_elections else "read-confirmed"
         return [Operation(at_ns=0, worker=0, f="read", key=key, node=owner, mode=mode) for key in keys]
+
+    def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
+        reads = fresh_reads(promise, stricter)
+        quorum, convergence, *others = of_every_run(SPACE)
+        return (
+            Check(
+                "linearizable",
+                "every key has one order of its operations that fits real time",
+                promise.writes,
+                lambda history: linearizable.check(history, timeout_s=CHECK_TIMEOUT_S, reads=reads),
+            ),
+            quorum,
+            Check(
+                "prefix",
+                "reads at a replica show confirmed values only and never go back",
+                promise.replica_reads,
+                prefix.check,
+            ),
+            Check(
+                "dirty",
+                "dirty reads show only what somebody asked to write",
+                promise.dirty_reads,
+                dirty.check,
+            ),
+            convergence,
+            *others,
+        )
+
+    def kind(self, operation: Recorded) -> str:
+        return operation.f
+
+    def missing(self, history: History) -> Iterator[str]:
+        """Whatever was written must have been read at the end where a stale answer is a violation."""
+        reads = history.select(f="read", phase="final")
+        unread = {operation.key for operation in history.select(f=("write", "cas"), phase="load")}
+        unread -= {read.key for read in reads if is_fresh_at_the_end(read)}
+        if unread:
+            example = sorted(map(str, unread))[0]
+            yield f"{len(unread)} keys had no final read that had to be fresh, {example} among them"
 
 
 def _key(context: Context) -> str:

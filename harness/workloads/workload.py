@@ -1,29 +1,54 @@
-"""What a workload is: operations to do, how to say them to a store, and what its answers mean."""
+"""What a workload is: operations to do, how to say them to a store, what its answers mean, and how they are judged."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
 
+from checkers.history.history import History
+from checkers.history.operation import Operation as Recorded
 from harness.clients.completion import Completion
 from harness.generators import Generator
 from harness.generators.generator import Value
 from harness.plan import Operation, Plan
 from harness.protocols import Reply
+from harness.systems.promises import Promise
+from harness.workloads.checks import Check
 from nodes.iproto.messages import Request
 
 
 class Workload(Protocol):
-    """A sentence for `qsync list`, the generator of each worker, and the two directions of the client."""
+    """A new one is a file in this package and a line in its table."""
 
     @property
-    def summary(self) -> str: ...
+    def summary(self) -> str:
+        """A sentence for `qsync list`."""
+        ...
+
+    @property
+    def spaces(self) -> tuple[str, ...]:
+        """The synchronous spaces that it writes to; the system makes them."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """What its operations mean: a name of `checkers.by_model.MODELS`."""
+        ...
+
+    def first_operations(self, plan: Plan, owner: str) -> list[Operation]:
+        """What must be there before the load begins. Each must succeed, else there is no run."""
+        ...
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         """What one worker does; drawn from the plan alone."""
         ...
 
+    def keys(self, operation: Operation) -> tuple[str, ...]:
+        """What it is about."""
+        ...
+
     def request(self, operation: Operation, value: Value, sync: int) -> Request:
-        """How the operation is said; `value` has no "@seen" left in it."""
+        """How the operation is said; WrongUse if it cannot be. `value` is what is asked now (see `Remembers`)."""
         ...
 
     def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
@@ -31,5 +56,30 @@ class Workload(Protocol):
         ...
 
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
-        """What is read when everything has settled."""
+        """What is read when everything has settled, of all keys that were asked for. Every node's dump comes after."""
+        ...
+
+    def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
+        """How its histories are judged; `stricter`: a model to judge every read by that is not dirty."""
+        ...
+
+    def kind(self, operation: Recorded) -> str:
+        """Operations of a kind must all have some answers, or the run proves nothing of them."""
+        ...
+
+    def missing(self, history: History) -> Iterator[str]:
+        """Sentences on what this history lacks to be evidence. Only asked of runs that came to their end."""
+        ...
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A workload whose operations depend on what their worker saw before. `seen` is the worker's own."""
+
+    def resolved(self, operation: Operation, seen: dict[str, Value]) -> Value:
+        """The operation's value as it is asked now."""
+        ...
+
+    def remember(self, operation: Operation, done: Completion, seen: dict[str, Value]) -> None:
+        """Note what its answer showed."""
         ...

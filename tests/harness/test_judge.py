@@ -20,9 +20,11 @@ from checkers.verdict import Verdict
 from harness.cli.options import plan_of
 from harness.cli.verbs.run import command
 from harness.faults.fault import Fault
-from harness.judge import _NAMED, EXIT_CODES, checks_for, judge, repeat_line
+from harness.judge import EXIT_CODES, judge, repeat_line
+from harness.judge.words import _NAMED
 from harness.plan import Drawn, Plan, to_json
 from harness.systems.promises import FIXED_OWNER
+from harness.workloads import WORKLOADS
 
 MILLISECOND_NS = 1_000_000
 NODES = ("n1", "n2", "n3")
@@ -354,7 +356,7 @@ def test_the_verdict_is_json_with_everything_in_it() -> None:
     assert verdict["promise"]["why"]
     assert verdict["repeat"]["repeats"] == "outcome"
     assert [each["checker"] for each in verdict["checks"]] == [
-        each.name for each in checks_for(FIXED_OWNER, None)
+        each.name for each in WORKLOADS["register"].checks(FIXED_OWNER, None)
     ]
     local = judged(good(), msgspec.structs.replace(PLAN, cluster="local"))
     assert local["repeat"]["repeats"] == "schedule"

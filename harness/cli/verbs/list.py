@@ -30,7 +30,6 @@ def command(table: str | None, cluster: str | None) -> int:
 def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
     from harness.assemble import CLUSTERS
     from harness.faults.table import FAULTS
-    from harness.judge import checks_for
     from harness.systems import SYSTEMS
     from harness.systems.promises import FIXED_OWNER
     from harness.workloads import WORKLOADS
@@ -49,6 +48,10 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
                 if cluster is None or cluster in kind.clusters
             }
         case "checkers":
-            return {check.name: check.summary for check in checks_for(FIXED_OWNER, None)}
+            return {
+                check.name: check.summary
+                for workload in WORKLOADS.values()
+                for check in workload.checks(FIXED_OWNER, None)
+            }
         case _:
             return {name: text for system in SYSTEMS.values() for name, text in system.bugs().items()}

@@ -49,7 +49,10 @@ def test_a_bug_that_needs_a_disk_that_forgets_is_refused_elsewhere() -> None:
 def test_each_node_gets_a_configuration_of_its_own() -> None:
     """If it failed, two nodes would take each other's place, or disagree about who there is."""
     plan = Plan(nodes=5, synchro_timeout_s=0.5, bugs=("confirm-early",), seed=3)
-    found = {name: Configuration.from_json(data) for name, data in QSYNC.configurations(plan).items()}
+    found = {
+        name: Configuration.from_json(data)
+        for name, data in QSYNC.configurations(plan, ("register",)).items()
+    }
     assert list(found) == ["n1", "n2", "n3", "n4", "n5"]
     assert [configuration.name for configuration in found.values()] == list(found)
     assert len({configuration.members for configuration in found.values()}) == 1
@@ -57,7 +60,7 @@ def test_each_node_gets_a_configuration_of_its_own() -> None:
     assert {configuration.quorum for configuration in found.values()} == {3}
     assert {configuration.synchro_timeout_ns for configuration in found.values()} == {500_000_000}
     assert {configuration.bugs for configuration in found.values()} == {("confirm-early",)}
-    assert QSYNC.configurations(plan) == QSYNC.configurations(plan)
+    assert QSYNC.configurations(plan, ("register",)) == QSYNC.configurations(plan, ("register",))
 
 
 STATUS = {

@@ -1,0 +1,176 @@
+"""What a run shows, and what it lacks to be evidence of anything.
+
+A run must show load that succeeded, of every kind and also under faults; faults that were felt and healed; and final
+reads that had to be fresh. What a workload needs beyond that it says itself (`Workload.missing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from checkers.history.history import History
+from checkers.history.operation import Operation
+from harness.plan import SECOND_NS, Plan
+from harness.workloads.workload import Workload
+
+USEFUL_SHARE = 1 / 3
+"""The share of the operations asked for that must succeed."""
+USEFUL_SHARE_UNDER_FAULT = 1 / 20
+"""The share of the operations asked for that must succeed while a fault is active."""
+USEFUL_SHARE_OF_A_KIND = 1 / 10
+"""The share of each kind of operation (reads, writes, …) that must tell something."""
+STALLED_MS_MAX = 1_000.0
+
+
+def evidence_of(
+    plan: Plan, workload: Workload, history: History, interrupted: bool, failure: str | None
+) -> dict[str, Any]:
+    load = [operation for operation in history.operations if operation.phase == "load"]
+    done = [operation for operation in load if operation.type == "ok"]
+    spans = [
+        (fault.all_in_effect_ns, fault.heal_asked_ns)
+        for fault in history.faults
+        if fault.bit and fault.all_in_effect_ns is not None and fault.heal_asked_ns is not None
+    ]
+    evidence: dict[str, Any] = {
+        "asked": _asked(plan),
+        "ok": len(done),
+        "fail": sum(operation.type == "fail" for operation in load),
+        "info": sum(operation.type == "info" for operation in load),
+        "ok_under_fault": sum(_is_inside(operation, spans) for operation in done),
+        "rollbacks": _rollbacks(history),
+        "faults": [
+            {
+                "id": fault.id,
+                "name": fault.name,
+                "bit": fault.bit,
+                "healed": fault.healed,
+                "ended": fault.end_index is not None,
+            }
+            for fault in history.faults
+        ],
+        "kinds_that_bit": sorted({fault.name for fault in history.faults if fault.bit}),
+        "stalls": len(history.stalls),
+        "torn": history.torn,
+    }
+    evidence["missing"] = _missing(plan, workload, history, evidence, interrupted, failure)
+    return evidence
+
+
+def _asked(plan: Plan) -> int:
+    """How many operations the plan asks for."""
+    return int(plan.rate * plan.time_limit_s) if plan.drawn is None else len(plan.drawn.operations)
+
+
+def was_interrupted(history: History) -> bool:
+    """A person ended the run; so its record says, whoever judges it later."""
+    return any(event.process == "harness" and event.f == "interrupted" for event in history.events)
+
+
+def _is_inside(operation: Operation, spans: Sequence[tuple[int, int]]) -> bool:
+    """The operation was answered while a fault was surely in effect."""
+    return any(start_ns <= (operation.complete_ns or 0) <= end_ns for start_ns, end_ns in spans)
+
+
+def _has_settled(history: History) -> bool:
+    """The conductor saw all queues empty and all nodes equal before the final reads."""
+    noted = [event for event in history.events if event.process == "harness" and event.f == "settled"]
+    return bool(noted) and noted[-1].value is True
+
+
+def _rollbacks(history: History) -> int:
+    """Transactions that were rolled back, as the nodes counted them; a restart begins to count anew."""
+    return max((int(state.status.get("rollbacks", 0)) for state in history.states), default=0)
+
+
+def _missing(
+    plan: Plan,
+    workload: Workload,
+    history: History,
+    evidence: dict[str, Any],
+    interrupted: bool,
+    failure: str | None,
+) -> list[str]:
+    missing: list[str] = []
+    if failure is not None:
+        missing.append(failure)
+    if interrupted:
+        missing.append("the run was interrupted")
+    if history.torn is not None:
+        missing.append(f"the record is torn: {history.torn}")
+    wanted = _share(evidence["asked"], USEFUL_SHARE)
+    if evidence["ok"] == 0:
+        missing.append("no operation succeeded")
+    elif evidence["ok"] < wanted:
+        missing.append(f"too little load: {evidence['ok']} operations succeeded, expected at least {wanted}")
+    missing.extend(_missing_kinds(workload, history))
+    missing.extend(_missing_of_faults(plan, history, evidence))
+    worst_ms = max((stall.stalled_ms for stall in history.stalls), default=0.0)
+    if worst_ms > STALLED_MS_MAX:
+        missing.append(f"the harness itself stood still for {worst_ms:.0f} ms")
+    if failure is None and not interrupted and not _has_settled(history):
+        missing.append("the nodes were not quiet and equal in time for the final reads")
+    if failure is None and not interrupted:
+        missing.extend(workload.missing(history))
+    return missing
+
+
+def _missing_kinds(workload: Workload, history: History) -> Iterator[str]:
+    """A store that refuses all writes serves perfect reads; a mismatch is an answer too."""
+    load = [operation for operation in history.operations if operation.phase == "load"]
+    kinds: dict[str, list[Operation]] = {}
+    for operation in load:
+        kinds.setdefault(workload.kind(operation), []).append(operation)
+    for kind, asked in sorted(kinds.items()):
+        told = sum(operation.type == "ok" or operation.error == "mismatch" for operation in asked)
+        wanted = int(len(asked) * USEFUL_SHARE_OF_A_KIND)
+        if told < wanted:
+            yield f"too few answers to {kind}: {told} of {len(asked)} operations, {wanted} are needed"
+
+
+def _asks_for_faults(plan: Plan) -> bool:
+    if plan.drawn is not None:
+        return bool(plan.drawn.faults)
+    return any(name != "none" for name in plan.faults)
+
+
+def _share(asked: int, share: float) -> int:
+    """Never none: a plan of few operations needs something too."""
+    return max(1, int(asked * share))
+
+
+def _missing_of_faults(plan: Plan, history: History, evidence: dict[str, Any]) -> list[str]:
+    missing: list[str] = []
+    if not history.faults:
+        return ["faults were asked for, but there was no time for one"] if _asks_for_faults(plan) else []
+    for fault in history.faults:
+        if fault.end_index is None:
+            missing.append(f"fault {fault.id} ({fault.name}) never ended")
+        elif not fault.bit:
+            missing.append(f"fault {fault.id} ({fault.name}) did not bite")
+        elif not fault.healed:  # None: it could not even be tried
+            missing.append(f"fault {fault.id} ({fault.name}) was not seen to heal")
+    least = 1 if plan.drawn is None else 0  # a plan that was cut down to a few operations may have none
+    wanted = max(least, int(evidence["asked"] * USEFUL_SHARE_UNDER_FAULT))
+    if evidence["ok_under_fault"] < wanted:
+        missing.append(
+            f"too little load under faults: {evidence['ok_under_fault']} operations succeeded while one was active, "
+            f"expected at least {wanted}"
+        )
+    longest_ns = max(
+        (
+            fault.heal_asked_ns - fault.all_in_effect_ns
+            for fault in history.faults
+            if fault.name == "isolate-owner" and fault.bit and fault.heal_asked_ns and fault.all_in_effect_ns
+        ),
+        default=0,
+    )
+    waited = (
+        longest_ns > 2 * plan.synchro_timeout_s * SECOND_NS
+        and plan.quorum_size > 1
+        and not plan.has_elections
+    )
+    if waited and evidence["rollbacks"] == 0:
+        missing.append("the owner was isolated, and yet nothing was ever rolled back")
+    return missing

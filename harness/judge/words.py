@@ -1,0 +1,87 @@
+"""What a verdict says: its sentence, and the line that repeats the run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from checkers.verdict import Verdict
+from harness.plan import Plan
+
+Outcome = Literal["valid", "anomaly", "unknown", "not-evidence"]
+
+
+def sentence(outcome: Outcome, verdicts: Sequence[Verdict], evidence: dict[str, Any]) -> str:
+    match outcome:
+        case "anomaly":
+            return _anomaly([verdict for verdict in verdicts if verdict.result == "invalid"])
+        case "not-evidence":
+            return "Nothing can be said of this run: " + "; ".join(evidence["missing"][:3]) + "."
+        case "unknown":
+            undecided = [verdict for verdict in verdicts if verdict.result == "unknown"]
+            return "Not decided: " + "; ".join(f"{v.checker}: {v.summary}" for v in undecided) + "."
+        case "valid":
+            bit = sum(1 for fault in evidence["faults"] if fault["bit"])
+            under = f"{evidence['ok_under_fault']:,} of them during {bit} faults that were felt"
+            return (
+                f"All that clients saw was allowed: {evidence['ok']:,} operations succeeded, "
+                f"{under if evidence['faults'] else 'with no fault injected'}."
+            )
+
+
+def _anomaly(wrong: Sequence[Verdict]) -> str:
+    """The first witness in its own words, and how much more there is."""
+    first = wrong[0].witnesses[0]
+    text = first.summary.rstrip(".")
+    others = [verdict.checker for verdict in wrong[1:]]
+    also = f" Violated as well: {', '.join(others)}." if others else ""
+    return f"{text[:1].upper()}{text[1:]}.{also}"
+
+
+_NAMED = {
+    "name": "--name",
+    "system": "--system",
+    "cluster": "--cluster",
+    "workload": "--workload",
+    "nodes": "--nodes",
+    "time_limit_s": "--time-limit",
+    "rate": "--rate",
+    "workers": "--workers",
+    "quorum": "--quorum",
+    "synchro_timeout_s": "--synchro-timeout",
+    "replication_timeout_s": "--replication-timeout",
+    "request_timeout_s": "--request-timeout",
+    "settle_timeout_s": "--settle-timeout",
+    "read": "--read",
+    "election_mode": "--election-mode",
+    "election_timeout_s": "--election-timeout",
+    "rollback_on_timeout": "--rollback-on-timeout",
+    "replica_reads": "--replica-reads",
+    "promise": "--promise",
+    "base_port": "--base-port",
+}
+
+
+def repeat_line(plan: Plan, plan_file: Path | None = None) -> str:
+    """The command that runs the same plan again; a drawn-out plan needs the file that it stands in."""
+    if plan.drawn is not None:
+        return f"./qsync run --plan {shlex.quote(str(plan_file or 'plan.json'))}"
+    default = Plan()
+    words = [f"./qsync run --seed {plan.seed}"]
+    for field, option in _NAMED.items():
+        value = getattr(plan, field)
+        if value != getattr(default, field):
+            words.append(f"{option} {_shortest(value)}")
+    if plan.faults != default.faults:
+        words.append(f"--faults {','.join(plan.faults) or 'none'}")
+    words.extend(f"--bug {bug}" for bug in plan.bugs)
+    return " ".join(words)
+
+
+def _shortest(value: object) -> str:
+    """20 rather than 20.0, but never another number."""
+    if isinstance(value, float) and float(f"{value:g}") == value:
+        return f"{value:g}"
+    return str(value)

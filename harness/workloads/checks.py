@@ -1,0 +1,76 @@
+"""Checks: a checker with the rule it stands for, and the ones that judge every workload.
+
+Which answers must be fresh, and which may be old, is decided by the promise of the configuration and by what the
+*server* said it did (its role, the read's mode): each class of answers is judged against its own promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from checkers import availability, convergence, crash, quorum
+from checkers.history.history import History
+from checkers.history.operation import Operation
+from checkers.linearizable import promised_linearizable
+from checkers.verdict import Verdict
+from harness.systems.promises import Promise
+
+CHECK_TIMEOUT_S = 60.0
+
+Reads = Callable[[str | None, str | None], bool]
+"""Of a read's role and mode: whether it belongs to a class."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One checker: its rule in a few words, and the model that it judges against ("": it only measures)."""
+
+    name: str
+    summary: str
+    model: str
+    run: Callable[[History], Verdict]
+
+
+def fresh_reads(promise: Promise, stricter: str | None) -> Reads:
+    """The reads that must fit real time; `stricter`: all that are not dirty."""
+    everywhere = stricter == "linearizable"
+
+    def reads(role: str | None, mode: str | None) -> bool:
+        if mode == "dirty":
+            return False
+        if promise.owner_reads != "linearizable":
+            return everywhere or mode == "linearizable"
+        return everywhere or promised_linearizable(role, mode)
+
+    return reads
+
+
+def is_fresh_at_the_end(read: Operation) -> bool:
+    """A final read that shows what there is: not an old state of a replica."""
+    return read.type == "ok" and (read.role != "replica" or read.mode == "linearizable")
+
+
+def of_every_run(space: str = "") -> tuple[Check, ...]:
+    """The checks of every workload. `space`: the one in which convergence knows what operations wrote ("": none)."""
+    return (
+        Check(
+            "quorum",
+            "nothing is acknowledged while the owner cannot reach a quorum",
+            "acknowledged only with a quorum",
+            quorum.check,
+        ),
+        Check(
+            "convergence",
+            "after healing all nodes hold the same: nothing confirmed is missing, nothing failed is there",
+            "all nodes the same, nothing confirmed lost",
+            lambda history: convergence.check(history, space=space),
+        ),
+        Check("crash", "no node ends without a fault telling it to", "no node ends untold", crash.check),
+        Check(
+            "availability",
+            "how long nodes could not serve, and how much load came through",
+            "",
+            availability.check,
+        ),
+    )
