@@ -84,7 +84,9 @@ class Commits:
         self._term_of: dict[int, int] = {}
         """The term in which a replica last became the owner."""
         self._writes: dict[int, tuple[Waiting, tuple[int, Response] | None, bool]] = {}
-        self._promotes_at_once = PROMOTE_AT_ONCE in configuration.bugs
+        self._promotes_at_once = (
+            not configuration.synchronous_promote or PROMOTE_AT_ONCE in configuration.bugs
+        )
         self._confirms_early = CONFIRM_EARLY in configuration.bugs
         self._timer_armed = False
         self._barriers = 0
@@ -353,7 +355,7 @@ class Commits:
             return
         if limbo.confirming_lsn > limbo.confirmed_lsn:
             return
-        lsn = limbo.confirmable(self.configuration.quorum)
+        lsn = limbo.confirmable(self.configuration.quorum_size)
         if lsn is not None:
             limbo.confirming_lsn = lsn
             self._control(Type.CONFIRM, {Key.REPLICA_ID.value: self._me, Key.LSN.value: lsn}, now)
@@ -361,7 +363,7 @@ class Commits:
     def _confirm_promotion(self, promotion: Promotion, now: Instant) -> None:
         if self._is_confirming_promotion or self.limbo.is_in_rollback:
             return
-        if self.limbo.quorum_lsn(self.configuration.quorum) >= promotion.row_lsn:
+        if self.limbo.quorum_lsn(self.configuration.quorum_size) >= promotion.row_lsn:
             self._is_confirming_promotion = True
             body = {Key.REPLICA_ID.value: self._me, Key.LSN.value: promotion.row_lsn}
             self._control(Type.CONFIRM, body, now)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from nodes.qsync.bugs import BUGS
 from nodes.qsync.election import FENCINGS, MODES, Fencing, Mode
+from nodes.qsync.quorum import check, evaluate
+
+CommitWait = Literal["complete", "submit", "none"]
+COMMIT_WAITS: tuple[CommitWait, ...] = ("complete", "submit", "none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +41,8 @@ class Configuration:
     cluster_uuid: str
     members: tuple[Identity, ...]
     spaces: tuple[SpaceDefinition, ...]
-    quorum: int
+    quorum: int | str
+    """A number, or a formula of N, the number of members: see `nodes.qsync.quorum`."""
     synchro_timeout_ns: int
     replication_timeout_ns: int
     bugs: tuple[str, ...] = ()
@@ -46,6 +51,16 @@ class Configuration:
     election_timeout_ns: int = 1_000_000_000
     rollback_on_timeout: bool = True
     """False: a transaction that waits for longer than the synchro timeout goes on waiting, only its client is told."""
+    synchronous_promote: bool = True
+    """False, as Tarantool ships it: a PROMOTE waits for acknowledgements of the last synchronous transaction that its
+    node has, and takes effect when it is written, without a quorum of its own."""
+    memtx_use_mvcc_engine: bool = True
+    """False: whoever reads `read-confirmed` sees prepared data too; a manager of versions is what hides it."""
+    synchro_queue_max_size: int = 0
+    """Bytes of transactions that may wait on the owner before new ones have to; 0 means no limit."""
+    commit_wait: CommitWait = "complete"
+    """What a transaction waits for that does not say: `complete` (committed), `submit`, `none`."""
+    read_only: bool = False
     seed: int = 0
     """Decides what a node leaves to chance: by how much its election timeouts differ."""
 
@@ -53,8 +68,12 @@ class Configuration:
         names = [member.name for member in self.members]
         if self.name not in names:
             raise ValueError(f"expected a member named {self.name!r} among {names}")
-        if not 1 <= self.quorum <= len(self.members):
+        if not 1 <= evaluate(check(self.quorum), len(self.members)) <= len(self.members):
             raise ValueError(f"expected a quorum from 1 to {len(self.members)}, got {self.quorum}")
+        if self.commit_wait not in COMMIT_WAITS:
+            raise ValueError(f"expected a wait mode of {', '.join(COMMIT_WAITS)}, got {self.commit_wait!r}")
+        if self.synchro_queue_max_size < 0:
+            raise ValueError(f"expected a queue size of at least 0, got {self.synchro_queue_max_size}")
         if self.election_mode not in MODES:
             raise ValueError(f"expected an election mode of {', '.join(MODES)}, got {self.election_mode!r}")
         if self.election_fencing not in FENCINGS:
@@ -64,6 +83,11 @@ class Configuration:
         for bug in self.bugs:
             if bug not in BUGS:
                 raise ValueError(f"unknown bug {bug!r}; known: {', '.join(BUGS)}")
+
+    @property
+    def quorum_size(self) -> int:
+        """What the quorum comes to in a cluster of these members."""
+        return evaluate(self.quorum, len(self.members))
 
     @property
     def me(self) -> Identity:

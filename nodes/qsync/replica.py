@@ -77,7 +77,7 @@ class Replica:
         self.election = _election(configuration)
         self._led_term = 0
         self.commits = Commits(configuration, self.journal, self.spaces, self.election, self._out)
-        self.reads = LinearizableReads(len(configuration.members) - configuration.quorum)
+        self.reads = LinearizableReads(len(configuration.members) - configuration.quorum_size)
         self._service = Service(self.commits, self.spaces, self.status, self.reads, self._out)
         self.appliers = {peer.name: Applier(peer.name, peer.id) for peer in configuration.peers}
         self._applier_links: dict[int, Applier] = {}
@@ -396,7 +396,7 @@ def _election(configuration: Configuration) -> Election:
         me=configuration.me.id,
         mode=configuration.election_mode,
         fencing=configuration.election_fencing,
-        quorum=configuration.quorum,
+        quorum=configuration.quorum_size,
         members=len(configuration.members),
         election_timeout_ns=configuration.election_timeout_ns,
         death_timeout_ns=DISCONNECT_AFTER_BEATS * configuration.replication_timeout_ns,
