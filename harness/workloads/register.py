@@ -15,13 +15,22 @@ from dataclasses import dataclass
 from checkers import dirty, linearizable, prefix
 from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
-from harness.clients.answers import failure_of, refusal_completion
 from harness.clients.completion import Completion
+from harness.clients.transaction import (
+    Committed,
+    Refused,
+    Statement,
+    dump,
+    dump_completion,
+    outcome,
+    transaction,
+    unexpected,
+)
 from harness.errors import WrongUse
 from harness.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
 from harness.generators.generator import Value
 from harness.plan import SECOND_NS, SEEN, WORKERS_MAX, Operation, Plan
-from harness.protocols import Replied, Reply
+from harness.protocols import Reply
 from harness.systems.promises import Promise
 from harness.workloads.checks import (
     CHECK_TIMEOUT_S,
@@ -30,7 +39,7 @@ from harness.workloads.checks import (
     is_fresh_at_the_end,
     of_every_run,
 )
-from nodes.iproto.messages import Answer, Call, Request
+from nodes.iproto.messages import Request
 
 SPACE = "register"
 KEYS = 5
@@ -85,31 +94,34 @@ class Register:
     def request(self, operation: Operation, value: Value, sync: int) -> Request:
         match operation.f, operation.key, value:
             case "read", str(key), _:
-                statement: list[object] = ["get", SPACE, key]
+                statement: Statement = ["get", SPACE, key]
             case "write", str(key), int():
                 statement = ["replace", SPACE, [key, value]]
             case "cas", str(key), (old, new):
                 statement = ["cas", SPACE, key, old, new]
             case "dump", _, _:
-                return Call(sync, "qsync.dump", ())
+                return dump(sync)
             case f, key, _:
                 raise WrongUse(f"the workload register has no {f!r} of key {key!r} with value {value!r}")
-        options = {"read": operation.mode} if operation.mode else {}
-        return Call(sync, "qsync.transaction", ([statement], options))
+        return transaction(sync, [statement], operation.mode)
 
     def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
-        is_read = operation.f in ("read", "dump")
-        match reply:
-            case Replied(Answer(_, (dict() as answer,))):
-                return _answered(operation, value, answer)
-            case Replied(Answer() as answer):
-                return Completion(
-                    "fail" if is_read else "info", error=f"unexpected answer {answer.data!r}"[:200]
-                )
-            case Replied(refusal):
-                return refusal_completion(refusal, is_read=is_read)
-            case _:
-                return failure_of(reply, is_read=is_read)
+        if operation.f == "dump":
+            return dump_completion(reply)
+        is_read = operation.f == "read"
+        match outcome(reply, 1, is_read=is_read):
+            case Completion() as done:
+                return done
+            case Refused(role=role):
+                return Completion("fail", value, "mismatch", role)
+            case Committed([None | [_, None] | (_, None)], role) if is_read:
+                return Completion("ok", None, None, role)
+            case Committed([[_, int() as found] | (_, int() as found)], role) if is_read:
+                return Completion("ok", found, None, role)
+            case Committed(results, role) if is_read:
+                return unexpected(results, is_read=True, role=role)
+            case Committed(_, role):
+                return Completion("ok", value, None, role)
 
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
         mode = "linearizable" if plan.has_elections else "read-confirmed"
@@ -163,21 +175,3 @@ def _key(context: Context) -> str:
 def _unique(worker: int, count: int) -> int:
     """Of this worker alone: how many others there are must not change what it writes."""
     return 1 + worker + WORKERS_MAX * count
-
-
-def _answered(operation: Operation, value: Value, answer: dict[object, object]) -> Completion:
-    role = answer.get("role")
-    role = role if isinstance(role, str) else None
-    match answer:
-        case {"spaces": dict()}:
-            return Completion("ok", {"spaces": answer["spaces"]})
-        case {"committed": False, "mismatch": _}:
-            return Completion("fail", value, "mismatch", role)
-        case {"committed": True, "results": [[_, None | int() as found]]} if operation.f == "read":
-            return Completion("ok", found, None, role)
-        case {"committed": True, "results": [None]} if operation.f == "read":
-            return Completion("ok", None, None, role)
-        case {"committed": True} if operation.f in ("write", "cas"):
-            return Completion("ok", value, None, role)
-    is_read = operation.f in ("read", "dump")
-    return Completion("fail" if is_read else "info", None, f"unexpected answer {answer!r}"[:200], role)

@@ -9,8 +9,13 @@ A transaction is a list of statements, each a list:
 | `["replace", space, tuple]` | the tuple |
 | `["delete", space, key]` | the tuple that was deleted, or nil |
 | `["cas", space, key, old, new]` | true, or a mismatch: then nothing of the whole transaction happens |
+| `["append", space, key, value]` | true; the list in the second field has the value at its end |
+| `["take", space, key]` | the first element of that list, which is no longer there; nil if there is none |
+| `["add", space, key, amount, least]` | the sum in the second field after adding; or a mismatch, if it were < least |
+| `["scan", space, from, below]` | the tuples with from ≤ key < below, in key order; nil: no bound |
 
-`space` is an id or a name; `cas` compares the second field of the tuple (nil if there is no tuple). Writing
+`space` is an id or a name; `cas` compares the second field of the tuple (nil if there is no tuple), `append` and `add`
+begin with an empty list and 0, and `least` may be left out. What changes a tuple replaces it as a whole. Writing
 transactions decide on the *prepared* state, else an update would be lost; what an answer without effect reveals is
 noted in `looked_at`, so that it can wait for the entries that it looked at.
 """
@@ -23,9 +28,9 @@ from dataclasses import dataclass, field
 from nodes.iproto.codes import Code
 from nodes.iproto.messages import Key, Row, Type
 from nodes.qsync.journal import Draft
-from nodes.qsync.spaces import Change, Scalar, Space, Transaction, Tuple
+from nodes.qsync.spaces import Change, Scalar, Space, Transaction, Tuple, order_of_keys
 
-_WRITES = frozenset({"insert", "replace", "delete", "cas"})
+_WRITES = frozenset({"insert", "replace", "delete", "cas", "append", "take", "add"})
 
 
 class Rejected(Exception):
@@ -78,6 +83,17 @@ class Evaluation:
                     if not self._compare_and_set(number, self._space(space), _scalar(key), old, new):
                         return self.outcome
                     self.outcome.results.append(True)
+                case ["append", space, key, value]:
+                    self._append(number, self._space(space), _scalar(key), value)
+                    self.outcome.results.append(True)
+                case ["take", space, key]:
+                    self.outcome.results.append(self._take(number, self._space(space), _scalar(key)))
+                case ["add", space, key, int() as amount, *least]:
+                    if not self._add(number, self._space(space), _scalar(key), amount, _least(number, least)):
+                        return self.outcome
+                case ["scan", space, low, below]:
+                    found = self._scan(self._space(space), _scalar(low), _scalar(below))
+                    self.outcome.results.append(found)
                 case _:
                     raise Rejected(Code.ILLEGAL_PARAMS, f"statement {number}: {statement!r}"[:200])
         return self.outcome
@@ -136,6 +152,43 @@ class Evaluation:
         self.outcome.mismatch = (number, value)
         return False
 
+    def _list(self, number: int, space: Space, key: Scalar) -> Tuple:
+        """The elements of the list under a key."""
+        found = self._read(space, key)
+        elements = found[1] if found is not None and len(found) > 1 else ()
+        if not isinstance(elements, list | tuple):
+            raise Rejected(Code.ILLEGAL_PARAMS, f"statement {number}: {elements!r} is no list"[:200])
+        return tuple(elements)
+
+    def _append(self, number: int, space: Space, key: Scalar, value: object) -> None:
+        elements = self._list(number, space, key)
+        self._replace(space, (key, (*elements, value)), Type.REPLACE)
+
+    def _take(self, number: int, space: Space, key: Scalar) -> object:
+        elements = self._list(number, space, key)
+        if not elements:
+            return None
+        self._replace(space, (key, elements[1:]), Type.REPLACE)
+        return elements[0]
+
+    def _add(self, number: int, space: Space, key: Scalar, amount: int, least: int | None) -> bool:
+        found = self._read(space, key)
+        before = found[1] if found is not None and len(found) > 1 else 0
+        if not isinstance(before, int):
+            raise Rejected(Code.ILLEGAL_PARAMS, f"statement {number}: {before!r} is no whole number"[:200])
+        if least is not None and before + amount < least:
+            self.outcome.mismatch = (number, before)
+            return False
+        self._replace(space, (key, before + amount), Type.REPLACE)
+        self.outcome.results.append(before + amount)
+        return True
+
+    def _scan(self, space: Space, low: Scalar, below: Scalar) -> tuple[Tuple, ...]:
+        own = [key for number, key in self._own if number == space.definition.id]
+        keys = dict.fromkeys((*space.confirmed, *space.prepared, *own))
+        within = sorted((key for key in keys if _is_within(key, low, below)), key=order_of_keys)
+        return tuple(found for key in within if (found := self._read(space, key)) is not None)
+
     def _change(self, space: Space, key: Scalar, value: Tuple | None, draft: Draft) -> None:
         self._own[space.definition.id, key] = value
         self.outcome.changes.append(Change(space, key, value))
@@ -154,6 +207,21 @@ def _scalar(key: object) -> Scalar:
     if key is None or isinstance(key, bool | int | float | str | bytes):
         return key
     raise Rejected(Code.KEY_PART_TYPE, 0, "scalar")
+
+
+def _least(number: int, rest: Sequence[object]) -> int | None:
+    """What a sum may not fall below, if that is said."""
+    match rest:
+        case [] | [None]:
+            return None
+        case [int() as least]:
+            return least
+    raise Rejected(Code.ILLEGAL_PARAMS, f"statement {number}: the least sum is {rest!r}"[:200])
+
+
+def _is_within(key: Scalar, low: Scalar, below: Scalar) -> bool:
+    place = order_of_keys(key)
+    return (low is None or order_of_keys(low) <= place) and (below is None or place < order_of_keys(below))
 
 
 def _key_of(value: Tuple) -> Scalar:

@@ -1,0 +1,126 @@
+"""The two calls that all workloads use, and what their answers mean. A store that answers them can be put under test.
+
+`qsync.transaction(statements, options)` runs a list of statements as one transaction and returns one map:
+
+| field | value |
+|---|---|
+| `committed` | true, or false if a statement refused to go on: then nothing of the whole transaction happened |
+| `results` | if committed: the statements' results, in order |
+| `mismatch` | if not: [the number of the statement that refused, from 0; the value that it found] |
+| `role` | "owner" if the node that answered takes writes, else "replica" |
+| `mode` | the read mode that served it |
+
+`options` is a map; its only key, `read`, may be left out. Statements are lists, `space` is a name, keys are scalars:
+
+| statement | does | result |
+|---|---|---|
+| `["get", space, key]` | | the tuple [key, value], or nil |
+| `["scan", space, from, below]` | tuples with from ≤ key < below (nil: no bound) | the tuples, in key order |
+| `["insert", space, [key, value]]` | error 3 if the key is there | the tuple |
+| `["replace", space, [key, value]]` | | the tuple |
+| `["delete", space, key]` | | the tuple that was there, or nil |
+| `["cas", space, key, old, new]` | value := new if it is old (nil: no tuple), else a mismatch | true |
+| `["append", space, key, element]` | puts it at the end of the list in value ([] if there is no tuple) | true |
+| `["take", space, key]` | takes the first element off that list; changes nothing if there is none | it, or nil |
+| `["add", space, key, amount, least]` | value := value (no tuple: 0) + amount; a mismatch if that is < least | the sum |
+
+`least` may be left out. A statement sees what those before it did. What the answer must keep to:
+
+- An answer comes when everything that it shows is confirmed. A transaction that only reads sees one moment of the
+  confirmed data (modes `read-confirmed` and `linearizable`), or of what is prepared (`dirty`). One that writes decides
+  on what is prepared, and answers when it is confirmed itself. One that was to write and changed nothing (a
+  mismatch, a `take` of nothing) answers when what it looked at is confirmed, and is an error if that is rolled back.
+- An error is an error of the call, with the store's code: `harness.clients.errors` says which ones mean "surely not
+  done". A transaction is never carried out in part, and never tried a second time by itself.
+
+`qsync.dump()` returns one map: {"spaces": {space: [tuple, …]}}, all that is confirmed on the node that is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.clients.answers import failure_of, refusal_completion
+from harness.clients.completion import Completion
+from harness.protocols import Replied, Reply
+from nodes.iproto.messages import Answer, Call
+
+Statement = list[object]
+
+TRANSACTION = "qsync.transaction"
+DUMP = "qsync.dump"
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """It happened: what each statement gave."""
+
+    results: Sequence[object]
+    role: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """It surely did not happen, for statement `number` found something else than it wanted."""
+
+    number: int | None
+    found: object
+    role: str | None
+
+
+def transaction(sync: int, statements: Sequence[Statement], mode: str | None = None) -> Call:
+    """The call for these statements; `mode` is the read mode, None for the store's own."""
+    return Call(sync, TRANSACTION, (list(statements), {"read": mode} if mode else {}))
+
+
+def dump(sync: int) -> Call:
+    return Call(sync, DUMP, ())
+
+
+def outcome(reply: Reply, count: int, *, is_read: bool) -> Committed | Refused | Completion:
+    """What became of a transaction of `count` statements; `Completion` if there is no answer of the kind told above.
+
+    `is_read`: it could change nothing, so that an error means no more than "no answer".
+    """
+    match reply:
+        case Replied(
+            Answer(_, ({"committed": True, "results": (list() | tuple()) as results} as answer,))
+        ) if len(results) == count:
+            return Committed(results, role_of(answer))
+        case Replied(Answer(_, ({"committed": False, "mismatch": mismatch} as answer,))):
+            number, found = mismatch if _is_pair(mismatch) else (None, None)
+            return Refused(number if isinstance(number, int) else None, found, role_of(answer))
+        case Replied(Answer() as answer):
+            return unexpected(answer.data, is_read=is_read)
+        case Replied(refusal):
+            return refusal_completion(refusal, is_read=is_read)
+        case _:
+            return failure_of(reply, is_read=is_read)
+
+
+def dump_completion(reply: Reply) -> Completion:
+    """What became of a dump."""
+    match reply:
+        case Replied(Answer(_, ({"spaces": dict() as spaces},))):
+            return Completion("ok", {"spaces": spaces})
+        case Replied(Answer() as answer):
+            return unexpected(answer.data, is_read=True)
+        case Replied(refusal):
+            return refusal_completion(refusal, is_read=True)
+        case _:
+            return failure_of(reply, is_read=True)
+
+
+def unexpected(data: object, *, is_read: bool, role: str | None = None) -> Completion:
+    """The store answered something that makes no sense: of a write nobody knows then."""
+    return Completion("fail" if is_read else "info", None, f"unexpected answer {data!r}"[:200], role)
+
+
+def role_of(answer: dict[object, object]) -> str | None:
+    role = answer.get("role")
+    return role if isinstance(role, str) else None
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2

@@ -1,0 +1,99 @@
+"""Statements that change what is there: lists, sums, ranges, several in one transaction."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodes.iproto.codes import Code
+from nodes.qsync.configuration import SpaceDefinition
+from nodes.qsync.spaces import Space, Transaction, commit, prepare
+from nodes.qsync.statements import Evaluation, Outcome, Rejected, writes
+
+
+def space(*tuples: tuple[object, ...]) -> Space:
+    made = Space(SpaceDefinition(id=512, name="s", is_sync=True))
+    for each in tuples:
+        assert isinstance(each[0], str | int)
+        made.confirmed[each[0]] = each
+    return made
+
+
+def evaluated(of: Space, *statements: list[object], dirty: bool = True) -> Outcome:
+    return Evaluation({"s": of, 512: of}, confirmed_only=not dirty).run(statements)
+
+
+def changes(outcome: Outcome) -> list[object]:
+    return [(change.key, change.tuple) for change in outcome.changes]
+
+
+def test_append_and_take_work_at_the_two_ends_of_a_list() -> None:
+    """If it failed, list-append and the queue would test something else than they say."""
+    made = space(("x", [1]))
+    found = evaluated(made, ["append", "s", "x", 2], ["append", "s", "y", 3], ["take", "s", "x"])
+    assert found.results == [True, True, 1]
+    assert changes(found) == [("x", ("x", (1, 2))), ("y", ("y", (3,))), ("x", ("x", (2,)))]
+    assert evaluated(made, ["take", "s", "z"]).results == [None]
+    assert not evaluated(made, ["take", "s", "z"]).changes
+
+
+def test_a_sum_that_would_fall_too_low_stops_the_whole_transaction() -> None:
+    """If it failed, a transfer could overdraw an account, or take money without giving it to anybody."""
+    made = space(("a", 5))
+    transfer = [["add", "s", "a", -3, 0], ["add", "s", "b", 3]]
+    assert evaluated(made, *transfer).results == [2, 3]
+    refused = evaluated(made, ["add", "s", "b", 3], ["add", "s", "a", -6, 0])
+    assert refused.mismatch == (1, 5)
+    assert evaluated(made, ["add", "s", "a", -5, 0]).results == [0]
+    assert evaluated(made, ["add", "s", "a", -9]).results == [-4]
+
+
+def test_a_scan_sees_a_range_in_order_with_what_the_transaction_itself_did() -> None:
+    """If it failed, a read of a whole set would miss elements that are there, or show them in no order."""
+    made = space((3, "c"), (1, "a"), (2, "b"), (9, "z"))
+    scan: list[object] = ["scan", "s", 1, 9]
+    assert evaluated(made, scan).results == [((1, "a"), (2, "b"), (3, "c"))]
+    own = evaluated(made, ["insert", "s", [4, "d"]], ["delete", "s", 1], scan)
+    assert own.results[-1] == ((2, "b"), (3, "c"), (4, "d"))
+    assert evaluated(made, ["scan", "s", None, None]).results == [((1, "a"), (2, "b"), (3, "c"), (9, "z"))]
+
+
+def test_a_scan_that_decides_waits_for_what_it_saw() -> None:
+    """If it failed, a writing transaction could reveal what is rolled back later."""
+    made = space((1, "a"))
+    evaluation = Evaluation({"s": made}, confirmed_only=False)
+    waiting = Transaction(tuple(evaluation.run([["insert", "s", [2, "b"]]]).changes), number=7)
+    prepare(waiting)
+    scan: list[object] = ["scan", "s", None, None]
+    assert evaluated(made, scan, dirty=False).results == [((1, "a"),)]
+    seen = evaluated(made, scan)
+    assert seen.results == [((1, "a"), (2, "b"))]
+    assert seen.looked_at is waiting
+    commit(waiting)
+    assert evaluated(made, scan, dirty=False).results == [((1, "a"), (2, "b"))]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        ["append", "s", "x"],
+        ["append", "s", "number", 1],
+        ["take", "s", "number"],
+        ["add", "s", "list", 1],
+        ["add", "s", "x", "1"],
+        ["add", "s", "x", 1, "0"],
+        ["add", "s", "x", 1, 0, 0],
+        ["scan", "s"],
+    ],
+)
+def test_what_makes_no_sense_is_refused(statement: list[object]) -> None:
+    """If it failed, a slip in a client would break a node."""
+    made = space(("number", 3), ("list", (1,)))
+    with pytest.raises(Rejected) as refused:
+        evaluated(made, statement)
+    assert refused.value.code == Code.ILLEGAL_PARAMS
+
+
+def test_what_changes_something_is_a_write() -> None:
+    """If it failed, a replica would take a write, or a read would wait for a quorum."""
+    assert all(writes([[word, "s", 1]]) for word in ("append", "take", "add", "insert", "cas"))
+    assert not any(writes([[word, "s", 1]]) for word in ("get", "scan"))
