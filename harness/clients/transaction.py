@@ -22,7 +22,7 @@
 | `["cas", space, key, old, new]` | value := new if it is old (nil: no tuple), else a mismatch | true |
 | `["append", space, key, element]` | puts it at the end of the list in value ([] if there is no tuple) | true |
 | `["take", space, key]` | takes the first element off that list; changes nothing if there is none | it, or nil |
-| `["add", space, key, amount, least]` | value := value (no tuple: 0) + amount; a mismatch if that is < least | the sum |
+| `["add", space, key, amount, least]` | value := value (no tuple: 0) + amount; a mismatch if < least | the sum |
 
 `least` may be left out. A statement sees what those before it did. What the answer must keep to:
 
@@ -99,6 +99,18 @@ def outcome(reply: Reply, count: int, *, is_read: bool) -> Committed | Refused |
             return failure_of(reply, is_read=is_read)
 
 
+def _answered(answer: dict[object, object], count: int, *, is_read: bool) -> Committed | Refused | Completion:
+    match answer:
+        case {"committed": True, "results": (list() | tuple()) as results} if len(results) == count:
+            return Committed(results, role_of(answer))
+        case {"committed": False, "mismatch": (int() as number, found)}:
+            return Refused(number, found, role_of(answer))
+        case {"committed": False, "mismatch": _}:
+            return Refused(None, None, role_of(answer))
+        case _:
+            return unexpected(answer, is_read=is_read, role=role_of(answer))
+
+
 def dump_completion(reply: Reply) -> Completion:
     """What became of a dump."""
     match reply:
@@ -120,7 +132,3 @@ def unexpected(data: object, *, is_read: bool, role: str | None = None) -> Compl
 def role_of(answer: dict[object, object]) -> str | None:
     role = answer.get("role")
     return role if isinstance(role, str) else None
-
-
-def _is_pair(value: object) -> bool:
-    return isinstance(value, list | tuple) and len(value) == 2
