@@ -84,13 +84,8 @@ def outcome(reply: Reply, count: int, *, is_read: bool) -> Committed | Refused |
     `is_read`: it could change nothing, so that an error means no more than "no answer".
     """
     match reply:
-        case Replied(
-            Answer(_, ({"committed": True, "results": (list() | tuple()) as results} as answer,))
-        ) if len(results) == count:
-            return Committed(results, role_of(answer))
-        case Replied(Answer(_, ({"committed": False, "mismatch": mismatch} as answer,))):
-            number, found = mismatch if _is_pair(mismatch) else (None, None)
-            return Refused(number if isinstance(number, int) else None, found, role_of(answer))
+        case Replied(Answer(_, (dict() as answer,))):
+            return _answered(answer, count, is_read=is_read)
         case Replied(Answer() as answer):
             return unexpected(answer.data, is_read=is_read)
         case Replied(refusal):
