@@ -69,7 +69,7 @@ def header(parts: Parts) -> Header:
         workload=plan.workload,
         nodes=plan.node_names,
         quorum=plan.quorum_size,
-        owner=None if plan.has_elections else parts.system.owner(plan),
+        owner=None if plan.fails_over else parts.system.owner(plan),
         heartbeat_ns=plan.heartbeat_ns,
         seed=plan.seed,
     )

@@ -12,6 +12,14 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from harness.configurations import (
+    DEFAULT,
+    FENCING_MODES,
+    NamedConfiguration,
+    configuration,
+    letter_of,
+    modes_of,
+)
 from harness.errors import WrongUse
 from harness.faults.fault import Count, Fault
 from nodes.kernel.chance import Streams
@@ -86,13 +94,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     replication_timeout_s: Seconds = 0.25
     request_timeout_s: Seconds = 2.0
     settle_timeout_s: Seconds = 20.0
-    election_mode: str = "off"
-    """off: one owner for the whole run; candidate: nodes elect their owner."""
+    configuration: str = DEFAULT
+    """A letter or a name of `harness.configurations`: what the options below are where they are None."""
+    election_mode: str | None = None
+    """off, voter, manual or candidate; or one for each node, separated by commas."""
+    election_fencing: str = "soft"
     election_timeout_s: Seconds = 0.5
     rollback_on_timeout: bool | None = None
-    """None: only where there are no elections."""
+    """None: as the configuration; for other elections than its own, only where there are none."""
+    synchronous_promote: bool | None = None
+    """None: as the configuration. False: a PROMOTE takes effect when it is written, as shipped."""
     read: str | None = None
-    """None: what is linearizable: read-confirmed with one owner, linearizable with elections."""
+    """None: as the configuration; "mixed" is mostly that, and a few of all the others."""
     replica_reads: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
     """The share of reads that go to nodes which are not the owner."""
     bugs: tuple[str, ...] = ()
@@ -109,6 +122,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ValueError(f"a quorum of {self.quorum} cannot be had with {self.nodes} nodes")
         if self.name == "latest":
             raise ValueError("the name 'latest' is taken: results/latest points to the newest run")
+        if self.election_fencing not in FENCING_MODES:
+            raise ValueError(
+                f"unknown fencing mode {self.election_fencing!r}; try one of: {', '.join(FENCING_MODES)}"
+            )
+        modes_of(self.election_mode or self.named_configuration.election_mode, self.nodes)
 
     @property
     def node_names(self) -> tuple[str, ...]:
@@ -123,12 +141,71 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return int(self.time_limit_s * SECOND_NS)
 
     @property
+    def named_configuration(self) -> NamedConfiguration:
+        return configuration(self.configuration)
+
+    @property
+    def election_modes(self) -> tuple[str, ...]:
+        """Each node's, in the order of their names."""
+        return modes_of(self.election_mode or self.named_configuration.election_mode, self.nodes)
+
+    @property
     def has_elections(self) -> bool:
-        return self.election_mode != "off"
+        return self.election_modes[0] != "off"
+
+    @property
+    def needs_operator(self) -> bool:
+        """Nobody leads unless somebody asks for it: when the owner has died, the harness does."""
+        return self.fails_over and "candidate" not in self.election_modes
+
+    @property
+    def fails_over(self) -> bool:
+        """The owner may change in the middle of the run."""
+        if self.has_elections or "failover" in self.faults:
+            return True
+        if self.drawn is not None and any(fault.does == "failover" for fault in self.drawn.faults):
+            return True
+        return self.named_configuration.election_mode == "off" and self.named_configuration.fails_over
+
+    @property
+    def rolls_back(self) -> bool:
+        if self.rollback_on_timeout is not None:
+            return self.rollback_on_timeout
+        named = self.named_configuration
+        same_kind = (named.election_mode == "off") != self.has_elections
+        return named.rollback_on_timeout if same_kind else not self.has_elections
+
+    @property
+    def promote_waits(self) -> bool:
+        """PROMOTE is itself an entry."""
+        if not self.has_elections:
+            return False
+        if self.synchronous_promote is not None:
+            return self.synchronous_promote
+        named = self.named_configuration
+        return named.synchronous_promote or named.election_mode == "off"
+
+    @property
+    def letter(self) -> str:
+        """The row of promises that the plan comes under, whatever its configuration is called."""
+        return letter_of(
+            protocol=self.named_configuration.protocol,
+            has_elections=self.has_elections,
+            fails_over=self.fails_over,
+            terms_in_acks=self.named_configuration.terms_in_acks,
+            synchronous_promote=self.promote_waits,
+            rollback_on_timeout=self.rolls_back,
+        )
 
     @property
     def read_mode(self) -> str:
-        return self.read or ("linearizable" if self.has_elections else "read-confirmed")
+        if self.read is not None:
+            return self.read
+        if self.named_configuration.election_mode == "off" and self.has_elections:
+            return "linearizable"
+        if self.named_configuration.election_mode != "off" and not self.has_elections:
+            return "read-confirmed"
+        return self.named_configuration.read
 
     @property
     def heartbeat_ns(self) -> int:

@@ -8,20 +8,29 @@ A verdict judges each class of answers against its own promise, by what the *ser
 | owner reads | `read-confirmed` at the owner |
 | replica reads | `read-confirmed` elsewhere |
 | dirty reads | `dirty`, anywhere |
+| linearizable reads | `linearizable`, anywhere |
+| final state | what all nodes hold after healing |
 
 | model | means |
 |---|---|
 | linearizable | one order, within real time |
 | monotone-prefix | stale without bound, but a node never goes back and shows confirmed values only |
 | read-uncommitted | anything that somebody wrote |
+| converged | all nodes the same, nothing confirmed lost |
+| stale | an old value, no more is said |
+| "" | nothing is promised: what is found is told, and is no violation |
+
+Preconditions of every "linearizable": all data in synchronous spaces, N/2 < Q ≤ N, the same everywhere and constant.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from harness.configurations import CONFIGURATIONS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
     """A row of the table; `why` says in a sentence what it rests on."""
 
@@ -30,7 +39,13 @@ class Promise:
     owner_reads: str
     replica_reads: str
     dirty_reads: str
+    linearizable_reads: str
+    final_state: str
     why: str
+
+
+def _title(letter: str) -> str:
+    return f"{letter}: {CONFIGURATIONS[letter].summary}"
 
 
 FIXED_OWNER = Promise(
@@ -39,6 +54,8 @@ FIXED_OWNER = Promise(
     owner_reads="linearizable",
     replica_reads="monotone-prefix",
     dirty_reads="read-uncommitted",
+    linearizable_reads="linearizable",
+    final_state="converged",
     why="one writer, and CONFIRM is on its disk before anything is visible: even an isolated owner is not stale",
 )
 
@@ -48,17 +65,74 @@ ELECTED = Promise(
     owner_reads="stale",
     replica_reads="monotone-prefix",
     dirty_reads="read-uncommitted",
+    linearizable_reads="linearizable",
+    final_state="converged",
     why="a PROMOTE decides only when a quorum has it in its own term; linearizable reads ask N - Q + 1 nodes",
 )
 
-ELECTED_WITH_ROLLBACK = Promise(
-    configuration="I: elections, synchronous PROMOTE, rollback on timeout",
-    writes="linearizable",
-    owner_reads="stale",
-    replica_reads="monotone-prefix",
-    dirty_reads="read-uncommitted",
-    why="as H; after a rollback that another leader overrules, a node may have to stop",
-)
+PROMISES: dict[str, Promise] = {
+    "A": replace(
+        FIXED_OWNER,
+        configuration=_title("A"),
+        owner_reads="",
+        replica_reads="",
+        linearizable_reads="",
+        why="one writer keeps what it acknowledged; 2.6.0 has dirty reads alone",
+    ),
+    "B": replace(
+        FIXED_OWNER,
+        configuration=_title("B"),
+        writes="",
+        owner_reads="",
+        replica_reads="",
+        linearizable_reads="",
+        final_state="",
+        why="whoever clears the queue may lack a CONFIRM, and then discards what was acknowledged",
+    ),
+    "C": FIXED_OWNER,
+    "D": replace(
+        FIXED_OWNER,
+        configuration=_title("D"),
+        writes="",
+        owner_reads="",
+        replica_reads="",
+        linearizable_reads="",
+        final_state="",
+        why="without votes no majority need know the new term: two owners, and acknowledged writes may be lost",
+    ),
+    "E": replace(
+        ELECTED,
+        configuration=_title("E"),
+        writes="",
+        owner_reads="",
+        replica_reads="",
+        linearizable_reads="",
+        final_state="",
+        why="an acknowledgement without its term may be of rows that the replica has thrown away",
+    ),
+    "F": replace(
+        ELECTED,
+        configuration=_title("F"),
+        why="votes and terms in acknowledgements keep acknowledged writes, but for two leader deaths around a PROMOTE "
+        "that reached nobody (Tarantool's issue 9376): then one is lost, and that is shown as what it is",
+    ),
+    "G": replace(
+        ELECTED,
+        configuration=_title("G"),
+        replica_reads="",
+        linearizable_reads="",
+        final_state="",
+        why="as F; after a rollback on timeout that another leader overrules, nodes may differ or stop",
+    ),
+    "H": ELECTED,
+    "I": replace(
+        ELECTED,
+        configuration=_title("I"),
+        final_state="",
+        why="as H; after a rollback that another leader overrules, a node may have to stop, and stays stale",
+    ),
+}
+"""By letter."""
 
 MODELS = ("linearizable", "monotone-prefix", "read-uncommitted")
 """Strongest first."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from harness.errors import ClusterError, WrongUse
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster, Replied
-from harness.systems.promises import ELECTED, ELECTED_WITH_ROLLBACK, FIXED_OWNER, Promise
+from harness.systems.promises import PROMISES, Promise
 from nodes.iproto.messages import Answer, Call
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
-from nodes.qsync.bugs import ACK_BEFORE_FSYNC, BUGS
+from nodes.qsync.bugs import ACK_BEFORE_FSYNC, ACK_WITHOUT_TERM, BUGS, PROMOTE_AT_ONCE
 from nodes.qsync.configuration import Configuration, Identity, SpaceDefinition
+from nodes.qsync.election import FENCINGS, MODES
 from nodes.qsync.replica import Replica
 from nodes.qsync.service import READ_MODES
 
@@ -25,11 +28,20 @@ _NAMESPACE = uuid.UUID("6f1a52a4-0c0e-4bfa-9d0e-8a4b5f1e7c11")
 SET_UP_PROCESS = -1
 SET_UP_TIMEOUT_NS = 10 * SECOND_NS
 POLL_NS = SECOND_NS // 50
+OPERATOR_PROCESS = -2
+PROMOTE_TIMEOUT_NS = SECOND_NS
+MIXED_READS = "mixed"
+NOT_YET = {
+    letter: "protocol 2.6 is not in the node yet; try: --configuration C, which has one fixed owner too"
+    for letter in ("A", "B")
+}
+T = TypeVar("T", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
 class Qsync:
-    summary: str = "the reference node: quorum-synchronous replication after Tarantool, one owner"
+    summary: str = "the reference node: quorum-synchronous replication and elections after Tarantool"
+    _requests: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def validate(self, plan: Plan) -> None:
         for bug in plan.bugs:
@@ -40,10 +52,11 @@ class Qsync:
                 f"--bug {ACK_BEFORE_FSYNC} shows only where a disk forgets; "
                 f"try: ./qsync run --cluster sim --bug {ACK_BEFORE_FSYNC} --seed {plan.seed}"
             )
-        if plan.election_mode not in ("off", "candidate"):
-            raise WrongUse(f"unknown election mode {plan.election_mode!r}; try one of: off, candidate")
-        if plan.read_mode not in READ_MODES:
-            raise WrongUse(f"unknown read mode {plan.read!r}; try one of: {', '.join(READ_MODES)}")
+        if plan.letter in NOT_YET:
+            raise WrongUse(f"--configuration {plan.letter}: {NOT_YET[plan.letter]}")
+        if plan.read_mode not in (*READ_MODES, MIXED_READS):
+            known = ", ".join((*READ_MODES, MIXED_READS))
+            raise WrongUse(f"unknown read mode {plan.read!r}; try one of: {known}")
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
         members = tuple(
@@ -59,13 +72,14 @@ class Qsync:
                 quorum=plan.quorum_size,
                 synchro_timeout_ns=int(plan.synchro_timeout_s * SECOND_NS),
                 replication_timeout_ns=plan.heartbeat_ns,
-                bugs=plan.bugs,
-                election_mode="candidate" if plan.has_elections else "off",
+                bugs=_switches(plan),
+                election_mode=_of(MODES, mode),
+                election_fencing=_of(FENCINGS, plan.election_fencing),
                 election_timeout_ns=int(plan.election_timeout_s * SECOND_NS),
-                rollback_on_timeout=self._rolls_back(plan),
+                rollback_on_timeout=plan.rolls_back,
                 seed=plan.seed,
             ).to_json()
-            for member in members
+            for member, mode in zip(members, plan.election_modes, strict=True)
         }
 
     def node_makers(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, Callable[[], Node]]:
@@ -79,7 +93,23 @@ class Qsync:
         return "written" if ACK_BEFORE_FSYNC in plan.bugs else "synced"
 
     def owner(self, plan: Plan) -> str:
-        return plan.node_names[0]
+        return self.can_lead(plan)[0]
+
+    def can_lead(self, plan: Plan) -> tuple[str, ...]:
+        modes = zip(plan.node_names, plan.election_modes, strict=True)
+        return tuple(node for node, mode in modes if mode != "voter")
+
+    async def promote(self, node: str, cluster: Cluster) -> str | None:
+        reply = await cluster.call(
+            OPERATOR_PROCESS, node, Call(next(self._requests), "box.ctl.promote", ()), PROMOTE_TIMEOUT_NS
+        )
+        match reply:
+            case Replied(Answer()):
+                return None
+            case Replied(refusal):
+                return str(refusal)
+            case _:
+                return reply.reason
 
     def owner_now(self, statuses: Mapping[str, Mapping[str, object] | None]) -> str | None:
         owners = {
@@ -94,7 +124,14 @@ class Qsync:
         deadline_ns = cluster.now_ns() + SET_UP_TIMEOUT_NS
         if not plan.has_elections:
             await self._promote(plan, cluster)
+        asked_ns = 0
         while True:
+            if plan.needs_operator and plan.has_elections and cluster.now_ns() >= asked_ns:
+                statuses = {node: await cluster.status(node) for node in plan.node_names}
+                if all(_is_connected(status, plan.nodes) for status in statuses.values()):
+                    if self.owner_now(statuses) is None:
+                        await self.promote(self.owner(plan), cluster)
+                    asked_ns = cluster.now_ns() + int(2 * plan.election_timeout_s * SECOND_NS)
             statuses = {node: await cluster.status(node) for node in plan.node_names}
             if all(_is_in_place(status, plan.nodes) for status in statuses.values()):
                 return
@@ -120,12 +157,7 @@ class Qsync:
         )
 
     def promise(self, plan: Plan) -> Promise:
-        if not plan.has_elections:
-            return FIXED_OWNER
-        return ELECTED_WITH_ROLLBACK if self._rolls_back(plan) else ELECTED
-
-    def _rolls_back(self, plan: Plan) -> bool:
-        return not plan.has_elections if plan.rollback_on_timeout is None else plan.rollback_on_timeout
+        return PROMISES[plan.letter]
 
     def bugs(self) -> Mapping[str, str]:
         return BUGS
@@ -143,11 +175,32 @@ def _uuid(plan: Plan, name: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, f"{plan.seed}/{name}"))
 
 
+def _switches(plan: Plan) -> tuple[str, ...]:
+    """What a configuration shares with a seeded bug is switched on as that bug."""
+    named = plan.named_configuration
+    as_shipped = plan.has_elections and not plan.promote_waits
+    switches = (
+        *plan.bugs,
+        *((PROMOTE_AT_ONCE,) if as_shipped else ()),
+        *((ACK_WITHOUT_TERM,) if plan.has_elections and not named.terms_in_acks else ()),
+    )
+    return tuple(dict.fromkeys(switches))
+
+
+def _of(words: Sequence[T], word: str) -> T:
+    """One of the words that a node's configuration knows."""
+    return words[words.index(word)]  # type: ignore[arg-type]  # a Literal is a str
+
+
 def _is_in_place(status: Mapping[str, object] | None, nodes: int) -> bool:
     """The node knows the owner, follows all others and is followed by all."""
+    return status is not None and status["owner"] != 0 and _is_connected(status, nodes)
+
+
+def _is_connected(status: Mapping[str, object] | None, nodes: int) -> bool:
     if status is None:
         return False
     following, followers = status["following"], status["followers"]
     assert isinstance(following, list | tuple)
     assert isinstance(followers, list | tuple)
-    return status["owner"] != 0 and len(following) == len(followers) == nodes - 1
+    return len(following) == len(followers) == nodes - 1

@@ -33,7 +33,15 @@ class System(Protocol):
     def durability(self, plan: Plan) -> Durability: ...
 
     def owner(self, plan: Plan) -> str:
-        """The node that takes writes."""
+        """The node that takes writes first, as the plan is drawn."""
+        ...
+
+    def can_lead(self, plan: Plan) -> tuple[str, ...]:
+        """The nodes that may be made the owner."""
+        ...
+
+    async def promote(self, node: str, cluster: Cluster) -> str | None:
+        """Ask a node to become the owner; None if it will try, else why not."""
         ...
 
     def owner_now(self, statuses: Mapping[str, Mapping[str, object] | None]) -> str | None:

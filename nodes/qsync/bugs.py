@@ -8,6 +8,7 @@ from __future__ import annotations
 CONFIRM_EARLY = "confirm-early"
 ACK_BEFORE_FSYNC = "ack-before-fsync"
 PROMOTE_AT_ONCE = "promote-at-once"
+ACK_WITHOUT_TERM = "ack-without-term"
 
 BUGS: dict[str, str] = {
     CONFIRM_EARLY: (
@@ -21,5 +22,9 @@ BUGS: dict[str, str] = {
     PROMOTE_AT_ONCE: (
         "with elections: a PROMOTE takes effect when it is written, without a quorum of its own (as shipped in "
         "Tarantool, #9376), so two leader deaths around an unreplicated PROMOTE lose acknowledged writes"
+    ),
+    ACK_WITHOUT_TERM: (
+        "with elections: an acknowledgement counts whatever the term of the replica is (as in Tarantool up to 2.10), "
+        "so a deposed owner confirms what the replica has thrown away as rows of an old term"
     ),
 }

@@ -26,7 +26,7 @@ from nodes.iproto.codes import Code
 from nodes.iproto.messages import Key, Refusal, Response, Row, Type
 from nodes.kernel.effects import Effect, Log, Send, SetTimer
 from nodes.kernel.events import Instant
-from nodes.qsync.bugs import CONFIRM_EARLY, PROMOTE_AT_ONCE
+from nodes.qsync.bugs import ACK_WITHOUT_TERM, CONFIRM_EARLY, PROMOTE_AT_ONCE
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.election import Election
 from nodes.qsync.journal import LOCAL, Draft, Journal, Write
@@ -88,6 +88,7 @@ class Commits:
             not configuration.synchronous_promote or PROMOTE_AT_ONCE in configuration.bugs
         )
         self._confirms_early = CONFIRM_EARLY in configuration.bugs
+        self._counts_any_term = ACK_WITHOUT_TERM in configuration.bugs
         self._timer_armed = False
         self._barriers = 0
         self._submitted = 0
@@ -339,9 +340,8 @@ class Commits:
 
     def acknowledge(self, replica_id: int, lsn: int, term: int, now: Instant) -> None:
         """A replica has our rows up to `lsn`; only members of the cluster count, each once, in our own term."""
-        counts = (
-            term == self.election.term and self.election.is_leader if self._has_elections else self.is_owner
-        )
+        is_ours = term == self.election.term or self._counts_any_term
+        counts = is_ours and self.election.is_leader if self._has_elections else self.is_owner
         if counts and replica_id in self._replicas and self.limbo.acknowledge(replica_id, lsn):
             self.confirm_what_a_quorum_has(now)
 

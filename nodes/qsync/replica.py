@@ -50,6 +50,7 @@ from nodes.kernel.events import (
 )
 from nodes.kernel.vclock import text
 from nodes.qsync.applier import Applier, gap, is_known
+from nodes.qsync.bugs import ACK_WITHOUT_TERM
 from nodes.qsync.commits import SYNCHRO_TIMER, Commits
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.election import STATE_NAMES, Election
@@ -76,6 +77,7 @@ class Replica:
         self.spaces = {definition.id: Space(definition) for definition in configuration.spaces}
         self.election = _election(configuration)
         self._led_term = 0
+        self._hears_no_terms = ACK_WITHOUT_TERM in configuration.bugs
         self.commits = Commits(configuration, self.journal, self.spaces, self.election, self._out)
         self.reads = LinearizableReads(len(configuration.members) - configuration.quorum_size)
         self._service = Service(self.commits, self.spaces, self.status, self.reads, self._out)
@@ -169,7 +171,8 @@ class Replica:
         relay = self.relays.get(link)
         match message:
             case Ack(vclock, term, sync) if relay is not None:
-                self._see_term(term, now)
+                if not self._hears_no_terms:
+                    self._see_term(term, now)
                 relay.acknowledge(vclock, self.journal.rows, now.monotonic_ns)
                 self.commits.acknowledge(relay.replica_id, vclock.get(self.configuration.me.id, 0), term, now)
                 if sync:

@@ -1,0 +1,169 @@
+"""Configurations A to I: what a cluster of qsync is set to, by the letter that its row of promises has.
+
+A plan names one (`--configuration F` or `--configuration as-shipped`) and may set single options apart from it. What
+is judged is not the letter but what the options come to: `letter_of` finds the row again from the settings
+(`harness.systems.promises` holds the rows).
+
+| letter | owner | PROMOTE takes effect | waiting too long |
+|---|---|---|---|
+| A, B | fixed; taken over with `clear_synchro_queue` (protocol 2.6) | – | rolls back |
+| C | fixed | when written | rolls back |
+| D | an operator promotes, nobody votes | when written | rolls back |
+| E | elected, acknowledgements carry no term | when written | rolls back |
+| F | elected | when written | goes on waiting |
+| G | elected | when written | rolls back |
+| H | elected | when a quorum has it in its own term | goes on waiting |
+| I | elected | when a quorum has it in its own term | rolls back |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ELECTION_MODES = ("off", "voter", "manual", "candidate")
+FENCING_MODES = ("off", "soft", "strict")
+LINEARIZABLE = "linearizable"
+READ_CONFIRMED = "read-confirmed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedConfiguration:
+    """What a letter stands for. `protocol` is the version of the wire: "3.x", or "2.6" without terms on it."""
+
+    letter: str
+    name: str
+    summary: str
+    election_mode: str = "candidate"
+    protocol: str = "3.x"
+    rollback_on_timeout: bool = False
+    synchronous_promote: bool = True
+    terms_in_acks: bool = True
+    fails_over: bool = True
+    """The owner may change in the middle of a run, so the fault `failover` is among "all"."""
+    read: str = LINEARIZABLE
+
+
+CONFIGURATIONS: dict[str, NamedConfiguration] = {
+    each.letter: each
+    for each in (
+        NamedConfiguration(
+            letter="A",
+            name="2.6",
+            summary="Tarantool 2.6.0 with a fixed owner",
+            election_mode="off",
+            protocol="2.6",
+            rollback_on_timeout=True,
+            synchronous_promote=False,
+            fails_over=False,
+            read="dirty",
+        ),
+        NamedConfiguration(
+            letter="B",
+            name="2.6-clear-queue",
+            summary="Tarantool 2.6.0, the queue taken over with clear_synchro_queue",
+            election_mode="off",
+            protocol="2.6",
+            rollback_on_timeout=True,
+            synchronous_promote=False,
+            read="dirty",
+        ),
+        NamedConfiguration(
+            letter="C",
+            name="fixed-owner",
+            summary="one owner for the whole run",
+            election_mode="off",
+            rollback_on_timeout=True,
+            synchronous_promote=False,
+            fails_over=False,
+            read=READ_CONFIRMED,
+        ),
+        NamedConfiguration(
+            letter="D",
+            name="promote-by-hand",
+            summary="no elections, an operator promotes: two owners are possible",
+            election_mode="off",
+            rollback_on_timeout=True,
+            synchronous_promote=False,
+            read=READ_CONFIRMED,
+        ),
+        NamedConfiguration(
+            letter="E",
+            name="ack-without-term",
+            summary="elections as up to 2.10: acknowledgements carry no term",
+            rollback_on_timeout=True,
+            synchronous_promote=False,
+            terms_in_acks=False,
+        ),
+        NamedConfiguration(
+            letter="F",
+            name="as-shipped",
+            summary="elections as shipped since 2.11, no rollback on timeout",
+            synchronous_promote=False,
+        ),
+        NamedConfiguration(
+            letter="G",
+            name="as-shipped-rollback",
+            summary="elections as shipped, with rollback on timeout",
+            rollback_on_timeout=True,
+            synchronous_promote=False,
+        ),
+        NamedConfiguration(
+            letter="H",
+            name="synchronous-promote",
+            summary="elections, PROMOTE waits for a quorum in its own term, no rollback on timeout (the default)",
+        ),
+        NamedConfiguration(
+            letter="I",
+            name="synchronous-promote-rollback",
+            summary="as H, with rollback on timeout",
+            rollback_on_timeout=True,
+        ),
+    )
+}
+_BY_NAME = {each.name: each for each in CONFIGURATIONS.values()}
+DEFAULT = "H"
+
+
+def configuration(name: str) -> NamedConfiguration:
+    """By letter or by name; ValueError says what there is."""
+    found = CONFIGURATIONS.get(name.upper()) or _BY_NAME.get(name)
+    if found is None:
+        known = ", ".join(f"{each.letter} ({each.name})" for each in CONFIGURATIONS.values())
+        raise ValueError(f"unknown configuration {name!r}; try one of: {known}")
+    return found
+
+
+def letter_of(
+    *,
+    protocol: str,
+    has_elections: bool,
+    fails_over: bool,
+    terms_in_acks: bool,
+    synchronous_promote: bool,
+    rollback_on_timeout: bool,
+) -> str:
+    """The row of promises that these settings come under."""
+    if not has_elections:
+        return ("B" if fails_over else "A") if protocol == "2.6" else ("D" if fails_over else "C")
+    if not terms_in_acks:
+        return "E"
+    if synchronous_promote:
+        return "I" if rollback_on_timeout else "H"
+    return "G" if rollback_on_timeout else "F"
+
+
+def modes_of(words: str, nodes: int) -> tuple[str, ...]:
+    """Each node's election mode: one word for all, or one for each, separated by commas."""
+    modes = tuple(word.strip() for word in words.split(","))
+    for mode in modes:
+        if mode not in ELECTION_MODES:
+            raise ValueError(f"unknown election mode {mode!r}; try one of: {', '.join(ELECTION_MODES)}")
+    if len(modes) == 1:
+        modes *= nodes
+    if len(modes) != nodes:
+        raise ValueError(f"election modes of {len(modes)} nodes were given, expected 1 or {nodes}: {words}")
+    if "off" in modes and set(modes) != {"off"}:
+        raise ValueError(f"election mode off goes with no other: {words}; try voter for a node that never leads")
+    if set(modes) == {"voter"}:
+        raise ValueError("all nodes are voters: nobody could ever lead; try: candidate,voter,voter")
+    return modes
