@@ -21,6 +21,7 @@ import msgspec
 from checkers.history.jsonl import Writer
 from harness.draw import faults_of, operations_of
 from harness.errors import ClusterError
+from harness.failover import Failover, Operator, fail_over
 from harness.faults.fault import Evidence, Fault
 from harness.generators.generator import Value
 from harness.plan import SECOND_NS, Operation, Plan
@@ -64,6 +65,8 @@ class Conductor:
     _is_over: bool = False
     _failure: Exception | None = None
     _keys: dict[str, None] = field(default_factory=dict)
+    _failovers: dict[int, Failover] = field(default_factory=dict)
+    _operator: Operator | None = None
     _owner: str = ""
     """The node that takes writes now, as far as we know."""
 
@@ -72,7 +75,9 @@ class Conductor:
         try:
             await self.cluster.start()
             await self.system.set_up(self.plan, self.cluster)
-            if self.plan.has_elections:
+            if self.plan.needs_operator:
+                self._operator = Operator(self.plan, self.cluster, self.system)
+            if self.plan.fails_over:
                 await self._look_at_nodes()
             await self._begin()
             await self._load()
@@ -208,19 +213,32 @@ class Conductor:
         self.on_progress(self.progress)
         broken: Exception | None = None
         try:
-            await self.cluster.inject(fault)
+            await self._inject(fault)
             await self._wait_until(fault.until_ns)
         except Exception as error:
             broken = error  # first the healing
         finally:
             await self._heal(fault, broken)
 
+    async def _inject(self, fault: Fault) -> None:
+        if fault.does == "failover":
+            self._failovers[fault.id] = await fail_over(self.plan, self.cluster, self.system, fault)
+        else:
+            await self.cluster.inject(fault)
+
+    async def _undo(self, fault: Fault) -> Evidence:
+        if fault.does != "failover":
+            return await self.cluster.heal(fault)
+        asked_ns = self.cluster.now_ns()
+        owner = self.system.owner_now(await self._look_at_nodes())
+        return self._failovers.pop(fault.id).evidence(asked_ns, self.cluster.now_ns(), owner is not None)
+
     async def _heal(self, fault: Fault, broken: Exception | None) -> None:
         """Undo a fault and write its end, whatever comes of it; raises what broke first."""
         asked_ns = self.cluster.now_ns()
         evidence: Evidence | None = None
         try:
-            evidence = await self.cluster.heal(fault)
+            evidence = await self._undo(fault)
         except Exception as error:
             broken = broken or error
         finally:
@@ -253,6 +271,8 @@ class Conductor:
             value = {"up": False} if status is None else {"up": True, **status}
             self._record("info", "monitor", "state", node=node, value=value)
         self._owner = self.system.owner_now(self.progress.states) or self._owner
+        if self._operator is not None:
+            self._operator.look(self.progress.states)
         self._note_ended()
         self.record.flush()
         self.on_progress(self.progress)

@@ -53,6 +53,8 @@ class VirtualFaults:
                 for machine in machines:
                     machine.clock.wall_offset_ns += fault.jump_ns
                     machine.clock.set_drift(self._world.agenda.now_ns, fault.drift_ppm)
+            case "failover":
+                raise AssertionError("the conductor promotes")
 
     async def heal(self, fault: Fault) -> Evidence:
         heal_asked_ns = self._world.agenda.now_ns
@@ -71,6 +73,8 @@ class VirtualFaults:
                 return await self._resume(fault, heal_asked_ns)
             case "clock":
                 return self._heal_clock(fault, heal_asked_ns)
+            case "failover":
+                raise AssertionError("the conductor promotes")
 
     async def _heal_cut(self, fault: Fault, heal_asked_ns: int) -> Evidence:
         network = self._world.network

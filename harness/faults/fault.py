@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-Does = Literal["cut", "slow", "kill", "pause", "power", "clock"]
+Does = Literal["cut", "slow", "kill", "pause", "power", "clock", "failover"]
 Link = tuple[str, str]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -24,6 +24,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     - kill: the processes of `nodes` are killed (-9) and started again at the end.
     - pause: the processes of `nodes` are stopped and continued at the end.
     - power: as kill, and what was not synced is lost (simulator).
+    - failover: the one of `nodes` is asked to become the owner, again and again until it is.
     - clock: the wall clock of `nodes` jumps by `jump_ns`, their monotonic clock drifts by `drift_ppm` (simulator).
     """
 

@@ -14,7 +14,7 @@ import msgspec
 
 from harness.errors import WrongUse
 from harness.faults.fault import Fault
-from harness.faults.table import FAULTS
+from harness.faults.table import FAILOVER, FAULTS
 from harness.plan import SECOND_NS, Plan
 
 FIRST_NS = 1 * SECOND_NS
@@ -29,7 +29,9 @@ def names_for(plan: Plan) -> tuple[str, ...]:
     possible = [
         name
         for name, kind in FAULTS.items()
-        if plan.cluster in kind.clusters and plan.nodes >= kind.nodes_min
+        if plan.cluster in kind.clusters
+        and plan.nodes >= kind.nodes_min
+        and (name != FAILOVER or _can_fail_over(plan))
     ]
     names: list[str] = []
     for name in plan.faults:
@@ -42,6 +44,11 @@ def names_for(plan: Plan) -> tuple[str, ...]:
         elif plan.cluster not in FAULTS[name].clusters:
             where = " or ".join(FAULTS[name].clusters)
             raise WrongUse(f"--cluster {plan.cluster} cannot do the fault {name!r}; try: --cluster {where}")
+        elif name == FAILOVER and not _can_fail_over(plan):
+            raise WrongUse(
+                f"the fault {name!r} needs a second node that may lead and a configuration whose owner may change, "
+                f"got {plan.configuration!r} with {plan.nodes} nodes; try: --configuration H or D"
+            )
         elif name not in possible:
             raise WrongUse(
                 f"the fault {name!r} needs at least {FAULTS[name].nodes_min} nodes, got {plan.nodes}"
@@ -49,6 +56,10 @@ def names_for(plan: Plan) -> tuple[str, ...]:
         elif name not in names:
             names.append(name)
     return tuple(names)
+
+
+def _can_fail_over(plan: Plan) -> bool:
+    return plan.fails_over and sum(mode != "voter" for mode in plan.election_modes) > 1
 
 
 def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
@@ -79,6 +90,8 @@ def _order(names: Sequence[str], chance: random.Random) -> Iterator[str]:
 def _fault(number: int, name: str, at_ns: int, until_ns: int, plan: Plan, owner: str) -> Fault:
     kind = FAULTS[name]
     chance = plan.streams()[f"fault {number}"]
-    drawn = kind.draw(plan.node_names, owner, chance)
+    modes = zip(plan.node_names, plan.election_modes, strict=True)
+    nodes = [node for node, mode in modes if mode != "voter" or name != FAILOVER]
+    drawn = kind.draw(nodes, owner, chance)
     fields = {"id": number, "name": name, "does": kind.does, "at_ns": at_ns, "until_ns": until_ns}
     return msgspec.convert({**fields, "seed": chance.getrandbits(32), **drawn}, Fault)

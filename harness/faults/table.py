@@ -17,6 +17,8 @@ MILLISECOND_NS = 1_000_000
 EVERYWHERE = ("local", "sim")
 SIMULATED = ("sim",)
 
+FAILOVER = "failover"
+
 Draw = Callable[[Sequence[str], str, random.Random], dict[str, object]]
 """(nodes, owner, chance) → the fields of the `Fault` that differ from one to the next."""
 
@@ -45,6 +47,10 @@ def _owner(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str,
 
 def _everyone(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
     return {"nodes": tuple(nodes)}
+
+
+def _another(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
+    return {"nodes": (chance.choice([node for node in nodes if node != owner]),)}
 
 
 def _slow(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
@@ -88,6 +94,7 @@ FAULTS: dict[str, Kind] = {
     "kill": Kind("kill -9 and restart", "kill", "kill", _owner_or_one),
     "pause": Kind("a process is stopped and goes on", "pause", "pause", _owner_or_one),
     "slow": Kind("links are slow", "slow", "slow", _slow, nodes_min=2),
+    FAILOVER: Kind("another node is promoted", "failover", "failover", _another, nodes_min=2),
     "power-owner": Kind(
         "the owner loses power: unsynced bytes are gone", "power", "power", _owner, SIMULATED
     ),

@@ -169,7 +169,7 @@ def _missing_of_faults(plan: Plan, history: History, evidence: dict[str, Any]) -
     waited = (
         longest_ns > 2 * plan.synchro_timeout_s * SECOND_NS
         and plan.quorum_size > 1
-        and not plan.has_elections
+        and plan.letter == "C"
     )
     if waited and evidence["rollbacks"] == 0:
         missing.append("the owner was isolated, and yet nothing was ever rolled back")

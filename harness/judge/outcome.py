@@ -33,23 +33,25 @@ def judge(
     checks = workload.checks(promise, plan.promise)
     verdicts = [run_safely(check.run, history, name=check.name) for check in checks]
     evidence = evidence_of(plan, workload, history, interrupted or was_interrupted(history), failure)
-    outcome = _outcome(verdicts, evidence["missing"])
+    promised = [verdict for check, verdict in zip(checks, verdicts, strict=True) if check.model]
+    unpromised = [verdict for check, verdict in zip(checks, verdicts, strict=True) if not check.model]
+    outcome = _outcome(promised, evidence["missing"])
     return {
         "format": FORMAT,
         "version": VERSION,
         "outcome": outcome,
         "exit_code": EXIT_CODES[outcome],
-        "sentence": sentence(outcome, verdicts, evidence),
+        "sentence": sentence(outcome, promised, evidence),
         "promise": {
             "configuration": promise.configuration,
             "why": promise.why,
             **{check.name: check.model for check in checks if check.model},
         },
-        "violations": [verdict.checker for verdict in verdicts if verdict.result == "invalid"],
+        "violations": [verdict.checker for verdict in promised if verdict.result == "invalid"],
         "findings": [
             {"checker": verdict.checker, "summary": finding}
             for verdict in verdicts
-            for finding in verdict.details.get("findings", ())
+            for finding in (*verdict.details.get("findings", ()), *_allowed(verdict, unpromised))
         ],
         "evidence": evidence,
         "checks": [verdict.to_json() for verdict in verdicts],
@@ -74,3 +76,10 @@ def _outcome(verdicts: Sequence[Verdict], missing: Sequence[str]) -> Outcome:
     if missing:
         return "not-evidence"
     return "unknown" if "unknown" in results else "valid"
+
+
+def _allowed(verdict: Verdict, unpromised: Sequence[Verdict]) -> tuple[str, ...]:
+    """What would be a violation if anything had been promised."""
+    if verdict.result != "invalid" or not any(verdict is other for other in unpromised):
+        return ()
+    return (f"not promised here, and not kept: {verdict.summary}",)

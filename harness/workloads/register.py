@@ -44,6 +44,9 @@ from nodes.iproto.messages import Request
 SPACE = "register"
 KEYS = 5
 EPOCH_NS = 4 * SECOND_NS
+MIXED = "mixed"
+MIXED_MODES = ("linearizable", "read-confirmed", "dirty")
+MIXED_SHARES = (0.7, 0.2, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +67,10 @@ class Register:
 
         def read(context: Context, _: int) -> Draft:
             elsewhere = plan.nodes > 1 and context.chance.random() < plan.replica_reads
-            return Draft(
-                "read", _key(context), node="@replica" if elsewhere else "@owner", mode=plan.read_mode
-            )
+            mode = plan.read_mode
+            if mode == MIXED:
+                mode = context.chance.choices(MIXED_MODES, MIXED_SHARES)[0]
+            return Draft("read", _key(context), node="@replica" if elsewhere else "@owner", mode=mode)
 
         mix = Mix(((0.45, Each(read)), (0.35, Each(write)), (0.2, Each(cas))))
         mean_ns = int(plan.workers / plan.rate * SECOND_NS)
@@ -124,12 +128,12 @@ class Register:
                 return Completion("ok", value, None, role)
 
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
-        mode = "linearizable" if plan.has_elections else "read-confirmed"
+        mode = "linearizable" if plan.fails_over else "read-confirmed"
         return [Operation(at_ns=0, worker=0, f="read", key=key, node=owner, mode=mode) for key in keys]
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
         reads = fresh_reads(promise, stricter)
-        quorum, convergence, *others = of_every_run(SPACE)
+        quorum, convergence, *others = of_every_run(promise, SPACE)
         return (
             Check(
                 "linearizable",

@@ -1,0 +1,113 @@
+"""Who makes whom the owner when it is not left to elections.
+
+- The fault `failover`: another node is asked to become the owner, again and again until it is.
+- The *operator*: where no node stands for election by itself (modes off, manual and voter) and nobody has owned the
+  queue for a while, the harness promotes the node that has most, as a person would; if that does not help, the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harness.faults.fault import Evidence, Fault
+from harness.plan import SECOND_NS, Plan
+from harness.protocols import Cluster
+from harness.systems.system import System
+
+POLL_NS = SECOND_NS // 20
+ASK_AGAIN_TIMEOUTS = 2
+"""After so many election timeouts a promotion that came to nothing is asked for again."""
+LEADERLESS_BEATS = 5
+"""For how many heartbeats nobody may be the owner before the operator acts: a little longer than a death timeout."""
+
+Statuses = Mapping[str, Mapping[str, object] | None]
+
+
+@dataclass(slots=True)
+class Failover:
+    """One promotion that was asked for."""
+
+    asked_ns: int
+    asked: int = 0
+    owner_ns: int | None = None
+    """When the node was first seen to be the owner."""
+    refused: str = ""
+
+    def evidence(self, heal_asked_ns: int, now_ns: int, has_owner: bool) -> Evidence:
+        return Evidence(
+            bit=self.owner_ns is not None,
+            asked_ns=self.asked_ns,
+            first_effect_ns=self.owner_ns,
+            all_in_effect_ns=self.owner_ns,
+            heal_asked_ns=heal_asked_ns,
+            last_effect_ns=now_ns,
+            healed=has_owner,
+            counters={"asked": self.asked},
+            detail=self.refused if self.owner_ns is None else "",
+        )
+
+
+async def statuses_of(plan: Plan, cluster: Cluster) -> dict[str, Mapping[str, object] | None]:
+    return {node: await cluster.status(node) for node in plan.node_names}
+
+
+async def fail_over(plan: Plan, cluster: Cluster, system: System, fault: Fault) -> Failover:
+    """Promote the fault's node; comes back when it is the owner, or when the fault's time is over."""
+    (node,) = fault.nodes
+    failover = Failover(asked_ns=cluster.now_ns())
+    ask_ns = cluster.now_ns()
+    while cluster.now_ns() < fault.until_ns:
+        if system.owner_now(await statuses_of(plan, cluster)) == node:
+            failover.owner_ns = cluster.now_ns()
+            return failover
+        if cluster.now_ns() >= ask_ns:
+            failover.asked += 1
+            failover.refused = await system.promote(node, cluster) or ""
+            ask_ns = cluster.now_ns() + int(ASK_AGAIN_TIMEOUTS * plan.election_timeout_s * SECOND_NS)
+        await cluster.sleep_until(min(cluster.now_ns() + POLL_NS, fault.until_ns))
+    return failover
+
+
+@dataclass(slots=True)
+class Operator:
+    """Looks at what nodes say, as the monitor does, and promotes one when nobody owns the queue for too long."""
+
+    plan: Plan
+    cluster: Cluster
+    system: System
+    _leaderless_since_ns: int | None = None
+    _next_ns: int = 0
+    _tried: dict[str, None] = field(default_factory=dict)
+
+    def look(self, statuses: Statuses) -> None:
+        """Act, if it is time to, beside whatever else goes on."""
+        now_ns = self.cluster.now_ns()
+        if self.system.owner_now(statuses) is not None:
+            self._leaderless_since_ns = None
+            self._tried.clear()
+            return
+        if self._leaderless_since_ns is None:
+            self._leaderless_since_ns = now_ns
+        waited_ns = now_ns - self._leaderless_since_ns
+        if waited_ns < LEADERLESS_BEATS * self.plan.heartbeat_ns or now_ns < self._next_ns:
+            return
+        node = self._choice(statuses)
+        if node is not None:
+            self._tried[node] = None
+            self._next_ns = now_ns + int(ASK_AGAIN_TIMEOUTS * self.plan.election_timeout_s * SECOND_NS)
+            self.cluster.spawn(self.system.promote(node, self.cluster))
+
+    def _choice(self, statuses: Statuses) -> str | None:
+        """The node that answers and has written most, among those not tried yet."""
+        ready = [node for node in self.system.can_lead(self.plan) if statuses.get(node) is not None]
+        fresh = [node for node in ready if node not in self._tried]
+        if not fresh:
+            self._tried.clear()
+            fresh = ready
+        return max(fresh, key=lambda node: _written(statuses[node]), default=None)
+
+
+def _written(status: Mapping[str, object] | None) -> int:
+    vclock = (status or {}).get("vclock")
+    return sum(int(lsn) for lsn in vclock.values()) if isinstance(vclock, Mapping) else 0
