@@ -18,8 +18,8 @@ from harness.systems.system import System
 POLL_NS = SECOND_NS // 20
 ASK_AGAIN_TIMEOUTS = 2
 """After so many election timeouts a promotion that came to nothing is asked for again."""
-LEADERLESS_BEATS = 5
-"""For how many heartbeats nobody may be the owner before the operator acts: a little longer than a death timeout."""
+LEADERLESS_BEATS = 2
+"""For how many heartbeats nobody may be the owner before the operator acts."""
 
 Statuses = Mapping[str, Mapping[str, object] | None]
 

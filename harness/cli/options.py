@@ -64,11 +64,16 @@ def plan_options(function: F) -> F:
         click.option(
             "--settle-timeout", "settle_timeout_s", type=float, help="Seconds until all must be quiet."
         ),
-        click.option("--configuration", help="A to I, or its name: what is set, and what is promised for it."),
         click.option(
-            "--election-mode", help="off, voter, manual or candidate; or one for each node: candidate,voter,…."
+            "--configuration", help="A to I, or its name: what is set, and what is promised for it."
         ),
-        click.option("--election-fencing", help="off, soft or strict: when a leader without followers resigns."),
+        click.option(
+            "--election-mode",
+            help="off, voter, manual or candidate; or one for each node: candidate,voter,….",
+        ),
+        click.option(
+            "--election-fencing", help="off, soft or strict: when a leader without followers resigns."
+        ),
         click.option("--election-timeout", "election_timeout_s", type=float, help="Seconds of an election."),
         click.option(
             "--rollback-on-timeout",
@@ -76,7 +81,9 @@ def plan_options(function: F) -> F:
             help="Whether waiting too long rolls back (default: as the configuration).",
         ),
         click.option(
-            "--synchronous-promote", type=bool, help="Whether a PROMOTE waits for a quorum (default: it does)."
+            "--synchronous-promote",
+            type=bool,
+            help="Whether a PROMOTE waits for a quorum (default: it does).",
         ),
         click.option("--read", help="Read mode: linearizable, read-confirmed, dirty or mixed."),
         click.option("--replica-reads", type=float, help="Share of reads that go to replicas."),

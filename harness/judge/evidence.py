@@ -167,9 +167,7 @@ def _missing_of_faults(plan: Plan, history: History, evidence: dict[str, Any]) -
         default=0,
     )
     waited = (
-        longest_ns > 2 * plan.synchro_timeout_s * SECOND_NS
-        and plan.quorum_size > 1
-        and plan.letter == "C"
+        longest_ns > 2 * plan.synchro_timeout_s * SECOND_NS and plan.quorum_size > 1 and plan.letter == "C"
     )
     if waited and evidence["rollbacks"] == 0:
         missing.append("the owner was isolated, and yet nothing was ever rolled back")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from harness.errors import ClusterError, WrongUse
@@ -31,17 +30,14 @@ POLL_NS = SECOND_NS // 50
 OPERATOR_PROCESS = -2
 PROMOTE_TIMEOUT_NS = SECOND_NS
 MIXED_READS = "mixed"
-NOT_YET = {
-    letter: "protocol 2.6 is not in the node yet; try: --configuration C, which has one fixed owner too"
-    for letter in ("A", "B")
-}
+NO_2_6 = "protocol 2.6 is not in the node yet; try: --configuration C, which has one fixed owner too"
+NOT_YET = {"A": NO_2_6, "B": NO_2_6}
 T = TypeVar("T", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
 class Qsync:
     summary: str = "the reference node: quorum-synchronous replication and elections after Tarantool"
-    _requests: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def validate(self, plan: Plan) -> None:
         for bug in plan.bugs:
@@ -100,9 +96,8 @@ class Qsync:
         return tuple(node for node, mode in modes if mode != "voter")
 
     async def promote(self, node: str, cluster: Cluster) -> str | None:
-        reply = await cluster.call(
-            OPERATOR_PROCESS, node, Call(next(self._requests), "box.ctl.promote", ()), PROMOTE_TIMEOUT_NS
-        )
+        request = Call(1 + cluster.now_ns(), "box.ctl.promote", ())
+        reply = await cluster.call(OPERATOR_PROCESS, node, request, PROMOTE_TIMEOUT_NS)
         match reply:
             case Replied(Answer()):
                 return None
@@ -120,13 +115,16 @@ class Qsync:
         return max(owners, key=lambda node: int(str(owners[node])), default=None)
 
     async def set_up(self, plan: Plan, cluster: Cluster) -> None:
-        """PROMOTE or an election makes the owner; all nodes must follow each other and know it."""
+        """The first owner is promoted, by election too: nobody waits for a death timeout at the start of a run.
+
+        All nodes must follow each other and know it.
+        """
         deadline_ns = cluster.now_ns() + SET_UP_TIMEOUT_NS
         if not plan.has_elections:
             await self._promote(plan, cluster)
         asked_ns = 0
         while True:
-            if plan.needs_operator and plan.has_elections and cluster.now_ns() >= asked_ns:
+            if plan.has_elections and cluster.now_ns() >= asked_ns:
                 statuses = {node: await cluster.status(node) for node in plan.node_names}
                 if all(_is_connected(status, plan.nodes) for status in statuses.values()):
                     if self.owner_now(statuses) is None:

@@ -41,6 +41,7 @@ def operation(at_ms: int, f: str = "write", *, worker: int = 0, key: str = "x", 
 def drawn(*operations: Operation, faults: tuple[Fault, ...] = (), **others: Any) -> Plan:
     return Plan(
         cluster="sim",
+        configuration="C",
         workers=2,
         settle_timeout_s=1,
         drawn=Drawn(faults=faults, operations=operations),

@@ -29,7 +29,7 @@ from harness.workloads import WORKLOADS
 MILLISECOND_NS = 1_000_000
 NODES = ("n1", "n2", "n3")
 Line = dict[str, Any]
-PLAN = Plan(cluster="sim", rate=10, time_limit_s=3, faults=("pause",))
+PLAN = Plan(cluster="sim", configuration="C", rate=10, time_limit_s=3, faults=("pause",))
 
 
 def operation(at_ms: int, f: str, value: Any, *, type_: str = "ok", **others: Any) -> list[Line]:

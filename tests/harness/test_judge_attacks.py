@@ -22,7 +22,7 @@ from harness.systems.promises import FIXED_OWNER
 
 NODES = ("n1", "n2", "n3")
 HEADER = Header(system="qsync", cluster="sim", nodes=NODES, quorum=2, owner="n1", heartbeat_ns=250_000_000)
-PLAN = Plan(cluster="sim", faults=("none",), time_limit_s=1, rate=30)
+PLAN = Plan(cluster="sim", configuration="C", faults=("none",), time_limit_s=1, rate=30)
 
 
 @dataclass

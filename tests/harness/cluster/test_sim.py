@@ -30,7 +30,7 @@ def play(
     **given: Any,
 ) -> Any:
     """Run a story on nodes that are up and have an owner."""
-    plan = Plan(cluster="sim", **given)
+    plan = Plan(**{"cluster": "sim", "configuration": "C", **given})
     parts = parts_of(plan)
     cluster = simulated(parts, folder)
 

@@ -91,8 +91,8 @@ def test_all_is_what_the_cluster_can_do() -> None:
     local = set(names_for(Plan(cluster="local")))
     assert set(FAULTS) - local == {"power-owner", "power-all", "clock"}
     assert names_for(Plan(cluster="local", nodes=1)) == ("kill", "pause")
-    assert can_do("local") == {"cut", "slow", "kill", "pause"}
-    assert can_do("sim") == {"cut", "slow", "kill", "pause", "power", "clock"}
+    assert can_do("local") == {"cut", "slow", "kill", "pause", "failover"}
+    assert can_do("sim") == {"cut", "slow", "kill", "pause", "power", "clock", "failover"}
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_settled_means_quiet_and_equal(other: dict[str, object] | None, settled:
 
 
 def set_up(cluster: FakeCluster) -> None:
-    cluster.run(QSYNC.set_up(Plan(cluster="sim"), cluster))
+    cluster.run(QSYNC.set_up(Plan(cluster="sim", configuration="C"), cluster))
 
 
 def test_set_up_makes_the_first_node_the_owner() -> None:
@@ -118,7 +118,10 @@ def test_nodes_that_do_not_find_each_other_are_told_in_one_line() -> None:
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_system_says_what_it_promises(name: str) -> None:
     """If it failed, a verdict would be judged against nothing."""
-    promise = SYSTEMS[name].promise(Plan())
-    assert {promise.writes, promise.owner_reads, promise.replica_reads, promise.dirty_reads} <= set(MODELS)
-    assert promise.why
+    for letter in "CDEFGHI":
+        promise = SYSTEMS[name].promise(Plan(configuration=letter))
+        models = {promise.writes, promise.owner_reads, promise.replica_reads, promise.dirty_reads}
+        assert models <= {*MODELS, "stale", ""}
+        assert promise.configuration.startswith(letter)
+        assert promise.why
     assert SYSTEMS[name].summary

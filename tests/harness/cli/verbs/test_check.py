@@ -42,7 +42,14 @@ def test_a_stored_run_is_judged_again(qsync: Qsync, stored: RunFolder) -> None:
 
 def test_a_stored_run_can_be_judged_by_a_stricter_promise(qsync: Qsync, results: Path) -> None:
     """If it failed, nobody could ask whether a run was more than it had to be."""
-    slow = small(time_limit_s=6.0, faults=("slow", "isolate-one"), replica_reads=0.9, rate=300.0, seed=5)
+    slow = small(
+        time_limit_s=6.0,
+        faults=("slow", "isolate-one"),
+        replica_reads=0.9,
+        rate=300.0,
+        seed=5,
+        configuration="C",
+    )
     folder = RunFolder.create(results, slow)
     folder.history.write_bytes(recorded(slow).data)
     assert qsync("check", folder.path).code == 0

@@ -18,7 +18,18 @@ from tests.harness.processes import PATIENCE_S, is_gone, wait_until
 from tests.harness.runs import drawn_out, small
 
 QUICK = ("simulate", "--jobs", "1", "--time-limit", "2", "--rate", "100", "--faults", "none")
-FINDS = ("--time-limit", "6", "--rate", "150", "--faults", "isolate-owner", "--bug", "confirm-early")
+FINDS = (
+    "--configuration",
+    "C",
+    "--time-limit",
+    "6",
+    "--rate",
+    "150",
+    "--faults",
+    "isolate-owner",
+    "--bug",
+    "confirm-early",
+)
 BUG = ("simulate", "--jobs", "1", *FINDS)
 
 
@@ -98,7 +109,7 @@ def test_a_plan_file_gives_the_first_seed(qsync: Qsync, tmp_path: Path) -> None:
 @pytest.mark.parametrize("bug", [(), ("--bug", "confirm-early")])
 def test_ctrl_c_ends_a_hunt_in_one_line(jobs: int, bug: tuple[str, ...]) -> None:
     """If it failed, Ctrl-C would leave processes and a page of tracebacks, or throw an anomaly away."""
-    words = ("simulate", "--seeds", "5000", "--keep-going", "--json", "--jobs", str(jobs), *FINDS[:6], *bug)
+    words = ("simulate", "--seeds", "5000", "--keep-going", "--json", "--jobs", str(jobs), *FINDS[:8], *bug)
     with subprocess.Popen(
         [sys.executable, "-m", "harness.cli", *words],
         stdout=subprocess.PIPE,

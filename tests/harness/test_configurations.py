@@ -1,0 +1,86 @@
+"""Configurations A to I: what a letter sets, what comes of single options, and the row that judges it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.assemble import parts_of
+from harness.configurations import CONFIGURATIONS
+from harness.errors import WrongUse
+from harness.faults.schedule import names_for
+from harness.plan import Plan
+from harness.systems.promises import PROMISES
+from nodes.qsync.configuration import Configuration
+
+
+def configured(plan: Plan) -> list[Configuration]:
+    parts = parts_of(plan)
+    files = parts.system.configurations(plan, parts.workload.spaces)
+    return [Configuration.from_json(data) for data in files.values()]
+
+
+@pytest.mark.parametrize("letter", CONFIGURATIONS)
+def test_a_letter_comes_under_its_own_row(letter: str) -> None:
+    """If it failed, a run would be judged by the promise of another configuration."""
+    plan = Plan(configuration=letter)
+    assert plan.letter == letter
+    assert Plan(configuration=CONFIGURATIONS[letter].name).letter == letter
+    assert PROMISES[letter].configuration.startswith(letter)
+
+
+@pytest.mark.parametrize(
+    ("given", "letter"),
+    [
+        ({}, "H"),
+        ({"rollback_on_timeout": True}, "I"),
+        ({"synchronous_promote": False}, "F"),
+        ({"synchronous_promote": False, "rollback_on_timeout": True}, "G"),
+        ({"election_mode": "off"}, "C"),
+        ({"election_mode": "off", "faults": ("all", "failover")}, "D"),
+        ({"election_mode": "manual"}, "H"),
+        ({"configuration": "F", "synchronous_promote": True}, "H"),
+        ({"configuration": "C", "election_mode": "candidate"}, "H"),
+    ],
+)
+def test_single_options_decide_and_not_the_letter(given: dict[str, Any], letter: str) -> None:
+    """If it failed, an option could weaken a cluster and leave its promise as it was."""
+    assert Plan(**given).letter == letter
+
+
+def test_modes_may_be_mixed() -> None:
+    """If it failed, a voter would stand for election, or a candidate wait for an operator."""
+    plan = Plan(election_mode="voter,candidate,manual")
+    assert [node.election_mode for node in configured(plan)] == ["voter", "candidate", "manual"]
+    system = parts_of(plan).system
+    assert system.owner(plan) == "n2"
+    assert system.can_lead(plan) == ("n2", "n3")
+    assert not plan.needs_operator
+    assert Plan(election_mode="voter,manual,manual").needs_operator
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"configuration": "Z"}, "unknown configuration 'Z'"),
+        ({"election_mode": "sometimes"}, "unknown election mode"),
+        ({"election_mode": "candidate,voter"}, "expected 1 or 3"),
+        ({"election_mode": "off,voter,voter"}, "goes with no other"),
+        ({"election_mode": "voter"}, "nobody could ever lead"),
+        ({"election_fencing": "hard"}, "unknown fencing mode"),
+    ],
+)
+def test_nonsense_is_refused(given: dict[str, Any], words: str) -> None:
+    """If it failed, a typing error would be a run of something else."""
+    with pytest.raises(ValueError, match=words):
+        Plan(**given)
+
+
+def test_failover_is_only_where_the_owner_may_change() -> None:
+    """If it failed, a fixed owner would be replaced, or "all faults" would leave the failover out."""
+    assert "failover" in names_for(Plan())
+    assert "failover" not in names_for(Plan(configuration="C"))
+    assert "failover" not in names_for(Plan(election_mode="candidate,voter,voter"))
+    with pytest.raises(WrongUse, match="a second node that may lead"):
+        names_for(Plan(faults=("failover",), election_mode="candidate,voter,voter"))
