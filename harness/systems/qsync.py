@@ -187,7 +187,7 @@ def _switches(plan: Plan) -> tuple[str, ...]:
 
 def _of(words: Sequence[T], word: str) -> T:
     """One of the words that a node's configuration knows."""
-    return words[words.index(word)]  # type: ignore[arg-type]  # a Literal is a str
+    return words[words.index(word)]
 
 
 def _is_in_place(status: Mapping[str, object] | None, nodes: int) -> bool:
