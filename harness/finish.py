@@ -9,11 +9,13 @@ from checkers.history.errors import HistoryError
 from checkers.history.history import History
 from checkers.history.jsonl import read
 from harness import report
+from harness.audit import Audit, LogRules, audit
 from harness.errors import StoreError
-from harness.judge import judge
+from harness.judge import CHECK_TIMEOUT_S, checked_reads, judge
 from harness.plan import Plan
 from harness.store import RunFolder
 from harness.systems import SYSTEMS
+from harness.systems.xlogs import read_logs
 
 
 def read_history(folder: RunFolder) -> History:
@@ -24,6 +26,23 @@ def read_history(folder: RunFolder) -> History:
         raise StoreError(f"{folder.history}: {error}") from error
     except OSError as error:
         raise StoreError(f"cannot read {folder.history}: {error.strerror}") from error
+
+
+def log_rules(plan: Plan) -> LogRules:
+    """How the logs of this run are to be read."""
+    return LogRules(
+        promotes="synchronous" if plan.has_elections else "at once",
+        has_votes=plan.has_elections,
+        quorum=plan.quorum_size,
+        members=plan.nodes,
+    )
+
+
+def audit_of(folder: RunFolder, plan: Plan, history: History, rules: LogRules | None = None) -> Audit:
+    """What the nodes' own logs say of a run; WrongUse if it left none."""
+    rules = log_rules(plan) if rules is None else rules
+    reads = checked_reads(SYSTEMS[plan.system].promise(plan), plan.promise)
+    return audit(read_logs(folder.nodes), rules, history, timeout_s=CHECK_TIMEOUT_S, reads=reads)
 
 
 def finish(

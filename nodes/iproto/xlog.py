@@ -40,6 +40,8 @@ Kind = Literal["XLOG", "SNAP"]
 _PLAIN = bytes.fromhex("d5ba0bab")
 _ZSTD = bytes.fromhex("d5ba0bba")
 _END = bytes.fromhex("d510aded")
+_BLOCK = bytes.fromhex("d5ba0b")
+"""How blocks of rows begin, packed or not."""
 _FIXHEADER_BYTES = 19
 _COMPRESS_FROM_BYTES = 2048
 _UNPACKED_BYTES_MAX = 1 << 30
@@ -138,6 +140,15 @@ def decode(data: bytes) -> Xlog:
         )
         return Xlog(meta, tuple(rows), offset, finished, f"{damage} {where}")
     return Xlog(meta, tuple(rows), offset, finished, None)
+
+
+def goes_on(data: bytes, damage: int) -> bool:
+    """True if good rows stand behind the damage: a crash tears the end of a file, it does not spare a later block."""
+    header = data[: data.index(b"\n\n") + 2]
+    place = data.find(_BLOCK, damage + 1)
+    while place >= 0 and not decode(header + data[place:]).rows:
+        place = data.find(_BLOCK, place + 1)
+    return place >= 0
 
 
 def _checksum(payload: bytes) -> int:

@@ -29,9 +29,6 @@ LOCAL = 0
 """The replica id of rows that a node keeps for itself."""
 SERVER_VERSION = "3.2.0"
 
-_BLOCK = bytes.fromhex("d5ba0b")
-"""How blocks of rows begin, packed or not."""
-
 _RECORD_NAMES = {
     Type.RAFT.value: "raft",
     Type.CONFIRM.value: "confirm",
@@ -138,7 +135,7 @@ class Journal:
             assert row.lsn > self.vclock.get(row.replica_id, 0), (name, row)
             self.vclock[row.replica_id] = row.lsn
             rows.append(row)
-        if found.damage is not None and (not last or _goes_on(data, found.good_bytes)):
+        if found.damage is not None and (not last or xlog.goes_on(data, found.good_bytes)):
             raise StartRefused(f"{name}: {found.damage}, but more rows follow")
         return found.good_bytes - found.finished * len(xlog.encode_eof())  # we go on where it ended
 
@@ -234,15 +231,6 @@ class Journal:
     def last_token(self) -> int | None:
         """The token that everything in the log depends on, if something is still in flight."""
         return self.in_flight[-1].token if self.in_flight else None
-
-
-def _goes_on(data: bytes, damage: int) -> bool:
-    """True if good rows stand behind the damage: a crash tears the end of a file, it does not spare a later block."""
-    header = data[: data.index(b"\n\n") + 2]
-    place = data.find(_BLOCK, damage + 1)
-    while place >= 0 and not xlog.decode(header + data[place:]).rows:
-        place = data.find(_BLOCK, place + 1)
-    return place >= 0
 
 
 def public(vclock: Mapping[int, int]) -> Vclock:

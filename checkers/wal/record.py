@@ -1,0 +1,66 @@
+"""A node's log as checkers see it: who decodes xlog files brings it into this form.
+
+A *record* is a row: of a transaction (`write`, or `nop` where it was made void), a decision about the queue
+(`confirm`, `rollback`, `promote`, `demote`), or a vote that a node kept for itself. Records of one transaction share
+`first`; the last of them has `ends`. Whatever is not about data or the queue is left out by the decoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["write", "nop", "confirm", "rollback", "promote", "demote", "vote"]
+Id = tuple[int, int]
+"""Of a transaction: the replica that made it, and the lsn of its first row there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One row. `place` is for a person: the file, and the number of the row in it.
+
+    `body` is what must be the same wherever the row is. Of a decision, `owner` is whose entries it is about, `until`
+    their lsn, `term` the term that it is written in (0: the row has none). Of a vote, `term` and `vote` (0: for nobody).
+    """
+
+    kind: Kind
+    origin: int
+    lsn: int
+    place: str
+    first: int = 0
+    ends: bool = True
+    is_synchronous: bool = False
+    """The row makes its transaction wait for a quorum."""
+    body: bytes = b""
+    owner: int = 0
+    until: int = 0
+    term: int = 0
+    vote: int = 0
+    space: int = 0
+    tuple: tuple[object, ...] = ()
+    """What the row puts in place; empty for a deletion."""
+
+    @property
+    def id(self) -> Id:
+        return (self.origin, self.first or self.lsn)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLog:
+    """All records of one node, in the order in which it wrote them.
+
+    `begins` is the vclock of what came before the first record and is not here (a snapshot took its place). `damage`
+    says in a sentence what could not be read, None if nothing: what is missing then proves nothing.
+    """
+
+    node: str
+    replica_id: int
+    records: tuple[Record, ...]
+    begins: Mapping[int, int] = field(default_factory=dict)
+    damage: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Everything that the node ever wrote is here."""
+        return self.damage is None and not any(self.begins.values())

@@ -1,0 +1,153 @@
+"""The limbo, replayed from one node's log: which transactions the log says are confirmed, and which are not.
+
+An independent reading of the rules, which shares no code with the nodes. In the order of the log:
+
+- a synchronous transaction, or any behind a queue that is not empty, waits in the queue; any other is committed
+- CONFIRM{owner, lsn} commits the owner's entries up to lsn, and the asynchronous ones right behind
+- ROLLBACK{owner, lsn} discards the owner's first entry from lsn on, and all behind it
+- PROMOTE{old owner, lsn, term} commits the old owner's entries up to lsn, discards all others, and passes the queue on.
+  Where PROMOTE is itself an entry (`synchronous`), only when a CONFIRM of its own owner covers it; one that another
+  one overtook comes to nothing. One of a term that is over says nothing.
+
+CONFIRM is cumulative, so CONFIRM 7 after ROLLBACK 5 is legal: 5 to 6 are no longer in the queue.
+
+Source: "Qsync internals", and `txn_limbo.c` of Tarantool.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from checkers.wal.record import Id, NodeLog, Record
+
+Fate = Literal["committed", "confirmed", "rolled back", "pending", "nop"]
+"""`committed`: asynchronous, it waited for nobody; `nop`: written without its content."""
+Promotes = Literal["synchronous", "at once"]
+
+
+@dataclass(slots=True)
+class Replayed:
+    """What one log says. `order` holds the confirmed synchronous transactions as they took effect."""
+
+    log: NodeLog
+    fates: dict[Id, Fate] = field(default_factory=dict)
+    order: list[Id] = field(default_factory=list)
+    transactions: dict[Id, tuple[Record, ...]] = field(default_factory=dict)
+    decided_by: dict[Id, Record] = field(default_factory=dict)
+    """The CONFIRM, ROLLBACK or PROMOTE that decided about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    id: Id
+    last: int
+    is_synchronous: bool
+
+
+class _Limbo:
+    def __init__(self, replayed: Replayed, promotes: Promotes) -> None:
+        self.replayed = replayed
+        self.is_at_once = promotes == "at once"
+        self.queue: deque[_Waiting] = deque()
+        self.pending: list[Record] = []
+        self.term = 0
+
+    def submit(self, rows: tuple[Record, ...]) -> None:
+        first = rows[0]
+        self.replayed.transactions[first.id] = rows
+        is_synchronous = any(row.is_synchronous for row in rows)
+        if all(row.kind == "nop" for row in rows):
+            self.replayed.fates[first.id] = "nop"
+        elif is_synchronous or self.queue:
+            self.queue.append(_Waiting(first.id, rows[-1].lsn, is_synchronous))
+            self.replayed.fates[first.id] = "pending"
+        else:
+            self.replayed.fates[first.id] = "committed"
+
+    def decide(self, row: Record) -> None:
+        match row.kind:
+            case "confirm":
+                for promotion in reversed(self.pending):
+                    if promotion.origin == row.owner and promotion.lsn <= row.until:
+                        self._take_over(promotion)
+                        break
+                self._confirm(row, row.owner, row.until)
+            case "rollback":
+                self._roll_back(row, row.owner, row.until)
+            case "promote" | "demote":
+                self._promote(row)
+
+    def _confirm(self, decision: Record, owner: int, until: int) -> None:
+        while self.queue:
+            entry = self.queue[0]
+            if entry.is_synchronous and (entry.id[0] != owner or entry.last > until):
+                return
+            self.queue.popleft()
+            self._settle(entry, "confirmed", decision)
+
+    def _roll_back(self, decision: Record, owner: int | None, start: int) -> None:
+        """From the first synchronous entry of `owner` (None: of anybody) with that lsn or a later one."""
+        kept = next(
+            (
+                place
+                for place, entry in enumerate(self.queue)
+                if entry.is_synchronous and (owner is None or (entry.id[0] == owner and entry.last >= start))
+            ),
+            len(self.queue),
+        )
+        while len(self.queue) > kept:
+            self._settle(self.queue.pop(), "rolled back", decision)
+
+    def _settle(self, entry: _Waiting, fate: Fate, decision: Record) -> None:
+        self.replayed.fates[entry.id] = fate
+        self.replayed.decided_by[entry.id] = decision
+        if fate == "confirmed" and entry.is_synchronous:
+            self.replayed.order.append(entry.id)
+
+    def _promote(self, row: Record) -> None:
+        if row.term <= max((known.term for known in self.pending), default=self.term):
+            return
+        if self.is_at_once:
+            self._change_owner(row)
+        else:
+            self.pending.append(row)
+
+    def _take_over(self, promotion: Record) -> None:
+        """It takes effect, after those that it stands on."""
+        place = self.pending.index(promotion)
+        chain = [promotion]
+        for earlier in reversed(self.pending[:place]):
+            if earlier.origin == chain[0].owner and earlier.lsn <= chain[0].until:
+                chain.insert(0, earlier)
+        del self.pending[: place + 1]
+        for row in chain:
+            self._change_owner(row)
+
+    def _change_owner(self, row: Record) -> None:
+        self._confirm(row, row.owner, row.until)
+        self._roll_back(row, None, 0)
+        self.term = row.term
+
+
+def replay(log: NodeLog, promotes: Promotes = "synchronous") -> Replayed:
+    """What `log` says of every transaction in it."""
+    replayed = Replayed(log)
+    limbo = _Limbo(replayed, promotes)
+    for rows in _transactions(log):
+        if rows[0].kind in ("write", "nop"):
+            limbo.submit(rows)
+        elif rows[0].kind != "vote":
+            limbo.decide(rows[0])
+    return replayed
+
+
+def _transactions(log: NodeLog) -> Iterator[tuple[Record, ...]]:
+    open_rows: list[Record] = []
+    for record in log.records:
+        open_rows.append(record)
+        if record.ends:
+            yield tuple(open_rows)
+            open_rows = []

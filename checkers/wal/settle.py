@@ -1,0 +1,116 @@
+"""Log-assisted settling: what the nodes' logs know of operations whose outcome the client never learned.
+
+An operation is joined to its transaction by what it alone wrote. What a log says counts only if no other log
+contradicts it:
+
+- *happened*: a log confirms the transaction. It may have taken effect at any time after it was asked, and how late is
+  not known: it stays an operation without end.
+- *did not*: no log holds it, or every log that holds it rolled it back or made it void; and no log was lost, and the
+  nodes were quiet and equal at the end, so that nothing was still on its way. It becomes a failure.
+- anything else stays open. Where logs contradict each other nothing is settled: that is an anomaly of the logs.
+
+The verdict over what `settle` returns stands beside the one over the plain history, never in its place: a wrong log
+must not talk a client's observation away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from checkers.history.history import History
+from checkers.history.operation import Operation
+from checkers.wal.record import Id
+from checkers.wal.replay import Fate, Replayed
+
+Mark = tuple[str, object]
+"""Key and value that one operation alone wrote."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """`history` with what is settled; the operations by what became of them, as indexes of their invocations.
+
+    `lost` are operations that clients were told had happened and that the logs discarded; `kept` those that clients
+    were told had surely not, and that a log confirms. Both contradict the client, whatever the checkers say.
+    """
+
+    history: History
+    happened: tuple[int, ...]
+    did_not: tuple[int, ...]
+    open: tuple[int, ...]
+    lost: tuple[Operation, ...]
+    kept: tuple[Operation, ...]
+
+
+def settle(history: History, nodes: Sequence[Replayed], *, is_final: bool) -> Settled:
+    """Settle the writes of `history` (f: write, cas) whose new value nothing else wrote under its key.
+
+    `is_final`: every node's whole log is here, and the nodes were equal when it was taken.
+    """
+    marks = _marks(history)
+    found = _transactions(nodes)
+    happened, did_not, left_open = [], [], []
+    lost, kept = [], []
+    operations = []
+    for operation in history.operations:
+        mark = marks.get(operation.invoke_index)
+        fates = None if mark is None else _fates(found.get(mark, set()), nodes, is_final)
+        if fates is None:
+            left_open += [operation.invoke_index] * (operation.type == "info" and operation.f in _WRITES)
+        elif operation.type == "info":
+            {"happened": happened, "did not": did_not, "open": left_open}[fates].append(operation.invoke_index)
+            if fates == "did not":
+                operation = replace(operation, type="fail", error="settled by the logs: it did not happen")
+        elif operation.type == "ok" and fates == "did not":
+            lost.append(operation)
+        elif operation.type == "fail" and fates == "happened":
+            kept.append(operation)
+        operations.append(operation)
+    return Settled(
+        history=replace(history, operations=tuple(operations)),
+        happened=tuple(happened),
+        did_not=tuple(did_not),
+        open=tuple(left_open),
+        lost=tuple(lost),
+        kept=tuple(kept),
+    )
+
+
+_WRITES = frozenset({"write", "cas"})
+
+
+def _marks(history: History) -> Mapping[int, Mark]:
+    """By invocation: what this operation, and no other, writes."""
+    writers: dict[Mark, list[Operation]] = {}
+    for operation in history.operations:
+        if operation.f in _WRITES and operation.key is not None:
+            value = operation.value[1] if operation.f == "cas" else operation.value
+            writers.setdefault((operation.key, value), []).append(operation)
+    return {alone[0].invoke_index: mark for mark, alone in writers.items() if len(alone) == 1}
+
+
+def _transactions(nodes: Iterable[Replayed]) -> Mapping[Mark, set[Id]]:
+    found: dict[Mark, set[Id]] = {}
+    for node in nodes:
+        for id, rows in node.transactions.items():
+            for row in rows:
+                if len(row.tuple) == 2 and isinstance(row.tuple[0], str) and _is_hashable(row.tuple[1]):
+                    found.setdefault((row.tuple[0], row.tuple[1]), set()).add(id)
+    return found
+
+
+def _is_hashable(value: object) -> bool:
+    return isinstance(value, int | str | float | bool | None)
+
+
+def _fates(ids: set[Id], nodes: Sequence[Replayed], is_final: bool) -> str | None:
+    """`happened`, `did not` or `open`; None if the value cannot be joined to one transaction."""
+    if len(ids) > 1:
+        return None
+    said: set[Fate] = {node.fates[id] for id in ids for node in nodes if id in node.fates}
+    if said & {"confirmed", "committed"}:
+        return "open" if said & {"rolled back", "nop"} else "happened"
+    if is_final and said <= {"rolled back", "nop"}:
+        return "did not"
+    return "open"

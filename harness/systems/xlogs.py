@@ -1,0 +1,175 @@
+"""The xlog and snap files that a node left, as the records that `checkers.wal` audits.
+
+Ours and real Tarantool's, of any version: from 2.10 on a row's flags say whether it is synchronous; before, the
+options of its space do, which stand in the log and the snapshot as rows of `_space`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgpack
+
+from checkers.wal.record import Kind, NodeLog, Record
+from harness.errors import WrongUse
+from nodes.iproto import xlog
+from nodes.iproto.errors import XlogError
+from nodes.iproto.messages import Key, Row, Type
+
+SPACES = 280
+"""The system space `_space`."""
+SYSTEM_SPACES_BELOW = 512
+_OPTIONS = 5
+"""The place of the options in a tuple of `_space`."""
+FLAGS_SINCE = (2, 10)
+LOCAL_GROUP = 1
+
+_KINDS: Mapping[int, Kind] = {
+    Type.INSERT.value: "write",
+    Type.REPLACE.value: "write",
+    4: "write",  # UPDATE
+    Type.DELETE.value: "write",
+    9: "write",  # UPSERT
+    Type.NOP.value: "nop",
+    Type.CONFIRM.value: "confirm",
+    Type.ROLLBACK.value: "rollback",
+    Type.PROMOTE.value: "promote",
+    Type.DEMOTE.value: "demote",
+    Type.RAFT.value: "vote",
+}
+
+
+def read_logs(folder: Path) -> tuple[NodeLog, ...]:
+    """The log of every node: `folder` has a folder for each, or is itself that of one.
+
+    Damage is told in the log that has it. Raises WrongUse if there is no xlog at all.
+    """
+    holders = sorted({path.parent for path in (*folder.glob("*.xlog"), *folder.glob("*/*.xlog"))})
+    if not holders:
+        raise WrongUse(f"{folder}: expected *.xlog files in it or in a folder for each node, found none")
+    return tuple(read_log(holder) for holder in holders)
+
+
+def read_log(folder: Path) -> NodeLog:
+    """The log of one node from its files."""
+    files = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix in (".xlog", ".snap")}
+    return log_of(folder.name, files)
+
+
+def log_of(node: str, files: Mapping[str, bytes]) -> NodeLog:
+    """The log of `node` from the bytes of its files by name. What cannot be read is told as its damage."""
+    reader = _Reader()
+    for name in sorted(files):
+        if name.endswith(".snap"):
+            reader.learn_spaces(files[name])
+    logs = sorted(name for name in files if name.endswith(".xlog"))
+    for name in logs:
+        reader.read(name, files[name], is_last=name == logs[-1])
+    return NodeLog(
+        node=node,
+        replica_id=None,
+        records=tuple(reader.records),
+        begins=reader.begins or {},
+        damage="; ".join(reader.damage) or None,
+    )
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.begins: Mapping[int, int] | None = None
+        self.damage: list[str] = []
+        self.synchronous_spaces: set[int] = set()
+
+    def learn_spaces(self, data: bytes) -> None:
+        """Which spaces of a snapshot are synchronous."""
+        try:
+            for row in xlog.decode(data).rows:
+                self._learn(row)
+        except XlogError:
+            pass  # the log decides; a snapshot that cannot be read only makes it begin later
+
+    def read(self, name: str, data: bytes, *, is_last: bool) -> None:
+        try:
+            found = xlog.decode(data)
+        except XlogError as error:
+            self.damage.append(f"{name}: {error}")
+            return
+        if found.meta is None:
+            if not is_last:
+                self.damage.append(f"{name}: {found.damage}")
+            return
+        if self.begins is None:
+            self.begins = found.meta.vclock
+        # The torn end of the newest file is what a kill leaves: it was never acknowledged.
+        if found.damage is not None and not (is_last and not xlog.goes_on(data, found.good_bytes)):
+            self.damage.append(f"{name}: {found.damage}")
+        has_flags = _version(found.meta.server_version) >= FLAGS_SINCE
+        for number, row in enumerate(found.rows, start=1):
+            self._learn(row)
+            self._take(row, f"{name} row {number}", has_flags)
+
+    def _learn(self, row: Row) -> None:
+        if row.body.get(Key.SPACE_ID.value) != SPACES:
+            return
+        match row.body.get(Key.TUPLE.value):
+            case (int(id), _, _, _, _, {"is_sync": is_sync}, *_):
+                (self.synchronous_spaces.add if is_sync else self.synchronous_spaces.discard)(id)
+            case (int(id), *_):
+                self.synchronous_spaces.discard(id)
+
+    def _take(self, row: Row, place: str, has_flags: bool) -> None:
+        kind = _KINDS.get(row.type)
+        is_local = row.group_id == LOCAL_GROUP or row.replica_id == 0
+        if kind is None or (is_local and kind != "vote"):
+            return
+        space = row.body.get(Key.SPACE_ID.value, 0)
+        is_synchronous = row.wait_ack if has_flags else kind == "write" and space in self.synchronous_spaces
+        values = row.body.get(Key.TUPLE.value, ())
+        self.records.append(
+            Record(
+                kind=kind,
+                origin=row.replica_id,
+                lsn=row.lsn,
+                place=place,
+                first=row.tsn,
+                ends=row.is_commit,
+                is_synchronous=is_synchronous,
+                body=msgpack.packb(dict(row.body)),
+                space=_number(space),
+                tuple=values if isinstance(values, tuple) and kind == "write" else (),
+                **_decision(kind, row.body),
+            )
+        )
+
+
+def _decision(kind: Kind, body: Mapping[int, object]) -> dict[str, int]:
+    match kind:
+        case "confirm" | "rollback":
+            return {"owner": _number(body[Key.REPLICA_ID.value]), "until": _number(body[Key.LSN.value])}
+        case "promote" | "demote":
+            return {
+                "owner": _number(body[Key.REPLICA_ID.value]),
+                "until": _number(body[Key.LSN.value]),
+                "term": _number(body[Key.TERM.value]),
+            }
+        case "vote":
+            return {"term": _number(body.get(0, 0)), "vote": _number(body.get(1, 0))}
+    return {}
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """`2.6.0-0-g47aa4e01e` → (2, 6, 0)."""
+    numbers = []
+    for part in text.split("-")[0].split("."):
+        if not part.isdigit():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)
+
+

@@ -1,0 +1,127 @@
+"""Every rule has logs that it must refuse, and the same logs without the breach that it must let pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkers.wal import RULES, NodeLog, check
+from tests.checkers.wal.logs import confirm, log, nop, promote, rollback, vote, write
+
+COMMON = (promote(1, 1, over=0, until=0, term=1), write(1, 2), write(1, 3))
+
+BREACHES: dict[str, tuple[NodeLog, ...]] = {
+    "confirmed-and-rolled-back": (
+        log("n1", *COMMON, confirm(1, 4, until=3)),
+        log("n2", *COMMON, rollback(1, 5, start=3)),
+        log("n3", *COMMON),
+    ),
+    "confirmed-and-void": (
+        log("n1", *COMMON, confirm(1, 4, until=3)),
+        log("n2", *COMMON[:2], nop(1, 3), confirm(1, 4, until=3)),
+        log("n3", *COMMON),
+    ),
+    "same-lsn-other-content": (
+        log("n1", *COMMON),
+        log("n2", *COMMON[:2], write(1, 3, value="another")),
+        log("n3", *COMMON),
+    ),
+    "confirmed-order": (
+        log("n1", *COMMON, confirm(1, 4, until=3)),
+        log("n2", COMMON[0], write(1, 3), confirm(1, 4, until=3)),
+        log("n3", *COMMON, confirm(1, 4, until=3)),
+    ),
+    "confirm-not-increasing": tuple(
+        log(node, *COMMON, confirm(1, 4, until=3), confirm(1, 5, until=3)) for node in ("n1", "n2", "n3")
+    ),
+    "two-owners-of-a-term": tuple(
+        log(node, *COMMON, confirm(1, 4, until=3), promote(2, 1, over=1, until=3, term=1))
+        for node in ("n1", "n2", "n3")
+    ),
+    "term-not-increasing": tuple(
+        log(node, promote(1, 1, over=0, until=0, term=3), promote(1, 2, over=1, until=0, term=2))
+        for node in ("n1", "n2", "n3")
+    ),
+    "two-votes-in-a-term": (
+        log("n1", vote(1, 4, 1), vote(2, 4, 2), *COMMON),
+        log("n2", *COMMON),
+        log("n3", *COMMON),
+    ),
+    "promoted-without-votes": (
+        log("n1", vote(1, 1, 1), *COMMON),
+        log("n2", *COMMON),
+        log("n3", vote(1, 1, 3), *COMMON),
+    ),
+    "confirmed-without-quorum": (
+        log("n1", *COMMON, confirm(1, 4, until=3)),
+        log("n2", *COMMON[:2]),
+        log("n3", *COMMON[:2]),
+    ),
+}
+SOUND = tuple(
+    log(node, vote(1, 1, 1), *COMMON, confirm(1, 4, until=3), write(1, 5)) for node in ("n1", "n2", "n3")
+)
+
+
+def breaches(logs: tuple[NodeLog, ...]) -> set[str]:
+    verdict = check(logs, promotes="at once", has_votes=True, quorum=2, members=3)
+    return set(verdict.details["breaches"])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_refuses_the_logs_that_break_it(rule: str) -> None:
+    """Breaks if a rule could not fail."""
+    assert rule in breaches(BREACHES[rule])
+
+
+def test_sound_logs_break_no_rule() -> None:
+    """Breaks if a rule were an alarm about logs that agree."""
+    verdict = check(SOUND, promotes="at once", has_votes=True, quorum=2, members=3)
+    assert verdict.result == "valid", verdict.witnesses
+
+
+def test_a_log_that_is_behind_agrees() -> None:
+    """Breaks if a replica that has not heard the last CONFIRM yet were an anomaly."""
+    behind = (SOUND[0], SOUND[1], log("n3", vote(1, 1, 1), *COMMON))
+    assert breaches(behind) == set()
+
+
+def test_a_log_that_begins_at_a_snapshot_is_compared_where_both_have_it() -> None:
+    """Breaks if collected logs were compared from the front, or no more at all."""
+    later = (write(1, 4), confirm(1, 5, until=4))
+    whole = log("n1", *COMMON[1:], *later)
+    begun = log("n2", *later, begins={1: 3})
+    assert breaches((whole, begun)) == set()
+    other = log("n2", write(1, 3), write(1, 6), confirm(1, 7, until=6), begins={1: 2})
+    assert "confirmed-order" in breaches((whole, other))
+
+
+@pytest.mark.parametrize(
+    "lost", [log("n3", *COMMON[:2], damage="cut off"), log("n3", begins={1: 2}), None], ids=["torn", "begun", "missing"]
+)
+def test_with_a_log_lost_nothing_is_counted(lost: NodeLog | None) -> None:
+    """Breaks if a missing log were taken for proof that its node never had a row or gave its vote."""
+    logs = tuple(one for one in (*BREACHES["confirmed-without-quorum"][:2], lost) if one is not None)
+    assert breaches(logs) == set()
+
+
+def test_without_votes_two_nodes_may_promote_themselves_in_a_term() -> None:
+    """Breaks if the rules of elections were applied where there are none."""
+    verdict = check(BREACHES["two-owners-of-a-term"], promotes="at once", has_votes=False, quorum=2, members=3)
+    assert "two-owners-of-a-term" not in verdict.details["breaches"]
+
+
+def test_nothing_to_audit_is_not_a_pass() -> None:
+    """Breaks if empty logs were a green light."""
+    assert check((log("n1"),)).result == "unknown"
+    assert check(()).result == "unknown"
+
+
+def test_a_flood_of_one_rule_does_not_hide_another() -> None:
+    """Breaks if the bound on witnesses left out the only one of a second rule."""
+    many = tuple(write(1, lsn) for lsn in range(4, 40))
+    logs = (
+        log("n1", *COMMON, *many, confirm(1, 40, until=39), vote(1, 1, 1), vote(2, 1, 2)),
+        log("n2", *COMMON, *many, rollback(1, 41, start=2)),
+    )
+    verdict = check(logs, promotes="at once", has_votes=True)
+    assert {"confirmed-and-rolled-back", "two-votes-in-a-term"} <= {witness.rule for witness in verdict.witnesses}

@@ -1,0 +1,93 @@
+"""What logs know of operations without an outcome, and when they must say nothing."""
+
+from __future__ import annotations
+
+from checkers import linearizable
+from checkers.history.history import Header, History
+from checkers.history.operation import Event
+from checkers.wal import NodeLog, Settled, replay, settle
+from tests.checkers.wal.logs import confirm, log, nop, rollback, write
+
+
+def history(*lines: tuple[str, int, str, object]) -> History:
+    """Lines as (type, process, f, value), all about the key x."""
+    return History.of(
+        Header(),
+        [
+            Event(index=index, time_ns=index, type=type, process=process, f=f, key="x", value=value)  # type: ignore[arg-type]
+            for index, (type, process, f, value) in enumerate(lines)
+        ],
+    )
+
+
+UNKNOWN_WRITE = history(("invoke", 1, "write", 7), ("info", 1, "write", 7))
+
+
+def settled(past: History, *logs: NodeLog, is_final: bool = True) -> Settled:
+    return settle(past, [replay(one, "at once") for one in logs], is_final=is_final)
+
+
+def test_what_a_log_confirms_happened_at_any_later_time() -> None:
+    """Breaks if a settled write got an end: a log does not tell how late it took effect."""
+    found = settled(UNKNOWN_WRITE, log("n1", write(1, 1, 7), confirm(1, 2, until=1)), log("n2"))
+    assert found.happened == (0,)
+    assert found.history.operations[0].returned_index is None
+
+
+def test_what_every_log_rolled_back_did_not_happen() -> None:
+    """Breaks if ROLLBACK decided nothing: then a read of that value would pass."""
+    found = settled(UNKNOWN_WRITE, log("n1", write(1, 1, 7), rollback(1, 2, start=1)), log("n2", nop(1, 1)))
+    assert found.did_not == (0,)
+    assert found.history.operations[0].type == "fail"
+
+
+def test_what_no_log_holds_did_not_happen_only_if_no_log_was_lost() -> None:
+    """Breaks if a missing log were proof."""
+    assert settled(UNKNOWN_WRITE, log("n1"), log("n2")).did_not == (0,)
+    assert settled(UNKNOWN_WRITE, log("n1"), log("n2"), is_final=False).open == (0,)
+
+
+def test_what_still_waits_stays_open() -> None:
+    """Breaks if a pending transaction were settled: the next leader decides about it."""
+    assert settled(UNKNOWN_WRITE, log("n1", write(1, 1, 7))).open == (0,)
+
+
+def test_logs_that_contradict_each_other_settle_nothing() -> None:
+    """Breaks if one of two contradicting logs were believed; that they do is the anomaly."""
+    logs = (
+        log("n1", write(1, 1, 7), confirm(1, 2, until=1)),
+        log("n2", write(1, 1, 7), rollback(1, 2, start=1)),
+    )
+    assert settled(UNKNOWN_WRITE, *logs).open == (0,)
+
+
+def test_a_value_that_two_operations_write_settles_neither() -> None:
+    """Breaks if the row of one operation decided about another that wrote the same."""
+    past = history(
+        ("invoke", 1, "write", 7), ("info", 1, "write", 7), ("invoke", 2, "cas", [3, 7]), ("ok", 2, "cas", [3, 7])
+    )
+    assert settled(past, log("n1")).did_not == ()
+
+
+def test_an_acknowledged_write_that_all_logs_discard_is_told() -> None:
+    """Breaks if an answer that the logs deny went unseen because nobody read the value."""
+    past = history(("invoke", 1, "write", 7), ("ok", 1, "write", 7))
+    assert len(settled(past, log("n1", write(1, 1, 7), rollback(1, 2, start=1))).lost) == 1
+    assert settled(past, log("n1", write(1, 1, 7), confirm(1, 2, until=1))).lost == ()
+
+
+def test_a_definite_failure_that_a_log_confirms_is_told() -> None:
+    """Breaks if 'surely did not happen' could be wrong unseen."""
+    past = history(("invoke", 1, "write", 7), ("fail", 1, "write", 7))
+    assert len(settled(past, log("n1", write(1, 1, 7), confirm(1, 2, until=1))).kept) == 1
+
+
+def test_the_verdict_over_settled_operations_sees_more() -> None:
+    """Breaks if settling changed nothing: a read of what was rolled back passes only while nobody knows that."""
+    past = history(
+        ("invoke", 1, "write", 7), ("info", 1, "write", 7), ("invoke", 2, "read", None), ("ok", 2, "read", 7)
+    )
+    found = settled(past, log("n1", write(1, 1, 7), rollback(1, 2, start=1)))
+    everything = {"reads": lambda role, mode: True}
+    assert linearizable.check(past, **everything).result == "valid"
+    assert linearizable.check(found.history, **everything).result == "invalid"
