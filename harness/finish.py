@@ -9,9 +9,8 @@ from checkers.history.errors import HistoryError
 from checkers.history.history import History
 from checkers.history.jsonl import read
 from harness import report
-from harness.audit import Audit, LogRules, audit
 from harness.errors import StoreError
-from harness.judge import CHECK_TIMEOUT_S, checked_reads, judge
+from harness.judge import judge
 from harness.plan import Plan
 from harness.store import RunFolder
 from harness.systems import SYSTEMS
@@ -28,23 +27,6 @@ def read_history(folder: RunFolder) -> History:
         raise StoreError(f"cannot read {folder.history}: {error.strerror}") from error
 
 
-def log_rules(plan: Plan) -> LogRules:
-    """How the logs of this run are to be read."""
-    return LogRules(
-        promotes="synchronous" if plan.has_elections else "at once",
-        has_votes=plan.has_elections,
-        quorum=plan.quorum_size,
-        members=plan.nodes,
-    )
-
-
-def audit_of(folder: RunFolder, plan: Plan, history: History, rules: LogRules | None = None) -> Audit:
-    """What the nodes' own logs say of a run; WrongUse if it left none."""
-    rules = log_rules(plan) if rules is None else rules
-    reads = checked_reads(SYSTEMS[plan.system].promise(plan), plan.promise)
-    return audit(read_logs(folder.nodes), rules, history, timeout_s=CHECK_TIMEOUT_S, reads=reads)
-
-
 def finish(
     folder: RunFolder, plan: Plan, *, interrupted: bool = False, failure: str | None = None
 ) -> dict[str, Any]:
@@ -56,7 +38,14 @@ def finish(
     history = read_history(folder)
     promise = SYSTEMS[plan.system].promise(plan)
     verdict = judge(
-        plan, promise, history, interrupted=interrupted, failure=failure, plan_file=folder.plan_file
+        plan,
+        promise,
+        history,
+        interrupted=interrupted,
+        failure=failure,
+        plan_file=folder.plan_file,
+        logs=read_logs(folder.nodes),
+        rules=SYSTEMS[plan.system].log_rules(plan),
     )
     try:
         _keep(folder, history, verdict)

@@ -1,7 +1,7 @@
 """The nodes' own logs as evidence: what they must agree on, and what they know that no client learned.
 
     nodes = [replay(log, promotes="synchronous") for log in logs]
-    verdict = check(logs, quorum=2, has_votes=True, promotes="synchronous", members=3)
+    verdict = check(logs, LogRules(promotes="synchronous", has_votes=True, quorum=2, members=3))
     settled = settle(history, nodes, is_final=True)
 
 `record` is the form that a log must be brought into, `replay` replays the queue of one log, `agreement` has the rules
@@ -15,60 +15,78 @@ from collections.abc import Sequence
 
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 from checkers.wal.agreement import RULES, Cluster
-from checkers.wal.record import Id, Kind, NodeLog, Record
-from checkers.wal.replay import Fate, Promotes, Replayed, replay
+from checkers.wal.record import Id, Kind, LogRules, NodeLog, Promotes, Record
+from checkers.wal.replay import Fate, Replayed, replay
 from checkers.wal.settle import Settled, settle
 
 NAME = "audit"
 MODEL = "logs that agree"
 
 
-def check(
-    logs: Sequence[NodeLog],
-    *,
-    promotes: Promotes = "synchronous",
-    has_votes: bool = True,
-    quorum: int | None = None,
-    members: int | None = None,
-) -> Verdict:
-    """Whether the logs of a cluster agree on what was confirmed, by the rules of `agreement`.
+CONTRADICTIONS = {
+    "acknowledged-but-discarded": "was acknowledged, and every log that has it discarded it",
+    "failed-but-confirmed": "was said to have failed for sure, and a log confirms it",
+}
 
-    `members` is how many logs there should be; with fewer, or with a damaged one, the rules that count nodes say
-    nothing, and the summary says so. Without any record the verdict is unknown.
+
+def check(logs: Sequence[NodeLog], rules: LogRules) -> Verdict:
+    """Whether the logs of a cluster agree on what was confirmed, by the rules of `agreement`."""
+    return check_replayed([replay(log, rules.promotes) for log in logs], rules)
+
+
+def check_replayed(nodes: Sequence[Replayed], rules: LogRules, settled: Settled | None = None) -> Verdict:
+    """The same over logs that were replayed already; `settled`: what clients were told must not contradict them.
+
+    Without any record the verdict is unknown. `details["findings"]` says which logs are not whole,
+    `details["breaches"]` counts by rule, `details["nodes"]` what became of the transactions in each log.
     """
-    return check_replayed(
-        [replay(log, promotes) for log in logs], has_votes=has_votes, quorum=quorum, members=members
-    )
-
-
-def check_replayed(
-    nodes: Sequence[Replayed], *, has_votes: bool, quorum: int | None, members: int | None
-) -> Verdict:
-    """The same over logs that were replayed already."""
     records = sum(len(node.log.records) for node in nodes)
     if records == 0:
         return Verdict(checker=NAME, model=MODEL, result="unknown", summary="there are no records to audit")
-    is_complete = len(nodes) == members and all(node.log.is_whole for node in nodes)
-    cluster = Cluster(nodes=nodes, quorum=quorum, has_votes=has_votes, is_complete=is_complete)
+    cluster = Cluster(
+        nodes=nodes,
+        quorum=rules.quorum,
+        has_votes=rules.has_votes,
+        is_complete=rules.is_complete([node.log for node in nodes]),
+    )
     witnesses = [witness for rule in RULES.values() for witness in rule(cluster)]
-    notes = _notes(nodes, members)
+    witnesses += [] if settled is None else _contradictions(settled)
     details = {
         "records": records,
         "nodes": {node.log.node: _counts(node) for node in nodes},
         "breaches": dict(Counter(witness.rule for witness in witnesses)),
-        "findings": notes,
+        "findings": _notes(nodes, rules.members),
     }
-    if witnesses:
-        return Verdict(
-            checker=NAME,
-            model=MODEL,
-            result="invalid",
-            summary=f"{len(witnesses)} breaches of the rules in the logs of {len(nodes)} nodes",
-            witnesses=tuple(_one_of_each_first(witnesses)[:WITNESSES_MAX]),
-            details=details,
+    counts = f"{records:,} records, {_confirmed(nodes):,} synchronous transactions confirmed"
+    if not witnesses:
+        summary = f"the logs of {len(nodes)} nodes agree: {counts}"
+        return Verdict(checker=NAME, model=MODEL, result="valid", summary=summary, details=details)
+    return Verdict(
+        checker=NAME,
+        model=MODEL,
+        result="invalid",
+        summary=f"the logs of {len(nodes)} nodes break the rules {len(witnesses)} times: {counts}",
+        witnesses=tuple(_one_of_each_first(witnesses)[:WITNESSES_MAX]),
+        details=details,
+    )
+
+
+def _contradictions(settled: Settled) -> list[Witness]:
+    """What clients were told for sure and the logs deny."""
+    return [
+        Witness(
+            rule=rule,
+            summary=f"process {operation.process}'s {operation.f} of {operation.value} to {operation.key} "
+            f"{CONTRADICTIONS[rule]}",
+            events=operation.events,
+            key=operation.key,
+            node=operation.node,
+            start_ns=operation.invoke_ns,
+            end_ns=operation.complete_ns,
         )
-    summary = f"the logs of {len(nodes)} nodes agree: {records:,} records, {_confirmed(nodes):,} transactions confirmed"
-    return Verdict(checker=NAME, model=MODEL, result="valid", summary=summary, details=details)
+        for rule, operations in zip(CONTRADICTIONS, (settled.lost, settled.kept), strict=True)
+        for operation in operations
+    ]
 
 
 def _one_of_each_first(witnesses: list[Witness]) -> list[Witness]:
@@ -83,7 +101,9 @@ def _one_of_each_first(witnesses: list[Witness]) -> list[Witness]:
 
 def _notes(nodes: Sequence[Replayed], members: int | None) -> list[str]:
     notes = [f"{node.log.node}: {node.log.damage}" for node in nodes if node.log.damage]
-    notes += [f"{node.log.node}: its log begins at a snapshot" for node in nodes if any(node.log.begins.values())]
+    notes += [
+        f"{node.log.node}: its log begins at a snapshot" for node in nodes if any(node.log.begins.values())
+    ]
     if members is not None and len(nodes) < members:
         notes.append(f"the logs of {members - len(nodes)} of {members} nodes are missing")
     if notes:
@@ -93,11 +113,14 @@ def _notes(nodes: Sequence[Replayed], members: int | None) -> list[str]:
 
 def _counts(node: Replayed) -> dict[str, int]:
     fates = Counter(node.fates.values())
-    return {"records": len(node.log.records), **{fate.replace(" ", "_"): count for fate, count in sorted(fates.items())}}
+    return {
+        "records": len(node.log.records),
+        **{fate.replace(" ", "_"): count for fate, count in sorted(fates.items())},
+    }
 
 
 def _confirmed(nodes: Sequence[Replayed]) -> int:
-    return len({id for node in nodes for id in node.order})
+    return len({name for node in nodes for name in node.order})
 
 
 __all__ = [
@@ -107,6 +130,7 @@ __all__ = [
     "Fate",
     "Id",
     "Kind",
+    "LogRules",
     "NodeLog",
     "Promotes",
     "Record",

@@ -56,35 +56,35 @@ def conflicting(cluster: Cluster, bad: Fate) -> dict[Id, tuple[Replayed, Replaye
     """Synchronous transactions that one log confirms and another gives the fate `bad`: (confirming, other)."""
     confirmed: dict[Id, Replayed] = {}
     for node in cluster.nodes:
-        for id in node.order:
-            confirmed.setdefault(id, node)
+        for name in node.order:
+            confirmed.setdefault(name, node)
     return {
-        id: (confirmed[id], node)
+        name: (confirmed[name], node)
         for node in cluster.nodes
-        for id, fate in node.fates.items()
-        if fate == bad and id in confirmed
+        for name, fate in node.fates.items()
+        if fate == bad and name in confirmed
     }
 
 
 def confirmed_and_rolled_back(cluster: Cluster) -> Iterator[Witness]:
-    for id, (here, there) in conflicting(cluster, "rolled back").items():
+    for name, (here, there) in conflicting(cluster, "rolled back").items():
         yield _witness(
             "confirmed-and-rolled-back",
-            f"{_name(id)} is confirmed in the log of {here.log.node} and rolled back in that of {there.log.node}",
+            f"{_name(name)} is confirmed in the log of {here.log.node} and rolled back in that of {there.log.node}",
             there.log.node,
-            _story(id, here),
-            _story(id, there),
+            _story(name, here),
+            _story(name, there),
         )
 
 
 def confirmed_and_void(cluster: Cluster) -> Iterator[Witness]:
-    for id, (here, there) in conflicting(cluster, "nop").items():
+    for name, (here, there) in conflicting(cluster, "nop").items():
         yield _witness(
             "confirmed-and-void",
-            f"{_name(id)} is confirmed in the log of {here.log.node}, and {there.log.node} wrote it without content",
+            f"{_name(name)} is confirmed in the log of {here.log.node}, and {there.log.node} wrote it without content",
             there.log.node,
-            _story(id, here),
-            _story(id, there),
+            _story(name, here),
+            _story(name, there),
         )
 
 
@@ -132,12 +132,12 @@ def _shift(longest: Replayed, node: Replayed) -> int | None:
 
 
 def _other_order(longest: Replayed, node: Replayed, step: int, expected: Id) -> Witness:
-    id = node.order[step]
+    name = node.order[step]
     return _witness(
         "confirmed-order",
-        f"{node.log.node} confirmed {_name(id)} where in the log of {longest.log.node} {_name(expected)} stands",
+        f"{node.log.node} confirmed {_name(name)} where in the log of {longest.log.node} {_name(expected)} stands",
         node.log.node,
-        _story(id, node),
+        _story(name, node),
         _story(expected, longest),
     )
 
@@ -250,18 +250,18 @@ def confirmed_without_quorum(cluster: Cluster) -> Iterator[Witness]:
         return
     holders: dict[Id, int] = {}
     for node in cluster.nodes:
-        for id, fate in node.fates.items():
-            holders[id] = holders.get(id, 0) + (fate != "nop")
+        for name, fate in node.fates.items():
+            holders[name] = holders.get(name, 0) + (fate != "nop")
     told: set[Id] = set()
     for node in cluster.nodes:
-        for id in node.order:
-            if holders[id] < cluster.quorum and id not in told:
-                told.add(id)
+        for name in node.order:
+            if holders[name] < cluster.quorum and name not in told:
+                told.add(name)
                 yield _witness(
                     "confirmed-without-quorum",
-                    f"{_name(id)} is confirmed and stands in {holders[id]} logs, {cluster.quorum} are needed",
+                    f"{_name(name)} is confirmed and stands in {holders[name]} logs, {cluster.quorum} are needed",
                     node.log.node,
-                    _story(id, node),
+                    _story(name, node),
                 )
 
 
@@ -286,16 +286,16 @@ def _rows(cluster: Cluster, kind: str) -> Iterator[tuple[Replayed, Record]]:
                 yield node, row
 
 
-def _name(id: Id) -> str:
-    return f"transaction {id[0]}:{id[1]}"
+def _name(name: Id) -> str:
+    return f"transaction {name[0]}:{name[1]}"
 
 
-def _story(id: Id, node: Replayed) -> str:
+def _story(name: Id, node: Replayed) -> str:
     """What this log says of a transaction: its rows, and what decided about it."""
-    rows = "; ".join(text(row) for row in node.transactions[id])
-    decision = node.decided_by.get(id)
+    rows = "; ".join(text(row) for row in node.transactions[name])
+    decision = node.decided_by.get(name)
     by = f", by {text(decision)}" if decision is not None else ""
-    return f"{node.log.node}: {rows} is {node.fates[id]}{by}"
+    return f"{node.log.node}: {rows} is {node.fates[name]}{by}"
 
 
 def _witness(rule: str, summary: str, node: str, *explanation: str) -> Witness:

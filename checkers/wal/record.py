@@ -7,11 +7,13 @@ A *record* is a row: of a transaction (`write`, or `nop` where it was made void)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["write", "nop", "confirm", "rollback", "promote", "demote", "vote"]
+Promotes = Literal["synchronous", "at once"]
+"""When a PROMOTE takes effect: with a quorum of its own, or when it is written."""
 Id = tuple[int, int]
 """Of a transaction: the replica that made it, and the lsn of its first row there."""
 
@@ -21,7 +23,7 @@ class Record:
     """One row. `place` is for a person: the file, and the number of the row in it.
 
     `body` is what must be the same wherever the row is. Of a decision, `owner` is whose entries it is about, `until`
-    their lsn, `term` the term that it is written in (0: the row has none). Of a vote, `term` and `vote` (0: for nobody).
+    their lsn, `term` the term that it is written in (0: the row has none). Of a vote, `term` and `vote` (0: nobody).
     """
 
     kind: Kind
@@ -55,7 +57,6 @@ class NodeLog:
     """
 
     node: str
-    replica_id: int
     records: tuple[Record, ...]
     begins: Mapping[int, int] = field(default_factory=dict)
     damage: str | None = None
@@ -64,3 +65,21 @@ class NodeLog:
     def is_whole(self) -> bool:
         """Everything that the node ever wrote is here."""
         return self.damage is None and not any(self.begins.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRules:
+    """How the logs of a configuration are to be read.
+
+    `quorum` and `members` (how many logs there should be) are None where nobody knows: rules that count nodes then say
+    nothing, and neither do they where a log is missing or not whole.
+    """
+
+    promotes: Promotes = "synchronous"
+    has_votes: bool = True
+    quorum: int | None = None
+    members: int | None = None
+
+    def is_complete(self, logs: Sequence[NodeLog]) -> bool:
+        """The log of every member is among these, and whole."""
+        return len(logs) == self.members and all(log.is_whole for log in logs)

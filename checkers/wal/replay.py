@@ -21,11 +21,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from checkers.wal.record import Id, NodeLog, Record
+from checkers.wal.record import Id, NodeLog, Promotes, Record
 
 Fate = Literal["committed", "confirmed", "rolled back", "pending", "nop"]
 """`committed`: asynchronous, it waited for nobody; `nop`: written without its content."""
-Promotes = Literal["synchronous", "at once"]
 
 
 @dataclass(slots=True)

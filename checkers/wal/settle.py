@@ -23,6 +23,7 @@ from checkers.history.operation import Operation
 from checkers.wal.record import Id
 from checkers.wal.replay import Fate, Replayed
 
+DID_NOT = "settled by the logs: it did not happen"
 Mark = tuple[str, object]
 """Key and value that one operation alone wrote."""
 
@@ -50,28 +51,29 @@ def settle(history: History, nodes: Sequence[Replayed], *, is_final: bool) -> Se
     """
     marks = _marks(history)
     found = _transactions(nodes)
-    happened, did_not, left_open = [], [], []
-    lost, kept = [], []
-    operations = []
+    settled: dict[str, list[int]] = {"happened": [], "did not": [], "open": []}
+    lost: list[Operation] = []
+    kept: list[Operation] = []
+    operations: list[Operation] = []
     for operation in history.operations:
         mark = marks.get(operation.invoke_index)
         fates = None if mark is None else _fates(found.get(mark, set()), nodes, is_final)
         if fates is None:
-            left_open += [operation.invoke_index] * (operation.type == "info" and operation.f in _WRITES)
+            if operation.type == "info" and operation.f in _WRITES:
+                settled["open"].append(operation.invoke_index)
         elif operation.type == "info":
-            {"happened": happened, "did not": did_not, "open": left_open}[fates].append(operation.invoke_index)
-            if fates == "did not":
-                operation = replace(operation, type="fail", error="settled by the logs: it did not happen")
+            settled[fates].append(operation.invoke_index)
         elif operation.type == "ok" and fates == "did not":
             lost.append(operation)
         elif operation.type == "fail" and fates == "happened":
             kept.append(operation)
-        operations.append(operation)
+        surely_not = operation.type == "info" and fates == "did not"
+        operations.append(replace(operation, type="fail", error=DID_NOT) if surely_not else operation)
     return Settled(
         history=replace(history, operations=tuple(operations)),
-        happened=tuple(happened),
-        did_not=tuple(did_not),
-        open=tuple(left_open),
+        happened=tuple(settled["happened"]),
+        did_not=tuple(settled["did not"]),
+        open=tuple(settled["open"]),
         lost=tuple(lost),
         kept=tuple(kept),
     )
@@ -93,10 +95,10 @@ def _marks(history: History) -> Mapping[int, Mark]:
 def _transactions(nodes: Iterable[Replayed]) -> Mapping[Mark, set[Id]]:
     found: dict[Mark, set[Id]] = {}
     for node in nodes:
-        for id, rows in node.transactions.items():
+        for name, rows in node.transactions.items():
             for row in rows:
                 if len(row.tuple) == 2 and isinstance(row.tuple[0], str) and _is_hashable(row.tuple[1]):
-                    found.setdefault((row.tuple[0], row.tuple[1]), set()).add(id)
+                    found.setdefault((row.tuple[0], row.tuple[1]), set()).add(name)
     return found
 
 
@@ -108,7 +110,7 @@ def _fates(ids: set[Id], nodes: Sequence[Replayed], is_final: bool) -> str | Non
     """`happened`, `did not` or `open`; None if the value cannot be joined to one transaction."""
     if len(ids) > 1:
         return None
-    said: set[Fate] = {node.fates[id] for id in ids for node in nodes if id in node.fates}
+    said: set[Fate] = {node.fates[name] for name in ids for node in nodes if name in node.fates}
     if said & {"confirmed", "committed"}:
         return "open" if said & {"rolled back", "nop"} else "happened"
     if is_final and said <= {"rolled back", "nop"}:

@@ -18,6 +18,7 @@ from harness.errors import HarnessError
 from harness.execute import in_virtual_time
 from harness.judge import judge
 from harness.plan import Plan
+from harness.systems.xlogs import log_of
 
 AHEAD_PER_JOB = 4
 
@@ -49,7 +50,15 @@ def try_seed(plan: Plan) -> Tried:
     except HarnessError as error:
         failure = error.message
     history = jsonl.parse(record.getvalue())
-    verdict = judge(plan, parts.system.promise(plan), history, failure=failure)
+    machines = cluster.world.machines.items()
+    verdict = judge(
+        plan,
+        parts.system.promise(plan),
+        history,
+        failure=failure,
+        logs=[log_of(name, machine.disk.files()) for name, machine in machines],
+        rules=parts.system.log_rules(plan),
+    )
     evidence = verdict["evidence"]
     return Tried(
         seed=plan.seed,

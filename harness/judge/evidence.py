@@ -73,7 +73,7 @@ def _is_inside(operation: Operation, spans: Sequence[tuple[int, int]]) -> bool:
     return any(start_ns <= (operation.complete_ns or 0) <= end_ns for start_ns, end_ns in spans)
 
 
-def _has_settled(history: History) -> bool:
+def has_settled(history: History) -> bool:
     """The conductor saw all queues empty and all nodes equal before the final reads."""
     noted = [event for event in history.events if event.process == "harness" and event.f == "settled"]
     return bool(noted) and noted[-1].value is True
@@ -109,7 +109,7 @@ def _missing(
     worst_ms = max((stall.stalled_ms for stall in history.stalls), default=0.0)
     if worst_ms > STALLED_MS_MAX:
         missing.append(f"the harness itself stood still for {worst_ms:.0f} ms")
-    if failure is None and not interrupted and not _has_settled(history):
+    if failure is None and not interrupted and not has_settled(history):
         missing.append("the nodes were not quiet and equal in time for the final reads")
     if failure is None and not interrupted:
         missing.extend(workload.missing(history))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from checkers.history.history import History
 from checkers.verdict import Verdict, run_safely
+from checkers.wal import NAME as AUDIT
+from checkers.wal import LogRules, NodeLog
+from harness.judge.audit import audit
 from harness.judge.evidence import evidence_of, was_interrupted
 from harness.judge.words import Outcome, repeat_line, sentence
 from harness.plan import Plan
@@ -27,14 +30,22 @@ def judge(
     interrupted: bool = False,
     failure: str | None = None,
     plan_file: Path | None = None,
+    logs: Sequence[NodeLog] = (),
+    rules: LogRules | None = None,
 ) -> dict[str, Any]:
-    """The content of verdict.json. `plan_file` is where the plan is kept, for the line that repeats the run."""
+    """The content of verdict.json. `plan_file` is where the plan is kept, for the line that repeats the run.
+
+    `logs` are those of the nodes and `rules` how to read them (None: nobody knows, so they are not looked at).
+    """
     workload = WORKLOADS[plan.workload]
     checks = workload.checks(promise, plan.promise)
-    verdicts = [run_safely(check.run, history, name=check.name) for check in checks]
+    judged = [(check.model, run_safely(check.run, history, name=check.name)) for check in checks]
+    audited = None if rules is None or not logs else audit(logs, rules, history, checks)
+    if audited is not None:
+        judged.append((promise.logs, audited.logs))
+    verdicts = [verdict for _, verdict in judged]
+    promised = [verdict for model, verdict in judged if model]
     evidence = evidence_of(plan, workload, history, interrupted or was_interrupted(history), failure)
-    promised = [verdict for check, verdict in zip(checks, verdicts, strict=True) if check.model]
-    unpromised = [verdict for check, verdict in zip(checks, verdicts, strict=True) if not check.model]
     outcome = _outcome(promised, evidence["missing"])
     return {
         "format": FORMAT,
@@ -46,15 +57,16 @@ def judge(
             "configuration": promise.configuration,
             "why": promise.why,
             **{check.name: check.model for check in checks if check.model},
+            **({AUDIT: promise.logs} if audited is not None and promise.logs else {}),
         },
         "violations": [verdict.checker for verdict in promised if verdict.result == "invalid"],
         "findings": [
-            {"checker": verdict.checker, "summary": finding}
-            for verdict in verdicts
-            for finding in (*verdict.details.get("findings", ()), *_allowed(verdict, unpromised))
+            *_findings(judged),
+            *({"checker": "settled", "summary": text} for text in (audited.findings if audited is not None else ())),
         ],
         "evidence": evidence,
         "checks": [verdict.to_json() for verdict in verdicts],
+        "settled": None if audited is None else audited.settled_json(),
         "repeat": {
             "command": repeat_line(plan, plan_file),
             "repeats": "outcome" if plan.cluster == "sim" else "schedule",
@@ -69,6 +81,15 @@ def judge(
     }
 
 
+def _findings(judged: Sequence[tuple[str, Verdict]]) -> Iterator[dict[str, str]]:
+    """What checkers found worth telling, and what would be a violation if anything had been promised."""
+    for model, verdict in judged:
+        for finding in verdict.details.get("findings", ()):
+            yield {"checker": verdict.checker, "summary": finding}
+        if verdict.result == "invalid" and not model:
+            yield {"checker": verdict.checker, "summary": f"not promised here, and not kept: {verdict.summary}"}
+
+
 def _outcome(verdicts: Sequence[Verdict], missing: Sequence[str]) -> Outcome:
     results = {verdict.result for verdict in verdicts}
     if "invalid" in results:
@@ -76,10 +97,3 @@ def _outcome(verdicts: Sequence[Verdict], missing: Sequence[str]) -> Outcome:
     if missing:
         return "not-evidence"
     return "unknown" if "unknown" in results else "valid"
-
-
-def _allowed(verdict: Verdict, unpromised: Sequence[Verdict]) -> tuple[str, ...]:
-    """What would be a violation if anything had been promised."""
-    if verdict.result != "invalid" or not any(verdict is other for other in unpromised):
-        return ()
-    return (f"not promised here, and not kept: {verdict.summary}",)

@@ -42,6 +42,8 @@ class Promise:
     linearizable_reads: str
     final_state: str
     why: str
+    logs: str = "logs that agree"
+    """What the nodes' own logs must be; "": here they may contradict each other, which is then a finding."""
 
 
 def _title(letter: str) -> str:
@@ -87,6 +89,7 @@ PROMISES: dict[str, Promise] = {
         replica_reads="",
         linearizable_reads="",
         final_state="",
+        logs="",
         why="whoever clears the queue may lack a CONFIRM, and then discards what was acknowledged",
     ),
     "C": FIXED_OWNER,
@@ -98,6 +101,7 @@ PROMISES: dict[str, Promise] = {
         replica_reads="",
         linearizable_reads="",
         final_state="",
+        logs="",
         why="without votes no majority need know the new term: two owners, and acknowledged writes may be lost",
     ),
     "E": replace(
@@ -108,6 +112,7 @@ PROMISES: dict[str, Promise] = {
         replica_reads="",
         linearizable_reads="",
         final_state="",
+        logs="",
         why="an acknowledgement without its term may be of rows that the replica has thrown away",
     ),
     "F": replace(
@@ -122,6 +127,7 @@ PROMISES: dict[str, Promise] = {
         replica_reads="",
         linearizable_reads="",
         final_state="",
+        logs="",
         why="as F; after a rollback on timeout that another leader overrules, nodes may differ or stop",
     ),
     "H": ELECTED,
@@ -129,6 +135,7 @@ PROMISES: dict[str, Promise] = {
         ELECTED,
         configuration=_title("I"),
         final_state="",
+        logs="",
         why="as H; after a rollback that another leader overrules, a node may have to stop, and stays stale",
     ),
 }

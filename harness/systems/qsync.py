@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from checkers.wal.record import LogRules
 from harness.errors import ClusterError, WrongUse
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster, Replied
@@ -156,6 +157,15 @@ class Qsync:
 
     def promise(self, plan: Plan) -> Promise:
         return PROMISES[plan.letter]
+
+    def log_rules(self, plan: Plan) -> LogRules:
+        is_synchronous = plan.has_elections and plan.promote_waits
+        return LogRules(
+            promotes="synchronous" if is_synchronous else "at once",
+            has_votes=plan.has_elections,
+            quorum=plan.quorum_size,
+            members=plan.nodes,
+        )
 
     def bugs(self) -> Mapping[str, str]:
         return BUGS

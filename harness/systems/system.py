@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from checkers.wal.record import LogRules
 from harness.plan import Plan
 from harness.protocols import Cluster
 from harness.systems.promises import Promise
@@ -57,6 +58,10 @@ class System(Protocol):
         ...
 
     def promise(self, plan: Plan) -> Promise: ...
+
+    def log_rules(self, plan: Plan) -> LogRules | None:
+        """How the xlogs of its nodes are to be read; None if they leave none."""
+        ...
 
     def bugs(self) -> Mapping[str, str]:
         """The seeded bugs by name, with what each does."""

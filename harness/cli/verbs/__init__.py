@@ -16,7 +16,9 @@ VERBS: dict[str, Verb] = {
     "run": Verb("harness.cli.verbs.run", "one run: cluster, workload, faults → history, verdict, report"),
     "simulate": Verb("harness.cli.verbs.simulate", "many seeds in the simulator"),
     "check": Verb("harness.cli.verbs.check", "judge a stored run, or a history from elsewhere, again"),
-    "audit": Verb("harness.cli.verbs.audit", "rules over the nodes' own logs, of a run or of any folder of xlogs"),
+    "audit": Verb(
+        "harness.cli.verbs.audit", "rules over the nodes' own logs, of a run or of any folder of xlogs"
+    ),
     "report": Verb("harness.cli.verbs.report", "write the page of a stored run again"),
     "list": Verb(
         "harness.cli.verbs.list", "the tables of systems, clusters, workloads, faults, checkers, bugs"

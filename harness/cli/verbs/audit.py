@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from checkers.verdict import merged
 from harness.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from harness.audit import Audit, LogRules
+    from checkers.history.history import History
+    from checkers.wal import LogRules
+    from harness.judge.audit import Audit
+    from harness.workloads.checks import Check
 
 TOLD_MAX = 8
 WIDTH = 110
@@ -38,61 +45,83 @@ def command(
     """
     import msgspec
 
-    from harness.audit import to_json
-
     found = _audit(path, promotes, has_votes, quorum)
-    audit = to_json(found)
+    audit = _to_json(found)
     text = msgspec.json.encode(audit).decode() if as_json else _screen(found, audit, path)
     click.echo(text)
     return ExitCode(audit["exit_code"])
 
 
 def _audit(path: Path, promotes: str | None, has_votes: bool | None, quorum: int | None) -> Audit:
-    from harness.audit import audit
+    from checkers.wal import LogRules
     from harness.errors import WrongUse
+    from harness.judge.audit import audit
     from harness.systems.xlogs import read_logs
 
     if not path.is_dir():
-        raise WrongUse(f"{path}: expected a run's folder or a folder of logs; try: ./qsync audit results/latest")
-    if (path / "plan.json").exists():
-        return _audit_run(path, promotes, has_votes, quorum)
-    rules = _rules_of_a_folder(promotes, has_votes, quorum)
-    return audit(read_logs(path), rules)
-
-
-def _rules_of_a_folder(promotes: str | None, has_votes: bool | None, quorum: int | None) -> LogRules:
-    """Without a plan: as real Tarantool is, and nothing that a person did not say is counted on."""
-    from harness.audit import LogRules
-
-    return LogRules(
-        promotes="synchronous" if promotes == "synchronous" else "at once",
-        has_votes=bool(has_votes),
-        quorum=quorum,
-        members=None,
+        raise WrongUse(
+            f"{path}: expected a run's folder or a folder of logs; try: ./qsync audit results/latest"
+        )
+    is_run = (path / "plan.json").exists()
+    logs = read_logs(path / "nodes" if is_run else path)
+    if not logs:
+        raise WrongUse(f"{path}: expected *.xlog files in a folder for each node, found none; try: {_TRY}")
+    # Without a plan: as real Tarantool is, and nothing that nobody said is counted on.
+    rules, history, checks = (
+        _of_run(path) if is_run else (LogRules(promotes="at once", has_votes=False), None, ())
     )
-
-
-def _audit_run(path: Path, promotes: str | None, has_votes: bool | None, quorum: int | None) -> Audit:
-    from dataclasses import replace
-
-    from harness.finish import audit_of, log_rules, read_history
-    from harness.store import resolve
-
-    folder = resolve(path)
-    plan = folder.read_plan()
-    rules = log_rules(plan)
     if promotes is not None:
         rules = replace(rules, promotes="synchronous" if promotes == "synchronous" else "at once")
     if has_votes is not None:
         rules = replace(rules, has_votes=has_votes)
     if quorum is not None:
-        rules = replace(rules, quorum=quorum)
-    return audit_of(folder, plan, read_history(folder), rules)
+        rules = replace(rules, quorum=quorum, members=rules.members or len(logs))
+    return audit(logs, rules, history, checks)
+
+
+_TRY = "./qsync run, and then ./qsync audit results/latest"
+
+
+def _of_run(path: Path) -> tuple[LogRules, History, tuple[Check, ...]]:
+    """How the logs of a run are to be read, what its clients saw, and how that is judged."""
+    from harness.errors import WrongUse
+    from harness.finish import read_history
+    from harness.store import resolve
+    from harness.systems import SYSTEMS
+    from harness.workloads import WORKLOADS
+
+    folder = resolve(path)
+    plan = folder.read_plan()
+    system = SYSTEMS[plan.system]
+    rules = system.log_rules(plan)
+    if rules is None:
+        raise WrongUse(f"{path}: the nodes of {plan.system} leave no xlogs; try: ./qsync check {path}")
+    checks = WORKLOADS[plan.workload].checks(system.promise(plan), plan.promise)
+    return rules, read_history(folder), checks
+
+
+OUTCOMES = {"valid": ("valid", 0), "invalid": ("anomaly", 1), "unknown": ("unknown", 2)}
+
+
+def _to_json(found: Audit) -> dict[str, Any]:
+    outcome, code = OUTCOMES[merged([found.logs.result, *(verdict.result for verdict in found.settled)])]
+    return {
+        "format": "qsync-audit",
+        "version": 1,
+        "outcome": outcome,
+        "exit_code": code,
+        "sentence": _sentence(found),
+        "checks": [found.logs.to_json()],
+        "settled": found.settled_json(),
+    }
+
+
+def _sentence(found: Audit) -> str:
+    text = found.logs.witnesses[0].summary if found.logs.witnesses else (*found.findings, found.logs.summary)[0]
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def _screen(found: Audit, audit: dict[str, Any], path: Path) -> str:
-    import textwrap
-
     from harness.terminal.colour import painted, printable, wants_colour
     from harness.terminal.last_screen import BADGES
 
@@ -100,30 +129,36 @@ def _screen(found: Audit, audit: dict[str, Any], path: Path) -> str:
     badge, tone = BADGES[audit["outcome"]]
     lines = textwrap.wrap(f"{badge}  {printable(audit['sentence'])}", WIDTH)
     lines[0] = painted(badge, "bold", tone, on=colour) + lines[0].removeprefix(badge)
-    lines.append("")
+    told = (*_node_lines(found), *_settled_lines(found), *_witness_lines(found))
+    return "\n".join([*lines, "", *map(printable, told), "", f"again   ./qsync audit {printable(str(path))}"])
+
+
+def _node_lines(found: Audit) -> Iterator[str]:
     for node, counts in found.logs.details.get("nodes", {}).items():
         said = "  ".join(f"{count:,} {word.replace('_', ' ')}" for word, count in counts.items())
-        lines.append(f"  {node}  {printable(said)}")
-    lines.extend(f"  finding    {printable(text)}" for text in found.logs.details.get("findings", ()))
-    lines.extend(_settled_lines(found))
-    for verdict in found.verdicts:
-        for witness in verdict.witnesses[:TOLD_MAX]:
-            lines.append(f"  violation  {witness.rule}: {printable(witness.summary)}")
-            lines.extend(f"             {printable(text)}" for text in witness.explanation)
-        if len(verdict.witnesses) > TOLD_MAX:
-            lines.append(f"  … and {len(verdict.witnesses) - TOLD_MAX} more (--json shows all)")
-    return "\n".join([*lines, "", f"again   ./qsync audit {printable(str(path))}"])
+        yield f"  {node}  {said}"
+    for text in found.logs.details.get("findings", ()):
+        yield f"  finding    {text}"
 
 
-def _settled_lines(found: Audit) -> list[str]:
-    if found.settling is None or found.settled is None:
-        return []
-    happened, did_not, still = (
-        len(found.settling.happened),
-        len(found.settling.did_not),
-        len(found.settling.open),
+def _settled_lines(found: Audit) -> Iterator[str]:
+    if found.settling is None:
+        return
+    happened, did_not, still = map(
+        len, (found.settling.happened, found.settling.did_not, found.settling.open)
     )
-    return [
+    yield (
         f"  settled    {happened + did_not + still} writes without an outcome: {happened} happened, {did_not} did not, "
-        f"{still} stay open; with that the history is {found.settled.result}"
-    ]
+        f"{still} stay open"
+    )
+    for verdict in found.settled:
+        yield f"             with that {verdict.checker} is {verdict.result}"
+
+
+def _witness_lines(found: Audit) -> Iterator[str]:
+    witnesses = [witness for verdict in (found.logs, *found.settled) for witness in verdict.witnesses]
+    for witness in witnesses[:TOLD_MAX]:
+        yield f"  violation  {witness.rule}: {witness.summary}"
+        yield from (f"             {text}" for text in witness.explanation)
+    if len(witnesses) > TOLD_MAX:
+        yield f"  … and {len(witnesses) - TOLD_MAX} more (--json shows all)"

@@ -39,8 +39,10 @@ def vote(lsn: int, term: int, candidate: int) -> Record:
     return Record(kind="vote", origin=0, lsn=lsn, place=f"row {lsn}", term=term, vote=candidate)
 
 
-def log(node: str, *records: Record, damage: str | None = None, begins: dict[int, int] | None = None) -> NodeLog:
-    return NodeLog(node=node, replica_id=None, records=records, damage=damage, begins=begins or {})
+def log(
+    node: str, *records: Record, damage: str | None = None, begins: dict[int, int] | None = None
+) -> NodeLog:
+    return NodeLog(node=node, records=records, damage=damage, begins=begins or {})
 
 
 def _decision(kind: str, origin: int, lsn: int, owner: int, until: int, term: int = 0) -> Record:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from checkers.wal import RULES, NodeLog, check
+from checkers.wal import RULES, LogRules, NodeLog, check
 from tests.checkers.wal.logs import confirm, log, nop, promote, rollback, vote, write
 
+RULED = LogRules(promotes="at once", has_votes=True, quorum=2, members=3)
 COMMON = (promote(1, 1, over=0, until=0, term=1), write(1, 2), write(1, 3))
 
 BREACHES: dict[str, tuple[NodeLog, ...]] = {
@@ -63,7 +66,7 @@ SOUND = tuple(
 
 
 def breaches(logs: tuple[NodeLog, ...]) -> set[str]:
-    verdict = check(logs, promotes="at once", has_votes=True, quorum=2, members=3)
+    verdict = check(logs, RULED)
     return set(verdict.details["breaches"])
 
 
@@ -75,7 +78,7 @@ def test_every_rule_refuses_the_logs_that_break_it(rule: str) -> None:
 
 def test_sound_logs_break_no_rule() -> None:
     """Breaks if a rule were an alarm about logs that agree."""
-    verdict = check(SOUND, promotes="at once", has_votes=True, quorum=2, members=3)
+    verdict = check(SOUND, RULED)
     assert verdict.result == "valid", verdict.witnesses
 
 
@@ -96,7 +99,9 @@ def test_a_log_that_begins_at_a_snapshot_is_compared_where_both_have_it() -> Non
 
 
 @pytest.mark.parametrize(
-    "lost", [log("n3", *COMMON[:2], damage="cut off"), log("n3", begins={1: 2}), None], ids=["torn", "begun", "missing"]
+    "lost",
+    [log("n3", *COMMON[:2], damage="cut off"), log("n3", begins={1: 2}), None],
+    ids=["torn", "begun", "missing"],
 )
 def test_with_a_log_lost_nothing_is_counted(lost: NodeLog | None) -> None:
     """Breaks if a missing log were taken for proof that its node never had a row or gave its vote."""
@@ -106,14 +111,14 @@ def test_with_a_log_lost_nothing_is_counted(lost: NodeLog | None) -> None:
 
 def test_without_votes_two_nodes_may_promote_themselves_in_a_term() -> None:
     """Breaks if the rules of elections were applied where there are none."""
-    verdict = check(BREACHES["two-owners-of-a-term"], promotes="at once", has_votes=False, quorum=2, members=3)
+    verdict = check(BREACHES["two-owners-of-a-term"], replace(RULED, has_votes=False))
     assert "two-owners-of-a-term" not in verdict.details["breaches"]
 
 
 def test_nothing_to_audit_is_not_a_pass() -> None:
     """Breaks if empty logs were a green light."""
-    assert check((log("n1"),)).result == "unknown"
-    assert check(()).result == "unknown"
+    assert check((log("n1"),), RULED).result == "unknown"
+    assert check((), RULED).result == "unknown"
 
 
 def test_a_flood_of_one_rule_does_not_hide_another() -> None:
@@ -123,5 +128,7 @@ def test_a_flood_of_one_rule_does_not_hide_another() -> None:
         log("n1", *COMMON, *many, confirm(1, 40, until=39), vote(1, 1, 1), vote(2, 1, 2)),
         log("n2", *COMMON, *many, rollback(1, 41, start=2)),
     )
-    verdict = check(logs, promotes="at once", has_votes=True)
-    assert {"confirmed-and-rolled-back", "two-votes-in-a-term"} <= {witness.rule for witness in verdict.witnesses}
+    verdict = check(logs, RULED)
+    assert {"confirmed-and-rolled-back", "two-votes-in-a-term"} <= {
+        witness.rule for witness in verdict.witnesses
+    }

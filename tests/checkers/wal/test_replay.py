@@ -64,9 +64,7 @@ def test_a_promote_that_was_overtaken_comes_to_nothing() -> None:
 
 def test_a_promote_of_a_term_that_is_over_says_nothing() -> None:
     """Breaks if a late PROMOTE of an old leader discarded what the new one has in its queue."""
-    found = fates(
-        promote(2, 1, over=0, until=0, term=3), write(2, 2), promote(3, 1, over=2, until=0, term=2)
-    )
+    found = fates(promote(2, 1, over=0, until=0, term=3), write(2, 2), promote(3, 1, over=2, until=0, term=2))
     assert found == {(2, 2): "pending"}
 
 

@@ -14,8 +14,8 @@ def history(*lines: tuple[str, int, str, object]) -> History:
     return History.of(
         Header(),
         [
-            Event(index=index, time_ns=index, type=type, process=process, f=f, key="x", value=value)  # type: ignore[arg-type]
-            for index, (type, process, f, value) in enumerate(lines)
+            Event(index=index, time_ns=index, type=kind, process=process, f=f, key="x", value=value)  # type: ignore[arg-type]
+            for index, (kind, process, f, value) in enumerate(lines)
         ],
     )
 
@@ -64,7 +64,10 @@ def test_logs_that_contradict_each_other_settle_nothing() -> None:
 def test_a_value_that_two_operations_write_settles_neither() -> None:
     """Breaks if the row of one operation decided about another that wrote the same."""
     past = history(
-        ("invoke", 1, "write", 7), ("info", 1, "write", 7), ("invoke", 2, "cas", [3, 7]), ("ok", 2, "cas", [3, 7])
+        ("invoke", 1, "write", 7),
+        ("info", 1, "write", 7),
+        ("invoke", 2, "cas", [3, 7]),
+        ("ok", 2, "cas", [3, 7]),
     )
     assert settled(past, log("n1")).did_not == ()
 

@@ -1,0 +1,148 @@
+"""The audit of whole runs: the logs of sound nodes agree and flip no verdict; those of broken nodes tell on them."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from checkers.history import jsonl
+from harness.assemble import header, parts_of, simulated
+from harness.cli.verbs.audit import command
+from harness.conductor import Conductor
+from harness.execute import execute
+from harness.finish import finish
+from harness.judge import judge
+from harness.plan import Plan
+from harness.systems.xlogs import log_of
+from nodes.iproto import xlog
+from nodes.iproto.messages import Row, Type
+from tests.harness.runs import small
+
+
+def judged(plan: Plan) -> dict[str, Any]:
+    """A simulated run in memory with its logs, judged."""
+    parts = parts_of(plan)
+    cluster = simulated(parts, None)
+    record = io.BytesIO()
+    cluster.run(
+        Conductor(plan, cluster, parts.system, parts.workload, jsonl.Writer(record, header(parts))).run()
+    )
+    return judge(
+        plan,
+        parts.system.promise(plan),
+        jsonl.parse(record.getvalue()),
+        logs=[log_of(name, machine.disk.files()) for name, machine in cluster.world.machines.items()],
+        rules=parts.system.log_rules(plan),
+    )
+
+
+def check_of(verdict: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(check for check in verdict["checks"] if check["checker"] == name)
+
+
+@pytest.mark.parametrize("election_mode", ["off", "candidate"])
+@pytest.mark.parametrize("seed", [3, 4])
+def test_the_logs_of_sound_nodes_agree_and_settling_flips_nothing(seed: int, election_mode: str) -> None:
+    """Breaks if a rule over logs, or settling, were a false alarm about a correct system."""
+    verdict = judged(small(seed=seed, time_limit_s=20.0, election_mode=election_mode))
+    assert check_of(verdict, "audit")["result"] == "valid", check_of(verdict, "audit")["witnesses"]
+    assert all(check["result"] == "valid" for check in verdict["settled"]["checks"])
+    assert verdict["settled"]["did_not"] + verdict["settled"]["happened"] > 0
+    assert verdict["settled"]["open"] == 0
+
+
+@pytest.mark.parametrize("bug", ["confirm-early", "ack-before-fsync"])
+def test_the_logs_of_broken_nodes_tell_on_them(bug: str) -> None:
+    """Breaks if logs in which an acknowledged transaction is discarded passed."""
+    verdict = judged(small(seed=5, time_limit_s=20.0, election_mode="off", bugs=(bug,)))
+    assert check_of(verdict, "audit")["result"] == "invalid"
+
+
+def test_a_stored_run_can_be_audited(tmp_path: Path) -> None:
+    """Breaks if `qsync audit RUN` did not find the plan, the logs or the record of a run."""
+    folder, _ = stored(tmp_path, small(seed=3))
+    done = CliRunner().invoke(command, [str(folder), "--json"], standalone_mode=False)
+    assert done.return_value == 0
+    audit = json.loads(done.output)
+    assert audit["outcome"] == "valid"
+    assert set(audit["checks"][0]["details"]["nodes"]) == {"n1", "n2", "n3"}
+    assert audit["settled"] is not None
+    assert "n3" in CliRunner().invoke(command, [str(folder)], standalone_mode=False).output
+
+
+def test_a_missing_log_is_said_and_proves_nothing(tmp_path: Path) -> None:
+    """Breaks if a lost log were taken for one that never held a row, or its loss went unsaid."""
+    folder, _ = stored(tmp_path, small(seed=3))
+    for path in (folder / "nodes" / "n2").glob("*.xlog"):
+        path.unlink()
+    done = CliRunner().invoke(command, [str(folder), "--json"], standalone_mode=False)
+    audit = json.loads(done.output)
+    assert audit["outcome"] == "valid"
+    assert any("1 of 3 nodes are missing" in finding for finding in audit["checks"][0]["details"]["findings"])
+    assert audit["settled"]["did_not"] == 0
+
+
+def test_a_folder_without_logs_is_wrong_use(tmp_path: Path) -> None:
+    """Breaks if nothing to audit were a pass or a traceback."""
+    from harness.errors import WrongUse
+
+    with pytest.raises(WrongUse, match=r"expected \*\.xlog files"):
+        CliRunner().invoke(command, [str(tmp_path)], standalone_mode=False, catch_exceptions=False)
+
+
+def test_a_duplicate_confirm_shows_in_any_folder_of_logs(tmp_path: Path) -> None:
+    """Breaks if logs without a plan could not be audited."""
+    rows = (
+        Row(
+            type=Type.INSERT.value,
+            replica_id=1,
+            lsn=1,
+            timestamp=1.0,
+            tsn=1,
+            wait_ack=True,
+            body={16: 512, 33: ("x", 1)},
+        ),
+        *(
+            Row(type=Type.CONFIRM.value, replica_id=1, lsn=lsn, timestamp=1.0, tsn=lsn, body={2: 1, 3: 1})
+            for lsn in (2, 3)
+        ),
+    )
+    uuid = "7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7"
+    data = xlog.encode_header("XLOG", uuid, {}) + b"".join(xlog.encode_block([row]) for row in rows)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "00000000000000000000.xlog").write_bytes(data)
+    done = CliRunner().invoke(command, [str(tmp_path), "--json"], standalone_mode=False)
+    assert done.return_value == 1
+    assert json.loads(done.output)["checks"][0]["witnesses"][0]["rule"] == "confirm-not-increasing"
+
+
+def test_damage_with_good_rows_behind_it_is_told(tmp_path: Path) -> None:
+    """Breaks if a log that is damaged in the middle counted as whole: what it held there is not known."""
+    uuid = "7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7"
+    row = Row(
+        type=Type.INSERT.value,
+        replica_id=1,
+        lsn=1,
+        timestamp=1.0,
+        tsn=1,
+        wait_ack=True,
+        body={16: 512, 33: ("x", 1)},
+    )
+    block = xlog.encode_block([row])
+    header_bytes = xlog.encode_header("XLOG", uuid, {})
+    torn = log_of("a", {"00000000000000000000.xlog": header_bytes + block + block[:-1]})
+    assert torn.is_whole
+    broken = block[:-1] + bytes([block[-1] ^ 1])
+    damaged = log_of("a", {"00000000000000000000.xlog": header_bytes + broken + block})
+    assert not damaged.is_whole
+
+
+def stored(results: Path, plan: Plan) -> tuple[Path, dict[str, Any]]:
+    """A run in its folder, judged."""
+    folder = execute(parts_of(plan), results).folder
+    return folder.path, finish(folder, folder.read_plan())
