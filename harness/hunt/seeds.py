@@ -7,6 +7,7 @@ import multiprocessing
 import signal
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import msgspec
@@ -83,7 +84,8 @@ def hunt(plan: Plan, seeds: Iterable[int], jobs: int) -> Iterator[Tried]:
         waiting = set()
         try:
             for each in plans:
-                waiting.add(pool.submit(try_seed, each))
+                with _no_ctrl_c_yet():
+                    waiting.add(pool.submit(try_seed, each))
                 if len(waiting) >= jobs * AHEAD_PER_JOB:
                     done = next(as_completed(waiting))
                     waiting.remove(done)
@@ -98,6 +100,17 @@ def hunt(plan: Plan, seeds: Iterable[int], jobs: int) -> Iterator[Tried]:
             pool.shutdown(cancel_futures=True)
 
 
+@contextmanager
+def _no_ctrl_c_yet() -> Iterator[None]:
+    """A process that is started meanwhile begins deaf, so that Ctrl-C does not meet it before `_hear_no_ctrl_c`."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 def _hear_no_ctrl_c() -> None:
     """A terminal's Ctrl-C reaches all processes; the first of them ends the others."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
