@@ -62,7 +62,10 @@ def judge(
         "violations": [verdict.checker for verdict in promised if verdict.result == "invalid"],
         "findings": [
             *_findings(judged),
-            *({"checker": "settled", "summary": text} for text in (audited.findings if audited is not None else ())),
+            *(
+                {"checker": "settled", "summary": text}
+                for text in (audited.findings if audited is not None else ())
+            ),
         ],
         "evidence": evidence,
         "checks": [verdict.to_json() for verdict in verdicts],
@@ -87,7 +90,10 @@ def _findings(judged: Sequence[tuple[str, Verdict]]) -> Iterator[dict[str, str]]
         for finding in verdict.details.get("findings", ()):
             yield {"checker": verdict.checker, "summary": finding}
         if verdict.result == "invalid" and not model:
-            yield {"checker": verdict.checker, "summary": f"not promised here, and not kept: {verdict.summary}"}
+            yield {
+                "checker": verdict.checker,
+                "summary": f"not promised here, and not kept: {verdict.summary}",
+            }
 
 
 def _outcome(verdicts: Sequence[Verdict], missing: Sequence[str]) -> Outcome:

@@ -117,7 +117,9 @@ def _to_json(found: Audit) -> dict[str, Any]:
 
 
 def _sentence(found: Audit) -> str:
-    text = found.logs.witnesses[0].summary if found.logs.witnesses else (*found.findings, found.logs.summary)[0]
+    text = (
+        found.logs.witnesses[0].summary if found.logs.witnesses else (*found.findings, found.logs.summary)[0]
+    )
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
