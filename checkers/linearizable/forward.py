@@ -7,23 +7,14 @@ meaning of every model, written in Python, and one search.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy
 
 from checkers.compiled import load, why_plain
-from checkers.linearizable import search_kernels
-from checkers.linearizable.columns import (
-    NOTHING,
-    Columns,
-    canonical,
-    events_of,
-    last_asked,
-    register_columns,
-    with_retirements,
-)
+from checkers.linearizable import layout_kernels, search_kernels
+from checkers.linearizable.columns import NOTHING, Columns, dense, is_dense, register_columns, top
 from checkers.linearizable.models import ILLEGAL, Action, Model, Register, State
 from checkers.linearizable.search import Call, Found, Limits
 from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, UPDATE
@@ -119,10 +110,12 @@ class _Search:
         self._limits = limits
         self._steps = steps
         self._kernels = load(search_kernels)
-        self._columns = columns if steps else canonical(columns)
-        self._number()
-        self._events = self._laid_out()
+        self._returns = columns.complete
+        self._columns = columns if is_dense(columns) else dense(columns)
+        self._misses = numpy.empty((search_kernels.MISSES_MAX if steps else 1, 2), dtype=numpy.int64)
+        self._no_table = _table(1)
         self._starts = starts
+        self._lay_out()
         self._allocate()
 
     def run(self) -> Found:
@@ -152,6 +145,7 @@ class _Search:
 
     def _all(self) -> Found:
         """Look at everything that is possible, event by event."""
+        self._nodes = numpy.empty((1 << 14, 3), dtype=numpy.int64)
         budget = FIRST_BUDGET
         regs, kernels = self._regs, self._kernels
         while True:
@@ -196,65 +190,56 @@ class _Search:
             regs[kernels.N_MISSES] = 0
         return True
 
-    def _number(self) -> None:
-        """Give equal mutators one number."""
+    def _lay_out(self) -> None:
+        """The events, and every call's bit and number."""
         columns = self._columns
+        kernels: Any = load(layout_kernels)
+        count, values = len(columns), columns.values
+        calls = (columns.complete, columns.kind, columns.old, columns.new)
+        self._ops = numpy.empty((count, search_kernels.OPS), dtype=numpy.int64)
+        last = numpy.full(values + 1, -1, dtype=numpy.int64)
         if self._steps:
-            self._action = columns.old
-            self._actions = columns.values
-            return
-        action = numpy.where(columns.kind == OVERWRITE, columns.new, 0)
-        updates = columns.kind == UPDATE
-        pairs, which = numpy.unique(
-            columns.old[updates] * columns.values + columns.new[updates], return_inverse=True
+            kernels.number_plainly(*calls[:3], self._ops)
+            self._actions = values
+        else:
+            asked = numpy.zeros(values + 1, dtype=numpy.int64)
+            kernels.see(*calls, asked, last)
+            self._actions = kernels.number(*calls, asked, self._ops, _table(2 * count + 2), values + 1)
+        last_rank = top(columns)
+        crash = not self._steps and columns.complete.max(initial=0) >= NEVER
+        self._klass = numpy.zeros((self._actions, 5), dtype=numpy.int64)
+        events = numpy.empty(3 * count, dtype=numpy.int64)
+        self._crashed_by_class = numpy.empty(count, dtype=numpy.int64)
+        sizes = numpy.zeros(5, dtype=numpy.int64)
+        at = numpy.full(last_rank + 1, -1, dtype=numpy.int64)
+        ending = at.copy() if crash else at[:0]
+        free = numpy.empty(count + 1, dtype=numpy.int64)
+        kernels.lay_out(
+            columns.invoke,
+            last,
+            self._ops,
+            self._klass,
+            at,
+            ending,
+            events,
+            self._crashed_by_class,
+            free,
+            sizes,
         )
-        action[updates] = columns.values + which
-        self._action = numpy.ascontiguousarray(action)
-        self._actions = columns.values + len(pairs)
-
-    def _laid_out(self) -> Array:
-        """The events and every call's bit; crashed calls that tell and leave nothing are left out."""
-        columns = self._columns
-        crashed = columns.complete >= NEVER
-        keep = ~(crashed & (columns.kind <= search_kernels.REFUSE))
-        last = None
-        if not self._steps and crashed.any():
-            last = last_asked(columns)
-            keep &= ~(crashed & (last[columns.new] < columns.invoke))
-        taken = numpy.flatnonzero(keep)
-        events = events_of(columns, taken)
-        self._ops = numpy.empty((len(columns), search_kernels.OPS), dtype=numpy.int64)
-        every = (columns.kind, columns.old, columns.new, self._action, -1, 0, columns.complete)
-        for place, column in enumerate(every):
-            self._ops[:, place] = column
-        self._live_bits = self._kernels.give_bits(
-            events, self._ops, numpy.empty(len(columns) + 1, dtype=numpy.int64)
-        )
-        self._crashed = taken[crashed[taken]]
-        if last is not None and len(self._crashed):
-            events = with_retirements(events, columns, taken, last)
-        return events
+        self._events = events[: sizes[layout_kernels.N_EVENTS]]
+        self._live_bits, self._crashed, _, self._classes = sizes[1:].tolist()
 
     def _allocate(self) -> None:
-        starts = self._starts
-        kernels = self._kernels
-        counts = numpy.bincount(self._action[self._crashed], minlength=self._actions)
-        self._klass = numpy.zeros((self._actions, 5), dtype=numpy.int64)
-        self._klass[:, kernels.BASE] = self._live_bits + numpy.cumsum(counts) - counts
-        self._klass[self._action[self._crashed], kernels.OP] = self._crashed
-        self._klass[:, kernels.TOTAL] = counts
-        bits = self._live_bits + len(self._crashed)
-        by_class = numpy.lexsort((self._columns.invoke[self._crashed], self._action[self._crashed]))
-        self._crashed_by_bit = numpy.zeros(bits, dtype=numpy.int64)
-        self._crashed_by_bit[self._live_bits :] = self._crashed[by_class]
-        words = max(1, math.ceil(bits / search_kernels.BITS))
-        self._widest = max(self._live_bits, int((counts > 0).sum())) + 1
+        kernels, starts = self._kernels, self._starts
+        bits = self._live_bits + self._crashed
+        self._klass[:, [kernels.INVOKED, kernels.TRIED_AT]] = 0
+        self._crashed_by_bit = numpy.empty(bits, dtype=numpy.int64)
+        self._crashed_by_bit[self._live_bits :] = self._crashed_by_class[: self._crashed]
+        words = max(1, -(-bits // search_kernels.BITS))
+        self._widest = max(self._live_bits, self._classes) + 1
         self._pending = numpy.zeros((3, self._widest), dtype=numpy.int64)
         self._masks = numpy.zeros((2, words), dtype=numpy.int64)
-        self._misses = numpy.zeros((search_kernels.MISSES_MAX, 2), dtype=numpy.int64)
-        self._no_table = _table(1)
         self._regs = numpy.zeros(kernels.REGS, dtype=numpy.int64)
-        self._nodes = numpy.zeros((1 << 14, 3), dtype=numpy.int64)
         size = 64 + 4 * (len(starts) + 2 * self._widest)
         self._rows = numpy.zeros((3, size, kernels.MASKS + 2 * words), dtype=numpy.int64)
         self._heads = _heads(size)
@@ -305,7 +290,7 @@ class _Search:
         node = int(self._rows[self._regs[kernels.NOW], 0, kernels.NODE])
         log = numpy.empty((kernels.depth(self._nodes, node), 2), dtype=numpy.int64)
         kernels.read_log(self._nodes, node, log)
-        log[:, 1] = self._columns.complete[self._events[log[:, 1]] >> 2]
+        log[:, 1] = self._returns[self._events[log[:, 1]] >> 2]
         return log
 
 

@@ -859,30 +859,6 @@ def rows_in(regs: Array, which: int) -> Number:
 
 
 @bare_kernel
-def give_bits(events: Array, ops: Array, free: Array) -> int:
-    """Give every live call a bit for as long as it runs; how many bits that took. Crashed calls get none."""
-    used = 0
-    n_free = 0
-    for each in range(events.shape[0]):
-        op = events[each] >> 2
-        what = events[each] & 3
-        if what == INVOKE and ops[op, RETURNS] < NEVER:
-            if n_free:
-                n_free -= 1
-                bit = free[n_free]
-            else:
-                bit = used
-                used += 1
-            ops[op, BIT] = bit
-            ops[op, WORD] = bit // BITS
-            ops[op, MASK] = 1 << (bit % BITS)
-        elif what == RETURN:
-            free[n_free] = ops[op, BIT]
-            n_free += 1
-    return used
-
-
-@bare_kernel
 def depth(nodes: Array, node: int) -> int:
     """How many calls the log that ends in `node` holds."""
     count = 0

@@ -22,7 +22,7 @@ import numpy
 
 from checkers.compiled import load
 from checkers.linearizable import zone_kernels
-from checkers.linearizable.columns import DENSE, Columns
+from checkers.linearizable.columns import Columns, dense, is_dense, top
 from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE
 from checkers.linearizable.zone_kernels import CONFLICT, FITS, FUTURE, NEVER_WRITTEN, WRITTEN_TWICE
 
@@ -48,13 +48,13 @@ def apply_to(columns: Columns) -> bool:
 def decide(columns: Columns, *, with_order: bool = True) -> Zones | None:
     """The verdict of zones; None if some value is written twice. Calls must stand in order of invocation."""
     kernels: Any = zone_kernels if len(columns) <= SMALL else load(zone_kernels)
-    columns = columns if _is_dense(columns) else _dense(columns)
+    columns = columns if is_dense(columns) else dense(columns)
     first_return = numpy.full(columns.values, NEVER, dtype=numpy.int64)
     last_invoke, writer = (numpy.full(columns.values, -1, dtype=numpy.int64) for _ in range(2))
     calls = (columns.invoke, columns.complete, columns.kind, columns.old, columns.new)
     if kernels.clusters(*calls, first_return, last_invoke, writer) == WRITTEN_TWICE:
         return None
-    at = numpy.full(_top(columns) + 1, -1, dtype=numpy.int64)
+    at = numpy.full(top(columns) + 1, -1, dtype=numpy.int64)
     sequence = numpy.empty(columns.values + 1, dtype=numpy.int64)
     found = numpy.zeros(3, dtype=numpy.int64)
     answer = kernels.sweep(columns.invoke, first_return, last_invoke, writer, at, sequence, found)
@@ -66,28 +66,6 @@ def decide(columns: Columns, *, with_order: bool = True) -> Zones | None:
     order = numpy.empty(len(columns), dtype=numpy.int64)
     count = kernels.lay_out(*calls[1:], writer, sequence, found[2], start, order)
     return Zones(order=order[:count])
-
-
-def _top(columns: Columns) -> int:
-    """The last rank."""
-    complete = columns.complete[columns.complete < NEVER]
-    return int(max(columns.invoke.max(initial=0), complete.max(initial=0)))
-
-
-def _is_dense(columns: Columns) -> bool:
-    return len(columns) == 0 or _top(columns) <= DENSE * len(columns)
-
-
-def _dense(columns: Columns) -> Columns:
-    """The same with ranks that count from 0."""
-    live = columns.complete < NEVER
-    ranks = numpy.sort(numpy.concatenate((columns.invoke, columns.complete[live])))
-    complete = columns.complete.copy()
-    complete[live] = numpy.searchsorted(ranks, complete[live])
-    return Columns(
-        invoke=numpy.searchsorted(ranks, columns.invoke), complete=complete, kind=columns.kind, old=columns.old,
-        new=columns.new, values=columns.values,
-    )  # fmt: skip
 
 
 def members(columns: Columns, value: int) -> list[int]:

@@ -26,11 +26,11 @@ NAMES = {"unique-register": "register"}
 """What the checker calls them, where it is another name."""
 
 
-def history(model: str, chance: random.Random, most: int = 6) -> History:
-    """Up to `most` operations. Half of the histories are answered truly, in the others one answer or two are not."""
+def history(model: str, chance: random.Random, most: int = 6, length: int = 12) -> History:
+    """Up to `most` operations, begun within `length` moments. Half of the histories are answered truly, in the others one answer or two are not."""
     count = chance.randint(0, most)
     asked = [_ASK[model](chance, place) for place in range(count)]
-    spans = sorted((begun := chance.randint(0, 12), begun + chance.randint(0, 6)) for _ in range(count))
+    spans = sorted((begun := chance.randint(0, length), begun + chance.randint(0, 6)) for _ in range(count))
     answers = _answers(model, chance, asked, spans)
     if count and chance.random() < 0.5:
         for _ in range(chance.randint(1, 2)):

@@ -1,0 +1,206 @@
+"""Lays calls out for the compiled search: events in order, bits for calls, numbers for equal mutators; one pass each.
+
+Before that it makes the history smaller without changing its verdict:
+
+- Values that no call asks about are one: nobody can tell them apart.
+- A crashed call is left out if nobody asks about what it leaves after it was invoked. Its class is *retired* at the
+  last return at which somebody could have. A crashed update asks for as long as anybody asks about what it leaves. A
+  refused compare asks about every value but its own: where one exists, crashed writes that nobody reads stay.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checkers.compiled import bare_kernel
+
+Array = Any  # numpy's, of int64
+
+# the same as in `search_kernels`: each file of kernels stands alone
+NEVER = 1 << 60
+OBSERVE, REFUSE, OVERWRITE, UPDATE = 0, 1, 2, 3
+INVOKE, RETURN, RETIRE = 0, 1, 2
+KIND, OLD, NEW, ACTION, WORD, MASK, RETURNS, BIT = 0, 1, 2, 3, 4, 5, 6, 7
+BASE, OP, INVOKED, TRIED_AT, TOTAL = 0, 1, 2, 3, 4
+BITS = 62
+
+# places in `sizes`
+N_EVENTS, N_LIVE_BITS, N_CRASHED, N_ACTIONS, N_CLASSES = 0, 1, 2, 3, 4
+LEFT_OUT = -2  # in WORD
+
+
+@bare_kernel
+def see(complete: Array, kind: Array, old: Array, new: Array, asked: Array, last: Array) -> None:
+    """Fill `asked` (1 for values that some call asks about) and `last` (the rank from which on nobody does).
+
+    Both have a place for every value and one more for those that nobody asks about; they come filled with 0 and -1.
+    """
+    calls, values = kind.shape[0], asked.shape[0] - 1
+    best, second, best_value = -1, -1, -1
+    crashed = 0
+    for call in range(calls):
+        if complete[call] >= NEVER:
+            crashed += 1
+            if kind[call] == UPDATE:
+                asked[old[call]] = 1
+        elif kind[call] == REFUSE:
+            asked[old[call]] = 1
+            if old[call] == best_value:
+                best = max(best, complete[call])
+            elif complete[call] > best:
+                best, second, best_value = complete[call], best, old[call]
+            else:
+                second = max(second, complete[call])
+        elif kind[call] != OVERWRITE:
+            asked[old[call]] = 1
+            last[old[call]] = max(last[old[call]], complete[call])
+    if best >= 0:
+        for value in range(values + 1):
+            last[value] = max(last[value], second if value == best_value else best)
+    again = crashed > 0
+    while again:
+        again = False
+        for call in range(calls):
+            if complete[call] >= NEVER and kind[call] == UPDATE:
+                after = new[call] if asked[new[call]] else values
+                if last[after] > last[old[call]]:
+                    last[old[call]] = last[after]
+                    again = True
+
+
+@bare_kernel
+def number(
+    complete: Array, kind: Array, old: Array, new: Array, asked: Array, ops: Array, pairs: Array, first: int
+) -> int:
+    """Fill `ops`, with one number for equal mutators; how many numbers there are.
+
+    `pairs` is a table by hash of (old, new, number), filled with -1, at least twice as long as there are updates.
+    """
+    values = asked.shape[0] - 1
+    count = first
+    for call in range(kind.shape[0]):
+        ops[call, KIND] = kind[call]
+        ops[call, OLD] = old[call]
+        ops[call, WORD] = -1
+        ops[call, RETURNS] = complete[call]
+        ops[call, NEW] = -1
+        ops[call, ACTION] = 0
+        if kind[call] <= REFUSE:
+            continue
+        after = new[call] if asked[new[call]] else values
+        ops[call, NEW] = after
+        ops[call, ACTION] = after
+        if kind[call] == OVERWRITE:
+            continue
+        place = ((old[call] * 40503 + after * 30011) & 0x3FFFFFFF) % pairs.shape[0]
+        while pairs[place, 0] >= 0 and (pairs[place, 0] != old[call] or pairs[place, 1] != after):
+            place = place + 1 if place + 1 < pairs.shape[0] else 0
+        if pairs[place, 0] < 0:
+            pairs[place, 0] = old[call]
+            pairs[place, 1] = after
+            pairs[place, 2] = count
+            count += 1
+        ops[call, ACTION] = pairs[place, 2]
+    return count
+
+
+@bare_kernel
+def number_plainly(complete: Array, kind: Array, action: Array, ops: Array) -> None:
+    """Fill `ops` for a model whose steps are looked up."""
+    for call in range(kind.shape[0]):
+        ops[call, KIND] = kind[call]
+        ops[call, OLD] = ops[call, NEW] = -1
+        ops[call, ACTION] = action[call]
+        ops[call, WORD] = -1
+        ops[call, RETURNS] = complete[call]
+
+
+@bare_kernel
+def lay_out(
+    invoke: Array, last: Array, ops: Array, klass: Array, at: Array, ending: Array, events: Array, crashed: Array,
+    free: Array, sizes: Array,
+) -> None:  # fmt: skip
+    """Fill `events`, the bits in `ops`, the classes, and `crashed` (calls by their bits, counted from the live ones').
+
+    `at` has a place for every rank, filled with -1; `ending` the same, or is empty if no class is ever retired.
+    """
+    n_crashed = n_classes = 0
+    for call in range(invoke.shape[0]):
+        if ops[call, RETURNS] < NEVER:
+            at[invoke[call]] = (call << 2) | INVOKE
+            at[ops[call, RETURNS]] = (call << 2) | RETURN
+            continue
+        unseen = ending.shape[0] > 0 and ops[call, KIND] > REFUSE and last[ops[call, NEW]] < invoke[call]
+        if ops[call, KIND] <= REFUSE or unseen:
+            ops[call, WORD] = LEFT_OUT
+            continue
+        at[invoke[call]] = (call << 2) | INVOKE
+        klass[ops[call, ACTION], TOTAL] += 1
+        n_crashed += 1
+    for call in range(invoke.shape[0]):
+        which = ops[call, ACTION]
+        if ops[call, RETURNS] < NEVER or ops[call, WORD] == LEFT_OUT or klass[which, OP] > 0:
+            continue
+        klass[which, OP] = call + 1  # 0 is none, until the end
+        klass[which, BASE] = 0 if n_classes == 0 else sizes[N_CRASHED]
+        sizes[N_CRASHED] = klass[which, BASE] + klass[which, TOTAL]
+        n_classes += 1
+        if ending.shape[0] and last[ops[call, NEW]] < NEVER:
+            rank = last[ops[call, NEW]]
+            klass[which, TRIED_AT] = ending[rank]  # the next class that ends there, until the end
+            ending[rank] = which
+    sizes[N_CRASHED] = n_crashed
+    sizes[N_CLASSES] = n_classes
+    order_events(at, ending, ops, klass, events, crashed, free, sizes)
+    for call in range(invoke.shape[0]):
+        which = ops[call, ACTION]
+        if ops[call, RETURNS] >= NEVER and ops[call, WORD] != LEFT_OUT and klass[which, OP] == call + 1:
+            klass[which, OP] = call
+            klass[which, BASE] += sizes[N_LIVE_BITS]
+            klass[which, INVOKED] = klass[which, TRIED_AT] = 0
+
+
+@bare_kernel
+def order_events(
+    at: Array,
+    ending: Array,
+    ops: Array,
+    klass: Array,
+    events: Array,
+    crashed: Array,
+    free: Array,
+    sizes: Array,
+) -> None:
+    """Put the events in order and give live calls bits for as long as they run."""
+    count = bits = n_free = 0
+    for rank in range(at.shape[0]):
+        event = at[rank]
+        if event < 0:
+            continue
+        events[count] = event
+        count += 1
+        call = event >> 2
+        if event & 3 == RETURN:
+            free[n_free] = ops[call, BIT]
+            n_free += 1
+            which = ending[rank] if ending.shape[0] else -1
+            while which >= 0:
+                events[count] = ((klass[which, OP] - 1) << 2) | RETIRE
+                count += 1
+                which = klass[which, TRIED_AT]
+        elif ops[call, RETURNS] < NEVER:
+            bit = bits
+            if n_free:
+                n_free -= 1
+                bit = free[n_free]
+            else:
+                bits += 1
+            ops[call, BIT] = bit
+            ops[call, WORD] = bit // BITS
+            ops[call, MASK] = 1 << (bit % BITS)
+        else:
+            which = ops[call, ACTION]
+            crashed[klass[which, BASE] + klass[which, INVOKED]] = call
+            klass[which, INVOKED] += 1
+    sizes[N_EVENTS] = count
+    sizes[N_LIVE_BITS] = bits
