@@ -1,20 +1,24 @@
-"""Linearizability, side by side with Porcupine in one run, and what only we decide.
+"""Linearizability, side by side with Porcupine in one run.
 
-    python -m bench.linearizable [--driver PATH] [--timeout SECONDS] [--long]
+    python -m bench.linearizable [--driver PATH] [--timeout SECONDS] [--memory GIB] [--long]
 
 The driver is Porcupine behind standard input, bench/porcupine_driver; the README there tells how to build it. Without
-one only our own times are shown. Both get the same histories as numbers and are timed without parsing. `--long` adds
-the histories on which Porcupine takes minutes.
+one only our own times are shown. Both get the same histories as numbers, have read them before the clock starts, and
+are shown with the best of a few times. Ours are those of a process that has loaded its kernels; `--long` asks
+Porcupine for the histories too on which it takes minutes, or memory without end.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy
@@ -24,11 +28,11 @@ import pyarrow.parquet
 from bench.table import print_table
 from checkers.history import Header, foreign, parquet
 from checkers.history.jsonl import header_line
-from checkers.linearizable.columns import NEVER, Columns, register_columns
+from checkers.linearizable.columns import Columns, register_columns
 from checkers.linearizable.decide import decide_columns
 from checkers.linearizable.models import Register
-from checkers.linearizable.search import Call, Found, Limits
-from checkers.linearizable.search_kernels import OBSERVE, OVERWRITE, REFUSE
+from checkers.linearizable.search import Call, Limits
+from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFUSE
 from tests.checkers.linearizable.generated import columns
 
 LOGS = Path(__file__).parents[1] / "tests" / "checkers" / "histories" / "porcupine"
@@ -36,33 +40,25 @@ CONFIGURATIONS = 20_000_000  # rows of some 100 bytes
 Histories = Sequence[Columns]
 
 
-def side_by_side(long: bool) -> Iterable[tuple[str, Histories]]:
-    """Histories that Porcupine can decide."""
+def histories(long: bool) -> Iterable[tuple[str, Histories, bool]]:
+    """Name, histories, and whether Porcupine is to be asked for a verdict of them."""
     unique = {"unique": True, "cas": False}
-    yield "register, unique writes, 10k × 5", [columns(10_000, 5, **unique)]
-    yield "register, unique writes, 10k × 10", [columns(10_000, 10, **unique)]
-    yield "the same, a stale read", [columns(10_000, 10, stale=True, **unique)]
-    yield "cas, 1k × 5", [columns(1_000, 5)]
-    yield "cas, 10k × 10", [columns(10_000, 10)]
-    yield "the same, a stale read", [columns(10_000, 10, stale=True)]
-    yield "the etcd logs of Jepsen", etcd_logs()
-    if long:
-        yield "register, unique writes, 100k × 5", [columns(100_000, 5, **unique)]
-        yield "cas, 100k × 10", [columns(100_000, 10)]
-
-
-def ours_alone() -> Iterable[tuple[str, Histories]]:
-    """Histories that are too long or too hard for it."""
-    yield "register, unique writes, 1M × 5", [columns(1_000_000, 5, unique=True, cas=False)]
-    yield "cas, 1M × 5", [columns(1_000_000, 5)]
-    yield (
-        "unique writes, 100k × 10, 2,500 crashed",
-        [columns(100_000, 10, unique=True, cas=False, crashed=2_500)],
-    )
-    yield "cas, 10k × 30, a stale read", [columns(10_000, 30, stale=True)]
-    yield "cas, 100k × 30, a stale read", [columns(100_000, 30, stale=True)]
-    yield "cas, 10k × 10, 55 crashed", [columns(10_000, 10, crashed=55)]
-    yield "cas, 10k × 10, 55 crashed, a stale read", [columns(10_000, 10, crashed=55, stale=True)]
+    yield "register, unique writes, 10k × 5", [columns(10_000, 5, **unique)], True
+    yield "register, unique writes, 10k × 10", [columns(10_000, 10, **unique)], True
+    yield "the same, a stale read", [columns(10_000, 10, stale=True, **unique)], True
+    yield "register, unique writes, 100k × 5", [columns(100_000, 5, **unique)], long
+    yield "the same, 2,500 crashed", [columns(100_000, 10, crashed=2_500, **unique)], long
+    yield "register, unique writes, 1M × 5", [columns(1_000_000, 5, **unique)], long
+    yield "cas, 1k × 5", [columns(1_000, 5)], True
+    yield "cas, 10k × 10", [columns(10_000, 10)], True
+    yield "the same, a stale read", [columns(10_000, 10, stale=True)], True
+    yield "cas, 100k × 10", [columns(100_000, 10)], long
+    yield "cas, 1M × 5", [columns(1_000_000, 5)], long
+    yield "cas, 10k × 30, a stale read", [columns(10_000, 30, stale=True)], long
+    yield "cas, 100k × 30, a stale read", [columns(100_000, 30, stale=True)], long
+    yield "cas, 10k × 10, 55 crashed", [columns(10_000, 10, crashed=55)], long
+    yield "the same, a stale read", [columns(10_000, 10, crashed=55, stale=True)], long
+    yield "the etcd logs of Jepsen, in one process", etcd_logs(), True
 
 
 def etcd_logs() -> Histories:
@@ -81,26 +77,59 @@ def etcd_logs() -> Histories:
     return histories
 
 
-def ours(histories: Histories, timeout_s: float, times: int = 5) -> tuple[str, float]:
-    """The answer, and the best of a few times in seconds."""
-    best, found = float("inf"), Found("unknown")
-    for _ in range(times):
+def ours(histories: Histories, timeout_s: float) -> tuple[list[str], float]:
+    """The answers, and the best of a few times in seconds."""
+    best = float("inf")
+    answers: list[str] = []
+    for _ in range(7):
         began_s = time.perf_counter()
-        for each in histories:
-            found = decide_columns(each, Limits(time.monotonic() + timeout_s, CONFIGURATIONS))
+        found = [
+            decide_columns(each, Limits(time.monotonic() + timeout_s, CONFIGURATIONS)) for each in histories
+        ]
         best = min(best, time.perf_counter() - began_s)
+        answers = [each.result for each in found]
         if best > 1:
             break
-    many = len(histories) > 1
-    return (f"{len(histories)} logs" if many else found.result), best
+    return answers, best
 
 
-def porcupine(driver: Path, histories: Histories, timeout_s: float) -> tuple[str, float]:
-    """What Porcupine says of the last, and its time for all."""
-    text = "".join(_as_text(each, timeout_s) for each in histories)
-    done = subprocess.run([driver], input=text, capture_output=True, text=True, check=True)
-    answers = [line.split() for line in done.stdout.splitlines()]
-    return answers[-1][0], sum(int(nanoseconds) for _, nanoseconds in answers) / 1e9
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Porcupine:
+    """A driver, and how much it may take for one history."""
+
+    driver: Path
+    timeout_s: float
+    memory_gib: float
+
+    def ask(self, histories: Histories, times: int) -> tuple[list[str], float]:
+        """Its answers, and the best of a few times for all of them; where there are none, how long that took."""
+        best = float("inf")
+        answers: list[str] = []
+        for _ in range(times):
+            answers, seconds = self._once("".join(_as_text(each, self.timeout_s) for each in histories))
+            best = min(best, seconds)
+            if best > 1:
+                break
+        return answers, best
+
+    def _once(self, text: str) -> tuple[list[str], float]:
+        began_s = time.perf_counter()
+        try:
+            done = subprocess.run(
+                [self.driver], input=text, capture_output=True, text=True, check=False,
+                timeout=10 * self.timeout_s, preexec_fn=self._bound,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return ["killed"], time.perf_counter() - began_s
+        if done.returncode:
+            reason = "no memory" if "out of memory" in done.stderr else f"exit {done.returncode}"
+            return [reason], time.perf_counter() - began_s
+        lines = [line.split() for line in done.stdout.splitlines()]
+        return [answer for answer, _ in lines], sum(int(nanoseconds) for _, nanoseconds in lines) / 1e9
+
+    def _bound(self) -> None:
+        limit = int(self.memory_gib * (1 << 30))
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def _as_text(history: Columns, timeout_s: float) -> str:
@@ -157,34 +186,50 @@ def write(path: Path, history: Columns) -> None:
     pyarrow.parquet.write_table(table, path, compression="zstd")
 
 
+def row(name: str, histories: Histories, porcupine: Porcupine | None, timeout_s: float) -> list[str]:
+    """A line of the table. Raises AssertionError where the two contradict each other."""
+    answers, seconds = ours(histories, timeout_s)
+    found = [name, _together(answers), _time(seconds), "", "", ""]
+    if porcupine is None:
+        return found
+    theirs, their_seconds = porcupine.ask(histories, times=3)
+    decided = len(theirs) == len(answers) and not {*theirs} - {"yes", "no"}
+    assert not decided or theirs == answers, f"{name}: we say {answers}, Porcupine says {theirs}"
+    more = "" if decided else "> "
+    ratio = f"{more}{their_seconds / seconds:,.0f} ×"
+    return [*found[:3], _together(theirs), f"{more}{_time(their_seconds)}", ratio]
+
+
+def _together(answers: Sequence[str]) -> str:
+    return ", ".join(
+        word if len(answers) == 1 else f"{count} {word}" for word, count in Counter(answers).items()
+    )
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1e3:.2f} ms"
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description="Linearizability, side by side with Porcupine.")
-    arguments.add_argument(
-        "--driver", type=Path, help="Porcupine's driver, built from bench/porcupine_driver"
-    )
-    arguments.add_argument("--timeout", type=float, default=30.0, help="seconds for each history")
-    arguments.add_argument("--long", action="store_true", help="with what takes Porcupine minutes")
+    arguments.add_argument("--driver", type=Path, help="Porcupine's driver, see bench/porcupine_driver")
+    arguments.add_argument("--timeout", type=float, default=60.0, help="seconds for each history")
+    arguments.add_argument("--memory", type=float, default=16.0, help="GiB of address space for the driver")
+    arguments.add_argument("--long", action="store_true", help="ask Porcupine for what takes it minutes, too")
     given = arguments.parse_args()
+    porcupine = given.driver and Porcupine(
+        driver=given.driver, timeout_s=given.timeout, memory_gib=given.memory
+    )
     decide_columns(columns(100, 3), Limits())  # loads the kernels
-    rows = []
-    for name, histories in side_by_side(given.long):
-        answer, seconds = ours(histories, given.timeout)
-        row = [name, answer, f"{seconds * 1e3:.2f} ms", "", "", ""]
-        if given.driver is not None:
-            theirs, their_seconds = porcupine(
-                given.driver, histories, given.timeout if not given.long else 600
-            )
-            row[3:] = [theirs, f"{their_seconds * 1e3:.0f} ms", f"{their_seconds / seconds:.0f} ×"]
-        rows.append(row)
-    print_table(("history", "ours", "time", "Porcupine", "time", "ratio"), rows)
-    print()
-    alone = []
-    for name, histories in ours_alone():
-        answer, seconds = ours(histories, given.timeout, times=3)
-        alone.append([name, answer, f"{seconds * 1e3:.1f} ms"])
+    rows = [
+        row(name, each, porcupine if asked else None, given.timeout)
+        for name, each, asked in histories(given.long)
+    ]
     seconds = whole_process(columns(1_000_000, 5, unique=True, cas=False))
-    alone.append(["1M × 5 from Parquet, the whole process", "valid", f"{seconds * 1e3:.0f} ms"])
-    print_table(("history", "answer", "time"), alone)
+    rows.append(["1M × 5 from Parquet, the whole process", "yes", _time(seconds), "", "", ""])
+    peak_gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
+    print_table(("history", "ours", "time", "Porcupine", "time", "ratio"), rows)
+    print(f"\nour peak memory: {peak_gib:.1f} GiB")
 
 
 if __name__ == "__main__":

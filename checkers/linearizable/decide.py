@@ -54,7 +54,7 @@ def decide_columns(columns: Columns, limits: Limits) -> Found:
     if zones.apply_to(columns):
         decided = zones.decide(columns, with_order=False)
         if decided is not None:
-            return _found(columns, decided, list(range(len(columns))))
+            return _found(columns, decided, range(len(columns)))
     return forward.search_columns(columns, limits)
 
 
@@ -68,7 +68,7 @@ def _by_zones(calls: Sequence[Call], start: State) -> Found | None:
     return None if decided is None else _found(columns, decided, places)
 
 
-def _found(columns: Columns, decided: zones.Zones, places: list[int]) -> Found:
+def _found(columns: Columns, decided: zones.Zones, places: Sequence[int]) -> Found:
     """What zones say, of calls that stand at `places`. A no names the few calls that contradict each other."""
     if not decided.values:
         order = None if decided.order is None else [places[each] for each in decided.order.tolist()]

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from checkers.compiled import bare_kernel
+from checkers.compiled import bare_kernel, inlined_kernel
 
 Array = Any  # numpy's, of int64
 Number = Any  # one of an array
@@ -64,7 +64,7 @@ AHEAD = 32  # events that a choice looks ahead
 ALTERNATIVES_MAX = 2_000  # looked at in one place before the walk is given up
 
 
-@bare_kernel
+@inlined_kernel
 def step(ops: Array, op: int, state: int, table: Array) -> Number:
     """The state after the call, ILLEGAL, or (where steps are looked up) UNKNOWN."""
     if table.shape[0] > 1:
@@ -79,7 +79,7 @@ def step(ops: Array, op: int, state: int, table: Array) -> Number:
     return ops[op, NEW] if what == UPDATE else state
 
 
-@bare_kernel
+@inlined_kernel
 def look_up(table: Array, state: int, action: int) -> Number:
     """The step that was noted for the pair."""
     size = table.shape[0]
@@ -104,7 +104,7 @@ def note_steps(table: Array, triples: Array) -> None:
         table[place, 2] = triples[each, 2]
 
 
-@bare_kernel
+@inlined_kernel
 def asked(regs: Array, misses: Array, ops: Array, op: int, state: int, result: int) -> Number:
     """`result`, or ILLEGAL for a step that is UNKNOWN, which is asked for."""
     if result != UNKNOWN:
@@ -120,7 +120,7 @@ def asked(regs: Array, misses: Array, ops: Array, op: int, state: int, result: i
     return ILLEGAL
 
 
-@bare_kernel
+@inlined_kernel
 def keep(regs: Array, rows: Array, count: int, heads: Array, masks: Array) -> Number:
     """Keep the row at `count` unless a row that is at least as good is there; mark those that it is better than.
 
@@ -170,14 +170,14 @@ def keep(regs: Array, rows: Array, count: int, heads: Array, masks: Array) -> Nu
     return count + 1
 
 
-@bare_kernel
+@inlined_kernel
 def copy_row(rows: Array, place: int, others: Array, other: int) -> None:
     """Put a row of `others` into `rows`."""
     for each in range(rows.shape[1]):
         rows[place, each] = others[other, each]
 
 
-@bare_kernel
+@inlined_kernel
 def packed(rows: Array, count: int) -> int:
     """Close the gaps that dominated rows left; the new number of rows."""
     kept = 0
@@ -189,7 +189,7 @@ def packed(rows: Array, count: int) -> int:
     return kept
 
 
-@bare_kernel
+@inlined_kernel
 def insert_live(regs: Array, ops: Array, pending: Array, op: int) -> None:
     """Live mutators stand in the order in which they return."""
     place = regs[N_LIVE]
@@ -200,7 +200,7 @@ def insert_live(regs: Array, ops: Array, pending: Array, op: int) -> None:
     regs[N_LIVE] += 1
 
 
-@bare_kernel
+@inlined_kernel
 def take_out(pending: Array, which: int, count: int, op: int) -> int:
     """Take `op` out of a list of `count`; how many are left."""
     place = 0
@@ -212,7 +212,7 @@ def take_out(pending: Array, which: int, count: int, op: int) -> int:
     return count - 1
 
 
-@bare_kernel
+@inlined_kernel
 def first_unused(rows: Array, place: int, words: int, base: int, invoked: int) -> int:
     """The first unused bit of a class, -1 if every call of it was used."""
     for bit in range(base, base + invoked):
@@ -221,7 +221,7 @@ def first_unused(rows: Array, place: int, words: int, base: int, invoked: int) -
     return -1
 
 
-@bare_kernel
+@inlined_kernel
 def successor(
     rows: Array,
     place: int,
@@ -332,7 +332,7 @@ def advance(
     return YES
 
 
-@bare_kernel
+@inlined_kernel
 def begin(
     regs: Array, op: int, ops: Array, klass: Array, pending: Array, masks: Array, rows: Array, table: Array,
     misses: Array,
@@ -357,7 +357,7 @@ def begin(
     return True
 
 
-@bare_kernel
+@inlined_kernel
 def begin_call(regs: Array, op: int, ops: Array, klass: Array, pending: Array, masks: Array) -> None:
     """From now on the call is pending."""
     word, mask = ops[op, WORD], ops[op, MASK]
@@ -375,7 +375,7 @@ def begin_call(regs: Array, op: int, ops: Array, klass: Array, pending: Array, m
         masks[OVERWRITES if ops[op, KIND] == OVERWRITE else UPDATES, word] |= mask
 
 
-@bare_kernel
+@inlined_kernel
 def end_call(regs: Array, op: int, ops: Array, pending: Array, masks: Array) -> None:
     """From now on the live call is not pending."""
     if ops[op, KIND] <= REFUSE:
@@ -417,7 +417,7 @@ def retire(
     regs[N_NOW] = packed(now, count)
 
 
-@bare_kernel
+@inlined_kernel
 def settle(
     regs: Array, rows: Array, place: int, ops: Array, pending: Array, table: Array, misses: Array
 ) -> None:
@@ -432,7 +432,7 @@ def settle(
             rows[place, word] &= ~mask
 
 
-@bare_kernel
+@inlined_kernel
 def helps(
     regs: Array, rows: Array, place: int, state: int, word: int, mask: int, ops: Array, klass: Array, pending: Array,
     table: Array, misses: Array, words: int,
@@ -469,7 +469,7 @@ def helps(
     return False
 
 
-@bare_kernel
+@inlined_kernel
 def expand(
     regs: Array, target: int, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array, after: Array,
     seen: Array, heads: Array, nodes: Array, table: Array, misses: Array,
@@ -531,7 +531,7 @@ def expand(
             keep_with_log(regs, seen, N_SEEN, heads[1], masks, nodes, op)
 
 
-@bare_kernel
+@inlined_kernel
 def keep_with_log(
     regs: Array, rows: Array, count_at: int, heads: Array, masks: Array, nodes: Array, op: int
 ) -> None:
@@ -542,7 +542,7 @@ def keep_with_log(
         rows[count, NODE] = noted(regs, nodes, op, rows[count, NODE])
 
 
-@bare_kernel
+@inlined_kernel
 def noted(regs: Array, nodes: Array, op: int, before: int) -> Number:
     """A new node of the log: the call was linearized at this event."""
     node = regs[N_NODES]
@@ -602,7 +602,7 @@ def walk(
     return YES
 
 
-@bare_kernel
+@inlined_kernel
 def push(regs: Array, stack: Array, rows: Array, place: int, open_: int) -> None:
     """Put a row on the stack; open: what else could be done at its event has not been looked at."""
     top = regs[TOP] + 1 if regs[TOP] + 1 < stack.shape[0] else 0
@@ -616,7 +616,7 @@ def push(regs: Array, stack: Array, rows: Array, place: int, open_: int) -> None
         stack[top, ENTRY + each] = rows[place, each]
 
 
-@bare_kernel
+@inlined_kernel
 def hashed(rows: Array, place: int, event: int, words: int) -> Number:
     """A number for a configuration at an event, never 0. Two that share one cost an answer, not its truth."""
     found = event * 0x9E3779B1 + rows[place, STATE]
@@ -626,7 +626,7 @@ def hashed(rows: Array, place: int, event: int, words: int) -> Number:
     return found | 1
 
 
-@bare_kernel
+@inlined_kernel
 def back(
     regs: Array, events: Array, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array, rows: Array,
     heads: Array, nodes: Array, table: Array, misses: Array, stack: Array, known: Array,
@@ -679,14 +679,14 @@ def back(
     return False
 
 
-@bare_kernel
+@inlined_kernel
 def fits(ops: Array, op: int, state: int) -> Number:
     """Whether a register's call is legal in the state."""
     what = ops[op, KIND]
     return what == OVERWRITE or (ops[op, OLD] == state) == (what != REFUSE)
 
 
-@bare_kernel
+@inlined_kernel
 def choose(
     regs: Array, op: int, events: Array, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array,
     now: Array, nodes: Array,
@@ -707,7 +707,7 @@ def choose(
     return True
 
 
-@bare_kernel
+@inlined_kernel
 def better(regs: Array, op: int, events: Array, ops: Array, pending: Array, now: Array) -> bool:
     """Whether an overwrite that may stay unseen is better seen: by what is asked next, or by what waits for it."""
     value, state = ops[op, NEW], now[0, STATE]
@@ -725,7 +725,7 @@ def better(regs: Array, op: int, events: Array, ops: Array, pending: Array, now:
     return False
 
 
-@bare_kernel
+@inlined_kernel
 def make(
     regs: Array,
     op: int,
@@ -752,7 +752,7 @@ def make(
             now[0, MASKS + ops[other, WORD]] &= ~ops[other, MASK]
 
 
-@bare_kernel
+@inlined_kernel
 def lead_to(
     regs: Array, target: int, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array, now: Array,
     nodes: Array,
@@ -781,7 +781,7 @@ def lead_to(
     return False
 
 
-@bare_kernel
+@inlined_kernel
 def candidate(
     regs: Array, each: int, ops: Array, klass: Array, pending: Array, crashed: Array, now: Array, words: int
 ) -> tuple[int, int, int]:
