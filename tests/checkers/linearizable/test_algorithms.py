@@ -83,7 +83,9 @@ def test_compiled_and_plain_agree_at_length(seed: int) -> None:
     assert (compiled.result, compiled.failing) == (plain.result, plain.failing)
 
 
-@pytest.mark.parametrize("name, most, count", [("cas-register", 80, 400), ("kv", 80, 400), ("queue", 24, 150)])
+@pytest.mark.parametrize(
+    "name, most, count", [("cas-register", 80, 400), ("kv", 80, 400), ("queue", 24, 150)]
+)
 def test_compiled_and_plain_agree_on_middling_histories(name: str, most: int, count: int) -> None:
     """If this fails, the quick way to a yes, or going on without it, loses something: tiny histories don't take it."""
     chance = random.Random(11)
