@@ -27,7 +27,10 @@ NAMES = {"unique-register": "register"}
 
 
 def history(model: str, chance: random.Random, most: int = 6, length: int = 12) -> History:
-    """Up to `most` operations, begun within `length` moments. Half of the histories are answered truly, in the others one answer or two are not."""
+    """Up to `most` operations, begun within `length` moments.
+
+    Half of the histories are answered truly, in the others one answer or two are not.
+    """
     count = chance.randint(0, most)
     asked = [_ASK[model](chance, place) for place in range(count)]
     spans = sorted((begun := chance.randint(0, length), begun + chance.randint(0, 6)) for _ in range(count))
