@@ -6,6 +6,7 @@
 | connecting | the connection stands (then SUBSCRIBE is sent) or fails |
 | subscribing | the peer says that rows follow |
 | following | the link ends, or is silent for four replication timeouts |
+| stopped | the node starts anew: the peer's history contradicts ours, and `message` says how |
 
 Rows come in whole transactions, possibly spread over several messages; a transaction that we have already (from
 another peer) is dropped as a whole. Behind a ROLLBACK or PROMOTE that is still on its way to the disk nothing is
@@ -21,7 +22,7 @@ from typing import Literal
 
 from nodes.iproto.messages import Row
 
-State = Literal["off", "connecting", "subscribing", "following"]
+State = Literal["off", "connecting", "subscribing", "following", "stopped"]
 
 
 @dataclass(slots=True, eq=False)
@@ -31,11 +32,13 @@ class Applier:
     state: State = "off"
     link: int = -1
     heard_ns: int = 0
+    message: str = ""
+    """Why it is stopped."""
     partial: list[Row] = field(default_factory=list)
     backlog: deque[tuple[Row, ...]] = field(default_factory=deque)
 
     def turn_off(self) -> None:
-        self.state = "off"
+        self.state = "stopped" if self.message else "off"
         self.link = -1
         self.partial.clear()
         self.backlog.clear()

@@ -20,7 +20,6 @@ The same path serves rows of other nodes (`apply`), where CONFIRM and ROLLBACK c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 
 from nodes.iproto.codes import Code
 from nodes.iproto.messages import Key, Refusal, Response, Row, Type
@@ -29,6 +28,7 @@ from nodes.kernel.events import Instant
 from nodes.qsync.bugs import ACK_WITHOUT_TERM, CONFIRM_EARLY, PROMOTE_AT_ONCE
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.election import Election
+from nodes.qsync.filter import Promotion, chain_of, filtered, number, promotion_decided
 from nodes.qsync.journal import LOCAL, Draft, Journal, Write
 from nodes.qsync.limbo import UNWRITTEN, Entry, Limbo
 from nodes.qsync.spaces import Change, Space, Transaction, commit, prepare, roll_back, show
@@ -38,24 +38,9 @@ SYNCHRO_TIMER = "synchro"
 _BARRIERS = frozenset({Type.ROLLBACK.value, Type.PROMOTE.value, Type.DEMOTE.value})
 """Rows that discard entries: what comes after them may only be taken in when they have taken effect."""
 _CONTROL = _BARRIERS | {Type.CONFIRM.value}
-_NOP = Type.NOP.value
 
 Waiting = Entry | Transaction | None
 """What hangs on a write: a limbo entry, a transaction outside the limbo, or nothing (a control row)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Promotion:
-    """A PROMOTE that is on disk and has not taken effect: `origin` wants the queue of `old_owner`, in `term`.
-
-    `row_lsn` is where it stands in its origin's log; of the old owner's entries those up to `lsn` are confirmed.
-    """
-
-    origin: int
-    row_lsn: int
-    term: int
-    old_owner: int
-    lsn: int
 
 
 class Commits:
@@ -81,8 +66,6 @@ class Commits:
         self._me = configuration.me.id
         self._has_elections = configuration.election_mode != "off"
         self._is_confirming_promotion = False
-        self._term_of: dict[int, int] = {}
-        """The term in which a replica last became the owner."""
         self._writes: dict[int, tuple[Waiting, tuple[int, Response] | None, bool]] = {}
         self._promotes_at_once = (
             not configuration.synchronous_promote or PROMOTE_AT_ONCE in configuration.bugs
@@ -141,33 +124,34 @@ class Commits:
         self._begin(write, transaction, Entry(transaction, wait_ack) if wait_sync else None)
 
     def apply(self, rows: tuple[Row, ...]) -> None:
-        """A transaction of another node."""
+        """A transaction of another node; `Contradiction` if it must not be taken in."""
         assert not self.is_behind_barrier, "nothing is taken in behind a ROLLBACK that is not on disk"
         write = self.journal.write(self._filtered(rows))
-        rows = write.rows
-        if rows[-1].type in _CONTROL:
+        row = write.rows[-1]
+        if row.type in _CONTROL:
+            if row.type == Type.CONFIRM and number(row, Key.REPLICA_ID) == self.limbo.owner_id:
+                self.limbo.confirming_lsn = max(self.limbo.confirming_lsn, number(row, Key.LSN))
             self._write(write, None, None)
             return
-        transaction, wait_ack = self._read(rows)
+        transaction, wait_ack = self._read(write.rows)
         wait_sync = wait_ack or len(self.limbo) > 0
         entry = Entry(transaction, wait_ack, lsn=write.lsn if wait_ack else UNWRITTEN) if wait_sync else None
         self._begin(write, transaction, entry)
 
     def _filtered(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
-        """Rows of an owner whose term is over have no effect any more, on any node."""
-        origin = rows[-1].replica_id
-        is_over = self._has_elections and self._term_of.get(origin, 0) < self.limbo.term
-        if not is_over or self.limbo.owner_id == 0 or rows[-1].type in _CONTROL:
-            return rows
-        return tuple(replace(row, type=_NOP, body={}, wait_sync=False, wait_ack=False) for row in rows)
+        is_synchronous = self._has_elections and not self._promotes_at_once
+        return filtered(rows, self.limbo, self.pending, synchronous_promote=is_synchronous)
 
     def lead(self, now: Instant) -> None:
         """We won an election: write the PROMOTE that asks for the queue in our term."""
         self.limbo.acknowledged.clear()
-        old_owner = self.pending[-1].origin if self.pending else self.limbo.owner_id
+        if self.pending:
+            old_owner, lsn = self.pending[-1].new_owner, self.pending[-1].row_lsn
+        else:
+            old_owner, lsn = self.limbo.owner_id, self.limbo.last_synchronous_lsn()
         body = {
             Key.REPLICA_ID.value: old_owner,
-            Key.LSN.value: self.journal.promised.get(old_owner, 0) if old_owner else 0,
+            Key.LSN.value: lsn,
             Key.TERM.value: self.election.term,
         }
         self._is_confirming_promotion = False
@@ -187,6 +171,7 @@ class Commits:
     def _begin(self, write: Write, transaction: Transaction, entry: Entry | None) -> None:
         self._prepare(transaction)
         if entry is not None:
+            entry.promised_lsn = write.lsn
             self.limbo.append(entry)
         self._write(write, entry or transaction, None)
 
@@ -288,51 +273,43 @@ class Commits:
                 if row.replica_id == self.limbo.owner_id:
                     self._roll_back(lsn)
             case Type.PROMOTE | Type.DEMOTE:
-                self._promote_written(row, lsn)
+                self._promote_written(row)
 
     def _confirmed(self, row: Row, lsn: int) -> None:
         """A CONFIRM of an owner whose term is over says nothing new: it is before the PROMOTE that followed it."""
-        owner = row.body[Key.REPLICA_ID.value]
-        for promotion in self.pending:
-            if promotion.origin == owner and promotion.row_lsn <= lsn:
-                self._take_over(promotion)
-                break
-        if owner == self.limbo.owner_id:
+        promotion = promotion_decided(row, self.pending)
+        if promotion is not None:
+            self._take_over(promotion)
+        if number(row, Key.REPLICA_ID) == self.limbo.owner_id:
             self._commit_entries(self.limbo.confirm(lsn))
 
-    def _promote_written(self, row: Row, lsn: int) -> None:
-        term, old_owner = row.body[Key.TERM.value], row.body[Key.REPLICA_ID.value]
-        assert isinstance(term, int), row
-        assert isinstance(old_owner, int), row
-        promotion = Promotion(row.replica_id, row.lsn, term, old_owner, lsn)
+    def _promote_written(self, row: Row) -> None:
+        promotion = Promotion.of_row(row)
         if not self._has_elections:
-            self._change_owner(promotion, row.replica_id if row.type == Type.PROMOTE else 0)
-        elif term > max((known.term for known in self.pending), default=self.limbo.term):
+            self._change_owner(promotion)
+        elif promotion.term > max((known.term for known in self.pending), default=self.limbo.term):
             self.pending.append(promotion)
             if self._promotes_at_once:
                 self._take_over(promotion)
         else:
-            self.out.append(Log("info", "a PROMOTE of an old term", {"origin": row.replica_id, "term": term}))
+            fields = {"origin": promotion.origin, "term": promotion.term}
+            self.out.append(Log("info", "a PROMOTE of an old term", fields))
 
     def _take_over(self, promotion: Promotion) -> None:
         """A PROMOTE takes effect, after those that it stands on; others before it came to nothing."""
-        place = self.pending.index(promotion)
-        chain = [promotion]
-        for earlier in reversed(self.pending[:place]):
-            if earlier.origin == chain[0].old_owner and earlier.row_lsn <= chain[0].lsn:
-                chain.insert(0, earlier)
-        self.pending = self.pending[place + 1 :]
+        chain = chain_of(promotion, self.pending)
+        self.pending = self.pending[self.pending.index(promotion) + 1 :]
         for link in chain:
-            self._change_owner(link, link.origin)
+            self._change_owner(link)
         if promotion.origin == self._me:
             self._is_confirming_promotion = False
 
-    def _change_owner(self, promotion: Promotion, owner: int) -> None:
-        confirmed, discarded = self.limbo.promote(owner, promotion.lsn, promotion.term)
+    def _change_owner(self, promotion: Promotion) -> None:
+        owner = promotion.new_owner
+        confirmed, discarded = self.limbo.promote(promotion.origin, owner, promotion.lsn, promotion.term)
         self._commit_entries(confirmed)
         for entry in discarded:
             self._discard(entry.transaction, Code.SYNC_ROLLBACK)
-        self._term_of[owner] = promotion.term
         if self.is_owner and not self._has_elections:
             self.limbo.acknowledge(self._me, self.journal.vclock.get(self._me, 0))
         fields = {"owner": owner, "term": promotion.term, "confirmed": len(confirmed)}
@@ -453,7 +430,8 @@ class Commits:
             transaction, wait_ack = self._read(rows)
             self._prepare(transaction)
             if wait_ack or len(self.limbo) > 0:
-                entry = Entry(transaction, wait_ack, lsn=rows[-1].lsn, written_ns=now.monotonic_ns)
+                lsn = rows[-1].lsn
+                entry = Entry(transaction, wait_ack, lsn, promised_lsn=lsn, written_ns=now.monotonic_ns)
                 self.limbo.append(entry)
             else:
                 commit(transaction)

@@ -29,6 +29,8 @@ class Entry:
     transaction: Transaction
     wait_ack: bool
     lsn: int = UNWRITTEN
+    promised_lsn: int = UNWRITTEN
+    """What `lsn` will be when it is written."""
     written_ns: int = 0
 
 
@@ -44,6 +46,10 @@ class Limbo:
         """What CONFIRM records on disk say."""
         self.confirming_lsn = 0
         """What a CONFIRM that is being written will say: runs ahead of `confirmed_lsn`."""
+        self.term_of: dict[int, int] = {}
+        """By origin: the term of its last PROMOTE or DEMOTE that took effect (Tarantool's `promote_term_map`)."""
+        self.confirmed_of: dict[int, int] = {}
+        """By owner, present and past: up to where its transactions are confirmed (`confirmed_vclock`)."""
         self.is_in_rollback = False
         self.rollback_count = 0
         """Entries rolled back since the node started."""
@@ -53,6 +59,22 @@ class Limbo:
 
     def append(self, entry: Entry) -> None:
         self.entries.append(entry)
+
+    @property
+    def known_confirmed_lsn(self) -> int:
+        """What is confirmed, or will be as soon as it is on disk."""
+        return max(self.confirmed_lsn, self.confirming_lsn)
+
+    def bounds(self) -> tuple[int, int] | None:
+        """The lsn of the first entry and of the last synchronous one; None if the queue is empty."""
+        if not self.entries:
+            return None
+        return self.entries[0].lsn, self.last_synchronous_lsn()
+
+    def last_synchronous_lsn(self) -> int:
+        """What a PROMOTE names: the lsn of the newest entry that waits for a quorum, or what is confirmed."""
+        newest = next((entry for entry in reversed(self.entries) if entry.wait_ack), None)
+        return self.known_confirmed_lsn if newest is None else newest.promised_lsn
 
     def first_waiting(self) -> Entry | None:
         """The oldest entry, if it waits for acknowledgements."""
@@ -86,6 +108,7 @@ class Limbo:
         """Take out, oldest first, what CONFIRM{lsn} commits."""
         self.confirmed_lsn = max(self.confirmed_lsn, lsn)
         self.confirming_lsn = max(self.confirming_lsn, lsn)
+        self.confirmed_of[self.owner_id] = self.confirmed_lsn
         return self.settled()
 
     def settled(self) -> list[Entry]:
@@ -113,11 +136,11 @@ class Limbo:
         assert self.entries and self.entries[-1] is entry, "the journal fails newest first"
         self.entries.pop()
 
-    def promote(self, owner_id: int, lsn: int, term: int) -> tuple[list[Entry], list[Entry]]:
-        """A new owner: what its PROMOTE confirms (oldest first) and discards (newest first)."""
+    def promote(self, origin: int, owner_id: int, lsn: int, term: int) -> tuple[list[Entry], list[Entry]]:
+        """A new owner (0: none): what its PROMOTE confirms (oldest first) and discards (newest first)."""
         confirmed = self.confirm(lsn)
         discarded = self.roll_back(lsn + 1)
-        if owner_id != self.owner_id:
-            self.confirmed_lsn = self.confirming_lsn = 0
         self.owner_id, self.term = owner_id, term
+        self.term_of[origin] = term
+        self.confirmed_lsn = self.confirming_lsn = self.confirmed_of.get(owner_id, 0)
         return confirmed, discarded

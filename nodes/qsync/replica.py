@@ -54,6 +54,7 @@ from nodes.qsync.bugs import ACK_WITHOUT_TERM
 from nodes.qsync.commits import SYNCHRO_TIMER, Commits
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.election import STATE_NAMES, Election
+from nodes.qsync.filter import Contradiction
 from nodes.qsync.journal import Journal, public
 from nodes.qsync.linearizable_reads import LinearizableReads
 from nodes.qsync.relay import Relay
@@ -141,6 +142,7 @@ class Replica:
             "rollbacks": limbo.rollback_count,
             "committed": self.commits.committed_count,
             "following": sorted(a.peer for a in self.appliers.values() if a.state == "following"),
+            "stopped": {a.peer: a.message for a in self.appliers.values() if a.state == "stopped"},
             "followers": sorted(relay.replica_id for relay in self.relays.values()),
         }
 
@@ -246,9 +248,20 @@ class Replica:
             if missing is not None:
                 self._drop(applier.link, missing)
                 return
-            self.commits.apply(transaction)
+            try:
+                self.commits.apply(transaction)
+            except Contradiction as contradiction:
+                self._stop_following(applier, transaction[-1], str(contradiction))
+                break
             is_news = True
         self._acknowledge(self.appliers.values() if is_news else [applier])
+
+    def _stop_following(self, applier: Applier, row: Row, message: str) -> None:
+        """The peer's history contradicts ours: nothing more is taken from it until the node starts anew."""
+        applier.message = message
+        fields = {"peer": applier.peer, "origin": row.replica_id, "row": Type(row.type).name, "lsn": row.lsn}
+        self._out.append(Log("error", message, fields))
+        self._drop(applier.link, message)
 
     def _take_backlogs(self) -> None:
         """A barrier is gone: go on with what waited behind it."""

@@ -1,0 +1,199 @@
+"""What a node does with rows that come from others: take them, take them without their effect, or stop.
+
+A transaction's *origin* is the node that wrote it, whichever peer it came from. Its term is over when a later PROMOTE
+or DEMOTE than its own last one has taken effect here (`Limbo.term_of`, kept by origin).
+
+| rows | the origin's term is over | else |
+|---|---|---|
+| a transaction that waits in the limbo | becomes NOPs | taken |
+| an asynchronous transaction | taken if nobody owns the queue, else **split-brain** | taken |
+| CONFIRM of what is confirmed already, ROLLBACK of what is discarded already | becomes a NOP | checked |
+| CONFIRM, ROLLBACK that contradicts | **split-brain**: it names an owner that is no more | checked |
+| PROMOTE, DEMOTE | checked | checked |
+
+*Checked*: it names the owner that we know; PROMOTE and DEMOTE are of a term above all others; the lsn is what is
+confirmed already (not for CONFIRM and ROLLBACK) or lies in the queue. What fails a check is a **split-brain**: the
+sender has a history that contradicts ours, nothing of it may be taken in, and we stop following that peer.
+
+With *synchronous PROMOTE* a PROMOTE decides only when it is confirmed. So one of an older term is no contradiction
+(it comes to nothing), one may stand on another that is not confirmed yet, and its lsn is checked once more against the
+queue when the CONFIRM comes that lets it take effect. A ROLLBACK may not discard what a PROMOTE on our disk wants to
+keep: our acknowledgement of that PROMOTE said that we have it.
+
+Pure: no journal, no time. Rules and messages are those of `txn_limbo.c` and `applier.cc` in Tarantool 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from nodes.iproto.codes import Code
+from nodes.iproto.messages import Key, Row, Type
+from nodes.qsync.limbo import Limbo
+
+Rows = tuple[Row, ...]
+
+FOREIGN_OWNER = "got a request from a foreign synchro queue owner"
+OBSOLETE_TERM = "got a PROMOTE/DEMOTE with an obsolete term"
+PROCESSED_RANGE = "got a request with lsn from an already processed range"
+FUTURE_LSN = "got a request mentioning future lsn"
+OUT_OF_RANGE = "got a request lsn out of queue range"
+OLD_ASYNC = "got an async transaction from an old term"
+KEPT_BY_PROMOTE = "got a ROLLBACK of what a PROMOTE keeps"
+"""Ours alone: Tarantool has no PROMOTE that waits."""
+
+
+class Contradiction(Exception):
+    """Rows that must not be taken in; carries Tarantool's code (244, or 5 for what nobody may send)."""
+
+    def __init__(self, code: Code, *arguments: object) -> None:
+        super().__init__(code.text(*arguments))
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """A PROMOTE or DEMOTE that is on disk: `origin` wants the queue of `old_owner`, in `term`.
+
+    `row_lsn` is where it stands in its origin's log; of the old owner's entries those up to `lsn` are confirmed.
+    """
+
+    origin: int
+    row_lsn: int
+    term: int
+    old_owner: int
+    lsn: int
+    is_demote: bool = False
+
+    @property
+    def new_owner(self) -> int:
+        return 0 if self.is_demote else self.origin
+
+    @classmethod
+    def of_row(cls, row: Row) -> Promotion:
+        return cls(
+            row.replica_id,
+            row.lsn,
+            number(row, Key.TERM),
+            number(row, Key.REPLICA_ID),
+            number(row, Key.LSN),
+            row.type == Type.DEMOTE,
+        )
+
+
+def number(row: Row, key: Key) -> int:
+    """A number in the body of a synchro row; one that is absent is 0."""
+    value = row.body.get(key.value, 0)
+    assert isinstance(value, int), row
+    return value
+
+
+def chain_of(promotion: Promotion, pending: Sequence[Promotion]) -> list[Promotion]:
+    """The pending PROMOTEs that one stands on, in the order of the log, itself the last."""
+    chain = [promotion]
+    place = pending.index(promotion) if promotion in pending else len(pending)
+    for earlier in reversed(pending[:place]):
+        if earlier.new_owner == chain[0].old_owner and earlier.row_lsn <= chain[0].lsn:
+            chain.insert(0, earlier)
+    return chain
+
+
+def filtered(rows: Rows, limbo: Limbo, pending: Sequence[Promotion], *, synchronous_promote: bool) -> Rows:
+    """The rows as they are to be written: unchanged, or as NOPs; `Contradiction` if they must not be."""
+    row = rows[-1]
+    is_over = limbo.term_of.get(row.replica_id, 0) < limbo.term
+    match row.type:
+        case Type.PROMOTE | Type.DEMOTE:
+            _check_promotion(Promotion.of_row(row), limbo, pending, synchronous_promote)
+        case Type.CONFIRM | Type.ROLLBACK:
+            if _decides_promotion(row, limbo, pending):
+                return rows
+            if is_over and _is_stale(row, limbo):
+                return nops(rows)
+            _check_decision(row, limbo, pending)
+        case _ if is_over and limbo.owner_id != 0:
+            if row.wait_sync:
+                return nops(rows)
+            if any(one.type != Type.NOP for one in rows):
+                raise Contradiction(Code.SPLIT_BRAIN, OLD_ASYNC)
+    return rows
+
+
+def nops(rows: Rows) -> Rows:
+    """The same numbers, and no effect."""
+    return tuple(replace(row, type=Type.NOP.value, body={}, wait_sync=False, wait_ack=False) for row in rows)
+
+
+def promotion_decided(row: Row, pending: Sequence[Promotion]) -> Promotion | None:
+    """The pending PROMOTE that this CONFIRM lets take effect."""
+    if row.type != Type.CONFIRM:
+        return None
+    owner, lsn = number(row, Key.REPLICA_ID), number(row, Key.LSN)
+    return next((p for p in pending if p.origin == owner and p.row_lsn <= lsn), None)
+
+
+def _decides_promotion(row: Row, limbo: Limbo, pending: Sequence[Promotion]) -> bool:
+    promotion = promotion_decided(row, pending)
+    if promotion is None:
+        return False
+    first = chain_of(promotion, pending)[0]
+    _check_owner(first.old_owner, limbo)
+    _check_lsn(first.lsn, limbo)
+    return True
+
+
+def _is_stale(row: Row, limbo: Limbo) -> bool:
+    """A decision of an old owner that a later PROMOTE has taken already, in the same way."""
+    confirmed = limbo.confirmed_of.get(number(row, Key.REPLICA_ID), 0)
+    is_confirmed = number(row, Key.LSN) <= confirmed
+    return is_confirmed if row.type == Type.CONFIRM else not is_confirmed
+
+
+def _check_promotion(
+    promotion: Promotion, limbo: Limbo, pending: Sequence[Promotion], synchronous_promote: bool
+) -> None:
+    if promotion.term == 0:
+        raise Contradiction(Code.UNSUPPORTED, "Replication", "PROMOTE/DEMOTE with a zero term")
+    if promotion.is_demote and promotion.old_owner == 0:
+        raise Contradiction(Code.UNSUPPORTED, "Replication", "synchronous requests with zero replica_id")
+    if synchronous_promote:
+        if promotion.term <= max((known.term for known in pending), default=limbo.term):
+            return  # comes to nothing
+        if len(chain_of(promotion, pending)) > 1:
+            return  # stands on one that is not confirmed: checked when it takes effect
+    _check_owner(promotion.old_owner, limbo)
+    if promotion.term <= limbo.term:
+        raise Contradiction(Code.SPLIT_BRAIN, OBSOLETE_TERM)
+    _check_lsn(promotion.lsn, limbo)
+
+
+def _check_decision(row: Row, limbo: Limbo, pending: Sequence[Promotion]) -> None:
+    owner, lsn = number(row, Key.REPLICA_ID), number(row, Key.LSN)
+    if owner == 0:
+        raise Contradiction(Code.UNSUPPORTED, "Replication", "synchronous requests with zero replica_id")
+    _check_owner(owner, limbo)
+    if lsn == 0:
+        raise Contradiction(Code.UNSUPPORTED, "Replication", "zero LSN for CONFIRM/ROLLBACK")
+    if lsn == limbo.known_confirmed_lsn:
+        raise Contradiction(Code.UNSUPPORTED, "Replication", "Duplicate CONFIRM/ROLLBACK request")
+    _check_lsn(lsn, limbo)
+    if row.type == Type.ROLLBACK and any(p.old_owner == owner and lsn <= p.lsn for p in pending):
+        raise Contradiction(Code.SPLIT_BRAIN, KEPT_BY_PROMOTE)
+
+
+def _check_owner(owner: int, limbo: Limbo) -> None:
+    if owner != limbo.owner_id:
+        raise Contradiction(Code.SPLIT_BRAIN, FOREIGN_OWNER)
+
+
+def _check_lsn(lsn: int, limbo: Limbo) -> None:
+    if lsn == limbo.known_confirmed_lsn:
+        return
+    if lsn < limbo.known_confirmed_lsn:
+        raise Contradiction(Code.SPLIT_BRAIN, PROCESSED_RANGE)
+    bounds = limbo.bounds()
+    if bounds is None:
+        raise Contradiction(Code.SPLIT_BRAIN, FUTURE_LSN)
+    if not bounds[0] <= lsn <= bounds[1]:
+        raise Contradiction(Code.SPLIT_BRAIN, OUT_OF_RANGE)
