@@ -11,15 +11,18 @@ A line that begins with `>` happens; the indented lines under it are the effects
 
 | what happens | |
 |---|---|
-| `owner n1 [quorum=2] [nodes=3] [bug=confirm-early]` | n1 owns the queue, all others follow it; said in silence |
+| `owner n1 [quorum=2] [nodes=3] [bug=confirm-early] […]` | n1 owns the queue, all others follow it; said in silence |
 | `replica n2 […]` | n2 follows all others, and n1 owns the queue |
 | `node n1 […]` | n1 on an empty disk, nobody owns anything |
+| `leader n1 elections=candidate […]` | n1 won the election of term 2 and owns the queue; all follow each other |
 | `written [all]` | the oldest record is on disk; all of them, those that come of it included |
 | `disk fails` | nothing that is under way reached the disk |
 | `c1 [dirty] replace SPACE KEY VALUE; cas SPACE KEY OLD NEW; …` | one transaction of a client |
 | `c1 promote`, `c1 select SPACE [KEY]`, `c1 insert SPACE KEY VALUE` | other requests |
-| `n2 subscribes [LSN]`, `n2 acks LSN`, `n2 hangs up` | a follower |
-| `n1 answers`, `n1 rows R + R \\| R`, `n1 heartbeat`, `n1 is lost` | a peer that we follow; + joins a transaction |
+| `n2 subscribes [LSN]`, `n2 acks LSN [in term 3]`, `n2 hangs up` | a follower |
+| `n1 answers`, `n1 rows R + R \\| R`, `n1 heartbeat`, `n1 is lost` | a peer that we follow; + joins a transaction. Rows: \
+  `1/5 REPLACE register r1 1 [wait-sync] [wait-ack]`, `1/6 CONFIRM 5 [n1]`, `2/1 PROMOTE 3 [n1 LSN]` (term, old owner, lsn) |
+| `n2 is candidate in term 3 [with {1: 4}]`, `n2 is leader in term 3`, `n2 is follower in term 3 [for n1] [seeing the leader]` | |
 | `wait 300ms`, `beat` | timers that are due fire; the beat is once a minute |
 | `restart`, `restart, all written` | the process is killed, with what was under way lost or on disk, and starts |
 | `the log loses 5 bytes`, `the log is damaged in block 2` | done to the file of a node that is down |
@@ -42,6 +45,7 @@ from nodes.iproto.messages import (
     Heartbeat,
     Insert,
     Key,
+    RaftState,
     Refusal,
     Row,
     Rows,
@@ -94,6 +98,7 @@ def configuration(
     bugs: tuple[str, ...] = (),
     synchro_timeout_ns: int = 1_000 * MILLISECOND_NS,
     replication_timeout_ns: int = 60_000 * MILLISECOND_NS,
+    more: Mapping[str, object] | None = None,
 ) -> Configuration:
     """A member of a cluster n1, n2, …, with a synchronous and an asynchronous space."""
     return Configuration(
@@ -105,6 +110,7 @@ def configuration(
         synchro_timeout_ns=synchro_timeout_ns,
         replication_timeout_ns=replication_timeout_ns,
         bugs=bugs,
+        **(more or {}),  # type: ignore[arg-type]
     )
 
 
@@ -228,6 +234,33 @@ class Conversation:
         self.write("all")
         self.lines.clear()
 
+    def leader(self, name: str, options: str) -> None:
+        self.node_alone(name, options)
+        for peer in self.conf.peers:
+            self.subscribe(peer.name, "")
+            self.answer(peer.name)
+        self.step(Received(self._link("set-up"), Call(0, "box.ctl.promote", ())))
+        self.write("all")
+        for peer in self.conf.peers:
+            self.raft(peer.name, "follower", "2", "", name)
+        self.write("all")
+        for peer in self.conf.peers:
+            self.acknowledge(peer.name, "1")
+        self.write("all")
+        for peer in self.conf.peers:
+            self.acknowledge(peer.name, "2")
+        self.lines.clear()
+
+    def raft(self, name: str, state: str, term: str, vclock: str, vote: str = "", seeing: str = "") -> None:
+        number = int(name[1:])
+        numbers = {"follower": 1, "candidate": 2, "leader": 3}
+        choice = number if state != "follower" else int(vote[1:] or 0) if vote else 0
+        known = {int(a): int(b) for a, b in re.findall(r"(\d+): (\d+)", vclock)}
+        leader = number if state == "leader" else 0
+        is_seen = bool(seeing) or state == "leader"
+        said = RaftState(number, int(term), choice, numbers[state], leader, is_seen, known)
+        self.step(Received(self.followed[name], said))
+
     def write(self, all_: str) -> None:
         while self.unwritten:
             record = self.unwritten.popleft()
@@ -261,8 +294,8 @@ class Conversation:
         request = Subscribe(0, self.conf.cluster_uuid, UUID.format(number), number, vclock)
         self.step(Received(self._new_link(self.links, name), request))
 
-    def acknowledge(self, name: str, lsn: str) -> None:
-        self.step(Received(self.links[name], Ack({1: int(lsn)}, 2)))
+    def acknowledge(self, name: str, lsn: str, term: str = "") -> None:
+        self.step(Received(self.links[name], Ack({1: int(lsn)}, int(term or 2))))
 
     def hang_up(self, name: str) -> None:
         self.step(Disconnected(self.links.pop(name), "end of stream"))
@@ -328,12 +361,18 @@ _OPTIONS = r"(?P<options>( \w+=\S+)*)"
 _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (rf"node {_NODE}{_OPTIONS}", Conversation.node_alone),
     (rf"owner {_NODE}{_OPTIONS}", Conversation.owner),
+    (rf"leader {_NODE}{_OPTIONS}", Conversation.leader),
     (rf"replica {_NODE}{_OPTIONS}", Conversation.replica),
     (r"written(?P<all_> all)?", Conversation.write),
     (r"disk fails", Conversation.fail),
     (r"(?P<name>c\d) (?P<mode>dirty )?(?P<request>.+)", Conversation.client),
     (rf"{_NODE} subscribes( (?P<lsn>\d+))?", Conversation.subscribe),
-    (rf"{_NODE} acks (?P<lsn>\d+)", Conversation.acknowledge),
+    (rf"{_NODE} acks (?P<lsn>\d+)( in term (?P<term>\d+))?", Conversation.acknowledge),
+    (
+        rf"{_NODE} is (?P<state>follower|candidate|leader) in term (?P<term>\d+)"
+        r"( with (?P<vclock>\{.*\}))?( for (?P<vote>n\d))?(?P<seeing> seeing the leader)?",
+        Conversation.raft,
+    ),
     (rf"{_NODE} hangs up", Conversation.hang_up),
     (rf"{_NODE} answers", Conversation.answer),
     (rf"{_NODE} rows (?P<text>.+)", Conversation.rows),
@@ -348,12 +387,24 @@ _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
 )
 
 
+_FIELDS: Mapping[str, Callable[[str], tuple[str, object]]] = {
+    "elections": lambda value: ("election_mode", value),
+    "fencing": lambda value: ("election_fencing", value),
+    "promote": lambda value: ("synchronous_promote", value == "synchronous"),
+    "timeout": lambda value: ("rollback_on_timeout", value == "rolls-back"),
+    "mvcc": lambda value: ("memtx_use_mvcc_engine", value == "on"),
+    "queue": lambda value: ("synchro_queue_max_size", int(value)),
+    "read_only": lambda value: ("read_only", value == "yes"),
+}
+"""Options of a node in a script, and the fields of the configuration that they are."""
+
+
 def _with_options(name: str, options: str) -> Configuration:
-    given = dict(option.split("=") for option in options.split())
-    bugs = (given["bug"],) if "bug" in given else ()
-    return configuration(
-        name, nodes=int(given.get("nodes", 3)), quorum=int(given.get("quorum", 2)), bugs=bugs
-    )
+    given = dict(option.split("=", 1) for option in options.split())
+    bugs = (given.pop("bug"),) if "bug" in given else ()
+    nodes, quorum = int(given.pop("nodes", 3)), int(given.pop("quorum", 2))
+    more = dict(_FIELDS[key](value) for key, value in given.items())
+    return configuration(name, nodes=nodes, quorum=quorum, bugs=bugs, more=more)
 
 
 # ---- text → values
@@ -386,11 +437,17 @@ def _transaction(text: str) -> list[Row]:
 
 def _row(words: Sequence[str], first_lsn: int, *, is_commit: bool) -> Row:
     origin, _, lsn = words[0].partition("/")
-    match words[1:]:
-        case [("CONFIRM" | "ROLLBACK") as kind, upto]:
-            body: Mapping[int, object] = {Key.REPLICA_ID: int(origin), Key.LSN: int(upto)}
-        case ["PROMOTE" as kind, term]:
+    flags = [word for word in words if word in ("wait-sync", "wait-ack")]
+    match [word for word in words[1:] if word not in flags]:
+        case [("CONFIRM" | "ROLLBACK") as kind, upto, *owner]:
+            number = int(owner[0][1:]) if owner else int(origin)
+            body: Mapping[int, object] = {Key.REPLICA_ID: number, Key.LSN: int(upto)}
+        case [("PROMOTE" | "DEMOTE") as kind, term]:
             body = {Key.REPLICA_ID: 0, Key.LSN: 0, Key.TERM: int(term)}
+        case [("PROMOTE" | "DEMOTE") as kind, term, old, upto]:
+            body = {Key.REPLICA_ID: int(old[1:]), Key.LSN: int(upto), Key.TERM: int(term)}
+        case ["NOP" as kind]:
+            body = {}
         case ["DELETE" as kind, space, key]:
             body = {Key.SPACE_ID: _space_id(space), Key.INDEX_ID: 0, Key.KEY: tuple(_values([key]))}
         case [("INSERT" | "REPLACE") as kind, space, *values]:
@@ -404,6 +461,8 @@ def _row(words: Sequence[str], first_lsn: int, *, is_commit: bool) -> Row:
         timestamp=0.0,
         tsn=first_lsn,
         is_commit=is_commit,
+        wait_sync="wait-sync" in flags,
+        wait_ack="wait-ack" in flags,
         body={int(key): value for key, value in body.items()},
     )
 
@@ -432,7 +491,12 @@ def _body(row: Row) -> str:
         return f" {_SPACE_NAMES[int(str(body[Key.SPACE_ID.value]))]} {_json(value)}"
     if row.type in (Type.CONFIRM, Type.ROLLBACK):
         return f" {body[Key.LSN.value]}"
-    return f" term {body[Key.TERM.value]}" if Key.TERM.value in body else ""
+    if row.type == Type.RAFT:
+        return f" term {body[0]}" + (f" vote n{body[1]}" if 1 in body else "")
+    if Key.TERM.value not in body:
+        return ""
+    old, lsn = body[Key.REPLICA_ID.value], body[Key.LSN.value]
+    return f" term {body[Key.TERM.value]}" + (f" from n{old} at {lsn}" if old else "")
 
 
 def _message(message: object) -> str:
@@ -451,6 +515,12 @@ def _message(message: object) -> str:
             return f"subscribed, we have {_vclock(vclock)}"
         case Heartbeat():
             return "heartbeat"
+        case RaftState():
+            names = {1: "follower", 2: "candidate", 3: "leader"}
+            said = f"raft: {names[message.state]} in term {message.term}"
+            said += f", vote n{message.vote}" if message.vote else ""
+            said += f", leader n{message.leader_id}" if message.leader_id else ""
+            return said + (f", {_vclock(message.vclock)}" if message.vclock else "")
         case _:
             return repr(message)
 
