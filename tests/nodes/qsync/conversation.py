@@ -20,9 +20,10 @@ A line that begins with `>` happens; the indented lines under it are the effects
 | `c1 [dirty] replace SPACE KEY VALUE; cas SPACE KEY OLD NEW; …` | one transaction of a client |
 | `c1 promote`, `c1 select SPACE [KEY]`, `c1 insert SPACE KEY VALUE` | other requests |
 | `n2 subscribes [LSN]`, `n2 acks LSN [in term 3]`, `n2 hangs up` | a follower |
-| `n1 answers`, `n1 rows R + R \\| R`, `n1 heartbeat`, `n1 is lost` | a peer that we follow; + joins a transaction. Rows: \
-  `1/5 REPLACE register r1 1 [wait-sync] [wait-ack]`, `1/6 CONFIRM 5 [n1]`, `2/1 PROMOTE 3 [n1 LSN]` (term, old owner, lsn) |
-| `n2 is candidate in term 3 [with {1: 4}]`, `n2 is leader in term 3`, `n2 is follower in term 3 [for n1] [seeing the leader]` | |
+| `n1 answers`, `n1 rows R + R \\| R`, `n1 heartbeat`, `n1 is lost` | a peer that we follow; + joins a transaction |
+| `1/5 REPLACE register r1 1 [wait-sync] [wait-ack]`, `1/6 CONFIRM 5 [n1]`, `2/1 PROMOTE 3 [n1 LSN]` | rows |
+| `n2 is candidate in term 3 [with {1: 4}]`, `n2 is leader in term 3` | what a peer says of its election |
+| `n2 is follower in term 3 [for n1] [seeing the leader]` | that it voted for n1 |
 | `wait 300ms`, `beat` | timers that are due fire; the beat is once a minute |
 | `restart`, `restart, all written` | the process is killed, with what was under way lost or on disk, and starts |
 | `the log loses 5 bytes`, `the log is damaged in block 2` | done to the file of a node that is down |
@@ -358,6 +359,7 @@ class Conversation:
 
 _NODE = r"(?P<name>n\d)"
 _OPTIONS = r"(?P<options>( \w+=\S+)*)"
+_STATE = r"(?P<state>follower|candidate|leader) in term (?P<term>\d+)( with (?P<vclock>\{.*\}))?"
 _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (rf"node {_NODE}{_OPTIONS}", Conversation.node_alone),
     (rf"owner {_NODE}{_OPTIONS}", Conversation.owner),
@@ -368,11 +370,7 @@ _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (r"(?P<name>c\d) (?P<mode>dirty )?(?P<request>.+)", Conversation.client),
     (rf"{_NODE} subscribes( (?P<lsn>\d+))?", Conversation.subscribe),
     (rf"{_NODE} acks (?P<lsn>\d+)( in term (?P<term>\d+))?", Conversation.acknowledge),
-    (
-        rf"{_NODE} is (?P<state>follower|candidate|leader) in term (?P<term>\d+)"
-        r"( with (?P<vclock>\{.*\}))?( for (?P<vote>n\d))?(?P<seeing> seeing the leader)?",
-        Conversation.raft,
-    ),
+    (rf"{_NODE} is {_STATE}( for (?P<vote>n\d))?(?P<seeing> seeing the leader)?", Conversation.raft),
     (rf"{_NODE} hangs up", Conversation.hang_up),
     (rf"{_NODE} answers", Conversation.answer),
     (rf"{_NODE} rows (?P<text>.+)", Conversation.rows),
