@@ -126,11 +126,11 @@ def nops(rows: Rows) -> Rows:
 
 
 def promotion_decided(row: Row, pending: Sequence[Promotion]) -> Promotion | None:
-    """The pending PROMOTE that this CONFIRM lets take effect."""
+    """The newest pending PROMOTE that this CONFIRM lets take effect; those that it stands on come with it."""
     if row.type != Type.CONFIRM:
         return None
     owner, lsn = number(row, Key.REPLICA_ID), number(row, Key.LSN)
-    return next((p for p in pending if p.origin == owner and p.row_lsn <= lsn), None)
+    return next((p for p in reversed(pending) if p.origin == owner and p.row_lsn <= lsn), None)
 
 
 def _decides_promotion(row: Row, limbo: Limbo, pending: Sequence[Promotion]) -> bool:
