@@ -51,6 +51,7 @@ def _crashed(crash: Crash) -> Witness:
         node=crash.node,
         start_ns=crash.time_ns,
         end_ns=crash.time_ns,
+        explanation=crash.last_words,
     )
 
 

@@ -13,7 +13,7 @@ from harness.draw import refuse_impossible
 from harness.errors import WrongUse
 from harness.faults.schedule import names_for
 from harness.plan import Plan
-from harness.systems import SYSTEMS, System
+from harness.systems import SYSTEMS, Operated, System
 from harness.workloads import WORKLOADS, Workload
 
 T = TypeVar("T")
@@ -48,6 +48,7 @@ def parts_of(plan: Plan) -> Parts:
     _known(CLUSTERS, plan.cluster, "cluster")
     if plan.promise is not None and plan.promise != STRICTER:
         raise WrongUse(f"--promise {plan.promise!r} is not known; try: {STRICTER}")
+    plan = system.completed(plan)
     system.validate(plan)
     names_for(plan)
     refuse_impossible(plan, workload)
@@ -73,6 +74,12 @@ def header(parts: Parts) -> Header:
         heartbeat_ns=plan.heartbeat_ns,
         seed=plan.seed,
     )
+
+
+def keeps_its_owner(parts: Parts) -> bool:
+    """Nobody else becomes the owner while the run goes on."""
+    is_operated = isinstance(parts.system, Operated) and parts.system.is_operated(parts.plan)
+    return not parts.plan.has_elections and not is_operated
 
 
 def simulated(parts: Parts, folder: Path | None, *, record_trace: bool = False) -> SimCluster:
@@ -102,5 +109,7 @@ def local(parts: Parts, folder: Path) -> LocalCluster:
             epoch_ns=time.monotonic_ns(),
             base_port=plan.base_port,
             durability=parts.system.durability(plan),
+            command=parts.system.command(plan),
+            are_dialed_unready=parts.system.are_dialed_unready,
         )
     )

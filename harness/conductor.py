@@ -12,7 +12,8 @@ recorded in one order: an invocation before anything of it is sent, a completion
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,8 +26,8 @@ from harness.failover import Failover, Operator, fail_over
 from harness.faults.fault import Evidence, Fault
 from harness.generators.generator import Value
 from harness.plan import SECOND_NS, Operation, Plan
-from harness.protocols import Cluster
-from harness.systems.system import System
+from harness.protocols import Cluster, Task
+from harness.systems.system import Operated, System
 from harness.workloads.workload import Remembers, Workload
 
 MONITOR_EVERY_NS = SECOND_NS // 4
@@ -80,8 +81,10 @@ class Conductor:
             if self.plan.fails_over:
                 await self._look_at_nodes()
             await self._begin()
-            await self._load()
-            await self._settle_and_read()
+            async with self._operator():
+                await self._load()
+                await self._settle()
+            await self._read()
         finally:
             self._is_over = True
             try:
@@ -255,6 +258,26 @@ class Conductor:
         while self.cluster.now_ns() < time_ns and not self._is_interrupted:
             await self.cluster.sleep_until(min(time_ns, self.cluster.now_ns() + SECOND_NS // 10))
 
+    # ---- who fails over from outside
+
+    @asynccontextmanager
+    async def _operator(self) -> AsyncIterator[None]:
+        """Somebody outside looks after the nodes, if the system needs that."""
+        is_over = False
+        task: Task[None] | None = None
+        if isinstance(self.system, Operated) and self.system.is_operated(self.plan):
+            work = self.system.operate(self.plan, self.cluster, self._note_operator, lambda: is_over)
+            task = self.cluster.spawn(self._part(work))
+        try:
+            yield
+        finally:
+            is_over = True
+            if task is not None:
+                task.cancel()
+
+    def _note_operator(self, what: str, node: str, value: object) -> None:
+        self._record("info", "operator", what, node=node, value=value)
+
     # ---- watching
 
     async def _monitor(self) -> None:
@@ -280,16 +303,17 @@ class Conductor:
 
     def _note_ended(self) -> None:
         for ended in self.cluster.ended():
-            self._record("info", "monitor", "crash", node=ended.node, value={"how": ended.how})
+            value: dict[str, object] = {"how": ended.how}
+            if ended.last_words:
+                value["last_words"] = ended.last_words
+            self._record("info", "monitor", "crash", node=ended.node, value=value)
         for stalled_at_ns, stalled_ms in self.cluster.stalls():
             value = {"stalled_ms": stalled_ms, "at_ns": stalled_at_ns}
             self._record("info", "harness", "stall", value=value)
 
     # ---- the end
 
-    async def _settle_and_read(self) -> None:
-        if not self._is_interrupted:
-            await self._settle()
+    async def _read(self) -> None:
         if not self._is_interrupted:
             self._phase("final reads")
             await self._read_everything()
@@ -298,6 +322,8 @@ class Conductor:
         self._note_ended()
 
     async def _settle(self) -> None:
+        if self._is_interrupted:
+            return
         self._phase("settling")
         deadline_ns = self.cluster.now_ns() + int(self.plan.settle_timeout_s * SECOND_NS)
         settled = False

@@ -65,11 +65,15 @@ class Time(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A node's process ended without a fault telling it to. `how` is "exit 70", "signal 11", or the assertion."""
+    """A node's process ended without a fault telling it to. `how` is "exit 70", "signal 11", or the assertion.
+
+    `last_words` are the last lines that it printed.
+    """
 
     node: str
     time_ns: int
     how: str
+    last_words: tuple[str, ...] = ()
 
 
 class Cluster(Time, Protocol):

@@ -54,6 +54,8 @@ class Crash:
     time_ns: int
     node: str
     how: str
+    last_words: tuple[str, ...] = ()
+    """The last lines that it printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,9 @@ def _state(event: Event, first_line: int) -> State:
 
 def _crash(event: Event, first_line: int) -> Crash:
     node, value = _of_a_node(event, first_line)
-    return Crash(event.index, event.time_ns, node, str(value.get("how", "in an unknown way")))
+    last_words = value.get("last_words")
+    words = tuple(map(str, last_words)) if isinstance(last_words, list | tuple) else ()
+    return Crash(event.index, event.time_ns, node, str(value.get("how", "in an unknown way")), words)
 
 
 def _of_a_node(event: Event, first_line: int) -> tuple[str, dict[str, Any]]:

@@ -14,9 +14,10 @@ and relay see it (their stdin ends, on Linux the kernel signals) and the relay k
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import random
 import socket
-import sys
 import time
 from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from typing import Any, Final, TypeVar
 
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.network_faults import NetworkFault
+from harness.cluster.place import NODE_HOST, Command, Place, node_host
 from harness.cluster.probe import Probes
 from harness.cluster.process_faults import Kill, Pause
 from harness.cluster.processes import Orders
@@ -43,6 +45,7 @@ T = TypeVar("T")
 CLIENT: Final = "client"
 _HOST: Final = "127.0.0.1"
 _PORT_MAX: Final = 65535
+_CHOSEN_PORTS: Final = (20_000, 32_000)
 _STATUS_WITHIN_NS: Final = 500_000_000
 
 FaultAtWork = NetworkFault | Kill | Pause
@@ -64,8 +67,12 @@ class LocalSettings:
     epoch_ns: int
     base_port: int = 0
     durability: Durability = "synced"
-    host_command: tuple[str, ...] = (sys.executable, "-m", "nodes.host")
+    host_command: tuple[str, ...] = NODE_HOST
     status_function: str = "qsync.status"
+    command: Command | None = None
+    """What starts a node; None: `host_command` with the options of our own nodes."""
+    are_dialed_unready: bool = False
+    """Nodes reach each other before they are ready: their ports are chosen for them."""
 
 
 class LocalCluster:
@@ -211,6 +218,8 @@ class LocalCluster:
         last = base + len(self._nodes) * (len(self._nodes) + 1) - 1
         if base < 0 or last > _PORT_MAX:
             raise WrongUse(f"base port {base}: ports {base} to {last} are needed, expected 1 to {_PORT_MAX}")
+        if not base and self._settings.are_dialed_unready:
+            return dict(zip(self._nodes, _free_ports(len(self._nodes)), strict=True))
         return {node: base + index if base else 0 for index, node in enumerate(self._nodes)}
 
     async def _open_routes(self, relay: Relay) -> None:
@@ -229,22 +238,34 @@ class LocalCluster:
         config.write_bytes(self._settings.configs[node])
         peers = {peer: self._routes[node, peer] for peer in self._nodes if peer != node}
         settings = self._settings
-        command = (
-            *settings.host_command,
-            *("--system", settings.system),
-            *("--config", str(config)),
-            *("--data", str(folder)),
-            *("--listen", f"{_HOST}:{port}"),
-            *(word for peer, route in peers.items() for word in ("--peer", f"{peer}={_HOST}:{route}")),
-            *("--epoch-ns", str(settings.epoch_ns)),
-            *("--log", str(folder / "log.jsonl")),
-            *("--durability", settings.durability),
-            "--stdin-lifeline",
+        place = Place(
+            node=node,
+            config=str(config),
+            data=str(folder),
+            log=str(folder / "log.jsonl"),
+            listen=f"{_HOST}:{port}",
+            peers={peer: f"{_HOST}:{route}" for peer, route in peers.items()},
+            epoch_ns=settings.epoch_ns,
         )
-        return Orders(node=node, command=command, output=folder / "output.txt")
+        command = settings.command or node_host(settings.system, settings.durability, settings.host_command)
+        early_port = port if settings.are_dialed_unready else 0
+        return Orders(
+            node=node, command=command(place), output=folder / "output.txt", early_port=early_port
+        )
 
     def _relay_errors(self) -> Path:
         return self._settings.folder / "relay.txt"
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody has now, outside of those that the system gives to connections."""
+    found: list[int] = []
+    while len(found) < count:
+        port = random.randrange(*_CHOSEN_PORTS)
+        with socket.socket() as attempt, contextlib.suppress(OSError):
+            attempt.bind((_HOST, port))
+            found.append(port)
+    return found
 
 
 def _check_free(ports: Iterable[int]) -> None:

@@ -25,16 +25,19 @@ READY_WITHIN_S: Final = 15.0
 STOPPED_WITHIN_S: Final = 2.0
 _ROOT: Final = Path(__file__).parents[2]
 _POLL_S: Final = 0.003
+_LAST_LINES: Final = 40
+_WORDS_MAX: Final = 300
 _THREADS_ARE_SEEN: Final = Path("/proc/self/task").is_dir()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
-    """What a node is started with; the same at each start."""
+    """What a node is started with; the same at each start. `early_port`: others dial it there before it is ready."""
 
     node: str
     command: tuple[str, ...]
     output: Path
+    early_port: int = 0
 
 
 class NodeProcess:
@@ -149,6 +152,11 @@ class NodeProcess:
         with self._orders.output.open("rb") as output:
             output.seek(self._output_from)
             return output.readlines()
+
+    def last_words(self) -> tuple[str, ...]:
+        """What it printed last: of a process that crashed, often why."""
+        lines = [line.decode(errors="replace").rstrip() for line in self._printed()]
+        return tuple(line[:_WORDS_MAX] for line in lines if line)[-_LAST_LINES:]
 
     def _hint(self) -> str:
         lines = [line.decode(errors="replace").strip() for line in self._printed()]

@@ -47,6 +47,8 @@ class Roster:
         process = self._processes[node] = await NodeProcess.spawn(self._orders[node])
         self._watchers[node] = asyncio.get_running_loop().create_task(self._watch(process))
         await self._relay.guard(process.pid)
+        if self._orders[node].early_port:
+            await self._relay.set_port(node, self._orders[node].early_port)
         await process.ready()
         await self._relay.set_port(node, process.port)
 
@@ -113,7 +115,7 @@ class Roster:
         """See the process end. Its port may be anybody's now, its number soon too."""
         how = await process.ended()
         if process.pid not in self._told and not self._is_stopping:
-            self._ended.append(Ended(process.node, self._now_ns(), how))
+            self._ended.append(Ended(process.node, self._now_ns(), how, process.last_words()))
         self._told.discard(process.pid)
         if self._processes[process.node] is process:
             await self._relay.set_port(process.node, 0)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from harness.systems.qsync import Qsync
-from harness.systems.system import System
+from harness.systems.system import Operated, System
+from harness.systems.tarantool import Tarantool
 
-SYSTEMS: dict[str, System] = {"qsync": Qsync()}
+SYSTEMS: dict[str, System] = {"qsync": Qsync(), "tarantool": Tarantool()}
 
-__all__ = ["SYSTEMS", "System"]
+__all__ = ["SYSTEMS", "Operated", "System"]

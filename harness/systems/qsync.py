@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from checkers.wal.record import LogRules
+from harness.cluster.place import Command, node_host
 from harness.errors import ClusterError, WrongUse
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster, Replied
@@ -39,6 +40,16 @@ T = TypeVar("T", bound=str)
 @dataclass(frozen=True, slots=True)
 class Qsync:
     summary: str = "the reference node: quorum-synchronous replication and elections after Tarantool"
+
+    def completed(self, plan: Plan) -> Plan:
+        return plan
+
+    def command(self, plan: Plan) -> Command:
+        return node_host(plan.system, self.durability(plan))
+
+    @property
+    def are_dialed_unready(self) -> bool:
+        return False
 
     def validate(self, plan: Plan) -> None:
         for bug in plan.bugs:

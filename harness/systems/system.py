@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from checkers.wal.record import LogRules
+from harness.cluster.place import Command
 from harness.plan import Plan
 from harness.protocols import Cluster
+from harness.systems.operator import Note
 from harness.systems.promises import Promise
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
@@ -19,8 +21,21 @@ class System(Protocol):
     @property
     def summary(self) -> str: ...
 
+    def completed(self, plan: Plan) -> Plan:
+        """The plan with what it leaves open decided as this system needs it."""
+        ...
+
     def validate(self, plan: Plan) -> None:
         """WrongUse if the plan asks for what this system or its bugs cannot do on that cluster."""
+        ...
+
+    def command(self, plan: Plan) -> Command:
+        """What starts a node at a place."""
+        ...
+
+    @property
+    def are_dialed_unready(self) -> bool:
+        """Nodes must reach each other before they are ready."""
         ...
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
@@ -65,4 +80,15 @@ class System(Protocol):
 
     def bugs(self) -> Mapping[str, str]:
         """The seeded bugs by name, with what each does."""
+        ...
+
+
+@runtime_checkable
+class Operated(Protocol):
+    """A system that needs somebody outside to fail over."""
+
+    def is_operated(self, plan: Plan) -> bool: ...
+
+    async def operate(self, plan: Plan, cluster: Cluster, note: Note, is_over: Callable[[], bool]) -> None:
+        """Do so until the run's load is over and all has settled."""
         ...

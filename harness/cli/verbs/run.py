@@ -72,7 +72,7 @@ def _write_plan(plan: Plan, path: Path, drawn: bool) -> int:
     from harness.plan import to_json
 
     parts = parts_of(plan)
-    data = to_json(draw(plan, parts.system, parts.workload) if drawn else plan)
+    data = to_json(draw(parts.plan, parts.system, parts.workload) if drawn else plan)
     try:
         path.write_bytes(data)
     except OSError as error:
@@ -87,6 +87,7 @@ def _run_once(plan: Plan, results: Path, as_json: bool) -> ExitCode:
     from harness.finish import finish
 
     parts = parts_of(plan)
+    plan = parts.plan
     with ExitStack() as stack:
         show = _shower(stack, plan) if not as_json else lambda conductor: None
         executed = execute(parts, results, show)

@@ -1,0 +1,48 @@
+"""Where a node is to run, as its own machine sees it; a system says what command that makes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from nodes.kernel.outbox import Durability
+
+NODE_HOST: Final = (sys.executable, "-m", "nodes.host")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Paths and addresses of one node. `epoch_ns` is the monotonic time of its machine at which the run began."""
+
+    node: str
+    config: str
+    data: str
+    log: str
+    listen: str
+    peers: Mapping[str, str]
+    epoch_ns: int
+
+
+Command = Callable[[Place], tuple[str, ...]]
+
+
+def node_host(system: str, durability: Durability, program: tuple[str, ...] = NODE_HOST) -> Command:
+    """What starts a node of ours: `python -m nodes.host` with its options."""
+
+    def command(place: Place) -> tuple[str, ...]:
+        return (
+            *program,
+            *("--system", system),
+            *("--config", place.config),
+            *("--data", place.data),
+            *("--listen", place.listen),
+            *(word for peer, address in place.peers.items() for word in ("--peer", f"{peer}={address}")),
+            *("--epoch-ns", str(place.epoch_ns)),
+            *("--log", place.log),
+            *("--durability", durability),
+            "--stdin-lifeline",
+        )
+
+    return command

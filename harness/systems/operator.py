@@ -1,0 +1,108 @@
+"""An operator: failover from outside, for a store that has none of its own.
+
+It stands on the side of the replicas, as an external observer does: a master that no other node hears any more is gone
+to it. It cannot reach such a node either, so it cannot make it read-only before it promotes another one; it does so as
+soon as others hear it again. Of the nodes that can form a quorum it promotes the one that has most.
+
+Everything it does is written into the history, as lines of the process "operator".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from harness.plan import SECOND_NS, Plan
+from harness.protocols import Cluster, Replied
+from nodes.iproto.messages import Answer, Call
+
+Statuses = Mapping[str, Mapping[str, object] | None]
+Note = Callable[[str, str, object], None]
+"""(what, node, value) → a line of the history."""
+
+PROCESS = -2
+LOOK_EVERY_NS = SECOND_NS // 10
+TAKE_OVER_TIMEOUT_NS = 10 * SECOND_NS
+STEP_DOWN_TIMEOUT_NS = SECOND_NS
+SILENT_HEARTBEATS = 2
+"""A node is not heard any more after so many heartbeats."""
+
+
+@dataclass(slots=True)
+class Operator:
+    plan: Plan
+    cluster: Cluster
+    note: Note
+    master: str
+    generation: int = 1
+    _sync: int = 0
+
+    async def run(self, is_over: Callable[[], bool]) -> None:
+        """Look at the nodes, again and again, and do what is needed."""
+        while not is_over():
+            statuses = {node: await self.cluster.status(node) for node in self.plan.node_names}
+            await self._act(statuses)
+            await self.cluster.sleep_until(self.cluster.now_ns() + LOOK_EVERY_NS)
+
+    async def _act(self, statuses: Statuses) -> None:
+        reachable = [node for node in self.plan.node_names if self._is_heard(node, statuses)]
+        for node in reachable:
+            if node != self.master and _role(statuses[node]) == "owner":
+                await self._step_down(node)
+        if self.master in reachable and _role(statuses[self.master]) == "owner":
+            return
+        able = [node for node in reachable if self._hears(node, statuses) >= self.plan.quorum_size]
+        if able:
+            await self._take_over(max(able, key=lambda node: _progress(statuses[node])))
+
+    def _is_heard(self, node: str, statuses: Statuses) -> bool:
+        """Some other node that is up receives from it."""
+        if statuses[node] is None:
+            return False
+        others = [other for other in self.plan.node_names if other != node]
+        return any(self._receives(statuses[other], node) for other in others)
+
+    def _hears(self, node: str, statuses: Statuses) -> int:
+        """From how many nodes it receives, itself included."""
+        return 1 + sum(self._receives(statuses[node], other) for other in self.plan.node_names)
+
+    def _receives(self, status: Mapping[str, object] | None, source: str) -> bool:
+        upstreams = status["upstreams"] if status is not None else None
+        upstream = upstreams.get(source) if isinstance(upstreams, dict) else None
+        if not isinstance(upstream, dict) or upstream.get("status") != "follow":
+            return False
+        return float(upstream.get("idle", 0)) < SILENT_HEARTBEATS * self.plan.replication_timeout_s
+
+    async def _take_over(self, node: str) -> None:
+        self.generation = generation = self.generation + 1  # never twice, whatever comes of it
+        self.note("take-over", node, {"generation": generation, "asked": True, "instead_of": self.master})
+        error = await self._call(node, "qsync.take_over", (generation,), TAKE_OVER_TIMEOUT_NS)
+        self.note("take-over", node, {"generation": generation, "done": error is None, "error": error})
+        if error is None:
+            self.master = node
+
+    async def _step_down(self, node: str) -> None:
+        error = await self._call(node, "qsync.step_down", (), STEP_DOWN_TIMEOUT_NS)
+        self.note("step-down", node, {"done": error is None, "error": error})
+
+    async def _call(self, node: str, name: str, arguments: tuple[object, ...], within_ns: int) -> str | None:
+        """None if it was done, else why not."""
+        self._sync += 1
+        reply = await self.cluster.call(PROCESS, node, Call(self._sync, name, arguments), within_ns)
+        match reply:
+            case Replied(Answer()):
+                return None
+            case Replied(refusal):
+                return str(refusal)[:200]
+            case lost:
+                return lost.reason
+
+
+def _role(status: Mapping[str, object] | None) -> object:
+    return None if status is None else status["role"]
+
+
+def _progress(status: Mapping[str, object] | None) -> int:
+    """How much a node has: the sum of its vclock."""
+    vclock = status["vclock"] if status is not None else None
+    return sum(map(int, vclock.values())) if isinstance(vclock, dict) else 0

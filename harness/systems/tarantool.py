@@ -1,0 +1,165 @@
+"""Real Tarantool: the server that Debian packages (2.6.0), or any binary that QSYNC_TARANTOOL names.
+
+Its nodes run `nodes/tarantool/node.lua`, which answers the calls of the reference node, so clients, workloads and
+checkers are the same. 2.6.0 has no elections: an operator from outside (`harness.systems.operator`) makes another node
+the master when the others have lost the old one, and what its documentation promises stands in
+`harness.systems.tarantool_promises`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from harness.cluster.place import Command, Place
+from harness.errors import ClusterError, WrongUse
+from harness.plan import SECOND_NS, Plan
+from harness.protocols import Cluster
+from harness.systems.operator import Note, Operator
+from harness.systems.promises import Promise
+from harness.systems.qsync import FIRST_SPACE_ID, NOTES
+from harness.systems.tarantool_promises import EXTERNAL_FAILOVER
+from nodes.kernel.node import Node
+from nodes.kernel.outbox import Durability
+
+PROGRAM = "QSYNC_TARANTOOL"
+"""The environment variable that names another binary."""
+LUA = Path(__file__).parents[2] / "nodes" / "tarantool" / "node.lua"
+SET_UP_TIMEOUT_NS = 20 * SECOND_NS
+POLL_NS = SECOND_NS // 50
+_NAMESPACE = uuid.UUID("0f6c35a7-7a0f-4a0e-9a5c-2f8f3d1f60aa")
+
+
+@dataclass(frozen=True, slots=True)
+class Tarantool:
+    summary: str = "real Tarantool 2.6: synchronous replication, an operator that fails over"
+
+    def completed(self, plan: Plan) -> Plan:
+        """2.6 reads what memory holds, and has no elections."""
+        return msgspec.structs.replace(
+            plan, read=plan.read or "dirty", election_mode="off", rollback_on_timeout=None
+        )
+
+    def validate(self, plan: Plan) -> None:
+        if plan.cluster == "sim":
+            raise WrongUse("real Tarantool cannot run in the simulator; try: --cluster local")
+        if plan.bugs:
+            raise WrongUse(f"real Tarantool has no seeded bugs, got {plan.bugs[0]!r}; try: --system qsync")
+        if plan.read_mode != "dirty":
+            raise WrongUse(f"Tarantool 2.6 has no read mode {plan.read_mode!r}; try: --read dirty")
+        if program() is None:
+            raise WrongUse(
+                "there is no `tarantool` on PATH; try: apt-get install tarantool, "
+                f"or name a binary in {PROGRAM}"
+            )
+
+    def command(self, plan: Plan) -> Command:
+        def words(place: Place) -> tuple[str, ...]:
+            peers = (f"{peer}={address}" for peer, address in place.peers.items())
+            return (program() or "tarantool", str(LUA), place.config, place.data, place.listen, *peers)
+
+        return words
+
+    @property
+    def are_dialed_unready(self) -> bool:
+        """Its nodes come up together: each waits for the others."""
+        return True
+
+    def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
+        return {name: self._configuration(plan, name, (*spaces, NOTES)) for name in plan.node_names}
+
+    def _configuration(self, plan: Plan, name: str, names: tuple[str, ...]) -> bytes:
+        spaces = [
+            {"id": number, "name": space, "is_sync": space != NOTES}
+            for number, space in enumerate(names, start=FIRST_SPACE_ID)
+        ]
+        configuration = {
+            "name": name,
+            "owner": self.owner(plan),
+            "members": plan.node_names,
+            "names": {_uuid(plan, member): member for member in plan.node_names},
+            "instance_uuid": _uuid(plan, name),
+            "replicaset_uuid": _uuid(plan, "cluster"),
+            "spaces": spaces,
+            "space_names": names,
+            "quorum": plan.quorum_size,
+            "synchro_timeout_s": plan.synchro_timeout_s,
+            "replication_timeout_s": plan.replication_timeout_s,
+            "has_operator": self.is_operated(plan),
+        }
+        return msgspec.json.encode(configuration)
+
+    def node_makers(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, Callable[[], Node]]:
+        raise WrongUse("real Tarantool cannot run in the simulator; try: --cluster local")
+
+    def durability(self, plan: Plan) -> Durability:
+        return "synced"
+
+    def owner(self, plan: Plan) -> str:
+        return plan.node_names[0]
+
+    def owner_now(self, statuses: Mapping[str, Mapping[str, object] | None]) -> str | None:
+        """The master of the newest generation: an old one that was cut off still calls itself master."""
+        masters = {
+            node: int(str(status["term"]))
+            for node, status in statuses.items()
+            if status is not None and status["role"] == "owner"
+        }
+        return max(masters, key=lambda node: masters[node], default=None)
+
+    def is_operated(self, plan: Plan) -> bool:
+        return plan.nodes > 1
+
+    async def operate(self, plan: Plan, cluster: Cluster, note: Note, is_over: Callable[[], bool]) -> None:
+        await Operator(plan, cluster, note, self.owner(plan)).run(is_over)
+
+    async def set_up(self, plan: Plan, cluster: Cluster) -> None:
+        """All nodes follow all others."""
+        deadline_ns = cluster.now_ns() + SET_UP_TIMEOUT_NS
+        while True:
+            statuses = {node: await cluster.status(node) for node in plan.node_names}
+            if all(_follows_all(status, plan.nodes) for status in statuses.values()):
+                return
+            if cluster.now_ns() > deadline_ns:
+                raise ClusterError(f"the nodes did not find each other in 20 s: {statuses}")
+            await cluster.sleep_until(cluster.now_ns() + POLL_NS)
+
+    def is_settled(self, statuses: Mapping[str, Mapping[str, object] | None]) -> bool:
+        """One master, nothing asked is unanswered, and equal vclocks: all that 2.6 lets anybody see."""
+        known = [status for status in statuses.values() if status is not None]
+        return (
+            len(known) == len(statuses)
+            and sum(status["role"] == "owner" for status in known) == 1
+            and all(status["limbo"] == 0 for status in known)
+            and all(_follows_all(status, len(statuses)) for status in known)
+            and all(status["vclock"] == known[0]["vclock"] for status in known)
+        )
+
+    def promise(self, plan: Plan) -> Promise:
+        return EXTERNAL_FAILOVER
+
+    def bugs(self) -> Mapping[str, str]:
+        return {}
+
+
+def program() -> str | None:
+    """The binary that is under test; None if there is none."""
+    return shutil.which(os.environ.get(PROGRAM, "tarantool"))
+
+
+def _uuid(plan: Plan, name: str) -> str:
+    return str(uuid.uuid5(_NAMESPACE, f"{plan.seed}/{name}"))
+
+
+def _follows_all(status: Mapping[str, object] | None, nodes: int) -> bool:
+    """The node receives from all others."""
+    if status is None:
+        return False
+    following = status["following"]
+    return isinstance(following, list | tuple) and len(following) == nodes - 1

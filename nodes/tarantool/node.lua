@@ -1,0 +1,248 @@
+-- Real Tarantool as a node: it answers the calls that the reference node answers, so that clients are the same.
+--
+--   tarantool node.lua CONFIG DATA LISTEN NAME=ADDRESS...
+--
+-- CONFIG is JSON (harness/systems/tarantool.py writes it), DATA the folder for its files, LISTEN its own address,
+-- then the address of each other node. The first line on stdout says {"ready": true, "port": N}. The process ends
+-- when its stdin does.
+--
+-- | function            | answer                                                                              |
+-- |---------------------|-------------------------------------------------------------------------------------|
+-- | qsync.transaction   | as in nodes/qsync/service.py; what it reads is what memory holds, confirmed or not  |
+-- | qsync.dump          | spaces -> name -> all tuples                                                        |
+-- | qsync.status        | what the node says of itself                                                        |
+-- | qsync.take_over     | the operator makes this node the master, as generation N                            |
+-- | qsync.step_down     | the operator makes this node read-only                                              |
+
+local fiber = require('fiber')
+local fio = require('fio')
+local json = require('json')
+local socket = require('socket')
+
+local config_path, data, listen = arg[1], arg[2], arg[3]
+local config = json.decode(assert(io.open(config_path)):read('*a'))
+local is_first_start = #fio.glob(fio.pathjoin(data, '*.snap')) == 0
+local is_bootstrap_master = config.name == config.owner
+
+local replication = {}
+for _, name in ipairs(config.members) do
+    local address = name == config.name and listen or nil
+    for index = 4, #arg do
+        local peer, where = arg[index]:match('^([^=]+)=(.+)$')
+        if peer == name then address = where end
+    end
+    table.insert(replication, address)
+end
+
+local status = {generation = 0, rollbacks = 0, in_flight = 0}
+qsync = {}
+
+-- ---- what an answer needs
+
+local function role()
+    return box.info.ro and 'replica' or 'owner'
+end
+
+local function space_of(name)
+    local space = box.space[name]
+    if space == nil then box.error(box.error.NO_SUCH_SPACE, tostring(name)) end
+    return space
+end
+
+local function value_of(tuple)
+    if tuple == nil or tuple[2] == nil then return nil end
+    return tuple[2]
+end
+
+local function is_same(found, wanted)
+    if wanted == nil then return found == nil end
+    return found == wanted
+end
+
+-- Each statement: (results, statement) -> a value found if a compare failed. None of them yields.
+local statements = {}
+
+function statements.get(results, statement)
+    table.insert(results, space_of(statement[2]):get(statement[3]) or box.NULL)
+end
+
+function statements.insert(results, statement)
+    table.insert(results, space_of(statement[2]):insert(statement[3]))
+end
+
+function statements.replace(results, statement)
+    table.insert(results, space_of(statement[2]):replace(statement[3]))
+end
+
+function statements.delete(results, statement)
+    table.insert(results, space_of(statement[2]):delete(statement[3]) or box.NULL)
+end
+
+function statements.cas(results, statement)
+    local space, key, old, new = space_of(statement[2]), statement[3], statement[4], statement[5]
+    local found = value_of(space:get(key))
+    if not is_same(found, old) then return {found == nil and box.NULL or found} end
+    space:replace({key, new})
+    table.insert(results, true)
+end
+
+local function run(list)
+    local results = setmetatable({}, {__serialize = 'seq'})
+    for number, statement in ipairs(list) do
+        local perform = statements[statement[1]]
+        if perform == nil then box.error(box.error.ILLEGAL_PARAMS, 'statement ' .. tostring(statement[1])) end
+        local mismatch = perform(results, statement)
+        if mismatch ~= nil then return nil, {number - 1, mismatch[1]} end
+    end
+    return results
+end
+
+local function writes(list)
+    for _, statement in ipairs(list) do
+        if statement[1] ~= 'get' then return true end
+    end
+    return false
+end
+
+-- A transaction of one CALL. Errors of its statements and of its commit reach the client as they are.
+local function commit(list)
+    box.begin()
+    local ok, results, mismatch = pcall(run, list)
+    if not ok then
+        box.rollback()
+        error(results)
+    end
+    if mismatch ~= nil then
+        box.rollback()
+        return nil, mismatch
+    end
+    status.in_flight = status.in_flight + 1
+    local committed, reason = pcall(box.commit)
+    status.in_flight = status.in_flight - 1
+    if not committed then
+        if reason.code == 216 or reason.code == 217 then status.rollbacks = status.rollbacks + 1 end
+        error(reason)
+    end
+    return results
+end
+
+function qsync.transaction(list, options)
+    if box.info.ro and writes(list) then box.error(box.error.READONLY) end
+    local answer = {role = role(), mode = 'dirty'}
+    local results, mismatch
+    if writes(list) then
+        results, mismatch = commit(list)
+    else
+        results, mismatch = run(list)
+    end
+    answer.committed = mismatch == nil
+    answer.results = results
+    answer.mismatch = mismatch
+    return answer
+end
+
+function qsync.dump()
+    local spaces = {}
+    for _, name in ipairs(config.space_names) do
+        local rows = setmetatable({}, {__serialize = 'seq'})
+        for _, tuple in box.space[name]:pairs() do table.insert(rows, tuple) end
+        spaces[name] = rows
+    end
+    return {spaces = spaces}
+end
+
+-- ---- what the node says of itself
+
+local function links()
+    local following, followers, upstreams = {}, {}, {}
+    for id, replica in pairs(box.info.replication) do
+        local upstream, downstream = replica.upstream, replica.downstream
+        if upstream ~= nil then
+            upstreams[config.names[replica.uuid] or replica.uuid] = {
+                status = upstream.status, idle = upstream.idle, lag = upstream.lag, message = upstream.message,
+            }
+            if upstream.status == 'follow' then table.insert(following, id) end
+        end
+        if downstream ~= nil and downstream.status == 'follow' then table.insert(followers, id) end
+    end
+    return following, followers, upstreams
+end
+
+local function vclock()
+    local known = setmetatable({}, {__serialize = 'map'})
+    for id, lsn in pairs(box.info.vclock) do
+        if id ~= 0 then known[tostring(id)] = lsn end
+    end
+    return known
+end
+
+local function list(values)
+    table.sort(values)
+    return setmetatable(values, {__serialize = 'seq'})
+end
+
+function qsync.status()
+    local following, followers, upstreams = links()
+    return {
+        role = role(), id = box.info.id, vclock = vclock(), term = status.generation, version = box.info.version,
+        state = box.info.status, limbo = status.in_flight, rollbacks = status.rollbacks, in_rollback = false,
+        following = list(following), followers = list(followers),
+        upstreams = setmetatable(upstreams, {__serialize = 'map'}),
+    }
+end
+
+-- ---- the operator's hand
+
+function qsync.take_over(generation)
+    box.ctl.clear_synchro_queue()
+    box.cfg{read_only = false}
+    status.generation = generation
+    return qsync.status()
+end
+
+function qsync.step_down()
+    box.cfg{read_only = true}
+    return qsync.status()
+end
+
+-- ---- life
+
+-- The harness holds the other end of stdin: its end of file is the end of this process.
+fiber.create(function()
+    socket.iowait(0, 'R')
+    os.exit(0)
+end)
+
+box.cfg{
+    listen = listen,
+    instance_uuid = config.instance_uuid,
+    replicaset_uuid = config.replicaset_uuid,
+    replication = replication,
+    replication_connect_quorum = not is_first_start and 0 or nil,
+    replication_connect_timeout = 10,
+    replication_timeout = config.replication_timeout_s,
+    replication_synchro_quorum = config.quorum,
+    replication_synchro_timeout = config.synchro_timeout_s,
+    read_only = not (is_bootstrap_master and (is_first_start or not config.has_operator)),
+    memtx_dir = data, wal_dir = data, vinyl_dir = data, work_dir = nil,
+    memtx_memory = 64 * 1024 * 1024,
+    checkpoint_interval = 0, checkpoint_count = 1000,
+    feedback_enabled = false,
+    log = fio.pathjoin(data, 'tarantool.log'),
+    log_nonblock = false,
+    too_long_threshold = 10,
+}
+
+if is_first_start and is_bootstrap_master then
+    box.schema.user.grant('guest', 'super')
+    for _, space in ipairs(config.spaces) do
+        box.schema.space.create(space.name, {id = space.id, is_sync = space.is_sync}):create_index('primary', {
+            parts = {{1, space.key_type or 'scalar'}},
+        })
+    end
+end
+while box.space[config.space_names[#config.space_names]] == nil do fiber.sleep(0.005) end
+if is_bootstrap_master and is_first_start then status.generation = 1 end
+
+io.stdout:write(json.encode({ready = true, port = tonumber(listen:match(':(%d+)$'))}), '\n')
+io.stdout:flush()
