@@ -42,8 +42,10 @@ from checkers import (
     dirty,
     domain,
     linearizable,
+    overruled,
     prefix,
     quorum,
+    replication,
     sessions,
     transactional,
 )
@@ -57,6 +59,8 @@ CHECKERS: dict[str, Callable[..., Verdict]] = {
     "convergence": convergence.check,
     "quorum": quorum.check,
     "crash": crash.check,
+    "overruled": overruled.check,
+    "replication": replication.check,
     "availability": availability.check,
     **{checker.NAME: checker.check for checker in domain.CHECKERS},
     "staleness": sessions.check_staleness,
@@ -82,7 +86,19 @@ class _Checker(ModuleType):
 
 
 for _module in (
-    *(availability, convergence, crash, dirty, linearizable, prefix, quorum, sessions, transactional),
+    *(
+        availability,
+        convergence,
+        crash,
+        dirty,
+        linearizable,
+        overruled,
+        prefix,
+        quorum,
+        replication,
+        sessions,
+    ),
+    transactional,
     *domain.CHECKERS,
 ):
     _module.__class__ = _Checker

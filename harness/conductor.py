@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from checkers.history.jsonl import Writer
+from harness.clients.transaction import mode_of
 from harness.draw import faults_of, operations_of
 from harness.errors import ClusterError
 from harness.failover import Failover, Operator, fail_over
@@ -76,12 +77,12 @@ class Conductor:
         try:
             await self.cluster.start()
             await self.system.set_up(self.plan, self.cluster)
-            if self.plan.needs_operator:
+            if self.plan.needs_operator and not self._has_own_operator():
                 self._operator = Operator(self.plan, self.cluster, self.system)
             if self.plan.fails_over:
                 await self._look_at_nodes()
             await self._begin()
-            async with self._operator():
+            async with self._operated():
                 await self._load()
                 await self._settle()
             await self._read()
@@ -163,6 +164,8 @@ class Conductor:
         timeout_ns = FINAL_TIMEOUT_NS if phase == "final" else int(self.plan.request_timeout_s * SECOND_NS)
         reply = await self.cluster.call(process, node, request, timeout_ns)
         done = self.workload.completion(operation, value, reply)
+        if operation.mode is not None and done.type == "ok":
+            fields["mode"] = mode_of(reply) or operation.mode  # what the server did, not what it was asked
         self._record(
             done.type,
             process,
@@ -261,11 +264,11 @@ class Conductor:
     # ---- who fails over from outside
 
     @asynccontextmanager
-    async def _operator(self) -> AsyncIterator[None]:
+    async def _operated(self) -> AsyncIterator[None]:
         """Somebody outside looks after the nodes, if the system needs that."""
         is_over = False
         task: Task[None] | None = None
-        if isinstance(self.system, Operated) and self.system.is_operated(self.plan):
+        if isinstance(self.system, Operated) and self._has_own_operator():
             work = self.system.operate(self.plan, self.cluster, self._note_operator, lambda: is_over)
             task = self.cluster.spawn(self._part(work))
         try:
@@ -274,6 +277,9 @@ class Conductor:
             is_over = True
             if task is not None:
                 task.cancel()
+
+    def _has_own_operator(self) -> bool:
+        return isinstance(self.system, Operated) and self.system.is_operated(self.plan)
 
     def _note_operator(self, what: str, node: str, value: object) -> None:
         self._record("info", "operator", what, node=node, value=value)

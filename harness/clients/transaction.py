@@ -30,6 +30,7 @@
   confirmed data (modes `read-confirmed` and `linearizable`), or of what is prepared (`dirty`). One that writes decides
   on what is prepared, and answers when it is confirmed itself. One that was to write and changed nothing (a
   mismatch, a `take` of nothing) answers when what it looked at is confirmed, and is an error if that is rolled back.
+- A store that cannot wait so says `mode` "dirty", whatever was asked: then nothing is concluded from what it shows.
 - An error is an error of the call, with the store's code: `harness.clients.errors` says which ones mean "surely not
   done". A transaction is never carried out in part, and never tried a second time by itself.
 
@@ -50,6 +51,7 @@ Statement = list[object]
 
 TRANSACTION = "qsync.transaction"
 DUMP = "qsync.dump"
+DIRTY = "dirty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,13 @@ class Refused:
     number: int | None
     found: object
     role: str | None
+    is_confirmed: bool = True
+    """What it found cannot be rolled back any more."""
+
+    @property
+    def error(self) -> str:
+        """The word of the history: a plain "mismatch" observes what was there."""
+        return "mismatch" if self.is_confirmed else "mismatch with what may be rolled back"
 
 
 def transaction(sync: int, statements: Sequence[Statement], mode: str | None = None) -> Call:
@@ -99,9 +108,9 @@ def _answered(answer: dict[object, object], count: int, *, is_read: bool) -> Com
         case {"committed": True, "results": (list() | tuple()) as results} if len(results) == count:
             return Committed(results, role_of(answer))
         case {"committed": False, "mismatch": (int() as number, found)}:
-            return Refused(number, found, role_of(answer))
+            return Refused(number, found, role_of(answer), answer.get("mode") != DIRTY)
         case {"committed": False, "mismatch": _}:
-            return Refused(None, None, role_of(answer))
+            return Refused(None, None, role_of(answer), answer.get("mode") != DIRTY)
         case _:
             return unexpected(answer, is_read=is_read, role=role_of(answer))
 
@@ -127,3 +136,11 @@ def unexpected(data: object, *, is_read: bool, role: str | None = None) -> Compl
 def role_of(answer: dict[object, object]) -> str | None:
     role = answer.get("role")
     return role if isinstance(role, str) else None
+
+
+def mode_of(reply: Reply) -> str | None:
+    """How the store says that it read; None if it does not say."""
+    match reply:
+        case Replied(Answer(_, ({"mode": str() as mode},))):
+            return mode
+    return None

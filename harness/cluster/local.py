@@ -249,9 +249,7 @@ class LocalCluster:
         )
         command = settings.command or node_host(settings.system, settings.durability, settings.host_command)
         early_port = port if settings.are_dialed_unready else 0
-        return Orders(
-            node=node, command=command(place), output=folder / "output.txt", early_port=early_port
-        )
+        return Orders(node=node, command=command(place), output=folder / "output.txt", early_port=early_port)
 
     def _relay_errors(self) -> Path:
         return self._settings.folder / "relay.txt"

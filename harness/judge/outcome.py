@@ -14,6 +14,7 @@ from harness.judge.audit import audit
 from harness.judge.evidence import evidence_of, was_interrupted
 from harness.judge.words import Outcome, repeat_line, sentence
 from harness.plan import Plan
+from harness.systems import SYSTEMS
 from harness.systems.promises import Promise
 from harness.workloads import WORKLOADS
 
@@ -38,7 +39,7 @@ def judge(
     `logs` are those of the nodes and `rules` how to read them (None: nobody knows, so they are not looked at).
     """
     workload = WORKLOADS[plan.workload]
-    checks = workload.checks(promise, plan.promise)
+    checks = (*workload.checks(promise, plan.promise), *SYSTEMS[plan.system].checks(plan))
     judged = [(check.model, run_safely(check.run, history, name=check.name)) for check in checks]
     audited = None if rules is None or not logs else audit(logs, rules, history, checks)
     if audited is not None:
@@ -67,6 +68,7 @@ def judge(
                 for text in (audited.findings if audited is not None else ())
             ),
         ],
+        "documented": dict(promise.documented),
         "evidence": evidence,
         "checks": [verdict.to_json() for verdict in verdicts],
         "settled": None if audited is None else audited.settled_json(),
@@ -103,3 +105,10 @@ def _outcome(verdicts: Sequence[Verdict], missing: Sequence[str]) -> Outcome:
     if missing:
         return "not-evidence"
     return "unknown" if "unknown" in results else "valid"
+
+
+def _allowed(verdict: Verdict, unpromised: Sequence[Verdict]) -> tuple[str, ...]:
+    """What would be a violation if anything had been promised."""
+    if verdict.result != "invalid" or not any(verdict is other for other in unpromised):
+        return ()
+    return (f"not promised here, and not kept: {verdict.summary}",)

@@ -21,6 +21,7 @@ Note = Callable[[str, str, object], None]
 """(what, node, value) → a line of the history."""
 
 PROCESS = -2
+MILLISECOND_NS = 1_000_000
 LOOK_EVERY_NS = SECOND_NS // 10
 TAKE_OVER_TIMEOUT_NS = 10 * SECOND_NS
 STEP_DOWN_TIMEOUT_NS = SECOND_NS
@@ -34,8 +35,7 @@ class Operator:
     cluster: Cluster
     note: Note
     master: str
-    generation: int = 1
-    _sync: int = 0
+    _generation: int = 0
 
     async def run(self, is_over: Callable[[], bool]) -> None:
         """Look at the nodes, again and again, and do what is needed."""
@@ -46,6 +46,7 @@ class Operator:
 
     async def _act(self, statuses: Statuses) -> None:
         reachable = [node for node in self.plan.node_names if self._is_heard(node, statuses)]
+        self._note_master(reachable, statuses)
         for node in reachable:
             if node != self.master and _role(statuses[node]) == "owner":
                 await self._step_down(node)
@@ -54,6 +55,13 @@ class Operator:
         able = [node for node in reachable if self._hears(node, statuses) >= self.plan.quorum_size]
         if able:
             await self._take_over(max(able, key=lambda node: _progress(statuses[node])))
+
+    def _note_master(self, reachable: list[str], statuses: Statuses) -> None:
+        """Whoever took over last, by our hand or by another's."""
+        for node in reachable:
+            generation = _number(statuses[node], "term")
+            if _role(statuses[node]) == "owner" and generation > self._generation:
+                self.master, self._generation = node, generation
 
     def _is_heard(self, node: str, statuses: Statuses) -> bool:
         """Some other node that is up receives from it."""
@@ -74,32 +82,44 @@ class Operator:
         return float(upstream.get("idle", 0)) < SILENT_HEARTBEATS * self.plan.replication_timeout_s
 
     async def _take_over(self, node: str) -> None:
-        self.generation = generation = self.generation + 1  # never twice, whatever comes of it
-        self.note("take-over", node, {"generation": generation, "asked": True, "instead_of": self.master})
-        error = await self._call(node, "qsync.take_over", (generation,), TAKE_OVER_TIMEOUT_NS)
-        self.note("take-over", node, {"generation": generation, "done": error is None, "error": error})
-        if error is None:
-            self.master = node
+        self.note("take-over", node, {"asked": True, "instead_of": self.master})
+        error = await take_over(node, self.cluster)
+        self.note("take-over", node, {"done": error is None, "error": error})
 
     async def _step_down(self, node: str) -> None:
-        error = await self._call(node, "qsync.step_down", (), STEP_DOWN_TIMEOUT_NS)
+        error = await _asked(self.cluster, node, "qsync.step_down", (), STEP_DOWN_TIMEOUT_NS)
         self.note("step-down", node, {"done": error is None, "error": error})
 
-    async def _call(self, node: str, name: str, arguments: tuple[object, ...], within_ns: int) -> str | None:
-        """None if it was done, else why not."""
-        self._sync += 1
-        reply = await self.cluster.call(PROCESS, node, Call(self._sync, name, arguments), within_ns)
-        match reply:
-            case Replied(Answer()):
-                return None
-            case Replied(refusal):
-                return str(refusal)[:200]
-            case lost:
-                return lost.reason
+
+async def take_over(node: str, cluster: Cluster) -> str | None:
+    """Make a node the master of a new generation; None if it was done, else why not.
+
+    Generations are milliseconds of the run: nobody need know the last one.
+    """
+    generation = 1 + cluster.now_ns() // MILLISECOND_NS
+    return await _asked(cluster, node, "qsync.take_over", (generation,), TAKE_OVER_TIMEOUT_NS)
+
+
+async def _asked(
+    cluster: Cluster, node: str, name: str, arguments: tuple[object, ...], within_ns: int
+) -> str | None:
+    reply = await cluster.call(PROCESS, node, Call(1 + cluster.now_ns(), name, arguments), within_ns)
+    match reply:
+        case Replied(Answer()):
+            return None
+        case Replied(refusal):
+            return str(refusal)[:200]
+        case lost:
+            return lost.reason
 
 
 def _role(status: Mapping[str, object] | None) -> object:
     return None if status is None else status["role"]
+
+
+def _number(status: Mapping[str, object] | None, name: str) -> int:
+    value = None if status is None else status.get(name)
+    return value if isinstance(value, int) else 0
 
 
 def _progress(status: Mapping[str, object] | None) -> int:

@@ -25,7 +25,8 @@ Preconditions of every "linearizable": all data in synchronous spaces, N/2 < Q â
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from harness.configurations import CONFIGURATIONS
 
@@ -44,6 +45,8 @@ class Promise:
     why: str
     logs: str = "logs that agree"
     """What the nodes' own logs must be; "": here they may contradict each other, which is then a finding."""
+    documented: Mapping[str, str] = field(default_factory=dict)
+    """Checker â†’ what the store's own documentation says of it, quoted, with the page."""
 
 
 def _title(letter: str) -> str:

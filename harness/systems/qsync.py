@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from checkers.wal.record import LogRules
+from harness.check import Check
 from harness.cluster.place import Command, node_host
 from harness.errors import ClusterError, WrongUse
 from harness.plan import SECOND_NS, Plan
@@ -177,6 +178,9 @@ class Qsync:
             quorum=plan.quorum_size,
             members=plan.nodes,
         )
+
+    def checks(self, plan: Plan) -> tuple[Check, ...]:
+        return ()
 
     def bugs(self) -> Mapping[str, str]:
         return BUGS

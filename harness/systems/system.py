@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 from checkers.wal.record import LogRules
+from harness.check import Check
 from harness.cluster.place import Command
 from harness.plan import Plan
 from harness.protocols import Cluster
@@ -76,6 +77,10 @@ class System(Protocol):
 
     def log_rules(self, plan: Plan) -> LogRules | None:
         """How the xlogs of its nodes are to be read; None if they leave none."""
+        ...
+
+    def checks(self, plan: Plan) -> tuple[Check, ...]:
+        """What is judged beside the checks of every workload."""
         ...
 
     def bugs(self) -> Mapping[str, str]:

@@ -17,14 +17,17 @@ from pathlib import Path
 
 import msgspec
 
+from checkers.wal.record import LogRules
+from harness.check import Check
 from harness.cluster.place import Command, Place
+from harness.configurations import DEFAULT
 from harness.errors import ClusterError, WrongUse
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster
-from harness.systems.operator import Note, Operator
+from harness.systems.operator import Note, Operator, take_over
 from harness.systems.promises import Promise
 from harness.systems.qsync import FIRST_SPACE_ID, NOTES
-from harness.systems.tarantool_promises import EXTERNAL_FAILOVER
+from harness.systems.tarantool_promises import CHECKS, PROMISES
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 
@@ -41,16 +44,19 @@ class Tarantool:
     summary: str = "real Tarantool 2.6: synchronous replication, an operator that fails over"
 
     def completed(self, plan: Plan) -> Plan:
-        """2.6 reads what memory holds, and has no elections."""
-        return msgspec.structs.replace(
-            plan, read=plan.read or "dirty", election_mode="off", rollback_on_timeout=None
-        )
+        """2.6 has the configurations A and B; B, in which an operator fails over, if none was asked for."""
+        return plan if plan.configuration != DEFAULT else msgspec.structs.replace(plan, configuration="B")
 
     def validate(self, plan: Plan) -> None:
         if plan.cluster == "sim":
             raise WrongUse("real Tarantool cannot run in the simulator; try: --cluster local")
         if plan.bugs:
             raise WrongUse(f"real Tarantool has no seeded bugs, got {plan.bugs[0]!r}; try: --system qsync")
+        if plan.letter not in ("A", "B"):
+            raise WrongUse(
+                f"Tarantool 2.6 has no configuration {plan.letter}; "
+                "try: --configuration B, or A for a master that stays"
+            )
         if plan.read_mode != "dirty":
             raise WrongUse(f"Tarantool 2.6 has no read mode {plan.read_mode!r}; try: --read dirty")
         if program() is None:
@@ -104,6 +110,12 @@ class Tarantool:
     def owner(self, plan: Plan) -> str:
         return plan.node_names[0]
 
+    def can_lead(self, plan: Plan) -> tuple[str, ...]:
+        return plan.node_names
+
+    async def promote(self, node: str, cluster: Cluster) -> str | None:
+        return await take_over(node, cluster)
+
     def owner_now(self, statuses: Mapping[str, Mapping[str, object] | None]) -> str | None:
         """The master of the newest generation: an old one that was cut off still calls itself master."""
         masters = {
@@ -114,7 +126,7 @@ class Tarantool:
         return max(masters, key=lambda node: masters[node], default=None)
 
     def is_operated(self, plan: Plan) -> bool:
-        return plan.nodes > 1
+        return plan.letter == "B" and plan.nodes > 1
 
     async def operate(self, plan: Plan, cluster: Cluster, note: Note, is_over: Callable[[], bool]) -> None:
         await Operator(plan, cluster, note, self.owner(plan)).run(is_over)
@@ -142,7 +154,13 @@ class Tarantool:
         )
 
     def promise(self, plan: Plan) -> Promise:
-        return EXTERNAL_FAILOVER
+        return PROMISES[plan.letter]
+
+    def log_rules(self, plan: Plan) -> LogRules | None:
+        return None  # 2.6 changes the owner of the queue without a row that says so
+
+    def checks(self, plan: Plan) -> tuple[Check, ...]:
+        return CHECKS
 
     def bugs(self) -> Mapping[str, str]:
         return {}

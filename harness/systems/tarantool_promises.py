@@ -1,19 +1,76 @@
-"""What Tarantool promises, version by version and configuration by configuration, in its own documentation's words.
+"""What Tarantool promises, by version and configuration, in its own documentation's words; and how that is judged.
 
-Sentences are quoted from the documentation of the version (github.com/tarantool/doc, doc/book/replication and
-doc/book/box); where they leave something to the operator, what the harness sees of it is a finding, not a violation.
+Sentences are quoted from the documentation of the version that is under test (github.com/tarantool/doc as of February
+2021: `doc/book/replication`, `doc/book/box`). What it promises and is not kept is a violation. What it leaves to the
+operator or to the application is a finding: allowed, and shown with the sentence that says so.
 """
 
 from __future__ import annotations
 
-from harness.systems.promises import Promise
+from dataclasses import replace
 
-COMMITTED = "Synchronous transactions are not considered committed until they are replicated onto some number of replicas."
-EXTERNAL_FAILOVER = Promise(
-    configuration="B: 2.6, an operator fails over with clear_synchro_queue",
-    writes="linearizable",
-    owner_reads="read-uncommitted",
-    replica_reads="read-uncommitted",
-    dirty_reads="read-uncommitted",
-    why="",
+from checkers import overruled, replication
+from checkers.sessions import check_staleness
+from harness.check import Check
+from harness.systems.promises import PROMISES as ROWS
+
+COMMITTED = (
+    "“Synchronous transactions are not considered committed and are not responded to a client until they are "
+    "replicated onto some number of replicas.” (Synchronous replication, Overview)"
 )
+ONE_MASTER = (
+    "“Synchronous transactions work only for master-slave topology. […] only one node can make synchronous "
+    "transactions.” (Synchronous replication, Limitations); “Make sure that the old master is gone for good” "
+    "(Recovering from a degraded state): an operator who cannot reach it cannot"
+)
+IN_SYNC = (
+    "“The databases are kept in sync because each instance can communicate its changes to all the other instances.” "
+    "(Replication)"
+)
+FOR_GOOD = (
+    "“Make sure that the old master is gone for good” (Recovering from a degraded state); within a transaction that "
+    "yields, “the transaction isolation level becomes read uncommitted” (Transaction control)"
+)
+ROLLED_BACK = (
+    "“If a transaction is rolled back, it does not mean the ROLLBACK message reached the replicas. It still can happen "
+    "that the master node suddenly dies, so the transaction will be committed by the new master. Your application "
+    "logic should be ready for that.” (Synchronous replication, Tips and tricks)"
+)
+NO_CRASH = "nowhere does the documentation allow a server to end by itself"
+
+DOCUMENTED = {
+    "linearizable": ONE_MASTER,
+    "quorum": COMMITTED,
+    "convergence": IN_SYNC,
+    "replication": IN_SYNC,
+    "staleness": FOR_GOOD,
+    "overruled": ROLLED_BACK,
+    "crash": NO_CRASH,
+}
+
+PROMISES = {letter: replace(ROWS[letter], documented=DOCUMENTED) for letter in ("A", "B")}
+"""Of 2.6, by the letter of the configuration: A has one master for the whole run, in B an operator fails over."""
+
+CHECKS = (
+    Check(
+        "replication",
+        "two nodes at the same vclock hold the same data",
+        replication.MODEL,
+        replication.check,
+    ),
+    Check(
+        "staleness",
+        "whoever calls itself master shows the newest acknowledged write",
+        "",
+        lambda history: check_staleness(
+            history, versions_max=0, reads=lambda role, mode: role == "owner" and mode == "dirty"
+        ),
+    ),
+    Check(
+        "overruled",
+        "what was reported rolled back is gone",
+        "",
+        overruled.check,
+    ),
+)
+"""Beside those of the workload."""

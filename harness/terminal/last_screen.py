@@ -28,7 +28,13 @@ BADGES = {
     "unknown": ("UNKNOWN", "yellow"),
     "not-evidence": ("NOT EVIDENCE", "magenta"),
 }
-STANDING_COLOURS = {"violation": "red", "missing": "magenta", "unknown": "yellow", "finding": "yellow"}
+STANDING_COLOURS = {
+    "violation": "red",
+    "missing": "magenta",
+    "unknown": "yellow",
+    "finding": "yellow",
+    "by": "cyan",
+}
 
 
 def last_screen(verdict: Mapping[str, Any], run_folder: Path, *, colour: bool = False) -> str:
@@ -90,7 +96,17 @@ def _entry(standing: str, text: str, lines_max: int, colour: bool) -> list[str]:
 def _told(verdict: Mapping[str, Any]) -> list[tuple[str, str]]:
     violated = set(verdict.get("violations", []))
     summaries = {check.get("checker"): check.get("summary", "") for check in verdict.get("checks", [])}
-    told = [("violation", f"{name}: {summaries.get(name, '')}") for name in verdict.get("violations", [])]
+    documented = verdict.get("documented", {})
+
+    def entry(standing: str, name: str, summary: str) -> list[tuple[str, str]]:
+        quoted = [("by", documented[name])] if name in documented else []
+        return [(standing, f"{name}: {summary}"), *quoted]
+
+    told = [
+        line
+        for name in verdict.get("violations", [])
+        for line in entry("violation", name, summaries.get(name, ""))
+    ]
     told += [("missing", str(sentence)) for sentence in verdict.get("evidence", {}).get("missing", [])]
     told += [
         ("unknown", f"{check.get('checker')}: {check.get('summary', '')}")
@@ -98,7 +114,11 @@ def _told(verdict: Mapping[str, Any]) -> list[tuple[str, str]]:
         if check.get("result") == "unknown" and check.get("checker") not in violated
     ]
     findings = verdict.get("findings", [])
-    return told + [("finding", f"{found.get('checker')}: {found.get('summary', '')}") for found in findings]
+    return told + [
+        line
+        for found in findings
+        for line in entry("finding", str(found.get("checker")), str(found.get("summary", "")))
+    ]
 
 
 def _again(verdict: Mapping[str, Any]) -> list[str]:

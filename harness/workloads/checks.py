@@ -7,32 +7,17 @@ Which answers must be fresh, and which may be old, is decided by the promise of 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from checkers import availability, convergence, crash, quorum
-from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.linearizable import promised_linearizable
-from checkers.verdict import Verdict
+from harness.check import Check
 from harness.systems.promises import Promise
 
 CHECK_TIMEOUT_S = 60.0
 
 Reads = Callable[[str | None, str | None], bool]
 """Of a read's role and mode: whether it belongs to a class."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One checker: its rule in a few words, and the model that it judges against.
-
-    "": nothing is promised here; what it finds is told, and is no violation.
-    """
-
-    name: str
-    summary: str
-    model: str
-    run: Callable[[History], Verdict]
 
 
 def fresh_reads(promise: Promise, stricter: str | None) -> Reads:

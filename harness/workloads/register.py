@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from checkers import dirty, linearizable, prefix
 from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
+from harness.check import Check
 from harness.clients.completion import Completion
 from harness.clients.transaction import (
     Committed,
@@ -34,7 +35,6 @@ from harness.protocols import Reply
 from harness.systems.promises import Promise
 from harness.workloads.checks import (
     CHECK_TIMEOUT_S,
-    Check,
     fresh_reads,
     is_fresh_at_the_end,
     of_every_run,
@@ -116,8 +116,8 @@ class Register:
         match outcome(reply, 1, is_read=is_read):
             case Completion() as done:
                 return done
-            case Refused(role=role):
-                return Completion("fail", value, "mismatch", role)
+            case Refused(role=role) as refused:
+                return Completion("fail", value, refused.error, role)
             case Committed([None | [_, None] | (_, None)], role) if is_read:
                 return Completion("ok", None, None, role)
             case Committed([[_, int() as found] | (_, int() as found)], role) if is_read:

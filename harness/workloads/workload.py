@@ -7,13 +7,13 @@ from typing import Protocol, runtime_checkable
 
 from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
+from harness.check import Check
 from harness.clients.completion import Completion
 from harness.generators import Generator
 from harness.generators.generator import Value
 from harness.plan import Operation, Plan
 from harness.protocols import Reply
 from harness.systems.promises import Promise
-from harness.workloads.checks import Check
 from nodes.iproto.messages import Request
 
 

@@ -59,6 +59,11 @@ local function is_same(found, wanted)
     return found == wanted
 end
 
+-- A Lua table that goes over the wire as a list, even if it is empty.
+local function list_of(values)
+    return setmetatable(values, {__serialize = 'seq'})
+end
+
 -- Each statement: (results, statement) -> a value found if a compare failed. None of them yields.
 local statements = {}
 
@@ -86,8 +91,46 @@ function statements.cas(results, statement)
     table.insert(results, true)
 end
 
+function statements.scan(results, statement)
+    local space, from, below = space_of(statement[2]), statement[3], statement[4]
+    local rows = {}
+    for _, tuple in space:pairs(from == nil and {} or {from}, {iterator = 'GE'}) do
+        if below ~= nil and tuple[1] >= below then break end
+        table.insert(rows, tuple)
+    end
+    table.insert(results, list_of(rows))
+end
+
+function statements.append(results, statement)
+    local space, key = space_of(statement[2]), statement[3]
+    local elements = list_of(value_of(space:get(key)) or {})
+    table.insert(elements, statement[4])
+    space:replace({key, elements})
+    table.insert(results, true)
+end
+
+function statements.take(results, statement)
+    local space, key = space_of(statement[2]), statement[3]
+    local elements = list_of(value_of(space:get(key)) or {})
+    if #elements == 0 then
+        table.insert(results, box.NULL)
+        return
+    end
+    local first = table.remove(elements, 1)
+    space:replace({key, elements})
+    table.insert(results, first)
+end
+
+function statements.add(results, statement)
+    local space, key, amount, least = space_of(statement[2]), statement[3], statement[4], statement[5]
+    local sum = (value_of(space:get(key)) or 0) + amount
+    if least ~= nil and sum < least then return {sum - amount} end
+    space:replace({key, sum})
+    table.insert(results, sum)
+end
+
 local function run(list)
-    local results = setmetatable({}, {__serialize = 'seq'})
+    local results = list_of({})
     for number, statement in ipairs(list) do
         local perform = statements[statement[1]]
         if perform == nil then box.error(box.error.ILLEGAL_PARAMS, 'statement ' .. tostring(statement[1])) end
@@ -99,7 +142,7 @@ end
 
 local function writes(list)
     for _, statement in ipairs(list) do
-        if statement[1] ~= 'get' then return true end
+        if statement[1] ~= 'get' and statement[1] ~= 'scan' then return true end
     end
     return false
 end
@@ -144,7 +187,7 @@ end
 function qsync.dump()
     local spaces = {}
     for _, name in ipairs(config.space_names) do
-        local rows = setmetatable({}, {__serialize = 'seq'})
+        local rows = list_of({})
         for _, tuple in box.space[name]:pairs() do table.insert(rows, tuple) end
         spaces[name] = rows
     end
@@ -176,9 +219,9 @@ local function vclock()
     return known
 end
 
-local function list(values)
+local function sorted(values)
     table.sort(values)
-    return setmetatable(values, {__serialize = 'seq'})
+    return list_of(values)
 end
 
 function qsync.status()
@@ -186,7 +229,7 @@ function qsync.status()
     return {
         role = role(), id = box.info.id, vclock = vclock(), term = status.generation, version = box.info.version,
         state = box.info.status, limbo = status.in_flight, rollbacks = status.rollbacks, in_rollback = false,
-        following = list(following), followers = list(followers),
+        following = sorted(following), followers = sorted(followers),
         upstreams = setmetatable(upstreams, {__serialize = 'map'}),
     }
 end

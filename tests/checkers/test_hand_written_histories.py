@@ -41,7 +41,10 @@ def test_verdict_survives_json(path: Path) -> None:
     assert Verdict.from_json(verdict.to_json()) == verdict
 
 
-@pytest.mark.parametrize("checker", ["linearizable", "prefix", "dirty", "convergence", "crash", "quorum"])
+@pytest.mark.parametrize(
+    "checker",
+    ["linearizable", "prefix", "dirty", "convergence", "crash", "quorum", "overruled", "replication"],
+)
 def test_each_checker_both_rings_and_rests(checker: str) -> None:
     """A checker that always says the same would pass unnoticed."""
     expected = {

@@ -1,0 +1,118 @@
+"""Overruled rollbacks: a client was told that its write was rolled back, and yet the write is there to stay.
+
+A store that gives up on a quorum says so (Tarantool's errors 216 and 217). Such a write is "info": a ROLLBACK proves
+nothing where another node may take over and confirm it. This checker finds the writes whose rollback was overruled:
+
+- kept: a final dump holds the value, in a run that nobody else wrote it in
+- built-upon: a compare-and-set that expected the value, asked after the error, succeeded
+
+Values that several operations may have written prove nothing and are left out. Rule: overruled-rollback. Cost: linear.
+Cannot see: values that something else replaced before anybody built upon them or dumped them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from checkers.history.history import History, by_key
+from checkers.history.operation import Operation
+from checkers.value_order import Value, comparable
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+
+NAME = "overruled"
+MODEL = "what was reported rolled back is gone"
+ROLLED_BACK = ("(216)", "(217)")
+"""How the errors end that say so."""
+
+
+def check(history: History, *, space: str = "register") -> Verdict:
+    """Whether every write that was reported rolled back stayed so. `details`: rolled_back, overruled."""
+    writes = by_key(history.select(f=("write", "cas")))
+    held = _held(history, space)
+    rolled_back = 0
+    witnesses: list[Witness] = []
+    for key, operations in writes.items():
+        told = _told_rolled_back(operations)
+        rolled_back += len(told)
+        for value, write in told.items():
+            proof = next(_proofs(write, value, operations, held.get(comparable(key), {})), None)
+            if proof is not None:
+                witnesses.append(_witness(write, value, *proof))
+    return _verdict(rolled_back, witnesses)
+
+
+def _written(operation: Operation) -> object:
+    return operation.value if operation.f == "write" else operation.value[1]
+
+
+def _told_rolled_back(operations: list[Operation]) -> dict[Value, Operation]:
+    """The only writer of each value whose client was told so."""
+    writers: dict[Value, list[Operation]] = {}
+    for operation in operations:
+        writers.setdefault(comparable(_written(operation)), []).append(operation)
+    return {
+        value: alone[0]
+        for value, alone in writers.items()
+        if len(alone) == 1 and alone[0].error is not None and alone[0].error.endswith(ROLLED_BACK)
+    }
+
+
+def _held(history: History, space: str) -> dict[Value, dict[Value, list[Operation]]]:
+    """Key → value → the final dumps that hold it."""
+    held: dict[Value, dict[Value, list[Operation]]] = {}
+    for dump in history.dumps:
+        spaces = dump.value.get("spaces") if isinstance(dump.value, Mapping) else None
+        for row in spaces.get(space, ()) if isinstance(spaces, Mapping) else ():
+            key, value = comparable(row[0]), comparable(row[1])
+            held.setdefault(key, {}).setdefault(value, []).append(dump)
+    return held
+
+
+def _proofs(
+    write: Operation, value: Value, operations: list[Operation], held: Mapping[Value, list[Operation]]
+) -> Iterator[tuple[str, list[Operation]]]:
+    if value in held:
+        nodes = ", ".join(str(dump.node) for dump in held[value])
+        yield f"{nodes} held it at the end", held[value]
+    for other in operations:
+        if other.f != "cas" or other.type != "ok" or comparable(other.value[0]) != value:
+            continue
+        if other.invoke_index > (write.complete_index or 0):
+            yield f"a later compare-and-set at {other.node} found it there and replaced it", [other]
+
+
+def _witness(write: Operation, value: Value, how: str, proof: list[Operation]) -> Witness:
+    named = [write, *proof]
+    return Witness(
+        rule="overruled-rollback",
+        summary=f"process {write.process} was told by {write.node} that its {write.f} of {value} to key {write.key} "
+        f"was rolled back ({write.error}), and yet {how}",
+        events=tuple(sorted({event for operation in named for event in operation.events})),
+        key=write.key,
+        node=write.node,
+        start_ns=write.invoke_ns,
+        end_ns=max(operation.complete_ns or operation.invoke_ns for operation in named),
+    )
+
+
+def _verdict(rolled_back: int, witnesses: list[Witness]) -> Verdict:
+    details: dict[str, Any] = {
+        "rolled_back": rolled_back,
+        "overruled": len(witnesses),
+        "vacuous": rolled_back == 0,
+    }
+    summary = f"none of {rolled_back} writes that were reported rolled back was there at the end"
+    if witnesses:
+        told = f"{len(witnesses)} of {rolled_back} writes that were reported rolled back stayed"
+        summary = f"{told}: {witnesses[0].summary}"
+    elif not rolled_back:
+        summary = "nothing to judge: no write was reported rolled back"
+    return Verdict(
+        checker=NAME,
+        result="invalid" if witnesses else "valid",
+        summary=summary,
+        model=MODEL,
+        witnesses=tuple(witnesses[:WITNESSES_MAX]),
+        details=details,
+    )

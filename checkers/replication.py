@@ -1,0 +1,134 @@
+"""Replication by what the nodes say of it: it goes on, and equal positions mean equal data.
+
+A node's state (what it told the monitor) holds its `vclock`, and for each node that it receives from an entry of
+`upstreams` with `status` and `message`. Judged are
+
+- equal-vclock-different-data: two nodes said that they were at the same position, twice in a row at the end of the
+  run, and their final dumps differ. No replication will ever mend that, and no monitoring shows it. A violation.
+- a node had stopped receiving from another when it was last asked: a finding, for it says so itself.
+
+States without these fields tell nothing: without a vclock of two nodes the verdict is valid and vacuous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from checkers.history.history import History, State
+from checkers.history.operation import Operation
+from checkers.value_order import comparable
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+
+NAME = "replication"
+MODEL = "equal vclocks mean equal data"
+DIFFERENT_MAX = 5
+STEADY_STATES = 2
+
+
+def check(history: History) -> Verdict:
+    """Whether equal positions meant equal data at the end. `details`: vclocks, and the findings."""
+    last = _last_states(history)
+    dumps = {dump.node: dump for dump in history.dumps if dump.type == "ok" and dump.node is not None}
+    witnesses = list(_different(last, dumps))
+    with_vclock = [node for node, states in last.items() if "vclock" in states[-1].status]
+    details: dict[str, Any] = {
+        "vclocks": {node: last[node][-1].status["vclock"] for node in with_vclock},
+        "violations": len(witnesses),
+        "findings": list(_stopped(last)),
+        "vacuous": len(with_vclock) < 2,
+    }
+    summary = f"no two of {len(with_vclock)} nodes had equal vclocks and different data at the end"
+    if witnesses:
+        more = "" if len(witnesses) == 1 else f" (and {len(witnesses) - 1} more)"
+        summary = witnesses[0].summary + more
+    elif len(with_vclock) < 2:
+        summary = "nothing to judge: the nodes tell no vclocks"
+    return Verdict(
+        checker=NAME,
+        result="invalid" if witnesses else "valid",
+        summary=summary,
+        model=MODEL,
+        witnesses=tuple(witnesses[:WITNESSES_MAX]),
+        details=details,
+    )
+
+
+def _last_states(history: History) -> dict[str, list[State]]:
+    """The last states of each node before its final dump was asked, oldest first."""
+    asked = min((dump.invoke_index for dump in history.dumps), default=len(history.events))
+    last: dict[str, list[State]] = {}
+    for state in history.states:
+        if state.index < asked:
+            last[state.node] = [*last.get(state.node, ())[-STEADY_STATES + 1 :], state]
+    return dict(sorted(last.items()))
+
+
+def _position(states: Sequence[State]) -> object:
+    """The vclock that the node kept over its last states; None if it moved, or does not tell."""
+    vclocks = [state.status.get("vclock") for state in states]
+    if len(vclocks) < STEADY_STATES or any(vclock != vclocks[0] for vclock in vclocks):
+        return None
+    return vclocks[0]
+
+
+def _different(last: Mapping[str, Sequence[State]], dumps: Mapping[str, Operation]) -> Iterator[Witness]:
+    for one, other in combinations([node for node in last if node in dumps], 2):
+        position = _position(last[one])
+        if position is None or position != _position(last[other]):
+            continue
+        held, held_too = _rows(dumps[one]), _rows(dumps[other])
+        keys = [key for key in {**held, **held_too} if held.get(key) != held_too.get(key)]
+        if keys:
+            yield _difference(one, other, position, keys, last, dumps)
+
+
+def _rows(dump: Operation) -> dict[tuple[str, object], object]:
+    """(space, key) → value."""
+    spaces = dump.value.get("spaces", {}) if isinstance(dump.value, Mapping) else {}
+    return {
+        (space, comparable(row[0])): comparable(row[1]) if len(row) > 1 else None
+        for space, rows in spaces.items()
+        for row in rows
+    }
+
+
+def _difference(
+    one: str,
+    other: str,
+    position: object,
+    keys: Sequence[tuple[str, object]],
+    last: Mapping[str, Sequence[State]],
+    dumps: Mapping[str, Operation],
+) -> Witness:
+    held, held_too = _rows(dumps[one]), _rows(dumps[other])
+    told = [
+        f"key {key} of {space}: {_text(held, (space, key))} at {one}, {_text(held_too, (space, key))} at {other}"
+        for space, key in sorted(keys, key=str)[:DIFFERENT_MAX]
+    ]
+    events = [last[node][-1].index for node in (one, other)]
+    events += [event for node in (one, other) for event in dumps[node].events]
+    count = f"{len(keys)} keys" if len(keys) > 1 else "one key"
+    return Witness(
+        rule="equal-vclock-different-data",
+        summary=f"{one} and {other} stood at the same vclock {position} and differ in {count}: {told[0]}",
+        events=tuple(sorted(set(events))),
+        key=str(sorted(keys, key=str)[0][1]),
+        start_ns=min(last[node][-1].time_ns for node in (one, other)),
+        end_ns=max(dumps[node].complete_ns or 0 for node in (one, other)),
+        explanation=tuple(told),
+    )
+
+
+def _text(rows: Mapping[tuple[str, object], object], key: tuple[str, object]) -> str:
+    return str(rows[key]) if key in rows else "nothing"
+
+
+def _stopped(last: Mapping[str, Sequence[State]]) -> Iterator[str]:
+    for node, states in last.items():
+        upstreams = states[-1].status.get("upstreams")
+        for source, upstream in sorted(upstreams.items()) if isinstance(upstreams, Mapping) else ():
+            if isinstance(upstream, Mapping) and upstream.get("status") == "stopped":
+                why = upstream.get("message") or "it gave no reason"
+                yield f"{node} had stopped receiving from {source} at the end, for good: {why}"

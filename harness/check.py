@@ -1,0 +1,22 @@
+"""A check: a checker with the rule that it stands for and the model that it judges by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from checkers.history.history import History
+from checkers.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One checker: its rule in a few words, and the model that it judges against.
+
+    "": nothing is promised here; what it finds is told, and is no violation.
+    """
+
+    name: str
+    summary: str
+    model: str
+    run: Callable[[History], Verdict]

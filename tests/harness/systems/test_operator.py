@@ -1,0 +1,111 @@
+"""The operator: who is promoted when, and who is told to step down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.plan import Plan
+from harness.protocols import Replied, Reply
+from harness.systems.operator import Operator
+from nodes.iproto.messages import Answer, Call, Request
+from tests.harness.fake_cluster import FakeCluster
+
+NODES = ("n1", "n2", "n3")
+
+
+def status(
+    node: str, role: str, lsn: int = 1, deaf_to: tuple[str, ...] = (), idle: float = 0.0
+) -> dict[str, Any]:
+    upstreams = {
+        other: {"status": "disconnected" if other in deaf_to else "follow", "idle": idle}
+        for other in NODES
+        if other != node
+    }
+    return {"role": role, "term": 1, "vclock": {"1": lsn}, "upstreams": upstreams}
+
+
+class Nodes(FakeCluster):
+    """Nodes that say what a test makes them say; who is promoted becomes the master at once."""
+
+    def __init__(self, **said: dict[str, Any] | None) -> None:
+        super().__init__(NODES)
+        self.said = said
+        self.asked: list[tuple[str, str]] = []
+
+    async def status(self, node: str) -> dict[str, Any] | None:
+        return self.said[node]
+
+    async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
+        assert isinstance(request, Call)
+        self.asked.append((request.name, node))
+        said = self.said[node]
+        assert said is not None, "a node that is down was asked"
+        said["role"] = "owner" if request.name == "qsync.take_over" else "replica"
+        return Replied(Answer(request.sync))
+
+
+def watched(nodes: Nodes, looks: int = 3) -> list[tuple[str, str]]:
+    """What the operator asks of whom within so many looks."""
+    notes: list[tuple[str, str, object]] = []
+    operator = Operator(Plan(), nodes, lambda *note: notes.append(note), "n1")
+    left = iter(range(looks))
+    nodes.run(operator.run(lambda: next(left, None) is None))
+    return nodes.asked
+
+
+def test_a_master_that_is_heard_stays() -> None:
+    """If it failed, a calm run would change its master, and every run would be one with failovers."""
+    nodes = Nodes(n1=status("n1", "owner"), n2=status("n2", "replica"), n3=status("n3", "replica"))
+    assert watched(nodes) == []
+
+
+def test_a_master_that_nobody_hears_is_replaced_by_who_has_most() -> None:
+    """If it failed, an isolated master would stay the only one, and nothing that failover breaks would be seen."""
+    nodes = Nodes(
+        n1=status("n1", "owner", lsn=9, deaf_to=("n2", "n3")),
+        n2=status("n2", "replica", lsn=5, deaf_to=("n1",)),
+        n3=status("n3", "replica", lsn=7, deaf_to=("n1",)),
+    )
+    assert watched(nodes) == [("qsync.take_over", "n3")], "once, and the isolated one is not told"
+
+
+def test_silence_for_longer_than_two_heartbeats_is_a_loss() -> None:
+    """If it failed, a paused master, whose connections stay, would never be replaced."""
+    nodes = Nodes(
+        n1=None,
+        n2=status("n2", "replica", deaf_to=("n1",)),
+        n3=status("n3", "replica", deaf_to=("n1",)),
+    )
+    assert watched(nodes) == [("qsync.take_over", "n2")]
+    silent = Nodes(
+        n1=status("n1", "owner", idle=9.0),
+        n2=status("n2", "replica", idle=9.0),
+        n3=status("n3", "replica", idle=9.0),
+    )
+    assert watched(silent) == [], "who hears nobody cannot gather a quorum"
+
+
+def test_without_a_majority_nobody_is_promoted() -> None:
+    """If it failed, the operator would make a minority writable."""
+    nodes = Nodes(n1=None, n2=status("n2", "replica", deaf_to=("n1", "n3")), n3=None)
+    assert watched(nodes) == []
+
+
+def test_an_old_master_that_is_heard_again_steps_down() -> None:
+    """If it failed, two masters would go on for ever after a healed partition."""
+    nodes = Nodes(
+        n1=status("n1", "owner", deaf_to=("n2", "n3")),
+        n2=status("n2", "replica", deaf_to=("n1",)),
+        n3=status("n3", "replica", deaf_to=("n1",)),
+    )
+    operator = Operator(Plan(), nodes, lambda *note: None, "n1")
+    looks = iter(range(1))
+    nodes.run(operator.run(lambda: next(looks, None) is None))
+    nodes.said = {
+        "n1": status("n1", "owner"),
+        "n2": status("n2", "owner"),
+        "n3": status("n3", "replica"),
+    }
+    looks = iter(range(2))
+    nodes.run(operator.run(lambda: next(looks, None) is None))
+    assert nodes.asked == [("qsync.take_over", "n2"), ("qsync.step_down", "n1")]
