@@ -14,6 +14,8 @@ from checkers.linearizable import promised_linearizable
 from harness.check import Check
 from harness.systems.promises import Promise
 
+__all__ = ["CHECK_TIMEOUT_S", "Check", "Reads", "fresh_reads", "is_fresh_at_the_end", "of_every_run"]
+
 CHECK_TIMEOUT_S = 60.0
 
 Reads = Callable[[str | None, str | None], bool]
