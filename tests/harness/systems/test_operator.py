@@ -103,7 +103,7 @@ def test_an_old_master_that_is_heard_again_steps_down() -> None:
     nodes.run(operator.run(lambda: next(looks, None) is None))
     nodes.said = {
         "n1": status("n1", "owner"),
-        "n2": status("n2", "owner"),
+        "n2": status("n2", "owner") | {"term": 2},
         "n3": status("n3", "replica"),
     }
     looks = iter(range(2))

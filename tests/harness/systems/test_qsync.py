@@ -118,7 +118,7 @@ def test_nodes_that_do_not_find_each_other_are_told_in_one_line() -> None:
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_system_says_what_it_promises(name: str) -> None:
     """If it failed, a verdict would be judged against nothing."""
-    for letter in "CDEFGHI":
+    for letter in {"tarantool": "AB"}.get(name, "CDEFGHI"):
         plan = SYSTEMS[name].completed(Plan(configuration=letter))
         promise = SYSTEMS[name].promise(plan)
         models = {promise.writes, promise.owner_reads, promise.replica_reads, promise.dirty_reads}
