@@ -54,7 +54,9 @@ def test_one_key_of_many_is_found_wrong() -> None:
 
 def test_a_key_does_not_run_out_of_a_share_of_the_time() -> None:
     """If this fails, a check of thousands of keys ends as unknown since one of them took longer than its share."""
-    hard = generated.columns(300, 70, seed=3, values=3, cas=False, stale=True)  # more at once than a word has bits
+    hard = generated.columns(
+        300, 70, seed=3, values=3, cas=False, stale=True
+    )  # more at once than a word has bits
     assert many.decide(many.joined([hard, hard]), Limits())[:, 0].tolist() == [-1, -1]
     easy = [generated.columns(10, 3, seed=seed) for seed in range(400)]
     verdict = linearizable.check_columns(together([hard, *easy]), timeout_s=20.0)
