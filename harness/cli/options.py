@@ -40,6 +40,24 @@ def results_option(function: F) -> F:
     )(function)
 
 
+def spark_options(function: F) -> F:
+    """Where Spark runs; everything else is plain Spark configuration."""
+    options = [
+        click.option(
+            "--master",
+            default=lambda: os.environ.get("QSYNC_SPARK_MASTER", "local[*]"),
+            show_default="local[*]",
+            help="Where Spark runs: local[*], spark://host:7077, k8s://…, yarn.",
+        ),
+        click.option(
+            "--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark (may be repeated)."
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 def plan_options(function: F) -> F:
     """What a plan can be made of on the command line; everything not said comes from the file or the default."""
     options = [

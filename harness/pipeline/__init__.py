@@ -3,6 +3,14 @@
 | module | what it holds |
 |---|---|
 | `java`, `session` | which Java there is; one quiet Spark session |
+| `analyze`, `follow` | one call of `qsync analyze`; the stream that keeps the tables fresh |
+| `schemas` | every table, written down |
+| `operations`, `latency`, `documents`, `node_files` | DataFrame → DataFrame: the curated tables |
+| `aggregates` | DataFrame → DataFrame: what many runs say together |
+| `curate` | all of these as one plan |
+| `workers` | files that only our own code can read |
+| `tables` | the folder: a batch gets in as a whole or not at all |
+| `overview`, `progress` | what a person sees |
 
 Nothing here is imported before a verb needs it: `qsync run` does not pay for Spark.
 """

@@ -1,0 +1,125 @@
+"""Fingerprints: what an anomaly looks like, without its values and times, so that two sightings can be told the same.
+
+The fingerprint of a witness is made of
+
+- the checker and the rule that was broken
+- the shape of the witness: what the operation asked that ends it (a read, a mutation, a dump), and the role of the
+  server that answered. How many operations lead there, and in which phase it is, depends on the seed
+- the state around it: whether the queue's owner changed between the witness's first event and its last
+
+A run with several anomalies has several fingerprints; `leading` is the one nearest to the cause, and groups runs. A
+promise broken in the nodes' logs or at the quorum explains a stale read, not the other way round: that is the order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from checkers.history.history import History
+from checkers.history.operation import Operation
+
+CAUSES_FIRST = (
+    "crash",
+    "wal",
+    "quorum",
+    "cuts",
+    "convergence",
+    "linearizable",
+    "transactional",
+    "prefix",
+    "dirty",
+)
+"""Checkers by how near to the cause they look; those of no name here come last."""
+RULES_FIRST = ("lost-write", "diverged")
+READS = frozenset({"read", "get", "r"})
+DIGITS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One witness: the `number`th of its checker. `shape` is the text whose hash is the fingerprint."""
+
+    checker: str
+    rule: str
+    number: int
+    shape: str
+    summary: str
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(self.shape.encode()).hexdigest()[:DIGITS]
+
+
+def sightings(verdict: Mapping[str, Any], history: History) -> list[Sighting]:
+    """One for every witness in a verdict.json, in its order."""
+    by_event = {index: operation for operation in history.operations for index in operation.events}
+    return [
+        Sighting(
+            checker=check["checker"],
+            rule=witness["rule"],
+            number=number,
+            shape=_shape(check["checker"], witness, by_event, history),
+            summary=witness["summary"],
+        )
+        for check in verdict["checks"]
+        if check["result"] == "invalid"
+        for number, witness in enumerate(check["witnesses"])
+    ]
+
+
+def leading(found: Sequence[Sighting]) -> Sighting | None:
+    """The one nearest to the cause; None of none."""
+    return min(found, key=_distance, default=None)
+
+
+def _distance(sighting: Sighting) -> tuple[int, int, str, int]:
+    return (
+        _place(CAUSES_FIRST, sighting.checker),
+        _place(RULES_FIRST, sighting.rule),
+        sighting.shape,
+        sighting.number,
+    )
+
+
+def _place(order: Sequence[str], name: str) -> int:
+    return order.index(name) if name in order else len(order)
+
+
+def _shape(
+    checker: str, witness: Mapping[str, Any], by_event: Mapping[int, Operation], history: History
+) -> str:
+    operations = [by_event[index] for index in sorted(witness["events"]) if index in by_event]
+    parts = [f"{checker}: {witness['rule']}"]
+    if operations:
+        parts.append(_kind(operations[-1]))
+    start_ns, end_ns = witness.get("start_ns"), witness.get("end_ns")
+    if start_ns is not None and end_ns is not None:
+        parts.append("owner changed" if _owner_changed(history, start_ns, end_ns) else "one owner")
+    return ", ".join(parts)
+
+
+def _kind(operation: Operation) -> str:
+    what = "dump" if operation.f == "dump" else "read" if operation.f in READS else "mutation"
+    return f"{what} at {operation.role}" if operation.role else what
+
+
+def _owner_changed(history: History, start_ns: int, end_ns: int) -> bool:
+    """Whether nodes named more than one owner as theirs from just before the window to its end."""
+    before: dict[str, Any] = {}
+    owners: list[Any] = []
+    for state in history.states:
+        owner = state.status.get("owner")
+        if not owner or state.time_ns > end_ns:
+            continue
+        if state.time_ns < start_ns:
+            before[state.node] = owner
+        else:
+            owners.append(owner)
+    return len(_different([*before.values(), *owners])) > 1
+
+
+def _different(values: Iterable[Any]) -> list[Any]:
+    return list(dict.fromkeys(values))

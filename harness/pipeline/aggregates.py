@@ -1,0 +1,139 @@
+"""Over many runs: how it goes from version to version, what comes again, what is gone, what is slow, what was tried.
+
+Each function takes curated tables and gives a small one, which is made anew by every `qsync analyze`.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+SLOWEST = 50
+SURE = 0.05
+"""A silence that chance would give less often than this is taken for a fix."""
+
+
+def trend(runs: DataFrame, latency: DataFrame) -> DataFrame:
+    """One row a campaign and version of the code, oldest first: outcomes, load, latency."""
+    worst = latency.groupBy("run").agg(F.max("p99_ns").alias("worst_p99_ns"))
+    of_version = F.coalesce("code", F.lit(""))
+    return (
+        runs.join(worst, "run", "left")
+        .groupBy("campaign", of_version.alias("code"))
+        .agg(
+            F.min("started").alias("first_run"),
+            F.max("started").alias("last_run"),
+            F.count("*").alias("runs"),
+            *[
+                F.count_if(F.col("outcome") == word).alias(word.replace("-", "_"))
+                for word in ("valid", "anomaly", "unknown", "not-evidence")
+            ],
+            F.sum("ok").alias("ok"),
+            F.round(F.sum("ok") / F.sum("asked"), 4).alias("ok_share"),
+            F.round(F.percentile_approx("worst_p99_ns", 0.5) / 1e6, 3).alias("typical_worst_p99_ms"),
+        )
+        .orderBy("campaign", "first_run")
+    )
+
+
+def recurrence(anomalies: DataFrame, runs: DataFrame) -> DataFrame:
+    """One row a fingerprint: when and where it was seen."""
+    seen = anomalies.select("run", "fingerprint", "shape", "summary").join(
+        runs.select("run", "started", "code", "campaign", _cell().alias("cell")), "run", "inner"
+    )
+    return (
+        seen.groupBy("fingerprint", "shape")
+        .agg(
+            F.count_distinct("run").alias("runs"),
+            F.count("*").alias("witnesses"),
+            F.min("started").alias("first_seen"),
+            F.max("started").alias("last_seen"),
+            F.array_sort(F.collect_set("campaign")).alias("campaigns"),
+            F.array_sort(F.collect_set("cell")).alias("cells"),
+            F.array_sort(F.collect_set("code")).alias("versions"),
+            F.max_by("run", "started").alias("last_run"),
+            F.max_by("summary", "started").alias("example"),
+        )
+        .orderBy(F.desc("runs"), "fingerprint")
+    )
+
+
+def flaky_or_fixed(anomalies: DataFrame, runs: DataFrame) -> DataFrame:
+    """Whether a fingerprint is gone, or only rare: what its silence since the last sighting says.
+
+    In the cells where it was ever seen, it showed in `sightings` of the `tried` runs up to the last sighting. Were it
+    as frequent ever since, `silent` runs without it would come about with `chance` = (1 - rate) ** silent. With less
+    than 5 % it is called fixed; with 0 silent runs it is present; otherwise nobody can tell. A run that is no evidence
+    counts for nothing.
+    """
+    telling = runs.where(F.col("outcome") != "not-evidence").select("run", "started", _cell().alias("cell"))
+    seen = anomalies.select("run", "fingerprint").distinct().join(telling, "run", "inner")
+    cells = seen.groupBy("fingerprint", "cell").agg(
+        F.count("*").alias("sightings"), F.max("started").alias("last_in_cell")
+    )
+    last = Window.partitionBy("fingerprint").rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    where = cells.withColumn("last_seen", F.max("last_in_cell").over(last))
+    counted = (
+        where.join(telling, "cell", "inner")
+        .groupBy("fingerprint", "last_seen")
+        .agg(
+            F.count_if(F.col("started") <= F.col("last_seen")).alias("tried"),
+            F.count_if(F.col("started") > F.col("last_seen")).alias("silent"),
+        )
+        .join(cells.groupBy("fingerprint").agg(F.sum("sightings").alias("sightings")), "fingerprint", "inner")
+    )
+    rate = F.col("sightings") / F.col("tried")
+    chance = F.pow(1 - rate, F.col("silent"))
+    says = (
+        F.when(F.col("silent") == 0, "present").when(F.col("chance") < SURE, "fixed").otherwise("cannot tell")
+    )
+    return (
+        counted.select(
+            "fingerprint",
+            "sightings",
+            "tried",
+            "silent",
+            "last_seen",
+            F.round(rate, 4).alias("rate"),
+            F.round(chance, 4).alias("chance"),
+        )
+        .withColumn("says", says)
+        .orderBy("fingerprint")
+    )
+
+
+def slowest(latency: DataFrame) -> DataFrame:
+    """The windows with the slowest answers of all."""
+    return (
+        latency.where(F.col("max_ns").isNotNull())
+        .orderBy(F.desc("max_ns"), "run", "window_s", "f", "node")
+        .limit(SLOWEST)
+        .select("run", "window_s", "f", "node", "role", "fault", "ok", "p50_ns", "p99_ns", "max_ns")
+    )
+
+
+def fault_coverage(faults: DataFrame, runs: DataFrame) -> DataFrame:
+    """One row a campaign, cluster and fault: how often it was tried, felt, healed, and what load came meanwhile."""
+    cells = runs.select("run", "cluster", "system", "workload")
+    lasted = F.when(F.col("bit"), F.col("heal_asked_ns") - F.col("all_in_effect_ns"))
+    return (
+        faults.join(cells, "run", "inner")
+        .groupBy("campaign", "system", "cluster", "workload", "name")
+        .agg(
+            F.count_distinct("run").alias("runs"),
+            F.count("*").alias("injected"),
+            F.count_if("bit").alias("bit"),
+            F.count_if(F.coalesce("healed", F.lit(False))).alias("healed"),
+            F.round(F.sum(lasted) / 1e9, 3).alias("in_effect_s"),
+            F.sum("ok_meanwhile").alias("ok_meanwhile"),
+            F.sum("not_ok_meanwhile").alias("not_ok_meanwhile"),
+        )
+        .orderBy("campaign", "system", "cluster", "workload", "name")
+    )
+
+
+def _cell() -> Column:
+    """What was tried, in words: the same for all seeds."""
+    bugs = F.when(F.size("bugs") > 0, F.concat(F.lit("with "), F.concat_ws("+", F.array_sort("bugs"))))
+    faults = F.concat_ws("+", F.array_sort("faults"))
+    return F.concat_ws(" ", "system", "configuration", "cluster", "workload", faults, bugs)

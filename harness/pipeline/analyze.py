@@ -1,0 +1,284 @@
+"""`qsync analyze`: what is new under results/ goes into the tables, and the aggregates are made anew.
+
+With nothing new no Spark is started. Runs whose folders were removed (retention) stay in the tables: that is what
+the tables are for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import StoreError, WrongUse
+from harness.pipeline.tables import State, Tables
+from harness.store import LeftOut, Scan, StoredRun, scan
+from harness.store.run_folder import COLUMNS, HISTORY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Step = Callable[[str, int, int], None]
+"""Told of progress: what was finished, how many steps are, and how many there are in all."""
+NOT_OURS = "plan.json or verdict.json is not ours"
+AT_ONCE = 3
+FEW = 8
+"""Up to so many runs what takes the time is starting things, compiling among them."""
+_FOR_FEW = {
+    "spark.qsync.fewRuns": "yes",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+}
+STEPS = 16
+
+
+@dataclass(slots=True)
+class Report:
+    """What one call did."""
+
+    tables: Path
+    new: int = 0
+    changed: int = 0
+    known: int = 0
+    left_out: list[LeftOut] = field(default_factory=list)
+    foreign: list[LeftOut] = field(default_factory=list)
+    seconds: float = 0.0
+    spark: Mapping[str, str] = field(default_factory=dict)
+
+
+def analyze(
+    results: Path,
+    folder: Path,
+    session: Callable[[], AbstractContextManager[SparkSession]],
+    *,
+    anew: bool = False,
+    step: Step = lambda what, done, of: None,
+) -> Report:
+    """Bring the tables in `folder` up to date with `results`. Raises HarnessError in one line."""
+    began_s = time.monotonic()
+    if not results.is_dir():
+        raise WrongUse(f"{results} is no folder; try: qsync run first, or --results FOLDER")
+    tables = Tables(folder)
+    with tables.opened() as stored:
+        is_stale = anew or stored.schema not in ("", _schema_mark())
+        if is_stale:
+            tables.forget_all()
+        report = _bring_in(tables, State() if is_stale else stored, scan(results), session, step)
+    report.seconds = round(time.monotonic() - began_s, 3)
+    return report
+
+
+def _bring_in(
+    tables: Tables,
+    state: State,
+    found: Scan,
+    session: Callable[[], AbstractContextManager[SparkSession]],
+    step: Step,
+) -> Report:
+    strange = [run for run in found.runs if state.strange.get(run.name) == run.stamp]
+    fresh = [run for run in found.runs if state.runs.get(run.name) != run.stamp and run not in strange]
+    usable, broken = _usable(fresh)
+    report = Report(
+        tables=tables.folder,
+        new=sum(run.name not in state.runs for run in usable),
+        changed=sum(run.name in state.runs for run in usable),
+        known=len(found.runs) - len(fresh) - len(strange),
+        left_out=[*found.unfinished, *broken, *(LeftOut(run.path, NOT_OURS) for run in strange)],
+        foreign=list(found.foreign),
+    )
+    if usable:
+        with session() as spark, _in_one_line():
+            from harness.pipeline.session import versions
+
+            report.spark = versions(spark)
+            step("Spark has started", 1, STEPS)
+            unreadable = _Batch(spark, tables, state, usable, step).run()
+            report.left_out += unreadable
+            report.new -= len(unreadable)
+    return report
+
+
+def _usable(runs: Sequence[StoredRun]) -> tuple[list[StoredRun], list[LeftOut]]:
+    """Those whose columns can be read: a kill may have come between the verdict and the columns."""
+    usable: list[StoredRun] = []
+    broken: list[LeftOut] = []
+    for run in runs:
+        why = _why_broken(run.path)
+        if why is None:
+            usable.append(run)
+        else:
+            broken.append(LeftOut(run.path, why))
+    return usable, broken
+
+
+def _why_broken(path: Path) -> str | None:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        names = set(pyarrow.parquet.read_schema(path / COLUMNS).names)
+    except FileNotFoundError:
+        return None if _is_empty(path / HISTORY) else f"half-written: no {COLUMNS}; try: qsync check {path}"
+    except (OSError, pyarrow.ArrowException):
+        return f"half-written: {COLUMNS} is torn; try: qsync check {path}"
+    lacking = {"index", "time_ns", "process", "type", "f", "value"} - names
+    return f"{COLUMNS} is not ours: it has no column {sorted(lacking)[0]}" if lacking else None
+
+
+def _is_empty(history: Path) -> bool:
+    """Nothing but the header was recorded."""
+    with history.open("rb") as lines:
+        return sum(1 for _, _ in zip(lines, range(2), strict=False)) < 2
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    """What Spark raises, as one line: its messages are pages of Java."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        causes = [
+            line.strip() for line in str(error).splitlines() if "Caused by" in line or "Exception" in line
+        ]
+        why = (causes[-1] if causes else str(error).strip().splitlines()[0]).removeprefix("Caused by: ")
+        raise StoreError(f"Spark could not finish: {why[:300]}; the tables are as they were") from error
+
+
+class _Batch:
+    """One call's new rows, from their runs into place."""
+
+    def __init__(
+        self, spark: SparkSession, tables: Tables, state: State, runs: Sequence[StoredRun], step: Step
+    ) -> None:
+        self.spark, self.tables, self.state = spark, tables, state
+        self.runs = runs
+        self.done = 1
+        self._step = step
+        self.again = {run.name: run for run in runs if run.name in state.runs}
+
+    def run(self) -> list[LeftOut]:
+        from harness.pipeline import curate, documents, workers
+
+        found = self._found()
+        parsed = documents.parsed(curate.read_by(workers.documents, workers.DOCUMENTS, found)).cache()
+        strange = {row.run for row in parsed.where(f"not ({documents.readable()})").select("run").collect()}
+        usable = [run for run in self.runs if run.name not in strange]
+        with_events = [run.path for run in usable if (run.path / COLUMNS).exists()]
+        events = curate.events_of(self.spark, with_events)
+        if strange:
+            found, parsed = (frame.where(~frame["run"].isin(list(strange))) for frame in (found, parsed))
+        removed = self._write(curate.curated(found, parsed, events))
+        self._aggregate(removed)
+        self.state.runs |= {run.name: run.stamp for run in usable}
+        self.state.strange |= {run.name: run.stamp for run in self.runs if run.name in strange}
+        self.state.batch += 1
+        self.state.schema = _schema_mark()
+        self.tables.commit(self.state, removed, curate.AGGREGATES)
+        self._finished("put in place")
+        return [LeftOut(run.path, NOT_OURS) for run in self.runs if run.name in strange]
+
+    def _found(self) -> DataFrame:
+        import pyarrow
+
+        from harness.pipeline.schemas import RUNS_FOUND
+
+        rows = [
+            (run.name, str(run.path), run.campaign, date.fromisoformat(run.date), _started(run))
+            for run in self.runs
+        ]
+        columns = dict(zip(RUNS_FOUND.fieldNames(), zip(*rows, strict=True), strict=True))
+        found = self.spark.createDataFrame(pyarrow.table(columns), RUNS_FOUND)
+        if len(rows) <= FEW:
+            for name, value in _FOR_FEW.items():
+                self.spark.conf.set(name, value)
+            return found
+        return found.repartition(min(len(rows), 4 * self.spark.sparkContext.defaultParallelism)).cache()
+
+    def _write(self, curated: Mapping[str, DataFrame]) -> list[Path]:
+        """Write all tables to staging; gives the files that they take the place of."""
+        removed: list[Path] = []
+        jobs: dict[str, Callable[[], None]] = {}
+        for name, table in curated.items():
+            kept, gone = self._of_touched_partitions(name)
+            removed += gone
+            jobs[name] = self._writer(name, table if kept is None else table.unionByName(kept))
+        jobs.pop("operations")()  # the others stand on what it computes
+        self._finished("operations")
+        self._together(jobs)
+        return removed
+
+    def _writer(self, name: str, table: DataFrame) -> Callable[[], None]:
+        from harness.pipeline.curate import write
+
+        return lambda: write(table, self.tables.staging / name)
+
+    def _of_touched_partitions(self, name: str) -> tuple[DataFrame | None, list[Path]]:
+        """Of partitions that hold a run which is read again: the rows of the other runs, and the files to replace."""
+        from harness.pipeline.curate import stored
+
+        places = sorted({(run.campaign, run.date) for run in self.again.values()})
+        files = [file for place in places for file in self.tables.partition(name, *place)]
+        if not files:
+            return None, []
+        rows = stored(self.spark, self.tables.folder, name, files)
+        return rows.where(~rows["run"].isin(list(self.again))), files
+
+    def _aggregate(self, removed: Sequence[Path]) -> None:
+        from harness.pipeline import curate
+
+        gone = set(removed)
+        whole = {}
+        for name in ("runs", "latency", "anomalies", "faults"):
+            kept = [file for file in self.tables.files(name) if file not in gone]
+            staged = sorted((self.tables.staging / name).glob("**/*.parquet"))
+            whole[name] = curate.stored(self.spark, self.tables.folder, name, kept).unionByName(
+                curate.stored(self.spark, self.tables.staging, name, staged)
+            )
+        jobs = {name: self._aggregate_writer(name, table) for name, table in curate.aggregated(whole).items()}
+        self._together(jobs)
+
+    def _aggregate_writer(self, name: str, table: DataFrame) -> Callable[[], None]:
+        from harness.pipeline.curate import write
+
+        return lambda: write(table, self.tables.staging / name, is_partitioned=False)
+
+    def _together(self, jobs: Mapping[str, Callable[[], None]]) -> None:
+        """Small jobs leave cores idle: a few at once."""
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            running = {pool.submit(job): name for name, job in jobs.items()}
+            for one in as_completed(running):
+                one.result()
+                self._finished(running[one])
+
+    def _finished(self, what: str) -> None:
+        self.done += 1
+        self._step(what, self.done, STEPS)
+
+
+def _started(run: StoredRun) -> datetime:
+    return datetime.strptime(run.path.name.partition("-")[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+
+
+def _schema_mark() -> str:
+    """Changes with whatever decides the tables' rows."""
+    own = Path(__file__).parent
+    names = ("schemas.py", "operations.py", "latency.py", "documents.py", "node_files.py", "workers.py")
+    text = b"".join((own / name).read_bytes() for name in names)
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def tables_folder(results: Path, given: Path | None) -> Path:
+    """Where the tables are: beside the runs, under a name that no plan can have."""
+    return given or Path(os.environ.get("QSYNC_TABLES", results / "_tables"))

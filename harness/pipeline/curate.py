@@ -1,0 +1,113 @@
+"""From found runs to the curated tables, as one plan of DataFrames; nothing is computed before it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from harness.pipeline import documents, node_files, workers
+from harness.pipeline.latency import latency
+from harness.pipeline.operations import fault_spans, meanwhile, paired, sure, with_fault
+from harness.pipeline.schemas import EVENTS, PARTITION, TABLES
+from harness.store.run_folder import COLUMNS
+
+_RUN_IN_PATH = rf"([^/]+/[^/]+)/{COLUMNS.replace('.', '[.]')}$"
+
+
+FEW_RUNS = "spark.qsync.fewRuns"
+"""Set to "yes" in a session that has few runs to look at."""
+
+
+def events_of(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
+    """The lines of these runs' records, with the run that each file's place says."""
+    if not paths:
+        return spark.createDataFrame([], EVENTS).withColumn("run", F.lit(""))
+    files = [str(path / COLUMNS) for path in paths]
+    run = F.regexp_extract(F.col("_metadata.file_path"), _RUN_IN_PATH, 1)
+    return spark.read.schema(EVENTS).parquet(*files).withColumn("run", run)
+
+
+def curated(found: DataFrame, parsed: DataFrame, events: DataFrame) -> dict[str, DataFrame]:
+    """All tables of the found runs. `parsed`: see `documents.parsed`; `found` has the schema `RUNS_FOUND`."""
+    faults = fault_spans(events).cache()
+    spans = sure(faults)
+    ended = F.coalesce("complete_ns", "invoke_ns")
+    operations = with_fault(paired(events), spans, F.col("invoke_ns"), ended).cache()
+    checks = documents.checks(parsed).cache()
+    anomalous = found.join(parsed.where("verdict.outcome = 'anomaly'").select("run"), "run", "left_semi")
+    sighted = read_by(workers.fingerprints, workers.FINGERPRINTS, anomalous)
+    anomalies = documents.anomalies(checks, sighted)
+    tables = {
+        "operations": operations,
+        "runs": documents.runs(found, parsed).drop(*PARTITION),
+        "faults": meanwhile(faults, operations),
+        "latency": latency(operations),
+        "availability": with_fault(documents.availability(checks), spans, F.col("from_ns"), F.col("to_ns")),
+        "verdicts": documents.verdicts(checks),
+        "anomalies": with_fault(anomalies, spans, F.col("start_ns"), F.col("end_ns")),
+        "node_log": node_files.node_log(read_by(workers.node_log, workers.NODE_LOG, found)),
+        "wal": node_files.wal(read_by(workers.wal, workers.WAL, found), operations),
+    }
+    days = found.select("run", *PARTITION)
+    return {
+        name: _in_form(table.join(F.broadcast(days), "run", "inner"), name) for name, table in tables.items()
+    }
+
+
+def read_by(function: Callable[[Iterable[Any]], Iterator[Any]], schema: str, found: DataFrame) -> DataFrame:
+    """What a function of `workers` gives for these runs. Of a few runs it is read right here: that takes less time
+    than starting the workers.
+    """
+    asked = found.select("run", "path")
+    if found.sparkSession.conf.get(FEW_RUNS, "") != "yes":
+        return asked.mapInArrow(function, schema)
+    import pyarrow
+
+    rows = pyarrow.RecordBatch.from_pylist([row.asDict() for row in asked.collect()])
+    batches = list(function([rows]))
+    if not batches:
+        return found.sparkSession.createDataFrame([], schema)
+    return found.sparkSession.createDataFrame(pyarrow.Table.from_batches(batches), schema)
+
+
+def _in_form(table: DataFrame, name: str) -> DataFrame:
+    """The columns of the written schema, in its order and of its types."""
+    return table.select(
+        *[F.col(field.name).cast(field.dataType).alias(field.name) for field in TABLES[name].fields]
+    )
+
+
+def stored(spark: SparkSession, folder: Path, name: str, files: Sequence[Path]) -> DataFrame:
+    """These files of a table under `folder`; an empty table if there are none."""
+    if not files:
+        return spark.createDataFrame([], TABLES[name])
+    reader = spark.read.schema(TABLES[name]).option("basePath", str(folder / name))
+    return reader.parquet(*map(str, files)).select(*TABLES[name].fieldNames())
+
+
+def write(table: DataFrame, path: Path, *, is_partitioned: bool = True) -> None:
+    if is_partitioned:
+        table.hint("rebalance", *PARTITION).write.partitionBy(*PARTITION).mode("overwrite").parquet(str(path))
+    else:
+        table.coalesce(1).write.mode("overwrite").parquet(str(path))
+
+
+def aggregated(tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """The small tables over all runs."""
+    from harness.pipeline import aggregates
+
+    runs, latencies, anomalies = tables["runs"], tables["latency"], tables["anomalies"]
+    return {
+        "trend": aggregates.trend(runs, latencies),
+        "recurrence": aggregates.recurrence(anomalies, runs),
+        "flaky_or_fixed": aggregates.flaky_or_fixed(anomalies, runs),
+        "slowest": aggregates.slowest(latencies),
+        "fault_coverage": aggregates.fault_coverage(tables["faults"], runs),
+    }
+
+
+AGGREGATES = ("trend", "recurrence", "flaky_or_fixed", "slowest", "fault_coverage")

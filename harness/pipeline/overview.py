@@ -1,0 +1,279 @@
+"""What came out of an analysis, for a person: a page beside the tables, and a screen for the terminal.
+
+Both are made from the aggregates alone, which are small, and without Spark.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import StoreError
+from harness.report.tables_page import Cell, Page, Section, html
+from harness.terminal.colour import printable
+
+if TYPE_CHECKING:
+    from harness.pipeline.analyze import Report
+
+Rows = list[dict[str, Any]]
+AGGREGATES = ("trend", "recurrence", "flaky_or_fixed", "slowest", "fault_coverage")
+LEFT_OUT_SHOWN = 20
+SLOWEST_SHOWN = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The aggregates as rows, by name."""
+
+    folder: Path
+    rows: Mapping[str, Rows]
+
+    def write(self, target: Path, report: Report) -> None:
+        """Write the page. StoreError in one line if it cannot be written."""
+        try:
+            unfinished = target.with_name(f".{target.name}.unfinished")
+            unfinished.write_text(html(self._page(report, target)))
+            unfinished.replace(target)
+        except OSError as error:
+            raise StoreError(f"cannot write the overview to {target}: {error.strerror}") from error
+
+    def lines(self, report: Report, page: Path) -> list[str]:
+        """The screen."""
+        counts = self._counts()
+        lines = [
+            f"{report.new} new, {report.changed} changed, {report.known} known runs; {report.seconds:.1f} s",
+            f"{sum(counts.values())} runs in the tables: "
+            + ", ".join(f"{count} {word}" for word, count in counts.items() if count),
+        ]
+        says = {row["fingerprint"]: row["says"] for row in self.rows["flaky_or_fixed"]}
+        for row in self.rows["recurrence"][:10]:
+            where = f"{row['runs']} runs, last {row['last_run']}"
+            lines.append(
+                f"  {row['fingerprint']}  {says.get(row['fingerprint'], ''):<11}  {where}: {row['shape']}"
+            )
+        lines += [
+            printable(f"left out  {each.path}: {each.why}")
+            for each in [*report.left_out, *report.foreign][:LEFT_OUT_SHOWN]
+        ]
+        lines += [f"tables    {self.folder}", f"page      {page}"]
+        return lines
+
+    def as_json(self, report: Report, page: Path) -> dict[str, Any]:
+        left_out = [{"path": str(each.path), "why": each.why} for each in [*report.left_out, *report.foreign]]
+        return {
+            "tables": str(self.folder),
+            "page": str(page),
+            "new": report.new,
+            "changed": report.changed,
+            "known": report.known,
+            "seconds": report.seconds,
+            "left_out": left_out,
+            "outcomes": self._counts(),
+            "fingerprints": [
+                {"fingerprint": row["fingerprint"], "shape": row["shape"], "runs": row["runs"]}
+                for row in self.rows["recurrence"]
+            ],
+        }
+
+    def _counts(self) -> dict[str, int]:
+        names = ("valid", "anomaly", "unknown", "not_evidence")
+        return {name.replace("_", "-"): sum(row[name] for row in self.rows["trend"]) for name in names}
+
+    def _page(self, report: Report, target: Path) -> Page:
+        counts = self._counts()
+        runs = sum(counts.values())
+        seen = len(self.rows["recurrence"])
+        tone = "anomaly" if seen else "valid" if runs else "no-verdict"
+        sentence = (
+            f"{_many(runs, 'run')} in the tables, {_many(seen, 'fingerprint')} of anomalies among them."
+            if runs
+            else "There are no finished runs in the tables yet."
+        )
+        return Page(
+            title=f"{runs} runs · qsync analyze",
+            crumbs=("analyze", str(self.folder)),
+            tone=tone,
+            badge=_many(runs, "RUN"),
+            sentence=sentence,
+            facts=(
+                *((word, f"{count:,}", "runs") for word, count in counts.items()),
+                (
+                    "this call",
+                    f"{report.new + report.changed} read",
+                    f"{report.known} known, {report.seconds:.1f} s",
+                ),
+                ("operations ok", f"{sum(row['ok'] or 0 for row in self.rows['trend']):,}", ""),
+            ),
+            notes=tuple(
+                f"{each.path}: {each.why}" for each in [*report.left_out, *report.foreign][:LEFT_OUT_SHOWN]
+            ),
+            sections=(
+                self._fingerprints(target),
+                self._trend(),
+                self._coverage(),
+                self._slowest(target),
+            ),
+        )
+
+    def _fingerprints(self, target: Path) -> Section:
+        fate = {row["fingerprint"]: row for row in self.rows["flaky_or_fixed"]}
+        rows = []
+        for row in self.rows["recurrence"]:
+            says = fate.get(row["fingerprint"], {})
+            rate = (
+                f"{100 * says['rate']:.0f} % of {says['tried']} tried, {says['silent']} silent since"
+                if says
+                else ""
+            )
+            rows.append(
+                (
+                    Cell(row["fingerprint"], "code"),
+                    Cell(
+                        str(says.get("says", "")),
+                        {"present": "anomaly", "fixed": "valid"}.get(str(says.get("says")), "unknown"),
+                    ),
+                    Cell(row["shape"], "prose"),
+                    f"{row['runs']:,}",
+                    rate,
+                    _day(row["first_seen"]),
+                    Cell(row["last_run"], link=self._link(row["last_run"], target)),
+                    Cell("; ".join(row["cells"][:3]), "prose"),
+                )
+            )
+        return Section(
+            "Anomalies by fingerprint",
+            "A fingerprint is the rule that was broken, the shape of the witness and the state around it. "
+            "“Fixed” means that its silence since would come by chance less often than in 1 of 20 cases.",
+            (
+                "fingerprint",
+                "now",
+                "what",
+                "runs",
+                "how often",
+                "first seen",
+                "last seen in",
+                "where",
+            ),
+            rows,
+            frozenset({"runs"}),
+            "No anomaly was ever seen.",
+        )
+
+    def _trend(self) -> Section:
+        rows = [
+            (
+                row["campaign"],
+                Cell(row["code"] or "unknown", "code"),
+                f"{row['runs']:,}",
+                Cell(parts=tuple((word, row[word.replace("-", "_")]) for word in self._counts())),
+                _percent(row["ok_share"]),
+                f"{row['typical_worst_p99_ms'] or 0:,.1f}",
+                _day(row["first_run"]),
+                _day(row["last_run"]),
+            )
+            for row in self.rows["trend"]
+        ]
+        return Section(
+            "Trend by plan and version",
+            "The bar: valid, anomaly, unknown, not evidence. The p99 is of a run's worst window, in the median run.",
+            ("plan", "version", "runs", "outcomes", "ok of asked", "worst p99, ms", "first run", "last run"),
+            rows,
+            frozenset({"runs", "ok of asked", "worst p99, ms"}),
+        )
+
+    def _coverage(self) -> Section:
+        rows = [
+            (
+                row["campaign"], row["cluster"], row["name"], f"{row['runs']:,}", f"{row['injected']:,}",
+                f"{row['bit']:,}", f"{row['healed']:,}", f"{row['in_effect_s'] or 0:,.1f}",
+                f"{row['ok_meanwhile']:,}", f"{row['not_ok_meanwhile']:,}",
+            )
+            for row in self.rows["fault_coverage"]
+        ]  # fmt: skip
+        columns = (
+            "plan",
+            "cluster",
+            "fault",
+            "runs",
+            "injected",
+            "felt",
+            "healed",
+            "in effect, s",
+            "ok meanwhile",
+            "not ok",
+        )
+        return Section(
+            "Fault coverage",
+            "A fault counts as felt if there is evidence that it bit; operations count while it surely was in effect.",
+            columns,
+            rows,
+            frozenset(columns[3:]),
+        )
+
+    def _slowest(self, target: Path) -> Section:
+        rows = [
+            (
+                Cell(row["run"], link=self._link(row["run"], target)), f"{row['window_s']} s", row["f"],
+                row["node"] or "", row["role"] or "", row["fault"], f"{row['ok']:,}",
+                _ms(row["p50_ns"]), _ms(row["p99_ns"]), _ms(row["max_ns"]),
+            )
+            for row in self.rows["slowest"][:SLOWEST_SHOWN]
+        ]  # fmt: skip
+        columns = (
+            "run",
+            "at",
+            "operation",
+            "node",
+            "role",
+            "fault",
+            "ok",
+            "p50, ms",
+            "p99, ms",
+            "slowest, ms",
+        )
+        return Section(
+            "Slowest windows",
+            "Windows of one second, by their slowest answer that was ok.",
+            columns,
+            rows,
+            frozenset(columns[6:]),
+        )
+
+    def _link(self, run: str, target: Path) -> str:
+        """To the run's own page, if that is still there."""
+        page = self.folder.parent / run / "report.html"
+        return os.path.relpath(page, target.parent) if page.exists() else ""
+
+
+def overview(folder: Path) -> Overview:
+    """Read the aggregates; none are there before the first run was analyzed."""
+    return Overview(folder, {name: _rows(folder / name) for name in AGGREGATES})
+
+
+def _rows(folder: Path) -> Rows:
+    import pyarrow.parquet
+
+    rows: Rows = []
+    for file in sorted(folder.glob("*.parquet")):
+        rows += pyarrow.parquet.read_table(file).to_pylist()
+    return rows
+
+
+def _many(count: int, word: str) -> str:
+    plural = word + ("S" if word.isupper() else "s")
+    return f"{count:,} {word if count == 1 else plural}"
+
+
+def _day(moment: Any) -> str:
+    return str(moment)[:16]
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def _ms(time_ns: int | None) -> str:
+    return "" if time_ns is None else f"{time_ns / 1e6:,.1f}"

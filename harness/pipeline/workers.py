@@ -1,0 +1,132 @@
+"""What runs in Spark's Python workers: reading of files that only our own code can read.
+
+Each function takes and gives Arrow batches and touches no Spark: `mapInArrow` calls it where the data is. What cannot
+be read gives no rows here; the scan and the table of runs have already named it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from checkers.history.errors import HistoryError
+from harness.errors import HarnessError
+
+Batches = Iterable[Any]
+
+FINGERPRINTS = "run string, checker string, number int, fingerprint string, shape string"
+DOCUMENTS = "run string, plan string, verdict string"
+WAL = (
+    "run string, node string, place string, kind string, origin long, lsn long, first_lsn long, "
+    "is_synchronous boolean, owner long, until_lsn long, term long, space long, key string, value string"
+)
+NODE_LOG = "run string, node string, number long, line string"
+
+
+def documents(batches: Batches) -> Iterator[Any]:
+    """run, path → plan.json and verdict.json as text."""
+    return _each(batches, _documents, DOCUMENTS)
+
+
+def _documents(run: str, path: Path) -> Iterator[tuple[Any, ...]]:
+    yield run, _text(path / "plan.json"), _text(path / "verdict.json")
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return None
+
+
+def fingerprints(batches: Batches) -> Iterator[Any]:
+    """run, path of runs with an anomaly → one row for each witness."""
+    return _each(batches, _fingerprints, FINGERPRINTS)
+
+
+def _fingerprints(run: str, path: Path) -> Iterator[tuple[Any, ...]]:
+    import msgspec
+
+    from checkers.history import jsonl
+    from harness.campaign.fingerprint import sightings
+
+    verdict = msgspec.json.decode((path / "verdict.json").read_bytes())
+    for found in sightings(verdict, jsonl.read(path / "history.jsonl")):
+        yield run, found.checker, found.number, found.fingerprint, found.shape
+
+
+def node_log(batches: Batches) -> Iterator[Any]:
+    """run, path → the lines of its nodes' logs."""
+    return _each(batches, _node_log, NODE_LOG)
+
+
+def _node_log(run: str, path: Path) -> Iterator[tuple[Any, ...]]:
+    for log in sorted(path.glob("nodes/*/log.jsonl")):
+        with log.open(encoding="utf-8", errors="replace") as lines:
+            for number, line in enumerate(lines, start=1):
+                yield run, log.parent.name, number, line.rstrip("\n")
+
+
+def wal(batches: Batches) -> Iterator[Any]:
+    """run, path → the records of its nodes' write-ahead logs."""
+    return _each(batches, _wal, WAL)
+
+
+def _wal(run: str, path: Path) -> Iterator[tuple[Any, ...]]:
+    from harness.systems.xlogs import read_log
+
+    for folder in sorted({file.parent for file in path.glob("nodes/*/*.xlog")}):
+        for record in read_log(folder).records:
+            key, value = _key_and_value(record.tuple)
+            yield (
+                run, folder.name, record.place, record.kind, record.origin, record.lsn, record.first,
+                record.is_synchronous, record.owner, record.until, record.term, record.space,
+                key, value,
+            )  # fmt: skip
+
+
+def _key_and_value(row: tuple[object, ...]) -> tuple[str | None, str | None]:
+    """Of a tuple its first field, and its second as JSON; nothing of a deletion."""
+    import msgspec
+
+    if not row:
+        return None, None
+    value = row[1] if len(row) > 1 else None
+    return str(row[0]), msgspec.json.encode(value, enc_hook=str).decode()
+
+
+ROWS_A_BATCH = 20_000
+
+
+def _each(
+    batches: Batches, read: Callable[[str, Path], Iterator[tuple[Any, ...]]], ddl: str
+) -> Iterator[Any]:
+    """The rows that `read` gives for every run, in batches of bounded size."""
+    kept: list[tuple[Any, ...]] = []
+    for batch in batches:
+        for row in batch.to_pylist():
+            try:
+                for found in read(row["run"], Path(row["path"])):
+                    kept.append(found)
+                    if len(kept) >= ROWS_A_BATCH:
+                        yield _batch(kept, ddl)
+                        kept = []
+            except (OSError, ValueError, LookupError, HarnessError, HistoryError):
+                continue  # it went away, or is not what it was
+    if kept:
+        yield _batch(kept, ddl)
+
+
+def _batch(rows: list[tuple[Any, ...]], ddl: str) -> Any:
+    import pyarrow
+
+    types = {
+        "string": pyarrow.string(), "int": pyarrow.int32(), "long": pyarrow.int64(), "boolean": pyarrow.bool_()
+    }  # fmt: skip
+    fields = [field.split() for field in ddl.split(", ")]
+    columns = [
+        pyarrow.array(column, types[kind])
+        for column, (_, kind) in zip(zip(*rows, strict=True), fields, strict=True)
+    ]
+    return pyarrow.RecordBatch.from_arrays(columns, names=[name for name, _ in fields])

@@ -1,0 +1,169 @@
+"""A page of tables over many runs: the same look as a run's page, no script, nothing loaded from elsewhere.
+
+A cell is text, or a `Cell` with a style ("valid", "anomaly", …) or a link. Everything is escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from markupsafe import Markup, escape
+
+HERE = Path(__file__).parent
+OUTCOMES = ("valid", "anomaly", "unknown", "not-evidence")
+_MORE_STYLE = """
+.word.anomaly { color: var(--anomaly); } .word.not-evidence { color: var(--not-evidence); }
+.shares { display: flex; height: 12px; min-width: 120px; border-radius: 3px; overflow: hidden; }
+.shares { background: var(--grid); margin-top: 4px; } .share { display: block; }
+.share.valid { background: var(--valid); } .share.anomaly { background: var(--anomaly); }
+.share.unknown { background: var(--unknown); } .share.not-evidence { background: var(--not-evidence); }
+.scroll td { white-space: nowrap; } .scroll td.prose { white-space: normal; }
+td.code { font-family: var(--mono); font-size: 12px; }
+a { color: var(--owner); }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """`style` is a class of the style sheet; `parts` draws a bar of counts by outcome in place of the text."""
+
+    text: str = ""
+    style: str = ""
+    link: str = ""
+    parts: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A table with its heading. `numbers`: the columns that are set to the right."""
+
+    title: str
+    caption: str
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[str | Cell]]
+    numbers: frozenset[str] = frozenset()
+    empty: str = "Nothing."
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What stands on the page, from top to bottom."""
+
+    title: str
+    crumbs: tuple[str, ...]
+    tone: str
+    badge: str
+    sentence: str
+    facts: tuple[tuple[str, str, str], ...] = ()
+    """Label, value, and a smaller word."""
+    notes: tuple[str, ...] = ()
+    sections: tuple[Section, ...] = field(default_factory=tuple)
+
+
+def html(page: Page) -> str:
+    """The whole page as one file."""
+    style = (HERE / "page.css").read_text() + _MORE_STYLE
+    allowed = "sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return _PAGE.format(
+        policy=_POLICY.format(allowed),
+        style=Markup(style),
+        title=page.title,
+        crumbs=Markup(" <span>/</span> ").join(escape(crumb) for crumb in page.crumbs),
+        tone=page.tone,
+        badge=page.badge,
+        sentence=page.sentence,
+        facts=Markup("").join(_FACT.format(*fact) for fact in page.facts),
+        notes=_notes(page.notes),
+        sections=Markup("").join(_section(section) for section in page.sections),
+    )
+
+
+_POLICY = (
+    "default-src 'none'; style-src '{}'; style-src-attr 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+_PAGE = Markup("""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+<header>
+  <p class="crumbs">qsync-harness <span>/</span> {crumbs}</p>
+  <div class="verdict {tone}"><strong class="badge" id="badge">{badge}</strong><h1>{sentence}</h1></div>
+  <dl class="facts">{facts}</dl>
+  {notes}
+</header>
+{sections}
+</main>
+</body>
+</html>
+""")
+_FACT = Markup("<div><dt>{}</dt><dd>{} <small>{}</small></dd></div>")
+_SECTION = Markup("""<section>
+<div class="heading"><h2>{title}</h2></div>
+<p class="caption">{caption}</p>
+{body}
+</section>
+""")
+
+
+def _notes(notes: Sequence[str]) -> Markup:
+    if not notes:
+        return Markup("")
+    rows = Markup("").join(Markup("<li>{}</li>").format(note) for note in notes)
+    return Markup('<div class="callout" id="notes"><b>Left out.</b><ul>{}</ul></div>').format(rows)
+
+
+def _section(section: Section) -> Markup:
+    if not section.rows:
+        return _SECTION.format(title=section.title, caption=section.caption, body=section.empty)
+    sides = ["number" if column in section.numbers else "" for column in section.columns]
+    head = Markup("").join(
+        Markup('<th class="{}">{}</th>').format(side, column)
+        for side, column in zip(sides, section.columns, strict=True)
+    )
+    body = Markup("").join(
+        Markup("<tr>{}</tr>").format(
+            Markup("").join(_cell(cell, side) for cell, side in zip(row, sides, strict=True))
+        )
+        for row in section.rows
+    )
+    table = Markup(
+        '<div class="scroll" tabindex="0"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>'
+    ).format(head, body)
+    return _SECTION.format(title=section.title, caption=section.caption, body=table)
+
+
+def _cell(cell: str | Cell, side: str) -> Markup:
+    if isinstance(cell, str):
+        return Markup('<td class="{}">{}</td>').format(side, cell)
+    if cell.parts:
+        return Markup("<td>{}</td>").format(_shares(cell.parts))
+    inside = Markup('<a href="{}">{}</a>').format(cell.link, cell.text) if cell.link else escape(cell.text)
+    if cell.style in OUTCOMES:
+        return Markup('<td class="{}"><span class="word {}">{}</span></td>').format(side, cell.style, inside)
+    return Markup('<td class="{} {}">{}</td>').format(side, cell.style, inside)
+
+
+def _shares(parts: Sequence[tuple[str, float]]) -> Markup:
+    whole = sum(count for _, count in parts) or 1
+    bars = Markup("").join(
+        Markup('<span class="share {}" style="width:{:.2f}%" title="{} {:g}"></span>').format(
+            name, 100 * count / whole, name, count
+        )
+        for name, count in parts
+        if count
+    )
+    return Markup('<div class="shares">{}</div>').format(bars)

@@ -1,0 +1,223 @@
+"""The whole pipeline on simulated runs, against a plain Python twin."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from checkers.availability import within
+from checkers.history import jsonl
+from harness.campaign.fingerprint import sightings
+from harness.errors import StoreError
+from harness.pipeline.analyze import Report, analyze
+from harness.pipeline.overview import overview
+from tests.harness.pipeline.stored_runs import store_run
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three runs, one of them with an anomaly, and what does not belong there."""
+    folder = tmp_path_factory.mktemp("a folder") / "results"
+    for seed in (1, 2):
+        store_run(folder, seed)
+    store_run(folder, 3, name="bugs", time_limit_s=10.0, bugs=("confirm-early",), faults=("isolate-owner",))
+    (folder / "notes.txt").write_text("mine")
+    torn = store_run(folder, 4)
+    (torn / "verdict.json").unlink()
+    cut = store_run(folder, 5)
+    (cut / "history.parquet").write_bytes((cut / "history.parquet").read_bytes()[:-9])
+    strange = store_run(folder, 6)
+    (strange / "verdict.json").write_text("[1]")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def analyzed(spark: Any, results: Path) -> tuple[Report, Path]:
+    tables = results / "_tables"
+    return analyze(results, tables, lambda: nullcontext(spark)), tables
+
+
+def rows(tables: Path, name: str) -> list[dict[str, Any]]:
+    import pyarrow.dataset
+
+    found: list[dict[str, Any]] = (
+        pyarrow.dataset.dataset(tables / name, partitioning="hive").to_table().to_pylist()
+    )
+    return found
+
+
+def runs(results: Path) -> dict[str, Path]:
+    whole = [path for path in results.glob("*/*Z-[123]") if path.parent.name != "latest"]
+    return {f"{path.parent.name}/{path.name}": path for path in whole}
+
+
+def test_what_is_whole_is_taken_and_all_else_is_named(analyzed: tuple[Report, Path], results: Path) -> None:
+    """If it failed, one torn run would stop the analysis of all, or go into the tables."""
+    report, tables = analyzed
+    assert {row["run"] for row in rows(tables, "runs")} == set(runs(results))
+    assert (report.new, report.changed, report.known) == (3, 0, 0)
+    assert Counter(each.why.split(";")[0] for each in report.left_out) == {
+        "half-written: it has no verdict (yet)": 1,
+        "half-written: history.parquet is torn": 1,
+        "plan.json or verdict.json is not ours": 1,
+    }
+    assert [each.path.name for each in report.foreign] == ["notes.txt"]
+
+
+def test_operations_are_those_of_the_plain_twin(analyzed: tuple[Report, Path], results: Path) -> None:
+    """If it failed, the tables would tell another story than the records."""
+    _, tables = analyzed
+    stored = {(row["run"], row["invoke_index"]): row for row in rows(tables, "operations")}
+    count = 0
+    for name, path in runs(results).items():
+        history = jsonl.read(path / "history.jsonl")
+        spans = [(fault.name, *fault.sure) for fault in history.faults if fault.sure is not None]
+        for operation in history.operations:
+            row = stored[name, operation.invoke_index]
+            same = (
+                "process",
+                "f",
+                "key",
+                "node",
+                "role",
+                "mode",
+                "phase",
+                "type",
+                "error",
+                "complete_index",
+                "complete_ns",
+            )
+            assert {field: row[field] for field in same} == {
+                field: getattr(operation, field) for field in same
+            }
+            value = None if row["value"] is None else msgspec.json.decode(row["value"])
+            assert value == operation.value
+            end_ns = operation.complete_ns or operation.invoke_ns
+            on = sorted(
+                {fault for fault, start, end in spans if start <= end_ns and end >= operation.invoke_ns}
+            )
+            assert row["fault"] == ("+".join(on) or "none")
+            count += 1
+    assert count == len(stored) > 300
+
+
+def test_faults_counts_and_verdicts_are_those_of_the_verdict(
+    analyzed: tuple[Report, Path], results: Path
+) -> None:
+    """If it failed, a campaign's summary and its tables would disagree."""
+    _, tables = analyzed
+    stored = {row["run"]: row for row in rows(tables, "runs")}
+    faults = Counter((row["run"], row["name"], row["bit"]) for row in rows(tables, "faults"))
+    verdicts = {(row["run"], row["checker"]): row["result"] for row in rows(tables, "verdicts")}
+    for name, path in runs(results).items():
+        verdict = msgspec.json.decode((path / "verdict.json").read_bytes())
+        for field in ("ok", "fail", "info", "ok_under_fault", "asked"):
+            assert stored[name][field] == verdict["evidence"][field]
+        assert stored[name]["outcome"] == verdict["outcome"]
+        for fault in verdict["evidence"]["faults"]:
+            assert faults[name, fault["name"], fault["bit"]] > 0
+        for check in verdict["checks"]:
+            assert verdicts[name, check["checker"]] == check["result"]
+
+
+def test_load_while_a_fault_was_on_is_counted_as_the_plain_twin_does(
+    analyzed: tuple[Report, Path], results: Path
+) -> None:
+    """If it failed, fault coverage would praise faults under which nothing was asked."""
+    _, tables = analyzed
+    for row in rows(tables, "faults"):
+        history = jsonl.read(runs(results)[row["run"]] / "history.jsonl")
+        (fault,) = [each for each in history.faults if each.id == row["fault_id"]]
+        spans = [fault.sure] if fault.sure else []
+        ended = [each for each in history.operations if each.phase == "load" and each.complete_ns is not None]
+        inside = [each for each in ended if within(each.complete_ns or 0, spans)]
+        assert row["ok_meanwhile"] == sum(each.type == "ok" for each in inside)
+        assert row["not_ok_meanwhile"] == sum(each.type != "ok" for each in inside)
+
+
+def test_anomalies_carry_the_fingerprints_of_the_plain_function(
+    analyzed: tuple[Report, Path], results: Path
+) -> None:
+    """If it failed, known.toml and the tables would speak of different anomalies."""
+    _, tables = analyzed
+    found = {(row["checker"], row["number"]): row["fingerprint"] for row in rows(tables, "anomalies")}
+    (path,) = [path for name, path in runs(results).items() if name.startswith("bugs/")]
+    verdict = msgspec.json.decode((path / "verdict.json").read_bytes())
+    plain = sightings(verdict, jsonl.read(path / "history.jsonl"))
+    assert found == {(each.checker, each.number): each.fingerprint for each in plain} != {}
+    assert {row["fingerprint"] for row in rows(tables, "recurrence")} == set(found.values())
+
+
+def test_a_second_call_does_nothing_and_needs_no_spark(analyzed: tuple[Report, Path], results: Path) -> None:
+    """If it failed, every night would read all nights before it."""
+    _, tables = analyzed
+    before = {path: path.stat().st_mtime_ns for path in tables.rglob("*.parquet")}
+
+    def no_session() -> Any:
+        raise AssertionError("Spark was started")
+
+    again = analyze(results, tables, no_session)
+    assert (again.new, again.changed, again.known) == (0, 0, 3)
+    assert len(again.left_out) == 3
+    assert before == {path: path.stat().st_mtime_ns for path in tables.rglob("*.parquet")}
+
+
+def test_only_what_is_new_or_changed_is_read_and_nothing_is_there_twice(
+    analyzed: tuple[Report, Path], results: Path, spark: Any, tmp_path: Path
+) -> None:
+    """If it failed, a run that was judged again would be counted twice, or keep its old verdict."""
+    shutil.copytree(results, tmp_path / "results", symlinks=True)
+    moved, tables = tmp_path / "results", tmp_path / "results" / "_tables"
+    name, path = min(runs(moved).items())
+    verdict = msgspec.json.decode((path / "verdict.json").read_bytes())
+    (path / "verdict.json").write_bytes(msgspec.json.encode({**verdict, "sentence": "mended"}))
+    added = store_run(moved, 7)
+    for other in runs(moved).values():
+        if other not in (path, added):
+            shutil.rmtree(other)  # retention
+    report = analyze(moved, tables, lambda: nullcontext(spark))
+    assert (report.new, report.changed) == (1, 1)
+    stored = rows(tables, "runs")
+    assert Counter(row["run"] for row in stored) == Counter(
+        {**dict.fromkeys(runs(results), 1), f"nightly/{added.name}": 1}
+    )
+    assert [row["sentence"] for row in stored if row["run"] == name] == ["mended"]
+    operations = Counter((row["run"], row["invoke_index"]) for row in rows(tables, "operations"))
+    assert set(operations.values()) == {1}
+    assert sum(row["runs"] for row in rows(tables, "trend")) == 4
+
+
+def test_the_overview_shows_what_came_out(analyzed: tuple[Report, Path], tmp_path: Path) -> None:
+    """If it failed, nobody would see the anomaly, or the page would take markup from a stranger's file name."""
+    report, tables = analyzed
+    found = overview(tables)
+    found.write(tmp_path / "page.html", report)
+    page = (tmp_path / "page.html").read_text()
+    (first, *_) = rows(tables, "recurrence")
+    assert first["fingerprint"] in page and "notes.txt" in page and "isolate-owner" in page
+    screen = "\n".join(found.lines(report, tmp_path / "page.html"))
+    assert "3 new, 0 changed" in screen and first["fingerprint"] in screen and "notes.txt" in screen
+
+
+def test_a_job_that_breaks_is_one_line_and_leaves_the_tables_as_they_were(
+    spark: Any, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a full disk would end in pages of Java, or in half a batch."""
+    from harness.pipeline import curate
+
+    def full(table: Any, path: Path, **_: Any) -> None:
+        spark.sql("select raise_error('No space left on device')").collect()
+
+    monkeypatch.setattr(curate, "write", full)
+    with pytest.raises(StoreError, match=r"Spark could not finish: .*No space left") as raised:
+        analyze(results, tmp_path / "tables", lambda: nullcontext(spark))
+    assert "\n" not in raised.value.message
+    assert list((tmp_path / "tables").glob("*/**/*.parquet")) == []
