@@ -7,6 +7,7 @@ ProtocolError it is broken for good: the frames that follow cannot be told apart
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from struct import Struct
 
 from nodes.iproto.errors import FrameTooLong, MalformedFrame, ProtocolError
@@ -15,6 +16,8 @@ from nodes.iproto.greeting import Greeting, parse_greeting
 from nodes.iproto.messages import (
     Ack,
     Answer,
+    Auth,
+    Checked,
     Heartbeat,
     Key,
     Message,
@@ -82,10 +85,12 @@ class _Decoder:
 class ServerDecoder(_Decoder):
     """What clients and replicas send. It is the server who greets, so `greeted` is true from the start."""
 
-    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX, salt: bytes = b"") -> None:
         super().__init__(frame_bytes_max)
         self.greeted = True
         self._is_subscribed = False
+        self._salt = salt
+        """What the greeting of this link said."""
 
     def _message(self, payload: bytes) -> Message:
         if self._is_subscribed:
@@ -95,6 +100,10 @@ class ServerDecoder(_Decoder):
         request = request_of(payload)
         if type(request) is Subscribe:
             self._is_subscribed = True
+        elif type(request) is Auth:
+            return replace(request, salt=self._salt)
+        elif type(request) is Checked and type(request.request) is Auth:
+            return replace(request, request=replace(request.request, salt=self._salt))
         return request
 
 

@@ -9,6 +9,8 @@ A `Row` is both a frame of the replication stream and an entry of an xlog file. 
 | type | name | body |
 |---|---|---|
 | 2, 3, 5 | INSERT, REPLACE, DELETE | {0x10: space id, 0x21: tuple} or {0x10: space id, 0x11: index id, 0x20: key} |
+| 4 | UPDATE (by others; ours are logged as REPLACE) | {0x10: space id, 0x20: key, 0x21: operations, 0x15: index base} |
+| 9 | UPSERT (likewise) | {0x10: space id, 0x21: tuple, 0x28: operations, 0x15: index base} |
 | 12 | NOP | {} |
 | 30 | RAFT (kept by each node for itself: replica id 0) | {0: term, 1: vote} |
 | 31, 32 | PROMOTE, DEMOTE | {0x02: old owner, 0x03: lsn, 0x53: term} |
@@ -29,9 +31,16 @@ class Type(IntEnum):
     SELECT = 1
     INSERT = 2
     REPLACE = 3
+    UPDATE = 4
     DELETE = 5
+    CALL_16 = 6
+    AUTH = 7
+    EVAL = 8
+    UPSERT = 9
     CALL = 10
+    EXECUTE = 11
     NOP = 12
+    PREPARE = 13
     RAFT = 30
     PROMOTE = 31
     DEMOTE = 32
@@ -60,12 +69,16 @@ class Key(IntEnum):
     LIMIT = 0x12
     OFFSET = 0x13
     ITERATOR = 0x14
+    INDEX_BASE = 0x15
     KEY = 0x20
     TUPLE = 0x21
     FUNCTION_NAME = 0x22
+    USER_NAME = 0x23
     INSTANCE_UUID = 0x24
     CLUSTER_UUID = 0x25
     VCLOCK = 0x26
+    EXPRESSION = 0x27
+    OPS = 0x28
     DATA = 0x30
     ERROR_24 = 0x31
     ERROR = 0x52
@@ -128,10 +141,70 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
+class Update:
+    """Fields in `operations` count from `index_base`; what operations are is told in `nodes.qsync.updates`."""
+
+    sync: int
+    space_id: int
+    key: tuple[object, ...]
+    operations: tuple[object, ...]
+    index_id: int = 0
+    index_base: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    """Insert the tuple, or do the operations on the one that is there."""
+
+    sync: int
+    space_id: int
+    fields: tuple[object, ...]
+    operations: tuple[object, ...]
+    index_base: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
+    """`wraps` is the old form (CALL_16): every value that is returned becomes a tuple."""
+
     sync: int
     name: str
     arguments: tuple[object, ...]
+    wraps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Eval:
+    sync: int
+    expression: str
+    arguments: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """SQL: a statement, or what else stands in the body of EXECUTE and PREPARE."""
+
+    sync: int
+    prepares: bool
+    body: Mapping[int, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Auth:
+    """`proof` is the mechanism and the scramble; `salt` is the link's, put in by the decoder."""
+
+    sync: int
+    user: str
+    proof: tuple[object, ...]
+    salt: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A request that is only to be served under this schema version."""
+
+    schema_version: int
+    request: ClientRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +295,9 @@ class Unknown:
     message: str
 
 
-Request = Select | Insert | Replace | Delete | Call | Ping | Subscribe | Unknown
+ClientRequest = (
+    Select | Insert | Replace | Update | Upsert | Delete | Call | Eval | Execute | Auth | Ping | Unknown
+)
+Request = ClientRequest | Checked | Subscribe
 Response = Answer | Refusal
 Message = Request | Response | Rows | Subscribed | Heartbeat | Ack | RaftState

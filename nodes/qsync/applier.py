@@ -34,6 +34,8 @@ class Applier:
     heard_ns: int = 0
     message: str = ""
     """Why it is stopped."""
+    last_error: str = ""
+    """Why the last connection ended or did not come about."""
     partial: list[Row] = field(default_factory=list)
     backlog: deque[tuple[Row, ...]] = field(default_factory=deque)
 

@@ -28,11 +28,11 @@ from nodes.kernel.events import Instant
 from nodes.qsync.bugs import ACK_WITHOUT_TERM, CONFIRM_EARLY, PROMOTE_AT_ONCE
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.election import Election
+from nodes.qsync.evaluation import change_of_row
 from nodes.qsync.filter import Promotion, chain_of, filtered, number, promotion_decided
 from nodes.qsync.journal import LOCAL, Draft, Journal, Write
 from nodes.qsync.limbo import UNWRITTEN, Entry, Limbo
 from nodes.qsync.spaces import Change, Space, Transaction, commit, prepare, roll_back, show
-from nodes.qsync.statements import change_of_row
 
 SYNCHRO_TIMER = "synchro"
 _BARRIERS = frozenset({Type.ROLLBACK.value, Type.PROMOTE.value, Type.DEMOTE.value})
@@ -63,6 +63,8 @@ class Commits:
         self.out = out
         self.limbo = Limbo()
         self.committed_count = 0
+        self.confirm_lag_ns = 0
+        """For how long the oldest entry of the last CONFIRM had waited."""
         self._me = configuration.me.id
         self._has_elections = configuration.election_mode != "off"
         self._is_confirming_promotion = False
@@ -112,16 +114,37 @@ class Commits:
         drafts: tuple[Draft, ...],
         reply: tuple[int, Response],
         now: Instant,
+        *,
+        is_sync: bool = False,
+        is_lazy: bool = False,
     ) -> None:
-        """A client's transaction; `reply` goes out when it has committed."""
-        wait_ack = any(change.space.definition.is_sync for change in changes)
+        """A client's transaction; `reply` goes out when it has committed, with `is_lazy` when it is queued.
+
+        A transaction of local rows alone waits for no quorum, but for what is before it.
+        """
+        if not drafts:
+            self._commit_unlogged(changes, reply)
+            return
+        is_local = all(draft.is_local for draft in drafts)
+        wait_ack = not is_local and (is_sync or any(change.space.is_sync for change in changes))
         wait_sync = wait_ack or len(self.limbo) > 0
         if wait_sync and self.limbo.is_in_rollback:
             self._refuse([reply], Code.SYNC_ROLLBACK)
             return
-        transaction = Transaction(changes, replies=[reply])
+        transaction = Transaction(changes, replies=[] if is_lazy else [reply])
+        if is_lazy:
+            self.out.append(Send(*reply))
         write = self.journal.write_own(drafts, now.wall_ns / 1e9, wait_sync=wait_sync, wait_ack=wait_ack)
         self._begin(write, transaction, Entry(transaction, wait_ack) if wait_sync else None)
+
+    def _commit_unlogged(self, changes: tuple[Change, ...], reply: tuple[int, Response]) -> None:
+        """Temporary spaces alone: nothing is written, and so nothing waited for."""
+        if any(change.key in change.space.prepared for change in changes):
+            self._refuse([reply], Code.TRANSACTION_CONFLICT)
+            return
+        transaction = Transaction(changes, replies=[reply])
+        self._prepare(transaction)
+        self._commit(transaction)
 
     def apply(self, rows: tuple[Row, ...]) -> None:
         """A transaction of another node; `Contradiction` if it must not be taken in."""
@@ -134,7 +157,7 @@ class Commits:
             self._write(write, None, None)
             return
         transaction, wait_ack = self._read(write.rows)
-        wait_sync = wait_ack or len(self.limbo) > 0
+        wait_sync = wait_ack or (len(self.limbo) > 0 and not _is_nothing(write.rows))
         entry = Entry(transaction, wait_ack, lsn=write.lsn if wait_ack else UNWRITTEN) if wait_sync else None
         self._begin(write, transaction, entry)
 
@@ -204,11 +227,13 @@ class Commits:
     def _read(self, rows: Iterable[Row]) -> tuple[Transaction, bool]:
         """The transaction that rows describe, and whether it is synchronous."""
         changes = tuple(
-            change for row in rows if row.type != Type.NOP for change in [change_of_row(row, self.spaces)]
+            change
+            for row in rows
+            if row.type != Type.NOP
+            for change in [change_of_row(row, self.spaces)]
+            if change is not None
         )
-        is_sync = any(change.space.definition.is_sync for change in changes) or any(
-            row.wait_ack for row in rows
-        )
+        is_sync = any(change.space.is_sync for change in changes) or any(row.wait_ack for row in rows)
         return Transaction(changes), is_sync
 
     # ---- the disk answers
@@ -244,7 +269,7 @@ class Commits:
         lost = self.journal.failed()
         for place, write in enumerate(lost):
             waiting, reply, _ = self._writes.pop(write.token)
-            if write.origin == LOCAL:
+            if write.rows[-1].type == Type.RAFT:
                 self.election.must_write = self.election.must_tell = True
             code = Code.WAL_IO if place == len(lost) - 1 else Code.CASCADE_ROLLBACK
             if isinstance(waiting, Entry):
@@ -335,6 +360,7 @@ class Commits:
         lsn = limbo.confirmable(self.configuration.quorum_size)
         if lsn is not None:
             limbo.confirming_lsn = lsn
+            self.confirm_lag_ns = now.monotonic_ns - limbo.entries[0].written_ns
             self._control(Type.CONFIRM, {Key.REPLICA_ID.value: self._me, Key.LSN.value: lsn}, now)
 
     def _confirm_promotion(self, promotion: Promotion, now: Instant) -> None:
@@ -429,7 +455,7 @@ class Commits:
                 continue
             transaction, wait_ack = self._read(rows)
             self._prepare(transaction)
-            if wait_ack or len(self.limbo) > 0:
+            if wait_ack or (len(self.limbo) > 0 and not _is_nothing(rows)):
                 lsn = rows[-1].lsn
                 entry = Entry(transaction, wait_ack, lsn, promised_lsn=lsn, written_ns=now.monotonic_ns)
                 self.limbo.append(entry)
@@ -440,6 +466,11 @@ class Commits:
         if self.is_owner and not self._has_elections:
             self.limbo.acknowledge(self._me, self.journal.vclock.get(self._me, 0))
         self.watch_timeout(now)
+
+
+def _is_nothing(rows: Iterable[Row]) -> bool:
+    """Rows without effect pass the limbo: there is nothing to confirm or roll back in them."""
+    return all(row.type == Type.NOP for row in rows)
 
 
 def answer_later(waits_for: Transaction | None, link: int, response: Response, out: list[Effect]) -> None:

@@ -8,20 +8,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from nodes.qsync.bugs import BUGS
+from nodes.qsync.definitions import SpaceDefinition, definition_from_json
 from nodes.qsync.election import FENCINGS, MODES, Fencing, Mode
 from nodes.qsync.quorum import check, evaluate
 
 CommitWait = Literal["complete", "submit", "none"]
 COMMIT_WAITS: tuple[CommitWait, ...] = ("complete", "submit", "none")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpaceDefinition:
-    """A space; its primary key is the first field of its tuples."""
-
-    id: int
-    name: str
-    is_sync: bool
+__all__ = ["Configuration", "Identity", "SpaceDefinition", "User"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +25,19 @@ class Identity:
     id: int
     name: str
     uuid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Who may log in. `hash` is base64 of SHA-1 of SHA-1 of the password, as `_user` has it under `chap-sha1`.
+
+    `may` says what the user may do everywhere: read, write, execute. "guest", who needs no password, may do all
+    unless it is named here.
+    """
+
+    name: str
+    hash: str = ""
+    may: tuple[str, ...] = ("read", "write", "execute")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +68,7 @@ class Configuration:
     commit_wait: CommitWait = "complete"
     """What a transaction waits for that does not say: `complete` (committed), `submit`, `none`."""
     read_only: bool = False
+    users: tuple[User, ...] = ()
     seed: int = 0
     """Decides what a node leaves to chance: by how much its election timeouts differ."""
 
@@ -113,8 +121,11 @@ class Configuration:
                 **{
                     **fields,
                     "members": tuple(Identity(**member) for member in fields["members"]),
-                    "spaces": tuple(SpaceDefinition(**space) for space in fields["spaces"]),
+                    "spaces": tuple(definition_from_json(space) for space in fields["spaces"]),
                     "bugs": tuple(fields.get("bugs", ())),
+                    "users": tuple(
+                        User(**{**user, "may": tuple(user["may"])}) for user in fields.get("users", ())
+                    ),
                 }
             )
         except (TypeError, KeyError) as error:

@@ -40,10 +40,15 @@ _RECORD_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A row before the journal numbers it."""
+    """A row before the journal numbers it; a local one stays on this node."""
 
     type: int
     body: Mapping[int, object]
+    is_local: bool = False
+
+
+_LAST = Draft(Type.NOP.value, {})
+"""Ends a transaction whose last row would stay here: others must see its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +167,8 @@ class Journal:
         self, drafts: tuple[Draft, ...], timestamp: float, *, wait_sync: bool = False, wait_ack: bool = False
     ) -> Write:
         """Number our own rows and start writing them."""
+        if any(draft.is_local for draft in drafts):
+            return self._write_with_local(drafts, timestamp, wait_sync=wait_sync, wait_ack=wait_ack)
         first = self.promised.get(self.replica_id, 0) + 1
         last = len(drafts) - 1
         rows = tuple(
@@ -179,6 +186,36 @@ class Journal:
             for place, draft in enumerate(drafts)
         )
         return self.write(rows)
+
+    def _write_with_local(
+        self, drafts: tuple[Draft, ...], timestamp: float, *, wait_sync: bool, wait_ack: bool
+    ) -> Write:
+        """Local rows have numbers of their own; a mixed transaction goes by the number of its first other row."""
+        is_mixed = not all(draft.is_local for draft in drafts)
+        if is_mixed and drafts[-1].is_local:
+            drafts = (*drafts, _LAST)
+        numbers = {LOCAL: self.promised.get(LOCAL, 0), self.replica_id: self.promised.get(self.replica_id, 0)}
+        first = numbers[self.replica_id if is_mixed else LOCAL] + 1
+        rows: list[Row] = []
+        for place, draft in enumerate(drafts):
+            origin = LOCAL if draft.is_local else self.replica_id
+            numbers[origin] += 1
+            is_last = place == len(drafts) - 1
+            rows.append(
+                Row(
+                    type=draft.type,
+                    replica_id=origin,
+                    lsn=numbers[origin],
+                    timestamp=timestamp,
+                    tsn=first,
+                    is_commit=is_last,
+                    wait_sync=wait_sync and is_last,
+                    wait_ack=wait_ack and is_last,
+                    group_id=1 if draft.is_local else 0,
+                    body=draft.body,
+                )
+            )
+        return self.write(tuple(rows))
 
     def write_vote(self, term: int, vote: int, timestamp: float) -> Write:
         """Term and vote, for ourselves alone: rows of replica 0 are never sent."""

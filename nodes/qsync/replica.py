@@ -13,25 +13,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from nodes.iproto.messages import (
     Ack,
+    Answer,
     Call,
-    Delete,
+    Checked,
+    ClientRequest,
     Heartbeat,
-    Insert,
     Key,
-    Ping,
     RaftState,
     Refusal,
-    Replace,
     Row,
     Rows,
-    Select,
     Subscribe,
     Subscribed,
     Type,
-    Unknown,
 )
 from nodes.kernel.effects import Connect, Disconnect, Effect, Log, Send, SetTimer
 from nodes.kernel.events import (
@@ -55,11 +53,12 @@ from nodes.qsync.commits import SYNCHRO_TIMER, Commits
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.election import STATE_NAMES, Election
 from nodes.qsync.filter import Contradiction
+from nodes.qsync.info import box_info
 from nodes.qsync.journal import Journal, public
 from nodes.qsync.linearizable_reads import LinearizableReads
 from nodes.qsync.relay import Relay
+from nodes.qsync.schema import Schema
 from nodes.qsync.service import Service
-from nodes.qsync.spaces import Space
 
 BEAT_TIMER = "beat"
 ELECTION_TIMER = "election"
@@ -75,13 +74,15 @@ class Replica:
         self.configuration = configuration
         self._out: list[Effect] = []
         self.journal = Journal(configuration.me.id, configuration.instance_uuid)
-        self.spaces = {definition.id: Space(definition) for definition in configuration.spaces}
+        self.schema = Schema(configuration)
+        self.spaces = self.schema.by_id
         self.election = _election(configuration)
         self._led_term = 0
+        self._started_ns = 0
         self._hears_no_terms = ACK_WITHOUT_TERM in configuration.bugs
         self.commits = Commits(configuration, self.journal, self.spaces, self.election, self._out)
         self.reads = LinearizableReads(len(configuration.members) - configuration.quorum_size)
-        self._service = Service(self.commits, self.spaces, self.status, self.reads, self._out)
+        self._service = Service(self.commits, self.schema, self.status, self._info, self.reads, self._out)
         self.appliers = {peer.name: Applier(peer.name, peer.id) for peer in configuration.peers}
         self._applier_links: dict[int, Applier] = {}
         self.relays: dict[int, Relay] = {}
@@ -102,7 +103,8 @@ class Replica:
                 self._timer(name, now)
             case Connected(link, peer):
                 self._connected(link, self.appliers[peer], now)
-            case ConnectFailed(peer, _):
+            case ConnectFailed(peer, error):
+                self.appliers[peer].last_error = error
                 self.appliers[peer].turn_off()
             case Disconnected(link, reason):
                 self._disconnected(link, reason)
@@ -119,7 +121,26 @@ class Replica:
         self._feed_relays(now)
         effects = self._out[:]
         self._out.clear()
+        if self.schema.version != Answer(0).schema_version:
+            return [self._under_schema(effect) for effect in effects]
         return effects
+
+    def _under_schema(self, effect: Effect) -> Effect:
+        """Answers say which schema they were given under: a client that knows another one reads it anew."""
+        if isinstance(effect, Send) and isinstance(effect.message, Answer | Refusal):
+            return replace(effect, message=replace(effect.message, schema_version=self.schema.version))
+        return effect
+
+    def _info(self, now: Instant) -> Mapping[str, object]:
+        return box_info(
+            configuration=self.configuration,
+            journal=self.journal,
+            commits=self.commits,
+            appliers=self.appliers,
+            relays=self.relays.values(),
+            started_ns=self._started_ns,
+            now=now,
+        )
 
     def status(self) -> Mapping[str, object]:
         """What an operator asks for; JSON values."""
@@ -149,6 +170,7 @@ class Replica:
     # ---- starting
 
     def _start(self, files: Mapping[str, bytes], now: Instant) -> None:
+        self._started_ns = now.monotonic_ns
         rows, effects = self.journal.open(files)
         self._out.extend(effects)
         self.commits.replay(_transactions(rows), now)
@@ -172,6 +194,8 @@ class Replica:
             return
         relay = self.relays.get(link)
         match message:
+            case Call():
+                self._service.serve(link, message, now)
             case Ack(vclock, term, sync) if relay is not None:
                 if not self._hears_no_terms:
                     self._see_term(term, now)
@@ -181,7 +205,7 @@ class Replica:
                     self.reads.heard(relay.replica_id, sync, vclock)
             case Subscribe():
                 self._subscribe(link, message, now)
-            case Call() | Select() | Insert() | Replace() | Delete() | Ping() | Unknown():
+            case _ if isinstance(message, ClientRequest | Checked):
                 self._service.serve(link, message, now)
             case _:
                 self._drop(link, f"unexpected {type(message).__name__}")
@@ -196,9 +220,11 @@ class Replica:
     def _disconnected(self, link: int, reason: str) -> None:
         applier = self._applier_links.pop(link, None)
         if applier is not None:
+            applier.last_error = reason
             applier.turn_off()
             self.election.lost(applier.peer_id)
             self._out.append(Log("info", "lost the peer we follow", {"peer": applier.peer, "reason": reason}))
+        self._service.hung_up(link)
         relay = self.relays.pop(link, None)
         if relay is not None:
             fields = {"replica": relay.replica_id, "reason": reason}
@@ -229,7 +255,7 @@ class Replica:
                 if cluster_uuid != self.configuration.cluster_uuid:
                     self._drop(applier.link, "the peer is of another cluster")
                     return
-                applier.state = "following"
+                applier.state, applier.last_error = "following", ""
                 self._out.append(Log("info", "following", {"peer": applier.peer}))
                 self._acknowledge([applier])
             case Refusal(_, code, text_):

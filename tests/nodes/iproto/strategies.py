@@ -13,8 +13,12 @@ from hypothesis import strategies as st
 from nodes.iproto.messages import (
     Ack,
     Answer,
+    Auth,
     Call,
+    Checked,
     Delete,
+    Eval,
+    Execute,
     Heartbeat,
     Insert,
     Message,
@@ -29,6 +33,8 @@ from nodes.iproto.messages import (
     Subscribe,
     Subscribed,
     Type,
+    Update,
+    Upsert,
 )
 
 T = TypeVar("T")
@@ -78,6 +84,8 @@ names = st.text(st.characters(codec="utf-8"), max_size=12)
 bodies: dict[int, st.SearchStrategy[dict[int, object]]] = {
     Type.INSERT: st.fixed_dictionaries({0x10: uint32, 0x21: fields}),
     Type.REPLACE: st.fixed_dictionaries({0x10: uint32, 0x21: fields}),
+    Type.UPDATE: st.fixed_dictionaries({0x10: uint32, 0x20: fields, 0x21: fields}),
+    Type.UPSERT: st.fixed_dictionaries({0x10: uint32, 0x21: fields, 0x28: st.lists(values, max_size=3)}),
     Type.DELETE: st.fixed_dictionaries({0x10: uint32, 0x11: uint32, 0x20: fields}),
     Type.NOP: st.just({}),
     Type.PROMOTE: st.fixed_dictionaries({0x02: replica_ids, 0x03: uint63, 0x53: uint63}),
@@ -114,7 +122,13 @@ requests: st.SearchStrategy[Request] = st.one_of(
     st.builds(Insert, uint64, uint32, fields),
     st.builds(Replace, uint64, uint32, fields),
     st.builds(Delete, uint64, uint32, fields, uint32),
-    st.builds(Call, uint64, names, fields),
+    st.builds(Update, uint64, uint32, fields, fields, uint32, uint32),
+    st.builds(Upsert, uint64, uint32, fields, fields, uint32),
+    st.builds(Call, uint64, names, fields, st.booleans()),
+    st.builds(Eval, uint64, names, fields),
+    st.builds(Execute, uint64, st.booleans(), st.dictionaries(uint32, values, max_size=3)),
+    st.builds(Auth, uint64, names, fields),
+    st.builds(Checked, st.integers(1, 2**32), st.builds(Ping, uint64)),
     st.builds(Ping, uint64),
 )
 subscribes = st.builds(Subscribe, uint64, uuids, uuids, st.integers(0, 31), vclocks, uint32)

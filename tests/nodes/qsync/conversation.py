@@ -351,7 +351,7 @@ class Conversation:
         self.lines.append(
             f"acknowledged {acknowledged or '–'}; confirmed {limbo.confirmed_lsn}, confirming {limbo.confirming_lsn}"
         )
-        for space in self.node.spaces.values():
+        for space in self.node.schema.user_spaces():
             views = (list(space.scan(dirty=False)), list(space.scan(dirty=True)))
             if any(views):
                 self.lines.append(f"{space.definition.name}: {_json(views[0])}, prepared {_json(views[1])}")
