@@ -206,6 +206,10 @@ class Checked:
     schema_version: int
     request: ClientRequest
 
+    @property
+    def sync(self) -> int:
+        return self.request.sync
+
 
 @dataclass(frozen=True, slots=True)
 class Ping:
