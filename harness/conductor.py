@@ -7,12 +7,13 @@ recorded in one order: an invocation before anything of it is sent, a completion
 |---|---|
 | a worker | its own operations, one at a time; after an outcome that nobody knows it goes on as a new process |
 | the nemesis | one fault after the other, its start, its end and the evidence of what it did |
+| directed faults | each at its time or moment, beside the others |
 | the monitor | asks every node for its state, notes nodes that ended untold, and keeps the record on disk |
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,10 +25,11 @@ from harness.clients.transaction import mode_of
 from harness.draw import faults_of, operations_of
 from harness.errors import ClusterError
 from harness.failover import Failover, Operator, fail_over
+from harness.faults.directed import in_place
 from harness.faults.fault import Evidence, Fault
 from harness.generators.generator import Value
 from harness.plan import SECOND_NS, Operation, Plan
-from harness.protocols import Cluster, Task
+from harness.protocols import Cluster, Task, WatchesMoments
 from harness.systems.system import Operated, System
 from harness.workloads.workload import Remembers, Workload
 
@@ -67,6 +69,9 @@ class Conductor:
     _is_over: bool = False
     _failure: Exception | None = None
     _keys: dict[str, None] = field(default_factory=dict)
+    _begun: dict[int, None] = field(default_factory=dict)
+    """Directed faults whose moment has come."""
+    _is_ending: bool = False
     _failovers: dict[int, Failover] = field(default_factory=dict)
     _operator: Operator | None = None
     _owner: str = ""
@@ -111,16 +116,23 @@ class Conductor:
     async def _load(self) -> None:
         self._phase("load")
         workers = [self.cluster.spawn(self._part(self.work(worker))) for worker in range(self.plan.workers)]
-        nemesis = self.cluster.spawn(self._part(self._nemesis()))
+        faults = faults_of(self.plan, self.system)
+        nemesis = self.cluster.spawn(self._part(self._nemesis([f for f in faults if not f.is_directed])))
+        directed = {
+            fault.id: self.cluster.spawn(self._part(self._directed(fault)))
+            for fault in faults
+            if fault.is_directed
+        }
         monitor = self.cluster.spawn(self._part(self._monitor()))
         try:
             for task in (*workers, nemesis):
                 await task
+            await self._end_directed(directed)
             self._is_over = True
             await monitor
         finally:
             self._is_over = True
-            for task in (*workers, nemesis, monitor):
+            for task in (*workers, nemesis, *directed.values(), monitor):
                 task.cancel()
         if self._failure is not None:
             raise self._failure
@@ -193,12 +205,37 @@ class Conductor:
 
     # ---- faults
 
-    async def _nemesis(self) -> None:
-        for fault in faults_of(self.plan, self.system):
+    async def _nemesis(self, faults: Sequence[Fault]) -> None:
+        for fault in faults:
             await self._wait_until(fault.at_ns)
             if self._is_interrupted:
                 return
-            await self._fault(fault)
+            await self._fault(self._at_present(fault))
+
+    async def _directed(self, fault: Fault) -> None:
+        """One fault that goes on beside the others, when its time or its moment has come."""
+        await self._wait_until(fault.at_ns)
+        it = ""
+        if fault.on is not None and not self._is_interrupted:
+            assert isinstance(self.cluster, WatchesMoments), "only the simulator knows moments"
+            it = await self.cluster.moment(fault.on)
+        if self._is_interrupted or self._is_ending:
+            return
+        lasts_ns = fault.until_ns - fault.at_ns
+        now_ns = self.cluster.now_ns()
+        owner = self._owner or self.system.owner(self.plan)
+        resolved = in_place(fault, it, owner, self.plan.node_names)
+        self._begun[fault.id] = None
+        await self._fault(msgspec.structs.replace(resolved, at_ns=now_ns, until_ns=now_ns + lasts_ns))
+
+    async def _end_directed(self, tasks: Mapping[int, Task[None]]) -> None:
+        """What has begun ends in its time; what waits for its moment waits no more."""
+        self._is_ending = True
+        for number, task in tasks.items():
+            if number in self._begun:
+                await task
+            else:
+                task.cancel()
 
     def _present(self, name: str) -> str:
         """A plan is drawn as if its first owner stayed the owner: names of the two are exchanged."""
@@ -207,12 +244,14 @@ class Conductor:
             return name
         return {drawn: self._owner, self._owner: drawn}.get(name, name)
 
-    async def _fault(self, drawn: Fault) -> None:
-        fault = msgspec.structs.replace(
+    def _at_present(self, drawn: Fault) -> Fault:
+        return msgspec.structs.replace(
             drawn,
             nodes=tuple(self._present(node) for node in drawn.nodes),
             links=tuple((self._present(source), self._present(target)) for source, target in drawn.links),
         )
+
+    async def _fault(self, fault: Fault) -> None:
         self._record("invoke", "nemesis", fault.name, value=msgspec.to_builtins(fault))
         self.record.flush()  # whoever finds the record of a killed harness knows what was done to the nodes
         self.progress.active[fault.id] = fault

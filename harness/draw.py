@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from harness.errors import WrongUse
+from harness.faults.directed import PLACEHOLDERS
 from harness.faults.fault import Fault
 from harness.faults.schedule import draw_faults
 from harness.faults.table import can_do
@@ -50,11 +51,11 @@ def refuse_impossible(plan: Plan, workload: Workload) -> None:
     before: Fault | None = None
     ids: dict[int, None] = {}
     for fault in sorted(plan.drawn.faults, key=lambda fault: fault.at_ns):
-        _refuse_impossible_fault(plan, fault, before)
+        _refuse_impossible_fault(plan, fault, None if fault.is_directed else before)
         if fault.id in ids:
             raise WrongUse(f"two faults have the id {fault.id}; give each its own")
         ids[fault.id] = None
-        before = fault
+        before = before if fault.is_directed else fault
 
 
 def _refuse_impossible_fault(plan: Plan, fault: Fault, before: Fault | None) -> None:
@@ -65,13 +66,15 @@ def _refuse_impossible_fault(plan: Plan, fault: Fault, before: Fault | None) -> 
         raise WrongUse(f"{here} begins before fault {before.id} has ended; faults come one after the other")
     if fault.does not in can_do(plan.cluster):
         raise WrongUse(f"{here}: --cluster {plan.cluster} cannot do {fault.does!r}")
-    if not (fault.links if fault.does in ("cut", "slow") else fault.nodes):
-        raise WrongUse(
-            f"{here}: {fault.does!r} needs {'links' if fault.does in ('cut', 'slow') else 'nodes'}"
-        )
-    _refuse_unknown(here, fault.nodes, plan.node_names)
+    needed = "links" if fault.does in ("cut", "slow", "hold") else "nodes"
+    if not getattr(fault, needed):
+        raise WrongUse(f"{here}: {fault.does!r} needs {needed}")
+    if fault.on is not None and plan.cluster != "sim":
+        raise WrongUse(f"{here}: only --cluster sim knows when a node {fault.on.does} what")
+    placeholders = PLACEHOLDERS if fault.is_directed else ()
+    _refuse_unknown(here, fault.nodes, (*plan.node_names, *placeholders))
     ends = [end for link in fault.links for end in link]
-    _refuse_unknown(here, ends, (*plan.node_names, CONNECTION_NAME))
+    _refuse_unknown(here, ends, (*plan.node_names, *placeholders, CONNECTION_NAME))
 
 
 def _refuse_unknown(here: str, names: Iterable[str], known: tuple[str, ...]) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Coroutine, Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from harness.faults.fault import Evidence, Fault
+from harness.faults.fault import Evidence, Fault, Moment
 from nodes.iproto.messages import Request, Response
 
 T = TypeVar("T")
@@ -74,6 +74,15 @@ class Ended:
     time_ns: int
     how: str
     last_words: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class WatchesMoments(Protocol):
+    """A cluster that sees everything its nodes do: the simulator."""
+
+    def moment(self, moment: Moment) -> Awaitable[str]:
+        """Wait for it, from now on; the node whose moment it was."""
+        ...
 
 
 class Cluster(Time, Protocol):

@@ -14,10 +14,11 @@ import msgspec
 
 from harness.cluster.sim_clients import VirtualClients
 from harness.cluster.sim_faults import VirtualFaults
+from harness.cluster.sim_moments import Moments
 from harness.cluster.virtual_tasks import Pending, VirtualTask
 from harness.cluster.wire import WireCodec
 from harness.errors import ClusterError, StoreError
-from harness.faults.fault import Evidence, Fault
+from harness.faults.fault import Evidence, Fault, Moment
 from harness.protocols import Ended, Reply
 from nodes.iproto.messages import Request
 from nodes.kernel.effects import Log
@@ -48,6 +49,7 @@ class SimCluster:
         self.world = World(seed, makers, durability=durability, codec=codec, record_trace=record_trace)
         self._clients = VirtualClients(self.world)
         self._faults = VirtualFaults(self.world, self.sleep_until, heartbeat_ns)
+        self._moments = Moments(self.world)
         self._folder = folder
         self._ended: list[Ended] = []
         self._logs: dict[str, list[bytes]] = {name: [] for name in makers}
@@ -78,6 +80,11 @@ class SimCluster:
         task = VirtualTask(coroutine)
         self.world.agenda.after(0, task.start)
         return task
+
+    # ---- WatchesMoments
+
+    def moment(self, moment: Moment) -> Pending[str]:
+        return self._moments.wait(moment)
 
     # ---- Cluster
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable
 
 from harness.faults.fault import Evidence, Fault
-from nodes.world.network import Effect, Pair
+from nodes.world.network import Effect, Pair, Stop
 from nodes.world.world import World
 
 MILLISECOND_NS = 1_000_000
@@ -27,6 +27,7 @@ class VirtualFaults:
         self._asked: dict[int, int] = {}
         self._hit: dict[int, list[str]] = {}
         self._lost_bytes: dict[int, int] = {}
+        self._stops: dict[int, Stop] = {}
 
     async def inject(self, fault: Fault) -> None:
         self._asked[fault.id] = self._world.agenda.now_ns
@@ -53,6 +54,12 @@ class VirtualFaults:
                 for machine in machines:
                     machine.clock.wall_offset_ns += fault.jump_ns
                     machine.clock.set_drift(self._world.agenda.now_ns, fault.drift_ppm)
+            case "hold":
+                self._stops[fault.id] = self._world.network.stop(fault.links, fault.kinds)
+            case "slow-disk":
+                for machine in machines:
+                    for kind in fault.kinds or ("",):
+                        machine.hold_record(kind)
             case "failover":
                 raise AssertionError("the conductor promotes")
 
@@ -73,6 +80,17 @@ class VirtualFaults:
                 return await self._resume(fault, heal_asked_ns)
             case "clock":
                 return self._heal_clock(fault, heal_asked_ns)
+            case "hold":
+                stop = self._stops.pop(fault.id)
+                self._world.network.go_on(stop)
+                return self._evidence(
+                    fault, heal_asked_ns, stop.first_ns, stop.stopped > 0, True, {"stopped": stop.stopped}
+                )
+            case "slow-disk":
+                for name in fault.nodes:
+                    for kind in fault.kinds or ("",):
+                        self._world.machines[name].release_record(kind)
+                return self._evidence(fault, heal_asked_ns, self._asked[fault.id], True, True, {})
             case "failover":
                 raise AssertionError("the conductor promotes")
 

@@ -10,9 +10,26 @@ from typing import Annotated, Literal
 
 import msgspec
 
-Does = Literal["cut", "slow", "kill", "pause", "power", "clock", "failover"]
+Does = Literal["cut", "slow", "kill", "pause", "power", "clock", "failover", "hold", "slow-disk"]
 Link = tuple[str, str]
 Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Moment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Something that a node does: the `nth` time from the fault's `at_ns` on, and `after_ns` later.
+
+    - writes, wrote: a record of kind `what` (row, confirm, rollback, promote, raft) is handed to the disk, is synced.
+      At `wrote` nothing of it has been told yet: whoever dies then dies between fsync and send.
+    - sends, gets: a message of kind `what` (`nodes.iproto.message_kinds`) leaves, has arrived.
+
+    `node` "" is any.
+    """
+
+    does: Literal["writes", "wrote", "sends", "gets"]
+    what: str
+    node: str = ""
+    nth: Annotated[int, msgspec.Meta(ge=1)] = 1
+    after_ns: Count = 0
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -25,6 +42,9 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     - pause: the processes of `nodes` are stopped and continued at the end.
     - power: as kill, and what was not synced is lost (simulator).
     - failover: the one of `nodes` is asked to become the owner, again and again until it is.
+    - hold: over the directed `links` nothing of `kinds` (nothing at all if none are named) arrives, nor what is behind
+      it (simulator).
+    - slow-disk: records of `kinds` of `nodes` (all if none are named) are not synced until the end (simulator).
     - clock: the wall clock of `nodes` jumps by `jump_ns`, their monotonic clock drifts by `drift_ppm` (simulator).
     """
 
@@ -40,6 +60,17 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     jump_ns: int = 0
     drift_ppm: Annotated[int, msgspec.Meta(gt=-1_000_000, le=1_000_000)] = 0
     seed: Count = 0
+    kinds: tuple[str, ...] = ()
+    on: Moment | None = None
+    """Begin at this moment, not before `at_ns`, and last for as long as from `at_ns` to `until_ns` (simulator)."""
+
+    @property
+    def is_directed(self) -> bool:
+        """It goes on beside others, may never come about, and need not be felt; its names may be placeholders:
+
+        "@it" (whose moment it was, without one the owner), "@owner", "@others" (all but it), "*" (all).
+        """
+        return self.on is not None or self.does in ("hold", "slow-disk")
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):

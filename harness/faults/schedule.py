@@ -13,13 +13,16 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from harness.errors import WrongUse
+from harness.faults.directed import draw_directed
 from harness.faults.fault import Fault
-from harness.faults.table import FAILOVER, FAULTS
+from harness.faults.table import FAILOVER, FAULTS, HOLDS
 from harness.plan import SECOND_NS, Plan
 
 FIRST_NS = 1 * SECOND_NS
 QUIET_NS = (SECOND_NS * 7 // 10, SECOND_NS * 13 // 10)
 LASTS_NS = (SECOND_NS * 13 // 10, SECOND_NS * 23 // 10)
+LAST_SCENE_NS = 4 * SECOND_NS
+"""How long before the end of the load the last scene of holds may begin."""
 LAST_HEALED_NS = SECOND_NS * 7 // 10
 """How long before the end of the load the last fault must have been healed."""
 
@@ -29,7 +32,8 @@ def names_for(plan: Plan) -> tuple[str, ...]:
     possible = [
         name
         for name, kind in FAULTS.items()
-        if plan.cluster in kind.clusters
+        if name != HOLDS
+        and plan.cluster in kind.clusters
         and plan.nodes >= kind.nodes_min
         and (name != FAILOVER or _can_fail_over(plan))
     ]
@@ -49,7 +53,7 @@ def names_for(plan: Plan) -> tuple[str, ...]:
                 f"the fault {name!r} needs a second node that may lead and a configuration whose owner may change, "
                 f"got {plan.configuration!r} with {plan.nodes} nodes; try: --configuration H or D"
             )
-        elif name not in possible:
+        elif plan.nodes < FAULTS[name].nodes_min:
             raise WrongUse(
                 f"the fault {name!r} needs at least {FAULTS[name].nodes_min} nodes, got {plan.nodes}"
             )
@@ -64,7 +68,8 @@ def _can_fail_over(plan: Plan) -> bool:
 
 def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
     """The whole schedule of a plan."""
-    names = names_for(plan)
+    asked = names_for(plan)
+    names = [name for name in asked if name != HOLDS]
     chance = plan.streams()["faults"]
     faults: list[Fault] = []
     at_ns = FIRST_NS
@@ -74,6 +79,10 @@ def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
             break
         faults.append(_fault(len(faults), name, at_ns, until_ns, plan, owner))
         at_ns = until_ns + chance.randrange(*QUIET_NS)
+    if HOLDS in asked:
+        last_ns = plan.time_limit_ns - LAST_SCENE_NS
+        chance = plan.streams()["holds"]
+        faults.extend(draw_directed(plan.node_names, chance, FIRST_NS, last_ns, len(faults)))
     return tuple(faults)
 
 

@@ -18,6 +18,7 @@ EVERYWHERE = ("local", "sim")
 SIMULATED = ("sim",)
 
 FAILOVER = "failover"
+HOLDS = "holds"
 
 Draw = Callable[[Sequence[str], str, random.Random], dict[str, object]]
 """(nodes, owner, chance) → the fields of the `Fault` that differ from one to the next."""
@@ -100,9 +101,21 @@ FAULTS: dict[str, Kind] = {
     ),
     "power-all": Kind("all nodes lose power at once", "power", "power", _everyone, SIMULATED),
     "clock": Kind("a wall clock jumps, a monotonic clock drifts", "clock", "clock", _clock, SIMULATED),
+    HOLDS: Kind(
+        "beside the others: messages of a kind are held, disks are slow, nodes die at a moment (not among all)",
+        "directed",
+        "hold",
+        _owner,
+        SIMULATED,
+        nodes_min=2,
+    ),
 }
 
 
+DIRECTED: frozenset[Does] = frozenset(("hold", "slow-disk"))
+
+
 def can_do(cluster: str) -> frozenset[Does]:
-    """What the faults of a cluster come down to, by the table."""
-    return frozenset(kind.does for kind in FAULTS.values() if cluster in kind.clusters)
+    """What the faults of a cluster come down to, by the table; and in the simulator, whose moments are known, holds."""
+    drawn = frozenset(kind.does for kind in FAULTS.values() if cluster in kind.clusters)
+    return drawn | DIRECTED if cluster in SIMULATED else drawn

@@ -9,18 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from checkers.history.faults import FaultSpan
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from harness.faults.table import DIRECTED, HOLDS
 from harness.plan import SECOND_NS, Plan
 from harness.workloads.workload import Workload
 
 USEFUL_SHARE = 1 / 3
 """The share of the operations asked for that must succeed."""
+USEFUL_SHARE_WITH_HOLDS = 1 / 8
+"""The same where faults come upon each other, and deaths at the worst moment."""
 USEFUL_SHARE_UNDER_FAULT = 1 / 20
 """The share of the operations asked for that must succeed while a fault is active."""
 USEFUL_SHARE_OF_A_KIND = 1 / 10
 """The share of each kind of operation (reads, writes, …) that must tell something."""
 STALLED_MS_MAX = 1_000.0
+NEVER = 1 << 62
 
 
 def evidence_of(
@@ -99,7 +104,7 @@ def _missing(
         missing.append("the run was interrupted")
     if history.torn is not None:
         missing.append(f"the record is torn: {history.torn}")
-    wanted = _share(evidence["asked"], USEFUL_SHARE)
+    wanted = _share(evidence["asked"], USEFUL_SHARE_WITH_HOLDS if HOLDS in plan.faults else USEFUL_SHARE)
     if evidence["ok"] == 0:
         missing.append("no operation succeeded")
     elif evidence["ok"] < wanted:
@@ -140,11 +145,23 @@ def _share(asked: int, share: float) -> int:
     return max(1, int(asked * share))
 
 
+def _is_steered(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
+    """A directed fault need not be felt; nor one that a directed fault came in the way of."""
+    return any(
+        other is fault
+        or (other.start_ns <= (fault.end_ns or fault.start_ns) and (other.end_ns or NEVER) >= fault.start_ns)
+        for other in others
+        if other.asked.get("on") is not None or other.does in DIRECTED
+    )
+
+
 def _missing_of_faults(plan: Plan, history: History, evidence: dict[str, Any]) -> list[str]:
     missing: list[str] = []
     if not history.faults:
         return ["faults were asked for, but there was no time for one"] if _asks_for_faults(plan) else []
     for fault in history.faults:
+        if _is_steered(fault, history.faults):
+            continue
         if fault.end_index is None:
             missing.append(f"fault {fault.id} ({fault.name}) never ended")
         elif not fault.bit:

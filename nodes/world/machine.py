@@ -89,6 +89,8 @@ class Machine:
         self.on_log: Callable[[str, Log], None] = lambda name, line: None
         self.on_crash: Callable[[str, str], None] = lambda name, how: None
         self.trace: Callable[[str], None] | None = None
+        self.on_record: Callable[[str, str, str], None] | None = None
+        """Told "writes" (handed to the disk) or "wrote" (synced), who, and the kind of record."""
         self._make = make
         self._agenda = agenda
         self._network = network
@@ -295,11 +297,13 @@ class Machine:
         self.disk.full = full
 
     def hold_record(self, record: str) -> None:
-        """Let the next record of a kind wait for its sync, and everything behind it, until `release_record`."""
+        """Let the next record of a kind ("" for any) wait for its sync, and all behind it, until `release_record`."""
         self._holds[record] = self._holds.get(record, 0) + 1
 
     def release_record(self, record: str) -> None:
-        self._holds.pop(record, None)
+        left = self._holds.pop(record, 0) - 1
+        if left > 0:
+            self._holds[record] = left
         if self._groups:
             self._agenda.after(SYNC_NS, self._sync, self._life)
 
@@ -320,6 +324,12 @@ class Machine:
             return
         self._groups.append(group)
         self._agenda.at(group.due_ns, self._sync, self._life)
+        self._tell_records("writes", group)
+
+    def _tell_records(self, does: str, group: Group) -> None:
+        for record in group.records:
+            if self.on_record is not None:
+                self.on_record(does, self.name, record.record)
 
     def _due_ns(self) -> int:
         delay_ns = SYNC_NS + int(self._disk_chance.expovariate(1 / SYNC_NS))
@@ -352,10 +362,13 @@ class Machine:
             return
         while self._groups and self._groups[0].due_ns <= self._agenda.now_ns:
             group = self._groups[0]
-            if self._holds and any(record.record in self._holds for record in group.records):
+            if self._holds and ("" in self._holds or any(r.record in self._holds for r in group.records)):
                 return
             self._groups.popleft()
             self._mark_synced(group)
+            self._tell_records("wrote", group)
+            if life != self._life:
+                return  # whoever heard of it ended the process before anything of it was told
             self._soon("input", life, lambda group=group: self._durable(group))  # type: ignore[misc]
         if self._is_failing:
             self._soon("input", life, self._fail)

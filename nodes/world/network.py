@@ -5,7 +5,7 @@ direction, in order, so that a cut needs to know nothing of what it holds up:
 
 - a **cut** of (source, target) withholds what would arrive; on healing it goes on, or the connection is reset;
 - **slow** adds a delay; order is kept;
-- **hold** stops the stream before the next message of a class, until told;
+- **hold** stops the stream before the next message of a class, **stop** before one of some kinds, until told;
 - the **end** of a process travels as the end of the stream behind what was sent; a power loss sends nothing.
 
 Loss and duplication happen only through the death of a connection: these are byte streams. With a codec, messages
@@ -72,6 +72,8 @@ class Item:
     message: object = None
     begins: str = ""
     """The class of the message that begins here."""
+    whole: object = None
+    """The message that begins here."""
 
 
 @dataclass(slots=True, eq=False)
@@ -106,6 +108,16 @@ class Connection:
         return self.there if self.there.source is source else self.back
 
 
+@dataclass(slots=True, eq=False)
+class Stop:
+    """Messages of these kinds (all, if none are named) do not arrive over these pairs, nor what is behind them."""
+
+    pairs: frozenset[Pair]
+    kinds: frozenset[str]
+    stopped: int = 0
+    first_ns: int | None = None
+
+
 @dataclass(slots=True)
 class Effect:
     """What a fault did to a directed pair since it began; times are nanoseconds of the world."""
@@ -131,10 +143,14 @@ class Network:
         self._cuts: dict[Pair, int] = {}
         self._slow: dict[Pair, list[tuple[int, int]]] = {}
         self._holds: dict[tuple[str, str], int] = {}
+        self._stops: list[Stop] = []
         self._chance: dict[Pair, random.Random] = {}
         self.effects: dict[Pair, Effect] = {}
         self.is_up: Callable[[str], bool] = lambda name: True
         self.trace: Callable[[str], None] | None = None
+        self.kinds_of: Callable[[object], Sequence[str]] = lambda message: (type(message).__name__,)
+        self.on_message: Callable[[str, Pair, object], None] | None = None
+        """Told "sends" or "gets", who to whom, and the message; None while nobody wants to know."""
 
     def add(self, endpoint: Endpoint) -> None:
         self._endpoints[endpoint.name] = endpoint
@@ -170,13 +186,15 @@ class Network:
         if connection is None:
             return
         stream = connection.onwards(source)
+        if self.on_message is not None:
+            self.on_message("sends", stream.pair, message)
         if self._codec is None:
-            self._put(connection, stream, Item("message", message, type(message).__name__))
+            self._put(connection, stream, Item("message", message, type(message).__name__, message))
             return
-        begins = type(message).__name__
+        begins, whole = type(message).__name__, message
         for chunk in _chunks(self._codec.encode(message), self._stream_of(stream.pair)):
-            self._put(connection, stream, Item("message", chunk, begins))
-            begins = ""
+            self._put(connection, stream, Item("message", chunk, begins, whole))
+            begins, whole = "", None
 
     def close(self, link: int, closer: Endpoint) -> None:
         """End a connection cleanly: what was sent still arrives."""
@@ -252,6 +270,19 @@ class Network:
                 if stream.target.name == target and stream.withheld_since_ns is None:
                     self._flow_again(connection, stream)
 
+    def stop(self, pairs: Iterable[Pair], kinds: Iterable[str]) -> Stop:
+        """Stop what is of these kinds on these pairs, and what is behind it, until `go_on`."""
+        stop = Stop(frozenset(pairs), frozenset(kinds))
+        self._stops.append(stop)
+        return stop
+
+    def go_on(self, stop: Stop) -> None:
+        self._stops.remove(stop)
+        for connection in list(self._connections.values()):
+            for stream in (connection.there, connection.back):
+                if stream.pair in stop.pairs and stream.withheld_since_ns is None:
+                    self._flow_again(connection, stream)
+
     def reset(self, link: int, reason: str) -> None:
         """Both ends learn that the connection is gone; nothing that was under way arrives."""
         connection = self._forget(link)
@@ -319,6 +350,8 @@ class Network:
                 return
             if self._holds and self._is_held(stream, item):
                 return
+            if self._stops and self._is_stopped(stream, item):
+                return
             stream.queue.popleft()
             if stream.pair in self.effects:
                 self.effects[stream.pair].passed += 1
@@ -334,6 +367,19 @@ class Network:
 
     def _is_held(self, stream: Stream, item: Item) -> bool:
         return (stream.target.name, item.begins) in self._holds
+
+    def _is_stopped(self, stream: Stream, item: Item) -> bool:
+        if item.whole is None:
+            return False
+        for stop in self._stops:
+            if stream.pair in stop.pairs and (
+                not stop.kinds or not stop.kinds.isdisjoint(self.kinds_of(item.whole))
+            ):
+                stop.stopped += 1
+                if stop.first_ns is None:
+                    stop.first_ns = self._agenda.now_ns
+                return True
+        return False
 
     def _flow_again(self, connection: Connection, stream: Stream) -> None:
         if stream.withheld_since_ns is not None:
@@ -376,6 +422,8 @@ class Network:
                 stream.target.connected(connection.link)
             case "message":
                 self._feed(connection, stream, item)
+                if self.on_message is not None and item.whole is not None:
+                    self.on_message("gets", stream.pair, item.whole)
             case "end":
                 self._forget(connection.link)
                 self._tell_end(connection, stream, "end of stream")

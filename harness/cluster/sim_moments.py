@@ -1,0 +1,65 @@
+"""Moments of the virtual world: what faults wait for that begin when a node does something.
+
+The world tells every record and message to whoever listens; it is only asked to while somebody waits. A moment of a
+record that was synced comes about on the spot, before anything behind the record has left. All others come about
+as the next thing that happens, at the same virtual time: the node is in the middle of a step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.cluster.virtual_tasks import Pending
+from harness.faults.fault import Moment
+from nodes.iproto.message_kinds import kinds_of
+from nodes.world.network import Pair
+from nodes.world.world import World
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    moment: Moment
+    left: int
+    """How many more times it must come about."""
+    came: Pending[str]
+
+
+class Moments:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._waiting: list[Waiting] = []
+        world.network.kinds_of = kinds_of
+
+    def wait(self, moment: Moment) -> Pending[str]:
+        """Resolved with the node's name when it has come about."""
+        waiting = Waiting(moment, moment.nth, Pending())
+        self._waiting.append(waiting)
+        self._listen()
+        return waiting.came
+
+    def _listen(self) -> None:
+        self._world.network.on_message = self._message if self._waiting else None
+        for machine in self._world.machines.values():
+            machine.on_record = self._record if self._waiting else None
+
+    def _record(self, does: str, node: str, record: str) -> None:
+        self._came(does, node, (record,))
+
+    def _message(self, does: str, pair: Pair, message: object) -> None:
+        self._came(does, pair[0] if does == "sends" else pair[1], kinds_of(message))
+
+    def _came(self, does: str, node: str, kinds: tuple[str, ...]) -> None:
+        for waiting in list(self._waiting):
+            moment = waiting.moment
+            if moment.does != does or moment.what not in kinds or moment.node not in ("", node):
+                continue
+            waiting.left -= 1
+            if waiting.left > 0:
+                continue
+            self._waiting.remove(waiting)
+            if does == "wrote" and moment.after_ns == 0:
+                waiting.came.resolve(node)
+            else:
+                self._world.agenda.after(moment.after_ns, waiting.came.resolve, node)
+        if not self._waiting:
+            self._listen()

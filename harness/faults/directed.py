@@ -1,0 +1,214 @@
+"""Directed faults: holds on messages and disks, and deaths at a moment, drawn as small scenes.
+
+A scene is a few faults that belong together: a PROMOTE reaches nobody, its node dies, and the next leader too. What
+each waits for is a moment (`harness.faults.fault.Moment`), so a scene fits whatever leader there is. Names that are
+known only then are placeholders, and replaced when the fault begins.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from harness.faults.fault import Fault, Link, Moment
+
+SECOND_NS = 1_000_000_000
+MILLISECOND_NS = 1_000_000
+PLACEHOLDERS = ("@it", "@owner", "@others", "*")
+BETWEEN_SCENES_NS = (SECOND_NS, 4 * SECOND_NS)
+
+
+def in_place(fault: Fault, it: str, owner: str, nodes: Sequence[str]) -> Fault:
+    """The fault with every placeholder replaced. Without a moment the owner is who it is about."""
+    who = it or owner
+    names = {
+        "@it": (who,),
+        "@owner": (owner,),
+        "@others": tuple(node for node in nodes if node != who),
+        "*": tuple(nodes),
+    }
+
+    def meant(name: str) -> tuple[str, ...]:
+        return names.get(name, (name,))
+
+    targets = tuple(dict.fromkeys(node for name in fault.nodes for node in meant(name)))
+    links: dict[Link, None] = {}
+    for one, other in fault.links:
+        for source in meant(one):
+            for target in meant(other):
+                if source != target:
+                    links[source, target] = None
+    return msgspec.structs.replace(fault, nodes=targets, links=tuple(links))
+
+
+# ---- scenes
+
+
+@dataclass(slots=True)
+class Scene:
+    """What is being drawn: faults from `at_ns` on."""
+
+    at_ns: int
+    chance: random.Random
+    nodes: Sequence[str]
+    faults: list[dict[str, Any]]
+
+    def lasts(self, least_ms: int, most_ms: int) -> int:
+        return self.chance.randrange(least_ms, most_ms) * MILLISECOND_NS
+
+    def add(self, name: str, does: str, lasts_ns: int, on: Moment | None = None, **fields: Any) -> None:
+        self.faults.append(
+            {
+                "name": name,
+                "does": does,
+                "at_ns": self.at_ns,
+                "until_ns": self.at_ns + lasts_ns,
+                "on": on,
+                **fields,
+            }
+        )
+
+    def some_links(self) -> tuple[Link, ...]:
+        """Out of it, into it, or between it and one other."""
+        one = self.chance.choice(list(self.nodes))
+        return self.chance.choice(
+            (
+                (("@it", "@others"),),
+                (("@others", "@it"),),
+                (("@it", one),),
+                ((one, "@it"),),
+                (("*", one),),
+                (("@it", "@others"), ("@others", "@it")),
+            )
+        )
+
+    def death(self) -> str:
+        return self.chance.choice(("kill", "power"))
+
+
+def _lonely_promote(scene: Scene) -> None:
+    """A PROMOTE reaches nobody or few, its node dies; perhaps the next leader dies around its own PROMOTE, too."""
+    first = scene.chance.choice((1, 1, 2))
+    links: tuple[Link, ...] = (("@it", "@others"),)
+    if scene.chance.random() < 0.3:
+        links = (("@it", scene.chance.choice(list(scene.nodes))),)
+    hold = Moment(does="writes", what="promote", nth=first)
+    scene.add("hold-promote", "hold", scene.lasts(300, 3_000), hold, links=links, kinds=("promote",))
+    end = Moment(
+        does=scene.chance.choice(("writes", "wrote", "wrote")),
+        what="promote",
+        nth=first,
+        after_ns=scene.chance.choice((0, 0, 1, 20, 200)) * MILLISECOND_NS,
+    )
+    scene.add("kill-at-promote", scene.death(), scene.lasts(300, 2_500), end, nodes=("@it",))
+    if scene.chance.random() < 0.7:
+        after_ns = scene.chance.choice((0, 1, 5, 50, 300)) * MILLISECOND_NS
+        again = Moment(
+            does=scene.chance.choice(("wrote", "sends", "gets")),
+            what=scene.chance.choice(("promote", "confirm")),
+            nth=first + 1,
+            after_ns=after_ns,
+        )
+        scene.add("kill-at-promote", scene.death(), scene.lasts(300, 2_000), again, nodes=("@it",))
+
+
+def _dies_leading(scene: Scene) -> None:
+    """The owner dies while something of it is held up: CONFIRM, rows, acknowledgements."""
+    kind = scene.chance.choice(("confirm", "confirm", "row", "ack", "promote"))
+    links: tuple[Link, ...] = (("*", "@owner"),) if kind == "ack" else (("@owner", "*"),)
+    if scene.chance.random() < 0.4:
+        one = scene.chance.choice(list(scene.nodes))
+        links = ((one, "@owner"),) if kind == "ack" else (("@owner", one),)
+    scene.add("hold-" + kind, "hold", scene.lasts(200, 2_500), links=links, kinds=(kind,))
+    moment = Moment(
+        does="wrote",
+        what=scene.chance.choice(("row", "confirm")),
+        nth=scene.chance.randrange(1, 30),
+        after_ns=scene.chance.choice((0, 0, 1, 10, 100)) * MILLISECOND_NS,
+    )
+    scene.add("kill-at-record", scene.death(), scene.lasts(300, 2_500), moment, nodes=("@it",))
+
+
+def _held_votes(scene: Scene) -> None:
+    """An election in which votes, candidacies or the news of the leader are late; somebody stands for it."""
+    moment = Moment(does="sends", what="candidate", nth=scene.chance.randrange(1, 4))
+    kinds = scene.chance.choice((("vote",), ("leader",), ("candidate",), ("raft",), ("ack",), ("promote",)))
+    scene.add("hold-votes", "hold", scene.lasts(100, 2_000), moment, links=scene.some_links(), kinds=kinds)
+    how = scene.chance.random()
+    if how < 0.4:
+        scene.add("kill-owner", scene.death(), scene.lasts(500, 2_500), _now(), nodes=("@owner",))
+    elif how < 0.7:
+        links: tuple[Link, ...] = (("@owner", "@others"), ("@others", "@owner"))
+        scene.add("cut-owner", "hold", scene.lasts(1_000, 3_000), links=links)
+    else:
+        scene.add("pause-owner", "pause", scene.lasts(1_000, 3_000), _now(), nodes=("@owner",))
+
+
+def _held_messages(scene: Scene) -> None:
+    """Messages of one kind are late on some links."""
+    kind = scene.chance.choice(("promote", "confirm", "rollback", "ack", "vote", "raft", "row", "heartbeat"))
+    scene.add("hold-" + kind, "hold", scene.lasts(50, 2_000), links=scene.some_links(), kinds=(kind,))
+
+
+def _slow_disk(scene: Scene) -> None:
+    """A node's disk takes its time, with all records or those of a kind."""
+    kinds = scene.chance.choice(((), (), ("row",), ("raft",), ("promote",), ("confirm",)))
+    node = scene.chance.choice(["@owner", *scene.nodes])
+    scene.add("slow-disk", "slow-disk", scene.lasts(50, 1_500), nodes=(node,), kinds=kinds)
+    if scene.chance.random() < 0.5:
+        scene.add("kill-owner", scene.death(), scene.lasts(500, 2_000), _now(), nodes=("@owner",))
+
+
+def _dies_at_a_moment(scene: Scene) -> None:
+    """Somebody dies, stops or is cut off in the middle of something."""
+    on_disk = scene.chance.random() < 0.6
+    moment = Moment(
+        does=scene.chance.choice(("writes", "wrote", "wrote") if on_disk else ("sends", "gets")),
+        what=scene.chance.choice(
+            ("row", "confirm", "promote", "raft")
+            if on_disk
+            else ("row", "confirm", "promote", "vote", "candidate", "leader", "ack")
+        ),
+        nth=scene.chance.choice((1, 1, 2, 3, 10, 40)),
+    )
+    does = scene.chance.choice(("kill", "power", "power", "pause", "hold"))
+    target: dict[str, Any] = {"nodes": ("@it",)}
+    if does == "hold":
+        target = {"links": (("@it", "@others"), ("@others", "@it"))}
+    scene.add(f"{does}-at-{moment.what}", does, scene.lasts(300, 2_500), moment, **target)
+
+
+def _now() -> Moment:
+    """The next heartbeat: as good as now."""
+    return Moment(does="sends", what="heartbeat")
+
+
+SCENES: tuple[tuple[Callable[[Scene], None], int], ...] = (
+    (_lonely_promote, 3),
+    (_dies_leading, 3),
+    (_held_votes, 2),
+    (_held_messages, 3),
+    (_slow_disk, 2),
+    (_dies_at_a_moment, 3),
+)
+"""With how often each is drawn."""
+
+
+def draw_directed(
+    nodes: Sequence[str], chance: random.Random, first_ns: int, last_ns: int, first_id: int
+) -> Iterable[Fault]:
+    """Scenes one after the other, overlapping as it comes, until no new one would heal in time."""
+    at_ns = first_ns
+    number = first_id
+    draws, weights = zip(*SCENES, strict=True)
+    while at_ns < last_ns:
+        scene = Scene(at_ns, chance, nodes, [])
+        chance.choices(draws, weights)[0](scene)
+        for fields in scene.faults:
+            yield Fault(**{**fields, "id": number, "seed": chance.getrandbits(32)})
+            number += 1
+        at_ns += chance.randrange(*BETWEEN_SCENES_NS)
