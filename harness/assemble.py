@@ -70,7 +70,7 @@ def header(parts: Parts) -> Header:
         workload=plan.workload,
         nodes=plan.node_names,
         quorum=plan.quorum_size,
-        owner=None if plan.fails_over else parts.system.owner(plan),
+        owner=parts.system.owner(plan) if keeps_its_owner(parts) else None,
         heartbeat_ns=plan.heartbeat_ns,
         seed=plan.seed,
     )
@@ -79,7 +79,7 @@ def header(parts: Parts) -> Header:
 def keeps_its_owner(parts: Parts) -> bool:
     """Nobody else becomes the owner while the run goes on."""
     is_operated = isinstance(parts.system, Operated) and parts.system.is_operated(parts.plan)
-    return not parts.plan.has_elections and not is_operated
+    return not parts.plan.fails_over and not is_operated
 
 
 def simulated(parts: Parts, folder: Path | None, *, record_trace: bool = False) -> SimCluster:
