@@ -38,11 +38,8 @@ class Address:
 class Link(asyncio.BufferedProtocol):
     """One connection. `number` is 0 until the node has been told of it; `muted` once nothing more may be told."""
 
-    def __init__(
-        self, links: Links, decoder: Decoder, peer: str | None, chunk: memoryview, greeting: bytes = b""
-    ) -> None:
+    def __init__(self, links: Links, decoder: Decoder, peer: str | None, chunk: memoryview) -> None:
         self.number = 0
-        self.greeting = greeting
         self.peer = peer
         self.muted = False
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -152,8 +149,7 @@ class Links:
 
     def accept(self) -> Link:
         """The protocol factory of the listening socket."""
-        greeting, decoder = self._codec.accepted()
-        return Link(self, decoder, None, self._chunk, greeting)
+        return Link(self, self._codec.server_decoder(), None, self._chunk)
 
     def connect(self, peer: str) -> None:
         dial = asyncio.get_running_loop().create_task(self._dial(peer))
@@ -199,7 +195,7 @@ class Links:
             link.opened.set_result(None)
         self._by_number[link.number] = link
         if link.peer is None:
-            self._write(link, link.greeting)
+            self._write(link, self._codec.greeting())
             self.flush()
             self.deliver(Accepted(link.number))
         else:
