@@ -6,9 +6,11 @@ takes to show why.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,8 @@ import numpy
 
 from checkers.history import parquet
 from checkers.history.operation import Operation
-from checkers.linearizable import decide, recorded
-from checkers.linearizable.checker import NAME, Reads, check, promised_linearizable
+from checkers.linearizable import decide, many, recorded
+from checkers.linearizable.checker import FIRST_ROUND, NAME, Reads, check, promised_linearizable
 from checkers.linearizable.columns import NOTHING, Columns
 from checkers.linearizable.explanation import witness
 from checkers.linearizable.models import Action, Register
@@ -62,35 +64,54 @@ def check_columns(
 ) -> Verdict:
     """Whether the calls on each register have an order. Limits are those of `check`; proofs are given of no's only."""
     started_s = clock()
-    keys = list(_by_key(registers))
-    found: list[Found] = []
-    for place, (_, _, columns) in enumerate(keys):
-        now_s = clock()
-        deadline_s = now_s + max(0.0, started_s + timeout_s - now_s) / (len(keys) - place)
-        found.append(decide.decide_columns(columns, Limits(deadline_s, memory_limit, clock)))
     limits = Limits(started_s + timeout_s, memory_limit, clock)
+    keys = _by_key(registers)
+    found = _decided(registers, [rows for _, rows in keys], limits)
     shown = [
         _shown(registers, rows, registers.keys[key], each, limits)
-        for (key, rows, _), each in zip(keys, found, strict=True)
+        for (key, rows), each in zip(keys, found, strict=True)
         if each.result == "no"
     ]
-    details = _details(registers, keys, found) | {"failed_cas_observes": failed_cas_observes}
+    names = [str(registers.keys[key]) for key, _ in keys]
+    details = _details(registers, names, found) | {"failed_cas_observes": failed_cas_observes}
     details |= {"proofs": [proof for _, proof in shown if proof is not None]}
     details |= {"decided_without_proof": len(keys) - len(details["proofs"]) - len(details["keys_undecided"])}
     witnesses = tuple(each for each, _ in shown[:WITNESSES_MAX])
     return _verdict(details, witnesses, clock() - started_s)
 
 
-def _by_key(registers: Registers) -> list[tuple[int, Array, Columns]]:
-    """Every key with its rows and its columns, values numbered from 0, the absent one."""
+def _by_key(registers: Registers) -> list[tuple[int, Array]]:
+    """Every key that has calls, with its rows."""
     order = numpy.argsort(registers.key, kind="stable")
-    bounds = numpy.searchsorted(registers.key[order], numpy.arange(len(registers.keys) + 1))
-    groups = []
-    for key in range(len(registers.keys)):
-        rows = order[bounds[key] : bounds[key + 1]]
-        if len(rows):
-            groups.append((key, rows, _columns(registers, rows)))
-    return groups
+    bounds = numpy.searchsorted(registers.key[order], numpy.arange(len(registers.keys) + 1)).tolist()
+    return [
+        (key, order[first:end]) for key, (first, end) in enumerate(itertools.pairwise(bounds)) if first < end
+    ]
+
+
+def _decided(registers: Registers, rows: list[Array], limits: Limits) -> list[Found]:
+    """What is found of each key: of small ones with an order all at once, of the others one by one."""
+    found = [Found("unknown", reason="not looked at") for _ in rows]
+    small = [place for place, each in enumerate(rows) if len(each) <= many.CALLS_MAX]
+    if len(small) > 1:
+        bounds = numpy.cumsum([0, *(len(rows[place]) for place in small)], dtype=numpy.int64)
+        order = numpy.concatenate([rows[place] for place in small])
+        answers = many.decide(many.regrouped(registers, order, bounds), limits).tolist()
+        for place, (answer, most) in zip(small, answers, strict=True):
+            if answer == 1:
+                found[place] = Found("yes", configurations=most, algorithm="compiled search")
+    for part in (FIRST_ROUND, 1.0):
+        undecided = [place for place, each in enumerate(found) if each.result == "unknown"]
+        for position, place in enumerate(undecided):
+            now_s = limits.clock()
+            share_s = part * (limits.deadline_s - now_s) / (len(undecided) - position if part == 1.0 else 1)
+            share = replace(
+                limits,
+                deadline_s=now_s + max(share_s, 0.0),
+                configurations=max(1, int(limits.configurations * part)),
+            )
+            found[place] = decide.decide_columns(_columns(registers, rows[place]), share)
+    return found
 
 
 def _columns(registers: Registers, rows: Array) -> Columns:
@@ -171,13 +192,10 @@ def _subject(registers: Registers, row: int, key: str | None) -> Subject:
     return Subject(operation, Call(Action(what, word, values), invoke, ended))  # type: ignore[arg-type]  # a kind
 
 
-def _details(
-    registers: Registers, keys: list[tuple[int, Array, Columns]], found: list[Found]
-) -> dict[str, Any]:
-    names = [str(registers.keys[key]) for key, _, _ in keys]
+def _details(registers: Registers, names: list[str], found: list[Found]) -> dict[str, Any]:
     answered = registers.complete < NEVER
     return {
-        "keys": len(keys),
+        "keys": len(names),
         "operations": len(registers.key),
         "observations": int((answered & (registers.kind != OVERWRITE)).sum()),
         "keys_invalid": sorted(name for name, each in zip(names, found, strict=True) if each.result == "no"),

@@ -210,7 +210,7 @@ class _Search:
         self._klass = numpy.zeros((self._actions, 5), dtype=numpy.int64)
         events = numpy.empty(3 * count, dtype=numpy.int64)
         self._crashed_by_class = numpy.empty(count, dtype=numpy.int64)
-        sizes = numpy.zeros(5, dtype=numpy.int64)
+        sizes = numpy.zeros(layout_kernels.SIZES, dtype=numpy.int64)
         at = numpy.full(last_rank + 1, -1, dtype=numpy.int64)
         ending = at.copy() if crash else at[:0]
         free = numpy.empty(count + 1, dtype=numpy.int64)
@@ -227,7 +227,7 @@ class _Search:
             sizes,
         )
         self._events = events[: sizes[layout_kernels.N_EVENTS]]
-        self._live_bits, self._crashed, _, self._classes = sizes[1:].tolist()
+        self._live_bits, self._crashed, _, self._classes = sizes[1:5].tolist()
 
     def _allocate(self) -> None:
         kernels, starts = self._kernels, self._starts

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from checkers.compiled import bare_kernel
+from checkers.compiled import bare_kernel, inlined_kernel
 
 Array = Any  # numpy's, of int64
 
@@ -25,8 +25,10 @@ BASE, OP, INVOKED, TRIED_AT, TOTAL = 0, 1, 2, 3, 4
 BITS = 62
 
 # places in `sizes`
-N_EVENTS, N_LIVE_BITS, N_CRASHED, N_ACTIONS, N_CLASSES = 0, 1, 2, 3, 4
+N_EVENTS, N_LIVE_BITS, N_CRASHED, N_ACTIONS, N_CLASSES, KLASS_AT = 0, 1, 2, 3, 4, 5
+SIZES = 6
 LEFT_OUT = -2  # in WORD
+ABSENT = -(1 << 62)
 
 
 @bare_kernel
@@ -204,3 +206,100 @@ def order_events(
             klass[which, INVOKED] += 1
     sizes[N_EVENTS] = count
     sizes[N_LIVE_BITS] = bits
+
+
+@bare_kernel
+def regroup(
+    key: Array, invoke: Array, complete: Array, old: Array, new: Array, at: Array, begun: Array, bounds: Array,
+    table: Array, values: Array,
+) -> None:  # fmt: skip
+    """Give the calls of many registers ranks and values that count from 0 within each register; all in place.
+
+    Calls stand register by register, `bounds` apart; `at` has a place for every rank, filled with -1, `begun` one for
+    every register, filled with 0. ABSENT becomes 0. `table` is one by hash of (value, code,
+    register), filled with -1, at least four times as long as a register has calls; `values` becomes how many there are.
+    """
+    for call in range(key.shape[0]):
+        at[invoke[call]] = call << 1
+        if complete[call] < NEVER:
+            at[complete[call]] = (call << 1) | 1
+    for rank in range(at.shape[0]):
+        if at[rank] < 0:
+            continue
+        call = at[rank] >> 1
+        register = key[call]
+        if at[rank] & 1:
+            complete[call] = begun[register]
+        else:
+            invoke[call] = begun[register]
+        begun[register] += 1
+    for register in range(bounds.shape[0] - 1):
+        count = 1
+        for call in range(bounds[register], bounds[register + 1]):
+            count = coded(old, call, count, register, table)
+            count = coded(new, call, count, register, table)
+        values[register] = count
+
+
+@inlined_kernel
+def coded(column: Array, call: int, count: int, register: int, table: Array) -> int:
+    """Put a code in place of a value; how many there are."""
+    value = column[call]
+    if value == ABSENT:
+        column[call] = 0
+        return count
+    place = ((value ^ (value >> 17)) * 40503 & 0x3FFFFFFF) % table.shape[0]
+    while table[place, 2] == register and table[place, 0] != value:
+        place = place + 1 if place + 1 < table.shape[0] else 0
+    if table[place, 2] != register:
+        table[place, 0] = value
+        table[place, 1] = count
+        table[place, 2] = register
+        count += 1
+    column[call] = table[place, 1]
+    return count
+
+
+@bare_kernel
+def lay_out_many(
+    bounds: Array, values: Array, invoke: Array, complete: Array, kind: Array, old: Array, new: Array, asked: Array,
+    last: Array, pairs: Array, at: Array, ending: Array, free: Array, ops: Array, klass: Array, events: Array,
+    crashed: Array, sizes: Array,
+) -> None:  # fmt: skip
+    """Lay out the calls of many registers, each by itself, within `bounds` in `ops` and `crashed`.
+
+    Its part of `events` begins at three times its bound, that of `klass` where KLASS_AT of its row in `sizes` says.
+    What stands before `ops` in the arguments is room that each uses again.
+    """
+    begins = 0
+    for each in range(bounds.shape[0] - 1):
+        first, end = bounds[each], bounds[each + 1]
+        count, places = end - first, values[each] + 1
+        top, crash = 0, False
+        for call in range(first, end):
+            top = max(top, invoke[call] + 1)
+            if complete[call] < NEVER:
+                top = max(top, complete[call] + 1)
+            else:
+                crash = True
+        asked[:places] = 0
+        last[:places] = -1
+        pairs[: 2 * count + 2, 0] = -1
+        at[:top] = -1
+        ending[:top] = -1
+        own = (complete[first:end], kind[first:end], old[first:end], new[first:end])
+        own_ops = ops[first:end]
+        see(own[0], own[1], own[2], own[3], asked[:places], last[:places])
+        actions = number(
+            own[0], own[1], own[2], own[3], asked[:places], own_ops, pairs[: 2 * count + 2], places
+        )
+        own_klass = klass[begins : begins + actions]
+        own_klass[:, :] = 0
+        sizes[each, :] = 0
+        lay_out(
+            invoke[first:end], last[:places], own_ops, own_klass, at[:top], ending[: top if crash else 0],
+            events[3 * first : 3 * end], crashed[first:end], free, sizes[each],
+        )  # fmt: skip
+        sizes[each, N_ACTIONS] = actions
+        sizes[each, KLASS_AT] = begins
+        begins += actions

@@ -332,6 +332,41 @@ def advance(
     return YES
 
 
+@bare_kernel
+def advance_many(
+    bounds: Array, klass_at: Array, sizes: Array, events: Array, ops: Array, klass: Array, crashed: Array, regs: Array,
+    pending: Array, masks: Array, crashed_by_bit: Array, rows: Array, heads: Array, nodes: Array, table: Array,
+    misses: Array, budget: int, rows_max: int, found: Array,
+) -> None:  # fmt: skip
+    """Search many registers laid out by `layout_kernels.lay_out_many`, those whose masks fit in a word.
+
+    `sizes` has of each its events, live bits and crashed calls. `found` gets of each an answer of `advance`, the call
+    that failed and the most configurations; any answer but YES and NO means that it has to be searched by itself.
+    """
+    for each in range(bounds.shape[0] - 1):
+        first, end, begins = bounds[each], bounds[each + 1], klass_at[each]
+        n_events, live, n_crashed = sizes[each, 0], sizes[each, 1], sizes[each, 2]
+        found[each, 0] = PAUSED
+        if live + n_crashed > BITS:
+            continue
+        epoch = regs[EPOCH]  # older ones stand in heads
+        regs[:] = 0
+        regs[EPOCH] = epoch
+        regs[N_NOW] = regs[MOST] = 1
+        masks[:, :] = 0
+        rows[0, 0, :] = 0
+        rows[0, 0, NODE] = -1
+        for bit in range(n_crashed):
+            crashed_by_bit[live + bit] = crashed[first + bit]
+        answer = advance(
+            regs, events[3 * first : 3 * first + n_events], ops[first:end], klass[begins : klass_at[each + 1]], pending,
+            masks, crashed_by_bit, rows, heads, nodes, table, misses, budget, rows_max, n_events,
+        )  # fmt: skip
+        found[each, 0] = answer
+        found[each, 1] = events[3 * first + regs[EVENT]] >> 2 if answer == NO else -1
+        found[each, 2] = regs[MOST]
+
+
 @inlined_kernel
 def begin(
     regs: Array, op: int, ops: Array, klass: Array, pending: Array, masks: Array, rows: Array, table: Array,

@@ -33,8 +33,8 @@ class Codec(Protocol):
         """
         ...
 
-    def server_decoder(self) -> Decoder:
-        """For a connection that we accepted: no greeting comes."""
+    def accepted(self) -> tuple[bytes, Decoder]:
+        """For a connection that we accepted: what we send first (may be empty), and what reads the answers to it."""
         ...
 
     def peer_decoder(self) -> Decoder:
@@ -42,7 +42,3 @@ class Codec(Protocol):
         ...
 
     def encode(self, message: object) -> bytes: ...
-
-    def greeting(self) -> bytes:
-        """What we send first on each connection that we accept; may be empty."""
-        ...

@@ -29,7 +29,6 @@ from nodes.kernel.effects import (
     Effect,
     Log,
     Persist,
-    Remove,
     Send,
     SetTimer,
     Truncate,
@@ -98,7 +97,7 @@ class Host:
         queued: list[Queued] = []
         for effect in effects:
             match effect:
-                case Send() | Persist() | Connect() | Remove():
+                case Send() | Persist() | Connect():
                     queued.append(effect)
                 case Disconnect():
                     self.links.mute(effect.link)
@@ -130,8 +129,6 @@ class Host:
                     self.links.connect(effect.peer)
                 case Disconnect():
                     self.links.disconnect(effect.link)
-                case Remove():
-                    self._disk.remove(effect.file)
         self.links.flush()
         if not self._disk_is_busy and (group := self._outbox.take_records()):
             self._disk_is_busy = True

@@ -8,9 +8,9 @@ from typing import cast
 from nodes.host.codec import Decoder
 from nodes.iproto.errors import ProtocolError
 from nodes.iproto.frames import ApplierDecoder, ServerDecoder, encode, greeting
+from nodes.iproto.greeting import SERVER_VERSION
 from nodes.iproto.messages import Message
 
-SERVER_VERSION = "3.2.0"
 SALT_SIZE = 32
 
 
@@ -18,16 +18,14 @@ class IprotoCodec:
     broken_framing: type[Exception] = ProtocolError
 
     def __init__(self, instance_uuid: str) -> None:
-        self._greeting = greeting(SERVER_VERSION, instance_uuid, os.urandom(SALT_SIZE))
+        self._instance_uuid = instance_uuid
 
-    def server_decoder(self) -> Decoder:
-        return ServerDecoder()
+    def accepted(self) -> tuple[bytes, Decoder]:
+        salt = os.urandom(SALT_SIZE)
+        return greeting(SERVER_VERSION, self._instance_uuid, salt), ServerDecoder(salt=salt)
 
     def peer_decoder(self) -> Decoder:
         return ApplierDecoder()
 
     def encode(self, message: object) -> bytes:
         return encode(cast(Message, message))  # a node of this protocol sends nothing else
-
-    def greeting(self) -> bytes:
-        return self._greeting

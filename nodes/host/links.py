@@ -38,8 +38,11 @@ class Address:
 class Link(asyncio.BufferedProtocol):
     """One connection. `number` is 0 until the node has been told of it; `muted` once nothing more may be told."""
 
-    def __init__(self, links: Links, decoder: Decoder, peer: str | None, chunk: memoryview) -> None:
+    def __init__(
+        self, links: Links, decoder: Decoder, peer: str | None, chunk: memoryview, greeting: bytes = b""
+    ) -> None:
         self.number = 0
+        self.greeting = greeting
         self.peer = peer
         self.muted = False
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -149,7 +152,8 @@ class Links:
 
     def accept(self) -> Link:
         """The protocol factory of the listening socket."""
-        return Link(self, self._codec.server_decoder(), None, self._chunk)
+        greeting, decoder = self._codec.accepted()
+        return Link(self, decoder, None, self._chunk, greeting)
 
     def connect(self, peer: str) -> None:
         dial = asyncio.get_running_loop().create_task(self._dial(peer))
@@ -195,7 +199,7 @@ class Links:
             link.opened.set_result(None)
         self._by_number[link.number] = link
         if link.peer is None:
-            self._write(link, self._codec.greeting())
+            self._write(link, link.greeting)
             self.flush()
             self.deliver(Accepted(link.number))
         else:

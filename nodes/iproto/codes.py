@@ -5,8 +5,9 @@ The name is Tarantool's without `ER_`; the message has its printf placeholders, 
 >>> Code.SYNC_QUEUE_FOREIGN.text(3)
 'The synchronous transaction queue belongs to other instance with id 3'
 
-Codes and wording are those of `src/box/errcode.h` in Tarantool 3; 215 was retired after 2.6 and stands here
-as 2.6 wrote it. What a code means for an operation (surely not done, or nobody knows) is not decided here.
+Codes and wording are those of `src/box/errcode.h` in Tarantool 2.6.0, as which our nodes greet their clients; what
+came later is worded as in Tarantool 3. What a code means for an operation (surely not done, or nobody knows) is not
+decided here.
 """
 
 from __future__ import annotations
@@ -28,28 +29,39 @@ class Code(IntEnum):
         return self.template % arguments
 
     UNKNOWN = 0, "Unknown error"
-    ILLEGAL_PARAMS = 1, "%s"
-    TUPLE_FOUND = (
-        3,
-        'Duplicate key exists in unique index "%s" in space "%s" with old tuple - %s and new tuple - %s',
-    )
+    ILLEGAL_PARAMS = 1, "Illegal parameters, %s"
+    TUPLE_FOUND = 3, "Duplicate key exists in unique index '%s' in space '%s'"
     UNSUPPORTED = 5, "%s does not support %s"
-    READONLY = 7, "Can't modify data on a read-only instance"
+    READONLY = 7, "Can't modify data because this instance is in read-only mode."
+    CREATE_SPACE = 9, "Failed to create space '%s': %s"
+    SPACE_EXISTS = 10, "Space '%s' already exists"
+    DROP_SPACE = 11, "Can't drop space '%s': %s"
+    ALTER_SPACE = 12, "Can't modify space '%s': %s"
     KEY_PART_TYPE = 18, "Supplied key type of part %d does not match index part type: expected %s"
     EXACT_MATCH = 19, "Invalid key part count in an exact match (expected %d, got %d)"
     INVALID_MSGPACK = 20, "Invalid MsgPack - %s"
     TUPLE_NOT_ARRAY = 22, "Tuple/Key must be MsgPack array"
-    FIELD_TYPE = 23, "Tuple field %s type does not match one required by operation: expected %s, got %s"
+    FIELD_TYPE = 23, "Tuple field %s type does not match one required by operation: expected %s"
+    UPDATE_SPLICE = 25, "SPLICE error on field %s: %s"
+    UPDATE_ARG_TYPE = (
+        26,
+        "Argument type in operation '%s' on field %s does not match field type: expected %s",
+    )
+    UNKNOWN_UPDATE_OP = 28, "Unknown UPDATE operation #%d: %s"
+    UPDATE_FIELD = 29, "Field %s UPDATE error: %s"
     KEY_PART_COUNT = 31, "Invalid key part count (expected [0..%d], got %d)"
     PROC_LUA = 32, "%s"
     NO_SUCH_PROC = 33, "Procedure '%s' is not defined"
     NO_SUCH_INDEX_ID = 35, "No index #%d is defined in space '%s'"
     NO_SUCH_SPACE = 36, "Space '%s' does not exist"
+    NO_SUCH_FIELD_NO = 37, "Field %d was not found in the tuple"
     EXACT_FIELD_COUNT = 38, "Tuple field count %d does not match space field count %d"
     FIELD_MISSING = 39, "Tuple field %s required by space format is missing"
     WAL_IO = 40, "Failed to write to disk"
+    MORE_THAN_ONE_TUPLE = 41, "Get() doesn't support partial keys and non-unique indexes"
     ACCESS_DENIED = 42, "%s access to %s '%s' is denied for user '%s'"
-    CREDS_MISMATCH = 47, "User not found or supplied credentials are invalid"
+    NO_SUCH_USER = 45, "User '%s' is not found"
+    PASSWORD_MISMATCH = 47, "Incorrect password supplied for user '%s'"
     UNKNOWN_REQUEST_TYPE = 48, "Unknown request type %d"
     CFG = 59, "Incorrect value for option '%s': %s"
     UNKNOWN_REPLICA = 62, "Replica %s is not registered with replica set %s"
@@ -59,14 +71,22 @@ class Code(IntEnum):
     ITERATOR_TYPE = 72, "Unknown iterator type '%s'"
     NO_CONNECTION = 77, "Connection is not established"
     TIMEOUT = 78, "Timeout exceeded"
+    CANT_UPDATE_PRIMARY_KEY = (
+        94,
+        "Attempt to modify a tuple field which is part of index '%s' in space '%s'",
+    )
+    UPDATE_INTEGER_OVERFLOW = 95, "Integer overflow when performing '%s' operation on field %s"
     TRANSACTION_CONFLICT = 97, "Transaction has been aborted by conflict"
     PROTOCOL = 104, "%s"
     WRONG_SCHEMA_VERSION = 109, "Wrong schema version, current: %d, in request: %d"
+    UNSUPPORTED_INDEX_FEATURE = 112, "Index '%s' (%s) of space '%s' (%s) does not support %s"
+    VIEW_IS_RO = 113, "View '%s' is read-only"
     SYSTEM = 115, "%s"
     LOADING = 116, "Instance bootstrap hasn't finished yet"
     CONNECTION_TO_SELF = 117, "Connection to self"
     CASCADE_ROLLBACK = 134, "WAL has a rollback in progress"
     TRANSACTION_YIELD = 154, "Transaction has been aborted by a fiber yield"
+    NO_SUCH_FIELD_NAME = 201, "Field '%s' was not found in the tuple"
     UNCOMMITTED_FOREIGN_SYNC_TXNS = (
         214,
         "Found uncommitted sync transactions from other instance with id %d",

@@ -7,7 +7,7 @@ first (`greeting`); after that both sides send frames. Who reads what, in this o
 | decoder | reads |
 |---|---|
 | `ServerDecoder` | requests; after a Subscribe also Acks, and Heartbeats of a replica with nothing to say |
-| `ApplierDecoder` | greeting; Ballot; Stages and Rows of a JOIN; Subscribed; Rows, Heartbeats; or a Refusal |
+| `ApplierDecoder` | the greeting; Subscribed; Rows and Heartbeats. A Refusal may come instead of any |
 | `ClientDecoder` | the greeting; Answers and Refusals |
 
 `feed` may be given any pieces of the stream: what comes out in total does not depend on where it was cut, but
@@ -27,30 +27,29 @@ from nodes.iproto.greeting import Greeting, greeting, parse_greeting
 from nodes.iproto.messages import (
     Ack,
     Answer,
-    Ballot,
+    Auth,
     Call,
+    Checked,
     Delete,
+    Eval,
+    Execute,
     Heartbeat,
     Insert,
-    Join,
-    JoinMeta,
-    JoinSnapshot,
     Message,
     Ping,
     RaftState,
     Refusal,
-    Register,
     Replace,
     Rows,
     Select,
-    Stage,
     Subscribe,
     Subscribed,
     Type,
-    Unknown,
-    Vote,
+    Update,
+    Upsert,
 )
 from nodes.iproto.packing import pack, packed_vclock
+from nodes.iproto.requests import halves
 from nodes.iproto.rows import packed_row
 
 __all__ = [
@@ -67,12 +66,16 @@ __all__ = [
 # The keys of `messages.Key` as plain ints: looking up an enum's member costs as much as packing a small map.
 _TYPE, _SYNC, _REPLICA_ID, _TIMESTAMP, _SCHEMA_VERSION, _SERVER_VERSION = 0x00, 0x01, 0x02, 0x04, 0x05, 0x06
 _SPACE_ID, _INDEX_ID, _LIMIT, _OFFSET, _ITERATOR = 0x10, 0x11, 0x12, 0x13, 0x14
-_KEY, _TUPLE, _FUNCTION_NAME = 0x20, 0x21, 0x22
+_INDEX_BASE, _KEY, _TUPLE, _FUNCTION_NAME, _USER_NAME, _EXPRESSION, _OPS = (
+    *(0x15, 0x20, 0x21, 0x22),
+    *(0x23, 0x27, 0x28),
+)
 _INSTANCE_UUID, _CLUSTER_UUID, _VCLOCK, _TERM = 0x24, 0x25, 0x26, 0x53
 _DATA, _ERROR_24, _ERROR_STACK, _VCLOCK_SYNC = 0x30, 0x31, 0x52, 0x5A
-_BALLOT, _REPLICA_ANON = 0x29, 0x50
 _OK, _ERROR = int(Type.OK), int(Type.ERROR)
 _SELECT, _INSERT, _REPLACE, _DELETE = int(Type.SELECT), int(Type.INSERT), int(Type.REPLACE), int(Type.DELETE)
+_UPDATE, _UPSERT, _CALL_16, _EVAL = int(Type.UPDATE), int(Type.UPSERT), int(Type.CALL_16), int(Type.EVAL)
+_EXECUTE, _PREPARE, _AUTH = int(Type.EXECUTE), int(Type.PREPARE), int(Type.AUTH)
 _CALL, _PING, _SUBSCRIBE, _RAFT = int(Type.CALL), int(Type.PING), int(Type.SUBSCRIBE), int(Type.RAFT)
 
 _LENGTH = Struct(">BI")
@@ -88,18 +91,30 @@ def encode(message: Message) -> bytes:
             return _reply(_OK, sync, schema_version, _answer_body(data))
         case Rows(rows):
             return b"".join([_framed(packed_row(row)) for row in rows])
-        case Call(sync, name, arguments):
-            return _request(_CALL, sync, {_FUNCTION_NAME: name, _TUPLE: arguments})
+        case Call(sync, name, arguments, wraps):
+            return _request(_CALL_16 if wraps else _CALL, sync, {_FUNCTION_NAME: name, _TUPLE: arguments})
         case Ack(vclock, term, sync):
-            body: dict[int, object] = {_VCLOCK: packed_vclock(vclock)}
-            if term:
-                body[_TERM] = term
+            body = {_VCLOCK: packed_vclock(vclock), _TERM: term}
             return _frame({_TYPE: _OK}, body | {_VCLOCK_SYNC: sync} if sync else body)
         case Heartbeat(replica_id, timestamp, sync):
             header = pack(_heartbeat_header(replica_id, timestamp))
             return _framed(header + pack({_VCLOCK_SYNC: sync}) if sync else header)
         case RaftState():
             return _frame({_TYPE: _RAFT, _REPLICA_ID: message.replica_id}, _raft_body(message))
+        case Refusal(sync, code, text, schema_version):
+            return _reply(_ERROR | code, sync, schema_version, _refusal_body(code, text))
+        case Subscribe():
+            return _frame(_subscribe_header(message), _subscribe_body(message))
+        case Subscribed(sync, cluster_uuid, vclock):
+            body = {_CLUSTER_UUID: cluster_uuid, _VCLOCK: packed_vclock(vclock)}
+            return _frame({_TYPE: _OK, _SYNC: sync}, body)
+        case _:
+            return _encoded_request(message)
+
+
+def _encoded_request(message: Message) -> bytes:
+    """Of a client."""
+    match message:
         case Select(sync, space_id, key, index_id, limit, offset, iterator):
             where = {_SPACE_ID: space_id, _INDEX_ID: index_id}
             how_many = {_LIMIT: limit, _OFFSET: offset, _ITERATOR: iterator}
@@ -110,47 +125,29 @@ def encode(message: Message) -> bytes:
             return _request(_INSERT, sync, {_SPACE_ID: space_id, _TUPLE: fields})
         case Delete(sync, space_id, key, index_id):
             return _request(_DELETE, sync, {_SPACE_ID: space_id, _INDEX_ID: index_id, _KEY: key})
+        case Update(sync, space_id, key, operations, index_id, base):
+            where = {_SPACE_ID: space_id, _INDEX_ID: index_id, _INDEX_BASE: base}
+            return _request(_UPDATE, sync, {**where, _KEY: key, _TUPLE: operations})
+        case Upsert(sync, space_id, fields, operations, base):
+            where = {_SPACE_ID: space_id, _INDEX_BASE: base}
+            return _request(_UPSERT, sync, {**where, _TUPLE: fields, _OPS: operations})
+        case Eval(sync, expression, arguments):
+            return _request(_EVAL, sync, {_EXPRESSION: expression, _TUPLE: arguments})
+        case Execute(sync, prepares, statement):
+            return _request(_PREPARE if prepares else _EXECUTE, sync, dict(statement))
+        case Auth(sync, user, proof):
+            return _request(_AUTH, sync, {_USER_NAME: user, _TUPLE: proof})
+        case Checked(version, request):
+            return _checked(version, request)
         case Ping(sync):
             return _request(_PING, sync, {})
-        case Refusal(sync, code, text, schema_version):
-            return _reply(_ERROR | code, sync, schema_version, _refusal_body(code, text))
-        case Unknown():
-            raise AssertionError(f"only a decoder makes an Unknown; answer it with a Refusal: {message}")
-        case _:
-            return _of_following(message)
+    raise AssertionError(f"only a decoder makes an Unknown; answer it with a Refusal: {message}")
 
 
-def _of_following(
-    message: Subscribe | Subscribed | Vote | Ballot | Join | Register | Stage | JoinMeta | JoinSnapshot,
-) -> bytes:
-    """How one comes to follow another: seldom said, so that these need not be found fast."""
-    match message:
-        case Subscribe():
-            return _frame(_subscribe_header(message), _subscribe_body(message))
-        case Subscribed(sync, cluster_uuid, vclock, replica_id):
-            sender = {_REPLICA_ID: replica_id} if replica_id else {}
-            told = {_CLUSTER_UUID: cluster_uuid, _VCLOCK: packed_vclock(vclock)}
-            return _frame({_TYPE: _OK, _SYNC: sync, **sender}, told)
-        case Stage(sync, vclock):
-            return _frame({_TYPE: _OK, _SYNC: sync}, {_VCLOCK: packed_vclock(vclock)})
-        case Vote(sync):
-            return _request(int(Type.VOTE), sync, {})
-        case Ballot():
-            vclock, gc_vclock = packed_vclock(message.vclock), packed_vclock(message.gc_vclock)
-            ballot = {1: message.is_read_only, 2: vclock, 3: gc_vclock, 4: message.is_loading}
-            return _frame({_TYPE: _OK, _SYNC: message.sync}, {_BALLOT: ballot})
-        case Join(sync, instance_uuid, version, is_anonymous):
-            if is_anonymous:
-                return _request(int(Type.FETCH_SNAPSHOT), sync, {_SERVER_VERSION: version})
-            body = {_INSTANCE_UUID: instance_uuid, _SERVER_VERSION: version}
-            return _request(int(Type.JOIN), sync, body)
-        case Register(sync, instance_uuid, vclock):
-            body = {_INSTANCE_UUID: instance_uuid, _VCLOCK: packed_vclock(vclock)}
-            return _request(int(Type.REGISTER), sync, body)
-        case JoinMeta(sync):
-            return _request(int(Type.JOIN_META), sync, {})
-        case JoinSnapshot(sync):
-            return _request(int(Type.JOIN_SNAPSHOT), sync, {})
+def _checked(version: int, request: Message) -> bytes:
+    """The request with the schema version in its header."""
+    header, body = halves(encode(request)[_LENGTH.size :])
+    return _frame(header | {_SCHEMA_VERSION: version}, body)
 
 
 def _framed(payload: bytes) -> bytes:
@@ -212,12 +209,9 @@ def _subscribe_header(message: Subscribe) -> dict[int, int]:
 
 
 def _subscribe_body(message: Subscribe) -> dict[int, object]:
-    body: dict[int, object] = {
+    return {
         _CLUSTER_UUID: message.cluster_uuid,
         _INSTANCE_UUID: message.instance_uuid,
         _VCLOCK: packed_vclock(message.vclock),
         _SERVER_VERSION: message.server_version,
     }
-    if message.is_anonymous:
-        body[_REPLICA_ANON] = True
-    return body

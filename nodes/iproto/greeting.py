@@ -1,6 +1,6 @@
 """The 128 bytes with which a server opens every connection: two lines of 64, each ended by a newline.
 
-The first is `Tarantool 3.2.0 (Binary) 7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7`, the second the salt for
+The first is `Tarantool 2.6.0 (Binary) 7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7`, the second the salt for
 passwords in base64; spaces fill them up.
 """
 
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from nodes.iproto.errors import MalformedGreeting
 
 SIZE = 128
+SERVER_VERSION = "2.6.0"
+"""What our nodes say to clients: later ones would be asked for what 2.6 cannot do."""
 _LINE = SIZE // 2
 _UUID = rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _FIRST_LINE = re.compile(rb"Tarantool +(\d+\.\d+\.\d+\S*) +\(([^)]*)\) *(" + _UUID + rb")? *\n")
@@ -26,14 +28,8 @@ class Greeting:
     salt: bytes
 
 
-def version_number(version: str) -> int:
-    """A version as requests carry it: 0x020600 for "2.6.0"."""
-    major, minor, patch = (int(part) for part in version.split("-", maxsplit=1)[0].split("."))
-    return major << 16 | minor << 8 | patch
-
-
 def greeting(version: str, instance_uuid: str, salt: bytes) -> bytes:
-    """`version` as in "3.2.0"; the salt is 20 to 44 bytes, Tarantool takes 32."""
+    """`version` as in "2.6.0"; the salt is 20 to 44 bytes, Tarantool takes 32."""
     first = f"Tarantool {version} (Binary) {instance_uuid}".encode()
     lines = b"".join(line.ljust(_LINE - 1) + b"\n" for line in (first, b64encode(salt)))
     assert len(lines) == SIZE, (

@@ -9,6 +9,8 @@ A `Row` is both a frame of the replication stream and an entry of an xlog file. 
 | type | name | body |
 |---|---|---|
 | 2, 3, 5 | INSERT, REPLACE, DELETE | {0x10: space id, 0x21: tuple} or {0x10: space id, 0x11: index id, 0x20: key} |
+| 4 | UPDATE (by others; ours are logged as REPLACE) | {0x10: space id, 0x20: key, 0x21: operations, 0x15: index base} |
+| 9 | UPSERT (likewise) | {0x10: space id, 0x21: tuple, 0x28: operations, 0x15: index base} |
 | 12 | NOP | {} |
 | 30 | RAFT (kept by each node for itself: replica id 0) | {0: term, 1: vote} |
 | 31, 32 | PROMOTE, DEMOTE | {0x02: old owner, 0x03: lsn, 0x53: term} |
@@ -29,22 +31,23 @@ class Type(IntEnum):
     SELECT = 1
     INSERT = 2
     REPLACE = 3
+    UPDATE = 4
     DELETE = 5
+    CALL_16 = 6
+    AUTH = 7
+    EVAL = 8
+    UPSERT = 9
     CALL = 10
+    EXECUTE = 11
     NOP = 12
+    PREPARE = 13
     RAFT = 30
     PROMOTE = 31
     DEMOTE = 32
     CONFIRM = 40
     ROLLBACK = 41
     PING = 64
-    JOIN = 65
     SUBSCRIBE = 66
-    VOTE = 68
-    FETCH_SNAPSHOT = 69
-    REGISTER = 70
-    JOIN_META = 71
-    JOIN_SNAPSHOT = 72
     ERROR = 0x8000
 
 
@@ -66,17 +69,18 @@ class Key(IntEnum):
     LIMIT = 0x12
     OFFSET = 0x13
     ITERATOR = 0x14
+    INDEX_BASE = 0x15
     KEY = 0x20
     TUPLE = 0x21
     FUNCTION_NAME = 0x22
+    USER_NAME = 0x23
     INSTANCE_UUID = 0x24
     CLUSTER_UUID = 0x25
     VCLOCK = 0x26
-    BALLOT = 0x29
+    EXPRESSION = 0x27
+    OPS = 0x28
     DATA = 0x30
     ERROR_24 = 0x31
-    REPLICA_ANON = 0x50
-    ID_FILTER = 0x51
     ERROR = 0x52
     TERM = 0x53
     VCLOCK_SYNC = 0x5A
@@ -137,10 +141,74 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
+class Update:
+    """Fields in `operations` count from `index_base`; what operations are is told in `nodes.qsync.updates`."""
+
+    sync: int
+    space_id: int
+    key: tuple[object, ...]
+    operations: tuple[object, ...]
+    index_id: int = 0
+    index_base: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    """Insert the tuple, or do the operations on the one that is there."""
+
+    sync: int
+    space_id: int
+    fields: tuple[object, ...]
+    operations: tuple[object, ...]
+    index_base: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
+    """`wraps` is the old form (CALL_16): every value that is returned becomes a tuple."""
+
     sync: int
     name: str
     arguments: tuple[object, ...]
+    wraps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Eval:
+    sync: int
+    expression: str
+    arguments: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """SQL: a statement, or what else stands in the body of EXECUTE and PREPARE."""
+
+    sync: int
+    prepares: bool
+    body: Mapping[int, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Auth:
+    """`proof` is the mechanism and the scramble; `salt` is the link's, put in by the decoder."""
+
+    sync: int
+    user: str
+    proof: tuple[object, ...]
+    salt: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A request that is only to be served under this schema version."""
+
+    schema_version: int
+    request: ClientRequest
+
+    @property
+    def sync(self) -> int:
+        return self.request.sync
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,77 +245,15 @@ class Subscribe:
     replica_id: int
     vclock: Mapping[int, int]
     server_version: int = 0x030200
-    is_anonymous: bool = False
-    """An anonymous replica follows without being a member: it has no id and counts for no quorum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """The answer: rows follow. `replica_id` is that of the sender; 0 if it does not say."""
+    """The answer: rows follow."""
 
     sync: int
     cluster_uuid: str
     vclock: Mapping[int, int]
-    replica_id: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Vote:
-    """Somebody who may want to join asks what we are."""
-
-    sync: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ballot:
-    """The answer. `gc_vclock`: from where on our logs are kept; `is_loading`: we have no data yet."""
-
-    sync: int
-    is_read_only: bool
-    vclock: Mapping[int, int]
-    gc_vclock: Mapping[int, int]
-    is_loading: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Join:
-    """A new replica asks for all data and for its id. An anonymous one (FETCH_SNAPSHOT) gets no id."""
-
-    sync: int
-    instance_uuid: str
-    server_version: int = 0x030200
-    is_anonymous: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Register:
-    """An anonymous replica, which has data up to `vclock`, wants an id."""
-
-    sync: int
-    instance_uuid: str
-    vclock: Mapping[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Begins or ends a part of what answers a JOIN: the vclock of the data before or behind it."""
-
-    sync: int
-    vclock: Mapping[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class JoinMeta:
-    """From here to `JoinSnapshot`: the state of election and queue, as RAFT and PROMOTE rows (since 2.11)."""
-
-    sync: int
-
-
-@dataclass(frozen=True, slots=True)
-class JoinSnapshot:
-    """From here on: data."""
-
-    sync: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,18 +299,9 @@ class Unknown:
     message: str
 
 
-Request = Select | Insert | Replace | Delete | Call | Ping | Subscribe | Vote | Join | Register | Unknown
-Response = Answer | Refusal
-Message = (
-    Request
-    | Response
-    | Rows
-    | Subscribed
-    | Ballot
-    | Stage
-    | JoinMeta
-    | JoinSnapshot
-    | Heartbeat
-    | Ack
-    | RaftState
+ClientRequest = (
+    Select | Insert | Replace | Update | Upsert | Delete | Call | Eval | Execute | Auth | Ping | Unknown
 )
+Request = ClientRequest | Checked | Subscribe
+Response = Answer | Refusal
+Message = Request | Response | Rows | Subscribed | Heartbeat | Ack | RaftState

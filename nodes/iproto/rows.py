@@ -26,12 +26,15 @@ WAIT_ACK = 4
 _TYPE, _REPLICA_ID, _LSN = int(Key.REQUEST_TYPE), int(Key.REPLICA_ID), int(Key.LSN)
 _TIMESTAMP, _GROUP_ID, _TSN, _FLAGS = int(Key.TIMESTAMP), int(Key.GROUP_ID), int(Key.TSN), int(Key.FLAGS)
 _SPACE_ID, _KEY, _TUPLE, _TERM = int(Key.SPACE_ID), int(Key.KEY), int(Key.TUPLE), int(Key.TERM)
+_OPS = int(Key.OPS)
 _NOP = int(Type.NOP)
 _64_BITS = 0xFFFFFFFFFFFFFFFF
 
 _NEEDS: dict[int, tuple[tuple[int, type], ...]] = {
     Type.INSERT: ((_SPACE_ID, int), (_TUPLE, list)),
     Type.REPLACE: ((_SPACE_ID, int), (_TUPLE, list)),
+    Type.UPDATE: ((_SPACE_ID, int), (_KEY, list), (_TUPLE, list)),
+    Type.UPSERT: ((_SPACE_ID, int), (_TUPLE, list), (_OPS, list)),
     Type.DELETE: ((_SPACE_ID, int), (_KEY, list)),
     Type.RAFT: ((0, int),),
     Type.PROMOTE: ((_REPLICA_ID, int), (_LSN, int), (_TERM, int)),

@@ -28,12 +28,11 @@ from nodes.kernel.events import Instant
 from nodes.qsync.bugs import ACK_WITHOUT_TERM, CONFIRM_EARLY, PROMOTE_AT_ONCE
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.election import Election
+from nodes.qsync.evaluation import change_of_row
 from nodes.qsync.filter import Promotion, chain_of, filtered, number, promotion_decided
 from nodes.qsync.journal import LOCAL, Draft, Journal, Write
 from nodes.qsync.limbo import UNWRITTEN, Entry, Limbo
-from nodes.qsync.snapshot import QueueState
 from nodes.qsync.spaces import Change, Space, Transaction, commit, prepare, roll_back, show
-from nodes.qsync.system_spaces import change_of
 
 SYNCHRO_TIMER = "synchro"
 _BARRIERS = frozenset({Type.ROLLBACK.value, Type.PROMOTE.value, Type.DEMOTE.value})
@@ -52,20 +51,20 @@ class Commits:
         configuration: Configuration,
         journal: Journal,
         spaces: dict[int, Space],
-        system: dict[int, Space],
         election: Election,
         out: list[Effect],
     ) -> None:
         self.configuration = configuration
         self.journal = journal
         self.spaces = spaces
-        self._system = system
         self.election = election
         self.pending: list[Promotion] = []
         """In the order of the log: a later one may stand on an earlier one."""
         self.out = out
         self.limbo = Limbo()
         self.committed_count = 0
+        self.confirm_lag_ns = 0
+        """For how long the oldest entry of the last CONFIRM had waited."""
         self._me = configuration.me.id
         self._has_elections = configuration.election_mode != "off"
         self._is_confirming_promotion = False
@@ -78,21 +77,7 @@ class Commits:
         self._timer_armed = False
         self._barriers = 0
         self._submitted = 0
-        self._has_implicit_owner = configuration.protocol == "2.6"
-        self._replicas = frozenset[int]()
-        self.reconfigure(configuration)
-
-    def reconfigure(self, configuration: Configuration) -> None:
-        """The members are others than before: all but ourselves may acknowledge."""
-        self.configuration = configuration
-        self._replicas = frozenset(member.id for member in configuration.registered) - {configuration.me.id}
-
-    def restore(self, queue: QueueState) -> None:
-        """What a snapshot says of the queue."""
-        self.limbo.owner_id, self.limbo.term = queue.owner_id, queue.term
-        self.limbo.confirmed_lsn = self.limbo.confirming_lsn = queue.confirmed_lsn
-        if queue.owner_id:
-            self.limbo.term_of[queue.owner_id] = queue.term
+        self._replicas = frozenset(peer.id for peer in configuration.peers)
 
     @property
     def is_behind_barrier(self) -> bool:
@@ -101,7 +86,7 @@ class Commits:
 
     @property
     def is_owner(self) -> bool:
-        return self.limbo.owner_id == self._me != 0
+        return self.limbo.owner_id == self._me
 
     @property
     def may_decide(self) -> bool:
@@ -112,9 +97,7 @@ class Commits:
 
     @property
     def is_writable(self) -> bool:
-        if self._has_implicit_owner:
-            return not self.configuration.read_only and self._me != 0
-        return self.may_decide or (not self._has_elections and self.limbo.owner_id == 0 and self._me != 0)
+        return self.may_decide or (not self._has_elections and self.limbo.owner_id == 0)
 
     @property
     def _own_promotion(self) -> Promotion | None:
@@ -129,51 +112,39 @@ class Commits:
         self,
         changes: tuple[Change, ...],
         drafts: tuple[Draft, ...],
-        reply: tuple[int, Response] | None,
+        reply: tuple[int, Response],
         now: Instant,
+        *,
+        is_sync: bool = False,
+        is_lazy: bool = False,
     ) -> None:
-        """A client's transaction; `reply` goes out when it has committed. Without one it is our own."""
-        replies = [] if reply is None else [reply]
-        wait_ack = any(change.space.definition.is_sync for change in changes)
+        """A client's transaction; `reply` goes out when it has committed, with `is_lazy` when it is queued.
+
+        A transaction of local rows alone waits for no quorum, but for what is before it.
+        """
+        if not drafts:
+            self._commit_unlogged(changes, reply)
+            return
+        is_local = all(draft.is_local for draft in drafts)
+        wait_ack = not is_local and (is_sync or any(change.space.is_sync for change in changes))
         wait_sync = wait_ack or len(self.limbo) > 0
         if wait_sync and self.limbo.is_in_rollback:
-            self._refuse(replies, Code.SYNC_ROLLBACK)
+            self._refuse([reply], Code.SYNC_ROLLBACK)
             return
-        if self._has_implicit_owner:
-            if wait_sync and not self._take_queue(self._me):
-                self._refuse(replies, Code.UNCOMMITTED_FOREIGN_SYNC_TXNS, self.limbo.owner_id)
-                return
-            flags = (False, False)  # 2.6 knows none: whether a row is synchronous, its space says
-        else:
-            flags = (wait_sync, wait_ack)
-        transaction = Transaction(changes, replies=replies)
-        timestamp = now.wall_ns / 1e9
-        write = self.journal.write_own(drafts, timestamp, wait_sync=flags[0], wait_ack=flags[1])
+        transaction = Transaction(changes, replies=[] if is_lazy else [reply])
+        if is_lazy:
+            self.out.append(Send(*reply))
+        write = self.journal.write_own(drafts, now.wall_ns / 1e9, wait_sync=wait_sync, wait_ack=wait_ack)
         self._begin(write, transaction, Entry(transaction, wait_ack) if wait_sync else None)
 
-    def _take_queue(self, origin: int) -> bool:
-        """2.6: whoever comes first to an empty queue owns it; False if it is another's and not empty."""
-        limbo = self.limbo
-        if limbo.owner_id == origin:
-            return True
-        if limbo.entries:
-            return False
-        limbo.owner_id = origin
-        limbo.acknowledged.clear()
-        limbo.confirmed_lsn = limbo.confirming_lsn = 0
-        return True
-
-    def refusal_of(self, rows: tuple[Row, ...]) -> str | None:
-        """Why rows of another node cannot be taken in, in Tarantool's words; None if they can."""
-        if not self._has_implicit_owner:
-            return None
-        if rows[-1].type in (Type.PROMOTE, Type.DEMOTE, Type.RAFT):
-            return f"a row of type {rows[-1].type}, which 2.6 does not know"
-        limbo = self.limbo
-        is_foreign = bool(limbo.entries) and limbo.owner_id != rows[-1].replica_id
-        if is_foreign and rows[-1].type not in _CONTROL and rows[-1].type != Type.NOP:
-            return Code.UNCOMMITTED_FOREIGN_SYNC_TXNS.text(limbo.owner_id)
-        return None
+    def _commit_unlogged(self, changes: tuple[Change, ...], reply: tuple[int, Response]) -> None:
+        """Temporary spaces alone: nothing is written, and so nothing waited for."""
+        if any(change.key in change.space.prepared for change in changes):
+            self._refuse([reply], Code.TRANSACTION_CONFLICT)
+            return
+        transaction = Transaction(changes, replies=[reply])
+        self._prepare(transaction)
+        self._commit(transaction)
 
     def apply(self, rows: tuple[Row, ...]) -> None:
         """A transaction of another node; `Contradiction` if it must not be taken in."""
@@ -186,16 +157,11 @@ class Commits:
             self._write(write, None, None)
             return
         transaction, wait_ack = self._read(write.rows)
-        wait_sync = wait_ack or len(self.limbo) > 0
-        if wait_sync and self._has_implicit_owner:
-            taken = self._take_queue(write.origin)
-            assert taken, "asked before: refusal_of"
+        wait_sync = wait_ack or (len(self.limbo) > 0 and not _is_nothing(write.rows))
         entry = Entry(transaction, wait_ack, lsn=write.lsn if wait_ack else UNWRITTEN) if wait_sync else None
         self._begin(write, transaction, entry)
 
     def _filtered(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
-        if self._has_implicit_owner:
-            return rows
         is_synchronous = self._has_elections and not self._promotes_at_once
         return filtered(rows, self.limbo, self.pending, synchronous_promote=is_synchronous)
 
@@ -256,8 +222,6 @@ class Commits:
         is_barrier = kind in _BARRIERS or (kind == Type.CONFIRM and bool(self.pending))
         self._writes[write.token] = (waiting, reply, is_barrier)
         self._barriers += is_barrier
-        if write.before:
-            self.out.extend(write.before)
         self.out.append(write.persist)
 
     def _read(self, rows: Iterable[Row]) -> tuple[Transaction, bool]:
@@ -266,12 +230,10 @@ class Commits:
             change
             for row in rows
             if row.type != Type.NOP
-            for change in [change_of(row, self.spaces, self._system)]
+            for change in [change_of_row(row, self.spaces)]
             if change is not None
         )
-        is_sync = any(change.space.definition.is_sync for change in changes) or any(
-            row.wait_ack for row in rows
-        )
+        is_sync = any(change.space.is_sync for change in changes) or any(row.wait_ack for row in rows)
         return Transaction(changes), is_sync
 
     # ---- the disk answers
@@ -307,7 +269,7 @@ class Commits:
         lost = self.journal.failed()
         for place, write in enumerate(lost):
             waiting, reply, _ = self._writes.pop(write.token)
-            if write.origin == LOCAL:
+            if write.rows[-1].type == Type.RAFT:
                 self.election.must_write = self.election.must_tell = True
             code = Code.WAL_IO if place == len(lost) - 1 else Code.CASCADE_ROLLBACK
             if isinstance(waiting, Entry):
@@ -333,8 +295,7 @@ class Commits:
             case Type.CONFIRM:
                 self._confirmed(row, lsn)
             case Type.ROLLBACK:
-                # with 2.6 another node may clear the queue, in its owner's name
-                if row.body[Key.REPLICA_ID.value] == self.limbo.owner_id:
+                if row.replica_id == self.limbo.owner_id:
                     self._roll_back(lsn)
             case Type.PROMOTE | Type.DEMOTE:
                 self._promote_written(row)
@@ -399,6 +360,7 @@ class Commits:
         lsn = limbo.confirmable(self.configuration.quorum_size)
         if lsn is not None:
             limbo.confirming_lsn = lsn
+            self.confirm_lag_ns = now.monotonic_ns - limbo.entries[0].written_ns
             self._control(Type.CONFIRM, {Key.REPLICA_ID.value: self._me, Key.LSN.value: lsn}, now)
 
     def _confirm_promotion(self, promotion: Promotion, now: Instant) -> None:
@@ -476,9 +438,9 @@ class Commits:
         roll_back(transaction)
         self._refuse(transaction.replies, code)
 
-    def _refuse(self, replies: list[tuple[int, Response]], code: Code, *arguments: object) -> None:
+    def _refuse(self, replies: list[tuple[int, Response]], code: Code) -> None:
         for link, response in replies:
-            self.out.append(Send(link, Refusal(response.sync, code, code.text(*arguments))))
+            self.out.append(Send(link, Refusal(response.sync, code, code.text())))
 
     # ---- recovery
 
@@ -493,9 +455,7 @@ class Commits:
                 continue
             transaction, wait_ack = self._read(rows)
             self._prepare(transaction)
-            if self._has_implicit_owner and wait_ack:
-                self._take_queue(rows[-1].replica_id)
-            if wait_ack or len(self.limbo) > 0:
+            if wait_ack or (len(self.limbo) > 0 and not _is_nothing(rows)):
                 lsn = rows[-1].lsn
                 entry = Entry(transaction, wait_ack, lsn, promised_lsn=lsn, written_ns=now.monotonic_ns)
                 self.limbo.append(entry)
@@ -506,6 +466,11 @@ class Commits:
         if self.is_owner and not self._has_elections:
             self.limbo.acknowledge(self._me, self.journal.vclock.get(self._me, 0))
         self.watch_timeout(now)
+
+
+def _is_nothing(rows: Iterable[Row]) -> bool:
+    """Rows without effect pass the limbo: there is nothing to confirm or roll back in them."""
+    return all(row.type == Type.NOP for row in rows)
 
 
 def answer_later(waits_for: Transaction | None, link: int, response: Response, out: list[Effect]) -> None:

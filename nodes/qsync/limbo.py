@@ -98,7 +98,7 @@ class Limbo:
         limit = self.quorum_lsn(quorum)
         found = None
         for entry in self.entries:
-            if entry.lsn == UNWRITTEN or entry.lsn > limit:
+            if entry.lsn == UNWRITTEN or (entry.wait_ack and entry.lsn > limit):
                 break
             if entry.wait_ack:
                 found = entry.lsn

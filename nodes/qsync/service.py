@@ -1,31 +1,42 @@
 """What clients may ask of a node, and what they are answered.
 
-Plain requests (SELECT, INSERT, REPLACE, DELETE, PING) and named functions by CALL:
+All data requests of IPROTO, AUTH and PING; EVAL and SQL are refused. Named functions by CALL:
 
 | function | arguments | answer |
 |---|---|---|
-| `qsync.transaction` | statements, options `{"read": mode}` | map: committed, results, mismatch, role, mode |
-| `qsync.dump` | – | map: spaces → name → all confirmed tuples |
-| `qsync.status`, `box.info` | – | map: the node's status |
+| `qsync.transaction` | statements, options | map: committed, results, mismatch, role, mode |
+| `qsync.dump` | – | map: spaces → name → all confirmed tuples, of those that are replicated |
+| `qsync.status` | – | map: the node's status |
+| `box.info`, `box.info.synchro` … | – | as Tarantool (`nodes.qsync.info`) |
 | `box.ctl.promote` | – | – |
+| `box.schema.space.create`, `box.space.NAME:alter`, `:drop` … | as Tarantool | `nodes.qsync.ddl` |
+| `box.space.NAME:insert`, `:select` … | as Tarantool | tuples |
 
-What statements are is told in `nodes.qsync.statements`. Read modes: `read-confirmed` (the default; confirmed data
-only), `dirty` (whatever is prepared, confirmed or not) and `linearizable` (confirmed data, after enough nodes were
-asked what they have: `nodes.qsync.linearizable_reads`). The answer says which mode and which role served it,
-because that decides what may be expected of it.
-A compare that failed, a duplicate key and a deletion of nothing reveal prepared data: such an answer waits until
-what it looked at is committed, and is an error if that is rolled back.
+What statements are is told in `nodes.qsync.statements`. Options of a transaction: `read` is the read mode, `is_sync`
+makes it synchronous whatever its spaces are, `is_lazy` answers when it is queued, not when it is committed. Read
+modes: `read-confirmed` (the default; confirmed data only), `dirty` (whatever is prepared, confirmed or not) and
+`linearizable` (confirmed data, after enough nodes were asked what they have: `nodes.qsync.linearizable_reads`). The
+answer says which mode and which role served it, because that decides what may be expected of it.
+A compare that failed, a duplicate key, a deletion of nothing and an update that does not fit reveal prepared data:
+such an answer waits until what it looked at is committed, and is an error if that is rolled back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from nodes.iproto.codes import Code
 from nodes.iproto.messages import (
     Answer,
+    Auth,
     Call,
+    Checked,
+    ClientRequest,
     Delete,
+    Eval,
+    Execute,
     Insert,
     Ping,
     Refusal,
@@ -33,18 +44,57 @@ from nodes.iproto.messages import (
     Response,
     Select,
     Unknown,
+    Update,
+    Upsert,
 )
 from nodes.kernel.effects import Effect
 from nodes.kernel.events import Instant
+from nodes.qsync import ddl
+from nodes.qsync.access import Access
 from nodes.qsync.commits import Commits, answer_later
+from nodes.qsync.evaluation import Evaluation, Outcome
+from nodes.qsync.keys import Rejected, Tuple, exact_key
 from nodes.qsync.linearizable_reads import LinearizableReads
-from nodes.qsync.spaces import Space, Tuple
-from nodes.qsync.statements import Evaluation, Outcome, Rejected, writes
+from nodes.qsync.schema import Schema
+from nodes.qsync.selection import Iterator, selected
+from nodes.qsync.spaces import Space
+from nodes.qsync.statements import run, writes
+from nodes.qsync.system_spaces import INDEX, SPACE
 
 READ_MODES = ("read-confirmed", "dirty", "linearizable")
+PRODUCT = "qsync"
 
-ClientRequest = Select | Insert | Replace | Delete | Call | Ping | Unknown
 Make = Callable[[Outcome], Response]
+Evaluate = Callable[[Evaluation], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls a function, and under which number; `wraps`: in the old form (CALL_16)."""
+
+    link: int
+    sync: int
+    wraps: bool = False
+
+    def answer(self, *values: object) -> Answer:
+        if self.wraps:
+            values = tuple(value if isinstance(value, list | tuple) else (value,) for value in values)
+        return Answer(self.sync, values)
+
+
+Function = Callable[[Caller, Tuple, Instant], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Of a transaction."""
+
+    read: str = READ_MODES[0]
+    is_sync: bool = False
+    is_lazy: bool = False
+
+
+AS_USUAL = Options()
 
 
 class Service:
@@ -53,172 +103,320 @@ class Service:
     def __init__(
         self,
         commits: Commits,
-        spaces: Mapping[int, Space],
+        schema: Schema,
         status: Callable[[], Mapping[str, object]],
+        info: Callable[[Instant], Mapping[str, Any]],
         reads: LinearizableReads,
         out: list[Effect],
     ) -> None:
-        self._reads = reads
         self._commits = commits
-        self._spaces: dict[object, Space] = {}
-        for number, space in spaces.items():
-            self._spaces[number] = self._spaces[space.definition.name] = space
+        self._schema = schema
         self._status = status
+        self._info = info
+        self._reads = reads
+        self._access = Access(commits.configuration.users)
         self._out = out
+        self.functions: dict[str, Function] = {
+            "qsync.transaction": self._transaction,
+            "qsync.dump": self._dump,
+            "qsync.status": self._tell_status,
+            "box.info": self._tell_info,
+            "box.ctl.promote": self._promote,
+            "box.schema.space.create": self._create_space,
+        }
+        """What can be called by its name alone."""
 
-    def serve(self, link: int, request: ClientRequest, now: Instant) -> None:
+    def serve(self, link: int, request: ClientRequest | Checked, now: Instant) -> None:
         """Answer a request, now or when it has committed."""
+        if type(request) is Checked:
+            wanted, request = request.schema_version, request.request
+            if wanted != self._schema.version:
+                text = Code.WRONG_SCHEMA_VERSION.text(wanted, self._schema.version)  # in this order
+                self._answer(link, Refusal(request.sync, Code.WRONG_SCHEMA_VERSION, text))
+                return
+        assert not isinstance(request, Checked)
         try:
             self._dispatch(link, request, now)
         except Rejected as rejected:
             self._answer(link, Refusal(request.sync, rejected.code, str(rejected)))
 
+    def hung_up(self, link: int) -> None:
+        """The link is gone, and with it who was logged in there."""
+        self._access.forget(link)
+
     def _dispatch(self, link: int, request: ClientRequest, now: Instant) -> None:
         match request:
-            case Call(sync, name, arguments):
-                self._call(link, sync, name, arguments, now)
+            case Call(sync, name, arguments, wraps):
+                self._call(Caller(link, sync, wraps), name, arguments, now)
             case Select():
-                self._answer(link, Answer(request.sync, self._select(request)))
-            case Insert(sync, space_id, value):
-                self._single(link, sync, ["insert", space_id, value], now)
-            case Replace(sync, space_id, value):
-                self._single(link, sync, ["replace", space_id, value], now)
-            case Delete(sync, space_id, key):
-                self._single(link, sync, ["delete", space_id, *key[:1]], now)
+                self._answer(link, Answer(request.sync, self._select(link, request)))
+            case Insert() | Replace() | Update() | Upsert() | Delete():
+                self._write(link, request, now)
             case Ping(sync):
                 self._answer(link, Answer(sync))
+            case Auth(sync):
+                self._access.log_in(link, request)
+                self._answer(link, Answer(sync))
+            case Eval():
+                self._access.check(link, "execute", "universe", "")
+                raise Rejected(Code.UNSUPPORTED, PRODUCT, "EVAL")
+            case Execute():
+                raise Rejected(Code.UNSUPPORTED, PRODUCT, "SQL")
             case Unknown(sync, code, message):
                 self._answer(link, Refusal(sync, code, message))
 
     def _answer(self, link: int, response: Response) -> None:
         answer_later(None, link, response, self._out)
 
+    # ---- data requests
+
+    def _select(self, link: int, request: Select) -> tuple[Tuple, ...]:
+        space = self._space(request.space_id)
+        if space.source is None:
+            self._access.check(link, "read", "space", space.definition.name)
+        found = selected(
+            *(space, request.index_id, request.iterator, request.key),
+            *((request.offset, request.limit) if space.source is None else (0, len(space.source.confirmed))),
+        )
+        if space.source is None:
+            return tuple(found)
+        known = [row for row in found if self._access.may_know(link, row[0])]
+        return tuple(known[request.offset : request.offset + request.limit])
+
+    def _write(self, link: int, request: Insert | Replace | Update | Upsert | Delete, now: Instant) -> None:
+        space = self._space(request.space_id)
+        if space.definition.is_replicated and not self._commits.is_writable:
+            raise Rejected(Code.READONLY)
+        self._access.check(link, "write", "space", space.definition.name)
+        sync = request.sync
+
+        def make(outcome: Outcome) -> Response:
+            return Answer(sync, tuple(result for result in outcome.results if result is not None))
+
+        self._run_writing(link, sync, lambda evaluation: _evaluate(evaluation, space, request), make, now)
+
+    def _space(self, name: object) -> Space:
+        space = self._schema.lookup.get(name)
+        if space is None:
+            raise Rejected(Code.NO_SUCH_SPACE, name)
+        return space
+
     # ---- CALL
 
-    def _call(self, link: int, sync: int, name: str, arguments: tuple[object, ...], now: Instant) -> None:
-        match name:
-            case "qsync.transaction":
-                self._transaction(link, sync, arguments, now)
-            case "qsync.dump":
-                self._answer(link, Answer(sync, (self._dump(),)))
-            case "qsync.status" | "box.info":
-                self._answer(link, Answer(sync, (self._status(),)))
-            case "box.ctl.promote":
-                self._promote(link, sync, now)
+    def _call(self, caller: Caller, name: str, arguments: Tuple, now: Instant) -> None:
+        self._access.check(caller.link, "execute", "function", name)
+        function = self.functions.get(name)
+        if function is not None:
+            function(caller, arguments, now)
+        elif name.startswith("box.info."):
+            self._answer(caller.link, caller.answer(_within(self._info(now), name)))
+        elif name.startswith("box.space."):
+            self._call_of_space(caller, name, arguments, now)
+        else:
+            raise Rejected(Code.NO_SUCH_PROC, name)
+
+    def _call_of_space(self, caller: Caller, name: str, arguments: Tuple, now: Instant) -> None:
+        """`box.space.register:insert`, and so on."""
+        space_name, colon, method = name.removeprefix("box.space.").partition(":")
+        space = self._schema.lookup.get(space_name)
+        if not colon or space is None:
+            raise Rejected(Code.NO_SUCH_PROC, name)
+        link, sync, number = caller.link, caller.sync, space.definition.id
+        first = arguments[0] if arguments else ()
+        key = tuple(first) if isinstance(first, list | tuple) else (first,)
+        match method, len(arguments):
+            case "alter" | "drop" | "truncate", _:
+                self._run(caller, ddl.statements(self._schema, space, method, arguments), now)
+            case "insert", 1:
+                self._write(link, Insert(sync, number, key), now)
+            case "replace" | "put", 1:
+                self._write(link, Replace(sync, number, key), now)
+            case "delete", 1:
+                self._write(link, Delete(sync, number, key), now)
+            case "update", 2:
+                self._write(link, Update(sync, number, key, _list(arguments[1]), index_base=1), now)
+            case "upsert", 2:
+                self._write(link, Upsert(sync, number, key, _list(arguments[1]), index_base=1), now)
+            case "select", 0 | 1:
+                found = self._select(link, Select(sync, number, key))
+                self._answer(link, caller.answer(found))
+            case "get", 1:
+                exact_key(key, space.primary_parts)
+                self._answer(link, caller.answer(*self._select(link, Select(sync, number, key))))
+            case "count" | "len", 0:
+                found = self._select(link, Select(sync, number, (), iterator=Iterator.ALL))
+                self._answer(link, caller.answer(len(found)))
             case _:
                 raise Rejected(Code.NO_SUCH_PROC, name)
 
-    def _transaction(self, link: int, sync: int, arguments: tuple[object, ...], now: Instant) -> None:
-        statements, mode = _transaction_arguments(arguments)
+    def _tell_status(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
+        self._answer(caller.link, caller.answer(self._status()))
+
+    def _tell_info(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
+        self._answer(caller.link, caller.answer(self._info(now)))
+
+    def _create_space(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
+        self._run(caller, ddl.creation(self._schema, arguments), now)
+
+    def _run(self, caller: Caller, statements: Sequence[object], now: Instant) -> None:
+        """Statements of our own making, with an empty answer."""
+
+        def evaluate(evaluation: Evaluation) -> None:
+            run(evaluation, statements)
+
+        self._run_writing(caller.link, caller.sync, evaluate, lambda outcome: caller.answer(), now)
+
+    def _transaction(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
+        statements, options = _transaction_arguments(arguments)
         role = "owner" if self._commits.may_decide else "replica"
 
         def make(outcome: Outcome) -> Response:
-            reply: dict[str, object] = {"committed": outcome.mismatch is None, "role": role, "mode": mode}
+            is_done = outcome.mismatch is None
+            committed = None if options.is_lazy and is_done and outcome.changes else is_done
+            reply: dict[str, object] = {"committed": committed, "role": role, "mode": options.read}
             if outcome.mismatch is None:
                 reply["results"] = outcome.results
             else:
                 reply["mismatch"] = list(outcome.mismatch)
-            return Answer(sync, (reply,))
+            return caller.answer(reply)
 
-        self._run(link, sync, statements, mode, make, now)
+        def evaluate(evaluation: Evaluation) -> None:
+            run(evaluation, statements)
 
-    def _promote(self, link: int, sync: int, now: Instant) -> None:
+        if writes(statements):
+            self._access.check(caller.link, "write", "universe", "")
+            self._run_writing(caller.link, caller.sync, evaluate, make, now, options)
+            return
+        self._access.check(caller.link, "read", "universe", "")
+        evaluation = Evaluation(self._schema.lookup, confirmed_only=options.read != "dirty")
+        outcome = run(evaluation, statements)  # what is malformed is refused at once
+        if options.read == "linearizable":
+            self._read_linearizable(caller, statements, make, now)
+        else:
+            self._answer(caller.link, make(outcome))
+
+    def _promote(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         owner = self._commits.limbo.owner_id
         if self._commits.may_decide:
-            self._answer(link, Answer(sync))
+            self._answer(caller.link, caller.answer())
         elif self._commits.election.mode in ("manual", "candidate"):
             self._commits.election.campaign(now.monotonic_ns)
-            self._answer(link, Answer(sync))
+            self._answer(caller.link, caller.answer())
         elif self._commits.election.mode == "voter":
             raise Rejected(Code.UNSUPPORTED, "election_mode='voter'", "manual elections")
         elif self._commits.is_behind_barrier:
             raise Rejected(Code.IN_ANOTHER_PROMOTE)
         elif owner == 0:
-            self._commits.promote((link, Answer(sync)), now)
+            self._commits.promote((caller.link, caller.answer()), now)
         else:
             raise Rejected(Code.UNSUPPORTED, "qsync", f"taking the queue over from instance {owner}")
 
-    def _dump(self) -> dict[str, object]:
+    def _dump(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         spaces = {
             space.definition.name: list(space.scan(dirty=False))
-            for key, space in self._spaces.items()
-            if isinstance(key, int)
+            for space in self._schema.user_spaces()
+            if space.definition.is_replicated
         }
-        return {"spaces": spaces}
+        self._answer(caller.link, caller.answer({"spaces": spaces}))
 
     # ---- reading and writing
 
-    def _select(self, request: Select) -> tuple[Tuple, ...]:
-        space = self._spaces.get(request.space_id)
-        if space is None:
-            raise Rejected(Code.NO_SUCH_SPACE, request.space_id)
-        if request.index_id != 0:
-            raise Rejected(Code.NO_SUCH_INDEX_ID, request.index_id, space.definition.name)
-        if not request.key:
-            found = list(space.scan(dirty=False))
-        else:
-            one = Evaluation(self._spaces, confirmed_only=True).run(
-                [["get", request.space_id, request.key[0]]]
-            )
-            found = [value for value in one.results if isinstance(value, tuple)]
-        return tuple(found[request.offset : request.offset + request.limit])
-
-    def _single(self, link: int, sync: int, statement: list[object], now: Instant) -> None:
-        def make(outcome: Outcome) -> Response:
-            return Answer(sync, tuple(result for result in outcome.results if result is not None))
-
-        self._run(link, sync, [statement], READ_MODES[0], make, now)
-
-    def _run(
-        self, link: int, sync: int, statements: Sequence[object], mode: str, make: Make, now: Instant
+    def _run_writing(
+        self,
+        link: int,
+        sync: int,
+        evaluate: Evaluate,
+        make: Make,
+        now: Instant,
+        options: Options = AS_USUAL,
     ) -> None:
-        is_writing = writes(statements)
-        if is_writing:
-            self._must_be_writable()
-        elif mode == "linearizable":
-            self._read_linearizable(link, sync, statements, make, now)
+        """Evaluate on the prepared state; submit what comes of it, or let an answer without effect wait."""
+        commits = self._commits
+        evaluation = Evaluation(self._schema.lookup, confirmed_only=False, may_write=commits.is_writable)
+        outcome = evaluation.outcome
+        try:
+            evaluate(evaluation)
+            if outcome.changes and outcome.mismatch is None and outcome.duplicate is None:
+                self._must_be_allowed(outcome, options)
+        except Rejected as rejected:
+            refusal = Refusal(sync, rejected.code, str(rejected))
+            answer_later(outcome.looked_at, link, refusal, self._out)
             return
-        evaluation = Evaluation(self._spaces, confirmed_only=not is_writing and mode != "dirty")
-        outcome = evaluation.run(statements)
-        if is_writing:
-            self._must_own_the_queue(outcome)
-        if outcome.mismatch is not None or not outcome.changes or outcome.duplicate is not None:
-            waits_for = outcome.looked_at if is_writing else None
-            rejected = outcome.duplicate
-            response = make(outcome) if rejected is None else Refusal(sync, rejected.code, str(rejected))
-            answer_later(waits_for, link, response, self._out)
+        if outcome.duplicate is not None:
+            refusal = Refusal(sync, outcome.duplicate.code, str(outcome.duplicate))
+            answer_later(outcome.looked_at, link, refusal, self._out)
+        elif outcome.mismatch is not None or not outcome.changes:
+            answer_later(outcome.looked_at, link, make(outcome), self._out)
         else:
-            self._commits.submit(tuple(outcome.changes), tuple(outcome.drafts), (link, make(outcome)), now)
+            commits.submit(
+                *(tuple(outcome.changes), tuple(outcome.drafts), (link, make(outcome)), now),
+                is_sync=options.is_sync,
+                is_lazy=options.is_lazy,
+            )
 
-    def _read_linearizable(
-        self, link: int, sync: int, statements: Sequence[object], make: Make, now: Instant
-    ) -> None:
-        def answer() -> None:
-            outcome = Evaluation(self._spaces, confirmed_only=True).run(statements)
-            self._answer(link, make(outcome))
-
-        def give_up() -> None:
-            self._answer(link, Refusal(sync, Code.SYSTEM, Code.SYSTEM.text("timed out")))
-
-        Evaluation(self._spaces, confirmed_only=True).run(statements)  # what is malformed is refused at once
-        deadline_ns = now.monotonic_ns + self._commits.configuration.synchro_timeout_ns
-        self._reads.begin(deadline_ns, answer, give_up)
-
-    def _must_be_writable(self) -> None:
-        if not self._commits.is_writable:
-            raise Rejected(Code.READONLY)
-
-    def _must_own_the_queue(self, outcome: Outcome) -> None:
-        is_sync = any(change.space.definition.is_sync for change in outcome.changes)
+    def _must_be_allowed(self, outcome: Outcome, options: Options) -> None:
+        is_sync = options.is_sync
+        for change in outcome.changes:
+            is_sync = is_sync or change.space.is_sync
+            if change.space.definition.id in (SPACE, INDEX):
+                ddl.check(self._schema, outcome.changes)
         if is_sync and self._commits.limbo.owner_id == 0:
             raise Rejected(Code.SYNC_QUEUE_UNCLAIMED)
 
+    def _read_linearizable(
+        self, caller: Caller, statements: Sequence[object], make: Make, now: Instant
+    ) -> None:
+        def answer() -> None:
+            outcome = run(Evaluation(self._schema.lookup, confirmed_only=True), statements)
+            self._answer(caller.link, make(outcome))
 
-def _transaction_arguments(arguments: tuple[object, ...]) -> tuple[Sequence[object], str]:
-    """The statements and the read mode of a call of `qsync.transaction`."""
-    options = arguments[1] if len(arguments) > 1 else {}
-    mode = options.get("read", READ_MODES[0]) if isinstance(options, dict) else None
+        def give_up() -> None:
+            self._answer(caller.link, Refusal(caller.sync, Code.SYSTEM, Code.SYSTEM.text("timed out")))
+
+        deadline_ns = now.monotonic_ns + self._commits.configuration.synchro_timeout_ns
+        self._reads.begin(deadline_ns, answer, give_up)
+
+
+def _evaluate(
+    evaluation: Evaluation, space: Space, request: Insert | Replace | Update | Upsert | Delete
+) -> None:
+    """One data request. Only the primary index can be written by."""
+    match request:
+        case Insert():
+            evaluation.insert(space, request.tuple)
+        case Replace():
+            evaluation.replace(space, request.tuple)
+        case Upsert():
+            evaluation.upsert(space, request.fields, request.operations, request.index_base)
+        case Update():
+            key = evaluation.key_by(space, request.index_id, request.key)
+            evaluation.update(space, key, request.operations, request.index_base)
+        case Delete():
+            evaluation.delete(space, evaluation.key_by(space, request.index_id, request.key))
+
+
+def _transaction_arguments(arguments: Tuple) -> tuple[Sequence[object], Options]:
+    """The statements and options of a call of `qsync.transaction`."""
+    given = arguments[1] if len(arguments) > 1 else {}
+    mode = given.get("read", READ_MODES[0]) if isinstance(given, dict) else None
     if not arguments or not isinstance(arguments[0], list | tuple) or mode not in READ_MODES:
         expected = f"expected a list of statements and {{'read': one of {', '.join(READ_MODES)}}}"
         raise Rejected(Code.ILLEGAL_PARAMS, f"{expected}, got {arguments!r}"[:200])
-    return arguments[0], str(mode)
+    assert isinstance(given, dict)
+    return arguments[0], Options(str(mode), given.get("is_sync") is True, given.get("is_lazy") is True)
+
+
+def _within(info: Mapping[str, Any], name: str) -> object:
+    """`box.info.synchro.queue` and the like."""
+    found: object = info
+    for step in name.split(".")[2:]:
+        if not isinstance(found, Mapping) or step not in found:
+            raise Rejected(Code.NO_SUCH_PROC, name)
+        found = found[step]
+    return found
+
+
+def _list(value: object) -> Tuple:
+    if not isinstance(value, list | tuple):
+        raise Rejected(Code.ILLEGAL_PARAMS, "update operations must be an array {{op,..}, {op,..}}")
+    return tuple(value)

@@ -10,14 +10,16 @@ prepared versions is enough: the oldest is the next to commit, the newest the ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from nodes.iproto.codes import Code
 from nodes.iproto.messages import Response
-from nodes.qsync.configuration import SpaceDefinition
+from nodes.qsync.definitions import IndexDefinition, SpaceDefinition
+from nodes.qsync.keys import Part, Rejected, Tuple, has_type, order_of_key, part_of
 
-Tuple = tuple[object, ...]
-Scalar = None | bool | int | float | str | bytes
+_PLAIN: dict[str, tuple[type, ...]] = {"scalar": (str, int), "string": (str,), "integer": (int,)}
+"""Types of an only key part that are their own key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Change:
     """One key's new tuple; None deletes it."""
 
     space: Space
-    key: Scalar
+    key: Hashable
     tuple: Tuple | None
 
 
@@ -46,13 +48,65 @@ class Space:
     """One space: key → tuple, confirmed and prepared."""
 
     def __init__(self, definition: SpaceDefinition) -> None:
-        self.definition = definition
-        self.confirmed: dict[Scalar, Tuple] = {}
-        self.prepared: dict[Scalar, list[tuple[Transaction, Tuple | None]]] = {}
-        self.beneath: dict[Scalar, Tuple | None] = {}
+        self.confirmed: dict[Hashable, Tuple] = {}
+        self.prepared: dict[Hashable, list[tuple[Transaction, Tuple | None]]] = {}
+        self.beneath: dict[Hashable, Tuple | None] = {}
         """What is really committed of keys that show something else."""
+        self.on_change: Callable[[Hashable], None] | None = None
+        """Told after the newest version of a key changed: spaces that define others are watched so."""
+        self.source: Space | None = None
+        """A view shows this space."""
+        self.define(definition)
 
-    def prepared_version(self, key: Scalar) -> tuple[Tuple | None, Transaction | None]:
+    def define(self, definition: SpaceDefinition) -> None:
+        """Also later: a space may be altered while it holds tuples, all but its primary key."""
+        self.definition = definition
+        self.is_sync = definition.is_sync and definition.is_replicated
+        """Its rows make a transaction wait for a quorum."""
+        self.primary = next((index for index in definition.indexes if index.id == 0), None)
+        self.unique_others = tuple(index for index in definition.indexes if index.id != 0 and index.is_unique)
+        self._fields = _field_rules(definition)
+        parts = self.primary.parts if self.primary is not None else ()
+        is_plain = len(self._fields) == 1 and len(parts) == 1 and not definition.field_count
+        self._plain = _PLAIN.get(parts[0].type, ()) if is_plain else ()
+
+    def key_of(self, value: Tuple) -> Hashable:
+        """The primary key of a tuple that fits the space; Rejected if it does not."""
+        if value and type(value[0]) in self._plain:
+            return value[0]
+        self._check(value)
+        return key_of_tuple(value, self.primary_parts)
+
+    @property
+    def primary_parts(self) -> tuple[Part, ...]:
+        if self.primary is None:
+            raise Rejected(Code.NO_SUCH_INDEX_ID, 0, self.definition.name)
+        return self.primary.parts
+
+    def index(self, number: int) -> IndexDefinition:
+        for index in self.definition.indexes:
+            if index.id == number:
+                return index
+        raise Rejected(Code.NO_SUCH_INDEX_ID, number, self.definition.name)
+
+    def field_names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.definition.format)
+
+    def _check(self, value: Tuple) -> None:
+        """The tuple fits the format and the indexes."""
+        exact = self.definition.field_count
+        if exact and len(value) != exact:
+            raise Rejected(Code.EXACT_FIELD_COUNT, len(value), exact)
+        for place, (found, (type_, is_nullable)) in enumerate(
+            zip(value, self._fields, strict=False), start=1
+        ):
+            if not (has_type(found, type_) or (found is None and is_nullable)):
+                raise Rejected(Code.FIELD_TYPE, place, type_)
+        for place in range(len(value), len(self._fields)):
+            if not self._fields[place][1]:
+                raise Rejected(Code.FIELD_MISSING, place + 1)
+
+    def prepared_version(self, key: Hashable) -> tuple[Tuple | None, Transaction | None]:
         """The newest version of a key and the unfinished transaction that made it, if one did."""
         versions = self.prepared.get(key)
         if versions:
@@ -62,13 +116,13 @@ class Space:
 
     def scan(self, *, dirty: bool) -> Iterator[Tuple]:
         """All tuples of a view, in key order."""
-        keys: Iterable[Scalar] = {**self.confirmed, **self.prepared} if dirty else self.confirmed
-        for key in sorted(keys, key=order_of_keys):
+        keys: Iterable[Hashable] = {**self.confirmed, **self.prepared} if dirty else self.confirmed
+        for key in sorted(keys, key=order_of_key):
             found = self.prepared_version(key)[0] if dirty else self.confirmed[key]
             if found is not None:
                 yield found
 
-    def take_version(self, place: int, key: Scalar, transaction: Transaction) -> Tuple | None:
+    def take_version(self, place: int, key: Hashable, transaction: Transaction) -> Tuple | None:
         """Take out the oldest (0) or the newest (−1) prepared version of a key: this transaction's."""
         versions = self.prepared[key]
         owner, value = versions.pop(place)
@@ -79,37 +133,45 @@ class Space:
             del self.prepared[key]
         return value
 
-    def show_newest(self, key: Scalar) -> None:
+    def show_newest(self, key: Hashable) -> None:
         """Let a key show the newest version that is to be seen early, or else what is committed."""
         shown = [value for maker, value in self.prepared.get(key, ()) if maker.is_shown]
         self.put(key, shown[-1] if shown else self.beneath.pop(key))
 
-    def put(self, key: Scalar, value: Tuple | None) -> None:
+    def put(self, key: Hashable, value: Tuple | None) -> None:
         if value is None:
             self.confirmed.pop(key, None)
         else:
             self.confirmed[key] = value
 
 
-def order_of_keys(key: Scalar) -> tuple[int, object]:
-    """Tarantool's order of scalars of different types: nil, boolean, number, string, binary."""
-    match key:
-        case None:
-            return (0, 0)
-        case bool():
-            return (1, key)
-        case int() | float():
-            return (2, key)
-        case str():
-            return (3, key)
-        case _:
-            return (4, key)
+def key_of_tuple(value: Tuple, parts: tuple[Part, ...]) -> Hashable:
+    """A tuple's key in an index whose fields it has; a missing one is nil."""
+    found = tuple(part_of(value[part.field] if part.field < len(value) else None) for part in parts)
+    return found[0] if len(parts) == 1 else found
+
+
+def _field_rules(definition: SpaceDefinition) -> list[tuple[str, bool]]:
+    """(type, may be nil or missing) of each field that format or indexes speak of."""
+    rules = [(each.type, each.is_nullable or each.type == "any") for each in definition.format]
+    if definition.engine == "sysview":
+        return rules
+    for index in definition.indexes:
+        for part in index.parts:
+            rules.extend([("any", True)] * (part.field + 1 - len(rules)))
+            type_, is_nullable = rules[part.field]
+            narrower = part.type if type_ in ("any", "scalar", "number") else type_
+            rules[part.field] = (narrower, is_nullable and part.is_nullable)
+    return rules
 
 
 def prepare(transaction: Transaction) -> None:
     """Put a transaction's changes on top of the prepared view."""
     for change in transaction.changes:
-        change.space.prepared.setdefault(change.key, []).append((transaction, change.tuple))
+        space = change.space
+        space.prepared.setdefault(change.key, []).append((transaction, change.tuple))
+        if space.on_change is not None:
+            space.on_change(change.key)
 
 
 def show(transaction: Transaction) -> None:
@@ -139,3 +201,5 @@ def roll_back(transaction: Transaction) -> None:
         change.space.take_version(-1, change.key, transaction)
         if change.key in change.space.beneath:
             change.space.show_newest(change.key)
+        if change.space.on_change is not None:
+            change.space.on_change(change.key)

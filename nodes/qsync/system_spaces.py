@@ -1,121 +1,257 @@
-"""Tarantool's system spaces on a node: who the members are, and which spaces there are.
+"""Tarantool's system spaces as version 2.6 has them: what connectors and administrators read to know the rest.
 
-They are spaces as others are, but for two things. Their primary keys have up to three parts; inside, such a key is the
-bytes of its parts. And what is written to three of them means something:
-
-| space | means |
-|---|---|
-| `_cluster` | a tuple (id, UUID) is a member |
-| `_space` | a tuple describes a space: one that we did not know exists from here on |
-| others | nothing to this node; kept, so that snapshots and those who join get them |
+`_space` and `_index` describe all spaces, themselves included; a view (`_vspace` …) shows of its source what the
+reader may know. In the table: field `name:type`, with `?` if it may be nil; index `id name type unique parts`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from nodes.iproto.messages import Key, Row, Type
-from nodes.iproto.packing import pack
-from nodes.qsync.bootstrap import CLUSTER, SPACE, USER_SPACES, Stored, key_fields, system_tuples
-from nodes.qsync.configuration import SpaceDefinition
-from nodes.qsync.spaces import Change, Scalar, Space, Tuple
-from nodes.qsync.statements import change_of_row
+from nodes.qsync.definitions import FieldDefinition, IndexDefinition, SpaceDefinition
+from nodes.qsync.keys import Part, type_name
 
-Spaces = dict[int, Space]
-
-
-class SystemSpace(Space):
-    """One of Tarantool's own spaces. `on_put` is told of each change that has been committed."""
-
-    def __init__(self, definition: SpaceDefinition) -> None:
-        super().__init__(definition)
-        self.on_put: Callable[[], None] = lambda: None
-
-    def put(self, key: Scalar, value: Tuple | None) -> None:
-        super().put(key, value)
-        self.on_put()
-
-    def key_of(self, fields: Tuple) -> bytes:
-        return pack([fields[place] for place in key_fields(self.definition.id)])
-
-    def scan(self, *, dirty: bool) -> Iterator[Tuple]:
-        """All tuples of a view, in key order."""
-        found = dict(self.confirmed)
-        if dirty:
-            for key, versions in self.prepared.items():
-                newest = versions[-1][1]
-                if newest is None:
-                    found.pop(key, None)
-                else:
-                    found[key] = newest
-        places = key_fields(self.definition.id)
-        yield from sorted(found.values(), key=lambda fields: [_sortable(fields[place]) for place in places])
+SCHEMA, SPACE, INDEX, USER, PRIVILEGE, CLUSTER = 272, 280, 288, 304, 312, 320
+SESSION_SETTINGS = 380
+VIEWS = {277: 276, 281: SPACE, 286: 284, 289: INDEX, 297: 296, 305: USER, 313: PRIVILEGE}
+"""View → what it shows."""
+SYSTEM_ID_MAX = 511
+SCHEMA_VERSION = (2, 3, 1)
+"""Of the system spaces, as `_schema` says it."""
 
 
-def _sortable(value: object) -> tuple[int, object]:
-    return (1, value) if isinstance(value, str) else (0, value)
+@dataclass(frozen=True, slots=True)
+class _System:
+    id: int
+    name: str
+    engine: str
+    fields: str
+    indexes: str
 
 
-def is_system(space_id: int) -> bool:
-    return space_id < USER_SPACES
+def definitions() -> Iterator[SpaceDefinition]:
+    """All of them, by id."""
+    for system in _TABLE:
+        yield SpaceDefinition(
+            id=system.id,
+            name=system.name,
+            is_local=system.engine == "blackhole",
+            is_temporary=system.engine == "service",
+            field_count=2 if system.engine == "service" else 0,
+            engine=system.engine,
+            format=tuple(_field(text) for text in system.fields.split()),
+            indexes=tuple(_index(text) for text in system.indexes.split("; ") if text),
+        )
 
 
-def fill(users: Spaces, system: Spaces, tuples: Iterable[Stored]) -> None:
-    """Put what a snapshot holds into spaces; those of users are made where they are not known."""
-    for space_id, fields in tuples:
-        space = system[space_id] if is_system(space_id) else users[space_id]
-        key = space.key_of(fields) if isinstance(space, SystemSpace) else fields[0]
-        space.put(key, fields)  # type: ignore[arg-type]  # the first field of a tuple is a scalar
-        if space_id == SPACE:
-            _describe(fields, users)
+def _field(text: str) -> FieldDefinition:
+    name, _, type_ = text.partition(":")
+    return FieldDefinition(name, type_name(type_.rstrip("?")), type_.endswith("?"))
 
 
-def members_of(system: Mapping[int, Space]) -> dict[int, str]:
-    """Replica id → UUID, as `_cluster` says it."""
-    return {int(str(number)): str(uuid) for number, uuid, *_ in system[CLUSTER].scan(dirty=False)}
+def _index(text: str) -> IndexDefinition:
+    number, name, kind, unique, parts = text.split()
+    pairs = (part.partition(":") for part in parts.split(","))
+    return IndexDefinition(
+        int(number), name, tuple(Part(int(f), t) for f, _, t in pairs), unique == "unique", kind
+    )
 
 
-def change_of(row: Row, users: Spaces, system: Spaces) -> Change | None:
-    """What a row does to a space; None if it is nothing that this node keeps."""
-    space_id = row.body[Key.SPACE_ID.value]
-    assert isinstance(space_id, int), row
-    if not is_system(space_id):
-        return change_of_row(row, users)
-    space = system.get(space_id)
-    if not isinstance(space, SystemSpace):
-        return None
-    if row.type == Type.DELETE:
-        key = row.body[Key.KEY.value]
-        assert isinstance(key, tuple), row
-        return Change(space, pack(list(key)), None)
-    if row.type not in (Type.INSERT, Type.REPLACE):
-        return None
-    fields = row.body[Key.TUPLE.value]
-    assert isinstance(fields, tuple), row
-    if space_id == SPACE:
-        _describe(fields, users)
-    return Change(space, space.key_of(fields), fields)
-
-
-def _describe(fields: Tuple, users: Spaces) -> None:
-    """A tuple of `_space`: from here on the space exists, and is synchronous or not."""
-    space_id, flags = fields[0], fields[5] if len(fields) > 5 else {}
-    assert isinstance(space_id, int), fields
-    if is_system(space_id):
-        return
-    is_sync = isinstance(flags, dict) and flags.get("is_sync") is True
-    known = users.get(space_id)
-    if known is None:
-        users[space_id] = Space(SpaceDefinition(id=space_id, name=str(fields[2]), is_sync=is_sync))
-    elif known.definition.is_sync != is_sync:
-        known.definition = replace(known.definition, is_sync=is_sync)
-
-
-def new_system_spaces() -> Spaces:
-    """The system spaces of a node that has nothing yet, by id."""
-    return {
-        fields[0]: SystemSpace(SpaceDefinition(id=fields[0], name=str(fields[2]), is_sync=False))
-        for space_id, fields in system_tuples()
-        if space_id == SPACE and isinstance(fields[0], int)
-    }
+_TABLE = (
+    _System(
+        257,
+        "_vinyl_deferred_delete",
+        "blackhole",
+        "space_id:unsigned lsn:unsigned tuple:array",
+        "",
+    ),
+    _System(
+        272,
+        "_schema",
+        "memtx",
+        "key:string value:any?",
+        "0 primary tree unique 0:string",
+    ),
+    _System(
+        276,
+        "_collation",
+        "memtx",
+        "id:unsigned name:string owner:unsigned type:string locale:string opts:map",
+        "0 primary tree unique 0:unsigned; 1 name tree unique 1:string",
+    ),
+    _System(
+        277,
+        "_vcollation",
+        "sysview",
+        "id:unsigned name:string owner:unsigned type:string locale:string opts:map",
+        "0 primary tree unique 0:unsigned; 1 name tree unique 1:string",
+    ),
+    _System(
+        280,
+        "_space",
+        "memtx",
+        ("id:unsigned owner:unsigned name:string engine:string field_count:unsigned flags:map format:array"),
+        ("0 primary tree unique 0:unsigned; 1 owner tree plain 1:unsigned; 2 name tree unique 2:string"),
+    ),
+    _System(
+        281,
+        "_vspace",
+        "sysview",
+        ("id:unsigned owner:unsigned name:string engine:string field_count:unsigned flags:map format:array"),
+        ("0 primary tree unique 0:unsigned; 1 owner tree plain 1:unsigned; 2 name tree unique 2:string"),
+    ),
+    _System(
+        284,
+        "_sequence",
+        "memtx",
+        (
+            "id:unsigned owner:unsigned name:string step:integer min:integer max:integer start:integer "
+            "cache:integer cycle:boolean"
+        ),
+        ("0 primary tree unique 0:unsigned; 1 owner tree plain 1:unsigned; 2 name tree unique 2:string"),
+    ),
+    _System(
+        285,
+        "_sequence_data",
+        "memtx",
+        "id:unsigned value:integer",
+        "0 primary hash unique 0:unsigned",
+    ),
+    _System(
+        286,
+        "_vsequence",
+        "sysview",
+        (
+            "id:unsigned owner:unsigned name:string step:integer min:integer max:integer start:integer "
+            "cache:integer cycle:boolean"
+        ),
+        ("0 primary tree unique 0:unsigned; 1 owner tree plain 1:unsigned; 2 name tree unique 2:string"),
+    ),
+    _System(
+        288,
+        "_index",
+        "memtx",
+        "id:unsigned iid:unsigned name:string type:string opts:map parts:array",
+        "0 primary tree unique 0:unsigned,1:unsigned; 2 name tree unique 0:unsigned,2:string",
+    ),
+    _System(
+        289,
+        "_vindex",
+        "sysview",
+        "id:unsigned iid:unsigned name:string type:string opts:map parts:array",
+        "0 primary tree unique 0:unsigned,1:unsigned; 2 name tree unique 0:unsigned,2:string",
+    ),
+    _System(
+        296,
+        "_func",
+        "memtx",
+        (
+            "id:unsigned owner:unsigned name:string setuid:unsigned language:string body:string "
+            "routine_type:string param_list:array returns:string aggregate:string "
+            "sql_data_access:string is_deterministic:boolean is_sandboxed:boolean is_null_call:boolean "
+            "exports:array opts:map comment:string created:string last_altered:string"
+        ),
+        ("0 primary tree unique 0:unsigned; 1 owner tree plain 1:unsigned; 2 name tree unique 2:string"),
+    ),
+    _System(
+        297,
+        "_vfunc",
+        "sysview",
+        "id:unsigned owner:unsigned name:string setuid:unsigned",
+        ("0 primary tree unique 0:unsigned; 1 owner tree plain 1:unsigned; 2 name tree unique 2:string"),
+    ),
+    _System(
+        304,
+        "_user",
+        "memtx",
+        "id:unsigned owner:unsigned name:string type:string auth:map",
+        ("0 primary tree unique 0:unsigned; 1 owner tree plain 1:unsigned; 2 name tree unique 2:string"),
+    ),
+    _System(
+        305,
+        "_vuser",
+        "sysview",
+        "id:unsigned owner:unsigned name:string type:string auth:map",
+        ("0 primary tree unique 0:unsigned; 1 owner tree plain 1:unsigned; 2 name tree unique 2:string"),
+    ),
+    _System(
+        312,
+        "_priv",
+        "memtx",
+        "grantor:unsigned grantee:unsigned object_type:string object_id:scalar privilege:unsigned",
+        (
+            "0 primary tree unique 1:unsigned,2:string,3:scalar; 1 owner tree plain 0:unsigned; 2 "
+            "object tree plain 2:string,3:scalar"
+        ),
+    ),
+    _System(
+        313,
+        "_vpriv",
+        "sysview",
+        "grantor:unsigned grantee:unsigned object_type:string object_id:scalar privilege:unsigned",
+        (
+            "0 primary tree unique 1:unsigned,2:string,3:scalar; 1 owner tree plain 0:unsigned; 2 "
+            "object tree plain 2:string,3:scalar"
+        ),
+    ),
+    _System(
+        320,
+        "_cluster",
+        "memtx",
+        "id:unsigned uuid:string",
+        "0 primary tree unique 0:unsigned; 1 uuid tree unique 1:string",
+    ),
+    _System(
+        328,
+        "_trigger",
+        "memtx",
+        "name:string space_id:unsigned opts:map",
+        "0 primary tree unique 0:string; 1 space_id tree plain 1:unsigned",
+    ),
+    _System(
+        330,
+        "_truncate",
+        "memtx",
+        "id:unsigned count:unsigned",
+        "0 primary tree unique 0:unsigned",
+    ),
+    _System(
+        340,
+        "_space_sequence",
+        "memtx",
+        "id:unsigned sequence_id:unsigned is_generated:boolean field:unsigned path:string",
+        "0 primary tree unique 0:unsigned; 1 sequence tree plain 1:unsigned",
+    ),
+    _System(
+        356,
+        "_fk_constraint",
+        "memtx",
+        (
+            "name:string child_id:unsigned parent_id:unsigned is_deferred:boolean match:string "
+            "on_delete:string on_update:string child_cols:array parent_cols:array"
+        ),
+        "0 primary tree unique 0:string,1:unsigned; 1 child_id tree plain 1:unsigned",
+    ),
+    _System(
+        364,
+        "_ck_constraint",
+        "memtx",
+        "space_id:unsigned name:string is_deferred:boolean language:str code:str is_enabled:boolean",
+        "0 primary tree unique 0:unsigned,1:string",
+    ),
+    _System(
+        372,
+        "_func_index",
+        "memtx",
+        "space_id:unsigned index_id:unsigned func_id:unsigned",
+        "0 primary tree unique 0:unsigned,1:unsigned; 1 fid tree plain 2:unsigned",
+    ),
+    _System(
+        380,
+        "_session_settings",
+        "service",
+        "name:string value:any",
+        "0 primary tree unique 0:string",
+    ),
+)

@@ -67,8 +67,8 @@ class ToyDecoder:
 class ToyCodec:
     broken_framing: type[Exception] = BrokenLine
 
-    def server_decoder(self) -> ToyDecoder:
-        return ToyDecoder(greeted=True)
+    def accepted(self) -> tuple[bytes, ToyDecoder]:
+        return GREETING, ToyDecoder(greeted=True)
 
     def peer_decoder(self) -> ToyDecoder:
         return ToyDecoder(greeted=False)
@@ -76,9 +76,6 @@ class ToyCodec:
     def encode(self, message: object) -> bytes:
         assert isinstance(message, str)
         return message.encode() + b"\n"
-
-    def greeting(self) -> bytes:
-        return GREETING
 
 
 class Toy:

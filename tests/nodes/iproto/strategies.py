@@ -13,29 +13,28 @@ from hypothesis import strategies as st
 from nodes.iproto.messages import (
     Ack,
     Answer,
-    Ballot,
+    Auth,
     Call,
+    Checked,
     Delete,
+    Eval,
+    Execute,
     Heartbeat,
     Insert,
-    Join,
-    JoinMeta,
-    JoinSnapshot,
     Message,
     Ping,
     RaftState,
     Refusal,
-    Register,
     Replace,
     Request,
     Row,
     Rows,
     Select,
-    Stage,
     Subscribe,
     Subscribed,
     Type,
-    Vote,
+    Update,
+    Upsert,
 )
 
 T = TypeVar("T")
@@ -85,6 +84,8 @@ names = st.text(st.characters(codec="utf-8"), max_size=12)
 bodies: dict[int, st.SearchStrategy[dict[int, object]]] = {
     Type.INSERT: st.fixed_dictionaries({0x10: uint32, 0x21: fields}),
     Type.REPLACE: st.fixed_dictionaries({0x10: uint32, 0x21: fields}),
+    Type.UPDATE: st.fixed_dictionaries({0x10: uint32, 0x20: fields, 0x21: fields}),
+    Type.UPSERT: st.fixed_dictionaries({0x10: uint32, 0x21: fields, 0x28: st.lists(values, max_size=3)}),
     Type.DELETE: st.fixed_dictionaries({0x10: uint32, 0x11: uint32, 0x20: fields}),
     Type.NOP: st.just({}),
     Type.PROMOTE: st.fixed_dictionaries({0x02: replica_ids, 0x03: uint63, 0x53: uint63}),
@@ -121,21 +122,17 @@ requests: st.SearchStrategy[Request] = st.one_of(
     st.builds(Insert, uint64, uint32, fields),
     st.builds(Replace, uint64, uint32, fields),
     st.builds(Delete, uint64, uint32, fields, uint32),
-    st.builds(Call, uint64, names, fields),
+    st.builds(Update, uint64, uint32, fields, fields, uint32, uint32),
+    st.builds(Upsert, uint64, uint32, fields, fields, uint32),
+    st.builds(Call, uint64, names, fields, st.booleans()),
+    st.builds(Eval, uint64, names, fields),
+    st.builds(Execute, uint64, st.booleans(), st.dictionaries(uint32, values, max_size=3)),
+    st.builds(Auth, uint64, names, fields),
+    st.builds(Checked, st.integers(1, 2**32), st.builds(Ping, uint64)),
     st.builds(Ping, uint64),
-    st.builds(Vote, uint64),
-    st.builds(Join, uint64, uuids, uint32),
-    st.builds(Join, uint64, st.just(""), uint32, st.just(True)),
-    st.builds(Register, uint64, uuids, vclocks),
 )
-subscribes = st.builds(Subscribe, uint64, uuids, uuids, st.integers(0, 31), vclocks, uint32, st.booleans())
-subscribeds = st.builds(Subscribed, uint64, uuids, vclocks, st.integers(0, 31))
-of_joins = (
-    st.builds(Ballot, uint64, st.booleans(), vclocks, vclocks, st.booleans())
-    | st.builds(Stage, uint64, vclocks)
-    | st.builds(JoinMeta, uint64)
-    | st.builds(JoinSnapshot, uint64)
-)
+subscribes = st.builds(Subscribe, uint64, uuids, uuids, st.integers(0, 31), vclocks, uint32)
+subscribeds = st.builds(Subscribed, uint64, uuids, vclocks)
 acks = st.builds(Ack, vclocks, uint63, uint63)
 heartbeats = st.builds(Heartbeat, st.integers(0, 31), timestamps, uint63)
 raft_states = st.builds(
@@ -153,7 +150,6 @@ responses: st.SearchStrategy[Message] = st.builds(Answer, uint64, fields, uint64
 streamed: st.SearchStrategy[Message] = (
     st.builds(Rows, st.lists(rows(on_a_link=True), min_size=1, max_size=4).map(tuple))
     | heartbeats
-    | of_joins
     | raft_states
     | refusals
 )

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.qsync.configuration import SpaceDefinition
-from nodes.qsync.spaces import Change, Space, Transaction, commit, order_of_keys, prepare, roll_back, show
+from nodes.qsync.keys import order_of_key
+from nodes.qsync.spaces import Change, Space, Transaction, commit, prepare, roll_back, show
 
 KEYS = ("a", "b")
 STEPS = st.lists(
@@ -63,4 +64,4 @@ def _newest(key: str, transactions: list[Transaction]) -> object:
 def test_tuples_come_in_the_order_of_their_keys() -> None:
     """Broken, two nodes with the same data dump it differently, or a scan over keys of two types raises."""
     keys: list[bool | int | float | str | bytes | None] = [b"b", "a", 2, 1.5, True, False, None]
-    assert sorted(keys, key=order_of_keys) == [None, False, True, 1.5, 2, "a", b"b"]
+    assert sorted(keys, key=order_of_key) == [None, False, True, 1.5, 2, "a", b"b"]

@@ -6,8 +6,10 @@ import pytest
 
 from nodes.iproto.codes import Code
 from nodes.qsync.configuration import SpaceDefinition
+from nodes.qsync.evaluation import Evaluation, Outcome
+from nodes.qsync.keys import Rejected
 from nodes.qsync.spaces import Space, Transaction, commit, prepare
-from nodes.qsync.statements import Evaluation, Outcome, Rejected, writes
+from nodes.qsync.statements import run, writes
 
 
 def space(*tuples: tuple[object, ...]) -> Space:
@@ -19,7 +21,7 @@ def space(*tuples: tuple[object, ...]) -> Space:
 
 
 def evaluated(of: Space, *statements: list[object], dirty: bool = True) -> Outcome:
-    return Evaluation({"s": of, 512: of}, confirmed_only=not dirty).run(statements)
+    return run(Evaluation({"s": of, 512: of}, confirmed_only=not dirty), statements)
 
 
 def changes(outcome: Outcome) -> list[object]:
@@ -61,7 +63,7 @@ def test_a_scan_that_decides_waits_for_what_it_saw() -> None:
     """If it failed, a writing transaction could reveal what is rolled back later."""
     made = space((1, "a"))
     evaluation = Evaluation({"s": made}, confirmed_only=False)
-    waiting = Transaction(tuple(evaluation.run([["insert", "s", [2, "b"]]]).changes), number=7)
+    waiting = Transaction(tuple(run(evaluation, [["insert", "s", [2, "b"]]]).changes), number=7)
     prepare(waiting)
     scan: list[object] = ["scan", "s", None, None]
     assert evaluated(made, scan, dirty=False).results == [((1, "a"),)]

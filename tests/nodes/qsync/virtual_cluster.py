@@ -159,7 +159,7 @@ def memory(node: Replica) -> tuple[object, ...]:
     return (
         {
             s.definition.name: (list(s.scan(dirty=False)), list(s.scan(dirty=True)))
-            for s in node.spaces.values()
+            for s in node.schema.user_spaces()
         },
         [(entry.lsn, entry.wait_ack) for entry in limbo.entries],
         (limbo.owner_id, limbo.term, limbo.confirmed_lsn),

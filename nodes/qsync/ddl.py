@@ -1,0 +1,154 @@
+"""Making, altering and dropping spaces: what is changed in `_space` and `_index`, and what may be.
+
+A client may as well write to these two system spaces itself, as 2.6 needs for `is_sync`; the same is checked then.
+The other system spaces cannot be changed by clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from nodes.iproto.codes import Code
+from nodes.qsync.definitions import (
+    IndexDefinition,
+    SpaceDefinition,
+    definition_of_rows,
+    index_rows,
+    space_row,
+)
+from nodes.qsync.keys import Part, Rejected, Tuple
+from nodes.qsync.schema import Schema
+from nodes.qsync.spaces import Change, Space
+from nodes.qsync.system_spaces import INDEX, SPACE, SYSTEM_ID_MAX
+
+_OPTIONS = {"is_sync": "is_sync", "temporary": "temporary"}
+_KNOWN = frozenset({"id", "is_sync", "temporary", "is_local", "field_count", "format", "engine"})
+_BY_DEFAULT = IndexDefinition(parts=(Part(0, "unsigned"),))
+ID_MAX = 2147483647
+
+
+def creation(schema: Schema, arguments: Tuple) -> list[object]:
+    """`box.schema.space.create(name, options)`; `parts` in options says the primary key, else field 1, unsigned."""
+    match arguments:
+        case [str(name)]:
+            options: dict[str, Any] = {}
+        case [str(name), dict(options)]:
+            pass
+        case _:
+            raise Rejected(Code.ILLEGAL_PARAMS, "space name should be a string, options a map")
+    _must_know(options, _KNOWN | {"parts"})
+    if name in schema.lookup:
+        raise Rejected(Code.SPACE_EXISTS, name)
+    number = options.get("id", schema.free_id())
+    if type(number) is not int or not SYSTEM_ID_MAX < number <= ID_MAX or number in schema.by_id:
+        raise Rejected(Code.CREATE_SPACE, name, f"space id {number!r} is taken or reserved")
+    parts = [[part.field, part.type] for part in _BY_DEFAULT.parts]
+    row = _altered(space_row(SpaceDefinition(id=number, name=name, indexes=())), options)
+    index = (number, 0, "primary", "tree", {"unique": True}, options.get("parts", parts))
+    return [["insert", SPACE, row], ["insert", INDEX, index]]
+
+
+def statements(schema: Schema, space: Space, method: str, arguments: Tuple) -> list[object]:
+    """`box.space.NAME:alter(options)`, `:drop()`, `:truncate()`."""
+    definition = space.definition
+    match method, arguments:
+        case "alter", [dict(options)]:
+            _must_know(options, _KNOWN | {"name"})
+            row = schema.by_id[SPACE].prepared_version(definition.id)[0]
+            assert row is not None, definition
+            return [["replace", SPACE, _altered(row, options)]]
+        case "drop", []:
+            dropped = [["delete", INDEX, [definition.id, row[1]]] for row in index_rows(definition)]
+            return [*reversed(dropped), ["delete", SPACE, definition.id]]
+        case "truncate", [] if definition.id > SYSTEM_ID_MAX:
+            keys = list(space.scan(dirty=True))
+            fields = [part.field for part in space.primary_parts]
+            return [["delete", definition.id, [value[field] for field in fields]] for value in keys]
+    raise Rejected(Code.ILLEGAL_PARAMS, f"space:{method} does not take {arguments!r:.100}")
+
+
+def _must_know(options: dict[str, Any], known: frozenset[str]) -> None:
+    for option in options:
+        if option not in known:
+            raise Rejected(Code.ILLEGAL_PARAMS, f"unexpected option '{option}'")
+
+
+def _altered(row: Tuple, options: dict[str, Any]) -> Tuple:
+    number, owner, name, engine, field_count, flags, format_ = row
+    assert isinstance(flags, dict), row
+    flags = dict(flags)
+    for option, key in _OPTIONS.items():
+        if option in options:
+            flags[key] = options[option]
+    if "is_local" in options:
+        flags.pop("group_id", None)
+        if options["is_local"] is True:
+            flags["group_id"] = 1
+    return (
+        *(number, owner, options.get("name", name), options.get("engine", engine)),
+        *(options.get("field_count", field_count), flags, options.get("format", format_)),
+    )
+
+
+def check(schema: Schema, changes: Iterable[Change]) -> None:
+    """The definitions that a client's changes lead to must be such that we can serve them. Raises Rejected."""
+    own = {(change.space.definition.id, change.key): change.tuple for change in changes}
+    touched = dict.fromkeys(
+        key[0] if isinstance(key, tuple) else key for space, key in own if space in (SPACE, INDEX)
+    )
+    for number in touched:
+        assert isinstance(number, int)
+        if number <= SYSTEM_ID_MAX:
+            raise Rejected(Code.ALTER_SPACE, str(number), "it is a system space")
+        _check_one(schema, number, own)
+
+
+def _check_one(schema: Schema, number: int, own: dict[tuple[int, Any], Tuple | None]) -> None:
+    rows = {
+        (space_id, key): value
+        for space_id in (SPACE, INDEX)
+        for key in {**schema.by_id[space_id].confirmed, **schema.by_id[space_id].prepared}
+        if (value := schema.by_id[space_id].prepared_version(key)[0]) is not None
+    } | own
+    row = rows.get((SPACE, number))
+    indexes = [value for (space_id, _), value in rows.items() if space_id == INDEX and value is not None]
+    indexes = [value for value in indexes if value[0] == number]
+    if row is None:
+        if indexes:
+            raise Rejected(Code.DROP_SPACE, str(number), "the space has indexes")
+        return
+    name = str(row[2])
+    try:
+        new = definition_of_rows(row, indexes)
+    except ValueError as error:
+        raise Rejected(Code.ALTER_SPACE, name, str(error)) from None
+    _must_be_servable(schema, new)
+
+
+def _must_be_servable(schema: Schema, new: SpaceDefinition) -> None:
+    other = schema.lookup.get(new.name)
+    if other is not None and other.definition.id != new.id:
+        raise Rejected(Code.SPACE_EXISTS, new.name)
+    if new.engine != "memtx":
+        raise Rejected(Code.ALTER_SPACE, new.name, f"engine '{new.engine}' is not supported")
+    if new.is_sync and not new.is_replicated:
+        raise Rejected(Code.ALTER_SPACE, new.name, "local space can't be synchronous")
+    if any(index.type not in ("tree", "TREE") or not index.parts for index in new.indexes):
+        raise Rejected(Code.ALTER_SPACE, new.name, "only TREE indexes are supported")
+    old = schema.by_id.get(new.id)
+    if old is None or not (old.confirmed or old.prepared):
+        return
+    was = old.definition
+    if (was.is_local, was.is_temporary) != (new.is_local, new.is_temporary):
+        raise Rejected(Code.ALTER_SPACE, new.name, "can not switch replication of a non-empty space")
+    if new.indexes and was.indexes and new.indexes[0].parts != was.indexes[0].parts:
+        raise Rejected(Code.ALTER_SPACE, new.name, "can not change the primary key of a non-empty space")
+    _must_fit(old, new)
+
+
+def _must_fit(old: Space, new: SpaceDefinition) -> None:
+    """What the space holds, confirmed or not, has the new format."""
+    trial = Space(new)
+    for value in (*old.scan(dirty=True), *old.confirmed.values()):
+        trial.key_of(value)

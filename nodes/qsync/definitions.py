@@ -1,0 +1,160 @@
+"""What a space is: its format, its indexes and its options, and how that stands in `_space` and `_index`.
+
+The rows are Tarantool's: `[id, owner, name, engine, field count, options, format]` in `_space` and
+`[space id, index id, name, type, options, parts]` in `_index`. Reading them is lenient: what we know nothing of
+(collations, functional indexes, constraints) is passed over, so that a master's definitions can be followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodes.qsync.keys import Part, Tuple, type_name
+
+ADMIN = 1
+"""The user who owns what is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDefinition:
+    name: str
+    type: str = "any"
+    is_nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    """Index 0 is the primary one."""
+
+    id: int = 0
+    name: str = "primary"
+    parts: tuple[Part, ...] = (Part(0, "scalar"),)
+    is_unique: bool = True
+    type: str = "tree"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceDefinition:
+    """A space. Without further words its primary key is the first field of its tuples, any scalar.
+
+    The rows of a local space (replication group 1) stay on their node; those of a temporary one are in no log.
+    `field_count` is the exact number of fields, 0: any.
+    """
+
+    id: int
+    name: str
+    is_sync: bool = False
+    is_local: bool = False
+    is_temporary: bool = False
+    field_count: int = 0
+    engine: str = "memtx"
+    format: tuple[FieldDefinition, ...] = ()
+    indexes: tuple[IndexDefinition, ...] = field(default=(IndexDefinition(),))
+
+    @property
+    def is_replicated(self) -> bool:
+        return not (self.is_local or self.is_temporary)
+
+
+def definition_from_json(given: Mapping[str, Any]) -> SpaceDefinition:
+    """What `dataclasses.asdict` and JSON made of a definition."""
+    fields = dict(given)
+    if "format" in fields:
+        fields["format"] = tuple(FieldDefinition(**each) for each in fields["format"])
+    if "indexes" in fields:
+        fields["indexes"] = tuple(
+            IndexDefinition(**{**each, "parts": tuple(Part(**part) for part in each["parts"])})
+            for each in fields["indexes"]
+        )
+    return SpaceDefinition(**fields)
+
+
+def options_of(definition: SpaceDefinition) -> dict[str, object]:
+    """As `_space` has them: what is not set is not there."""
+    options: dict[str, object] = {}
+    if definition.is_local:
+        options["group_id"] = 1
+    if definition.is_temporary:
+        options["temporary"] = True
+    if definition.is_sync:
+        options["is_sync"] = True
+    return options
+
+
+def space_row(definition: SpaceDefinition) -> Tuple:
+    format_ = [
+        {"name": each.name, "type": each.type, **({"is_nullable": True} if each.is_nullable else {})}
+        for each in definition.format
+    ]
+    return (
+        *(definition.id, ADMIN, definition.name, definition.engine, definition.field_count),
+        *(options_of(definition), format_),
+    )
+
+
+def index_rows(definition: SpaceDefinition) -> list[Tuple]:
+    return [
+        (
+            *(definition.id, index.id, index.name, index.type, {"unique": index.is_unique}),
+            [_part_row(part) for part in index.parts],
+        )
+        for index in definition.indexes
+    ]
+
+
+def _part_row(part: Part) -> object:
+    if part.is_nullable:
+        return {"field": part.field, "type": part.type, "is_nullable": True}
+    return [part.field, part.type]
+
+
+def definition_of_rows(space: Tuple, indexes: Iterable[Tuple]) -> SpaceDefinition:
+    """The definition that rows of `_space` and `_index` make; ValueError in one sentence if they make none."""
+    match space:
+        case (int(number), _, str(name), str(engine), int(field_count), dict(options), *rest):
+            pass
+        case _:
+            raise ValueError(f"expected a row of _space, got {space!r:.120}")
+    return SpaceDefinition(
+        id=number,
+        name=name,
+        is_sync=options.get("is_sync") is True,
+        is_local=options.get("group_id") == 1,
+        is_temporary=options.get("temporary") is True,
+        field_count=field_count,
+        engine=engine,
+        format=tuple(_field(each) for each in _list(rest[0] if rest else ())),
+        indexes=tuple(sorted((_index(row) for row in indexes), key=lambda index: index.id)),
+    )
+
+
+def _list(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _field(given: object) -> FieldDefinition:
+    match given:
+        case {"name": str(name), **others}:
+            nullable = others.get("is_nullable") is True
+            return FieldDefinition(name, type_name(str(others.get("type", "any"))), nullable)
+    raise ValueError(f"expected a map with a name as a field of a format, got {given!r:.120}")
+
+
+def _index(row: Tuple) -> IndexDefinition:
+    match row:
+        case (int(), int(number), str(name), str(kind), dict(options), parts):
+            unique = options.get("unique", True) is not False
+            return IndexDefinition(number, name, tuple(_part(each) for each in _list(parts)), unique, kind)
+    raise ValueError(f"expected a row of _index, got {row!r:.120}")
+
+
+def _part(given: object) -> Part:
+    match given:
+        case {"field": int(number), **others}:
+            nullable = others.get("is_nullable") is True
+            return Part(number, type_name(str(others.get("type", "scalar"))), nullable)
+        case [int(number), str(type_), *_]:
+            return Part(number, type_name(type_))
+    raise ValueError(f"expected [field, type] as a part of an index, got {given!r:.120}")

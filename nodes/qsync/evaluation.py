@@ -1,0 +1,223 @@
+"""One transaction while it is evaluated: what it reads, what it changes, on top of its own changes so far.
+
+Writing transactions decide on the *prepared* state, else an update would be lost; what an answer without effect
+reveals is noted in `looked_at`, so that it can wait for the entries that it looked at.
+
+An UPDATE or UPSERT is logged as what came of it, a REPLACE or INSERT: so a row alone tells what is there after it.
+Those of others' logs are understood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+from nodes.iproto.codes import Code
+from nodes.iproto.messages import Key, Row, Type
+from nodes.qsync.definitions import IndexDefinition
+from nodes.qsync.journal import Draft
+from nodes.qsync.keys import Rejected, Tuple, exact_key
+from nodes.qsync.spaces import Change, Space, Transaction, key_of_tuple
+from nodes.qsync.updates import read_operations, updated
+
+_NOBODY = object()
+"""A key that no tuple has."""
+_SPACE_ID, _INDEX_ID = Key.SPACE_ID.value, Key.INDEX_ID.value
+_KEY, _TUPLE = Key.KEY.value, Key.TUPLE.value
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the statements of one transaction come to.
+
+    `mismatch` is (statement number, value found) if a compare failed; then nothing else counts.
+    """
+
+    results: list[object] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    drafts: list[Draft] = field(default_factory=list)
+    mismatch: tuple[int, object] | None = None
+    duplicate: Rejected | None = None
+    looked_at: Transaction | None = None
+
+
+class Evaluation:
+    """Statements of one transaction over the spaces, its own changes included.
+
+    `may_write` is false on a node where only local and temporary spaces may be written.
+    """
+
+    def __init__(
+        self, spaces: Mapping[object, Space], *, confirmed_only: bool, may_write: bool = True
+    ) -> None:
+        self._spaces = spaces
+        self._confirmed_only = confirmed_only
+        self._may_write = may_write
+        self.own: dict[tuple[int, Hashable], Tuple | None] = {}
+        self.outcome = Outcome()
+
+    def space(self, name: object) -> Space:
+        space = self._spaces.get(name) if isinstance(name, int | str) else None
+        if space is None:
+            raise Rejected(Code.NO_SUCH_SPACE, name)
+        return space
+
+    def to_write(self, name: object) -> Space:
+        space = self.space(name)
+        if not self._may_write and space.definition.is_replicated:
+            raise Rejected(Code.READONLY)
+        return space
+
+    def read(self, space: Space, key: Hashable) -> Tuple | None:
+        own = (space.definition.id, key)
+        if own in self.own:
+            return self.own[own]
+        if self._confirmed_only:
+            return (space.source or space).confirmed.get(key)
+        found, maker = (space.source or space).prepared_version(key)
+        if maker is not None:
+            self._look_at(maker)
+        return found
+
+    def _look_at(self, maker: Transaction) -> None:
+        """Transactions commit in order: waiting for the newest one is waiting for all."""
+        if self.outcome.looked_at is None or maker.number > self.outcome.looked_at.number:
+            self.outcome.looked_at = maker
+
+    def key_by(self, space: Space, index_id: int, key: Tuple) -> Hashable:
+        """The primary key of the one tuple that a unique index finds, or a primary key itself."""
+        index = space.index(index_id)
+        if index_id == 0:
+            return exact_key(key, index.parts)
+        if not index.is_unique:
+            raise Rejected(Code.MORE_THAN_ONE_TUPLE)
+        wanted = exact_key(key, index.parts)
+        for place in dict.fromkeys([*space.confirmed, *space.prepared]):
+            found = self.read(space, place)
+            if found is not None and key_of_tuple(found, index.parts) == wanted:
+                return place
+        return _NOBODY
+
+    # ---- writing
+
+    def insert(self, space: Space, value: Tuple) -> bool:
+        """False if the key exists."""
+        key = space.key_of(value)
+        if self.read(space, key) is not None:
+            self.outcome.duplicate = _duplicate(space, space.index(0))
+            return False
+        if not self.put(space, key, value, Type.INSERT):
+            return False
+        self.outcome.results.append(value)
+        return True
+
+    def replace(self, space: Space, value: Tuple) -> bool:
+        if not self.put(space, space.key_of(value), value, Type.REPLACE):
+            return False
+        self.outcome.results.append(value)
+        return True
+
+    def update(self, space: Space, key: Hashable, operations: object, index_base: int = 0) -> bool:
+        found = self.read(space, key)
+        value = None
+        if found is not None:
+            value = updated(found, read_operations(operations, space.field_names(), index_base))
+            if space.key_of(value) != key:
+                raise Rejected(Code.CANT_UPDATE_PRIMARY_KEY, space.index(0).name, space.definition.name)
+            if not self.put(space, key, value, Type.REPLACE):
+                return False
+        self.outcome.results.append(value)
+        return True
+
+    def upsert(self, space: Space, value: Tuple, operations: object, index_base: int = 0) -> bool:
+        """Operations that would change the primary key make the whole statement do nothing."""
+        key = space.key_of(value)
+        found = self.read(space, key)
+        read = read_operations(operations, space.field_names(), index_base)
+        new, kind = value, Type.INSERT
+        if found is not None:
+            new, kind = updated(found, read, skip_misfits=True), Type.REPLACE
+        if space.key_of(new) == key and not self.put(space, key, new, kind):
+            return False
+        self.outcome.results.append(None)
+        return True
+
+    def delete(self, space: Space, key: Hashable) -> None:
+        found = self.read(space, key)
+        if found is not None:
+            parts = key if isinstance(key, tuple) else (key,)
+            values = tuple(
+                found[part.field] if part.field < len(found) else None for part in space.primary_parts
+            )
+            assert len(parts) == len(values)
+            body = {_SPACE_ID: space.definition.id, _INDEX_ID: 0, _KEY: values}
+            self._change(space, key, None, Type.DELETE, body)
+        self.outcome.results.append(found)
+
+    def put(self, space: Space, key: Hashable, value: Tuple, kind: Type) -> bool:
+        """False if another tuple has the same key in another unique index."""
+        for index in space.unique_others:
+            if self._is_taken(space, index, key, value):
+                self.outcome.duplicate = _duplicate(space, index)
+                return False
+        self._change(space, key, value, kind, {_SPACE_ID: space.definition.id, _TUPLE: value})
+        return True
+
+    def _is_taken(self, space: Space, index: IndexDefinition, key: Hashable, value: Tuple) -> bool:
+        wanted = key_of_tuple(value, index.parts)
+        owned = [own for number, own in self.own if number == space.definition.id]
+        for other in dict.fromkeys([*space.confirmed, *space.prepared, *owned]):
+            found = self.read(space, other) if other != key else None
+            if found is not None and key_of_tuple(found, index.parts) == wanted:
+                return True
+        return False
+
+    def _change(
+        self, space: Space, key: Hashable, value: Tuple | None, kind: Type, body: dict[int, object]
+    ) -> None:
+        definition = space.definition
+        if space.source is not None:
+            raise Rejected(Code.VIEW_IS_RO, definition.name)
+        self.own[definition.id, key] = value
+        self.outcome.changes.append(Change(space, key, value))
+        if not definition.is_temporary:
+            self.outcome.drafts.append(Draft(kind.value, body, definition.is_local))
+
+
+def _duplicate(space: Space, index: IndexDefinition) -> Rejected:
+    return Rejected(Code.TUPLE_FOUND, index.name, space.definition.name)
+
+
+def change_of_row(row: Row, spaces: Mapping[int, Space]) -> Change | None:
+    """What a row of another node, or of the log, does to a space; None if nothing."""
+    space_id = row.body[_SPACE_ID]
+    assert isinstance(space_id, int) and space_id in spaces, row
+    space = spaces[space_id]
+    match row.type:
+        case Type.INSERT | Type.REPLACE:
+            value = _fields(row, _TUPLE)
+            return Change(space, space.key_of(value), value)
+        case Type.DELETE:
+            return Change(space, exact_key(_fields(row, _KEY), space.primary_parts), None)
+        case Type.UPDATE | Type.UPSERT:
+            return _updated_by(row, space)
+    raise AssertionError(row)
+
+
+def _updated_by(row: Row, space: Space) -> Change | None:
+    """Rows of a master that logs UPDATE and UPSERT as they were asked for."""
+    evaluation = Evaluation({}, confirmed_only=False)
+    base = row.body.get(Key.INDEX_BASE.value, 0)
+    assert isinstance(base, int), row
+    if row.type == Type.UPDATE:
+        key = exact_key(_fields(row, _KEY), space.primary_parts)
+        evaluation.update(space, key, _fields(row, _TUPLE), base)
+    else:
+        evaluation.upsert(space, _fields(row, _TUPLE), row.body[Key.OPS.value], base)
+    return evaluation.outcome.changes[0] if evaluation.outcome.changes else None
+
+
+def _fields(row: Row, key: int) -> Tuple:
+    value = row.body[key]
+    assert isinstance(value, list | tuple), row
+    return tuple(value)

@@ -1,0 +1,133 @@
+"""`box.info`: what a node tells of itself in Tarantool's words; times are seconds.
+
+`ro_reason` is why only local and temporary spaces can be written: "election" (another leads, or nobody), "synchro"
+(the queue is another's) or nil. `synchro.queue.age` is for how long the oldest entry waits, `confirm_lag` for how long
+the oldest of the last ones that were confirmed had, `busy` whether a record that decides about entries is on its way to
+the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from nodes.iproto.greeting import SERVER_VERSION
+from nodes.kernel.events import Instant
+from nodes.qsync.applier import Applier
+from nodes.qsync.commits import Commits
+from nodes.qsync.configuration import Configuration, Identity
+from nodes.qsync.election import STATE_NAMES, Election
+from nodes.qsync.journal import Journal
+from nodes.qsync.relay import Relay
+
+SECOND_NS = 1_000_000_000
+UPSTREAM = {
+    "off": "disconnected",
+    "connecting": "connect",
+    "subscribing": "sync",
+    "following": "follow",
+    "stopped": "stopped",
+}
+"""What Tarantool calls the states of an applier."""
+
+
+def box_info(
+    *,
+    configuration: Configuration,
+    journal: Journal,
+    commits: Commits,
+    appliers: Mapping[str, Applier],
+    relays: Iterable[Relay],
+    started_ns: int,
+    now: Instant,
+) -> dict[str, object]:
+    me, vclock = configuration.me, journal.vclock
+    following = {relay.replica_id: relay for relay in relays}
+    return {
+        "version": f"{SERVER_VERSION}-0-qsync",
+        "package": "qsync",
+        "id": me.id,
+        "uuid": me.uuid,
+        "name": me.name,
+        "ro": not commits.is_writable,
+        "ro_reason": ro_reason(commits, configuration),
+        "status": "running",
+        "vclock": dict(sorted(vclock.items())),
+        "signature": sum(vclock.values()),
+        "lsn": vclock.get(me.id, 0),
+        "uptime": _seconds(now.monotonic_ns - started_ns),
+        "cluster": {"uuid": configuration.cluster_uuid},
+        "replication": {
+            member.id: _member(
+                member, vclock.get(member.id, 0), appliers.get(member.name), following.get(member.id), now
+            )
+            for member in configuration.members
+        },
+        "replication_anon": {"count": 0},
+        "synchro": synchro(commits, now),
+        "election": election(commits.election, configuration, now),
+    }
+
+
+def ro_reason(commits: Commits, configuration: Configuration) -> str | None:
+    if commits.is_writable:
+        return None
+    has_elections = configuration.election_mode != "off"
+    return "election" if has_elections and not commits.election.is_leader else "synchro"
+
+
+def synchro(commits: Commits, now: Instant) -> dict[str, object]:
+    limbo = commits.limbo
+    oldest = limbo.entries[0].written_ns if limbo.entries else 0
+    return {
+        "queue": {
+            "owner": limbo.owner_id,
+            "term": limbo.term,
+            "len": len(limbo),
+            "age": _seconds(now.monotonic_ns - oldest) if oldest else 0,
+            "confirm_lag": _seconds(commits.confirm_lag_ns),
+            "busy": commits.is_behind_barrier or limbo.confirming_lsn > limbo.confirmed_lsn,
+        },
+        "quorum": commits.configuration.quorum_size,
+    }
+
+
+def election(state: Election, configuration: Configuration, now: Instant) -> dict[str, object]:
+    names = {member.id: member.name for member in configuration.members}
+    told: dict[str, object] = {
+        "state": STATE_NAMES[state.state],
+        "term": state.term,
+        "vote": state.vote,
+        "leader": state.leader_id,
+    }
+    if state.leader_id:
+        told["leader_name"] = names.get(state.leader_id)
+        told["leader_idle"] = 0 if state.is_leader else _seconds(now.monotonic_ns - state.leader_heard_ns)
+    return told
+
+
+def _member(
+    member: Identity, lsn: int, applier: Applier | None, relay: Relay | None, now: Instant
+) -> dict[str, object]:
+    told: dict[str, object] = {"id": member.id, "uuid": member.uuid, "name": member.name, "lsn": lsn}
+    if applier is not None:
+        upstream: dict[str, object] = {
+            "status": UPSTREAM[applier.state],
+            "idle": _seconds(now.monotonic_ns - applier.heard_ns),
+            "peer": applier.peer,
+        }
+        if applier.message or applier.last_error:
+            upstream["message"] = applier.message or applier.last_error
+        told["upstream"] = upstream
+    if relay is not None:
+        told["downstream"] = {
+            "status": "follow",
+            "idle": _seconds(now.monotonic_ns - relay.heard_ns),
+            "vclock": dict(sorted(relay.vclock.items())),
+        }
+    elif applier is not None:
+        told["downstream"] = {"status": "stopped"}
+    return told
+
+
+def _seconds(time_ns: int) -> float:
+    return max(time_ns, 0) / SECOND_NS

@@ -1,0 +1,330 @@
+"""The operations of UPDATE and UPSERT, as Tarantool 2.6 does them.
+
+| operation | does |
+|---|---|
+| `["=", field, value]` | sets; the field behind the last one is added |
+| `["+" or "-", field, number]` | adds, subtracts |
+| `["&" or "|" or "^", field, number]` | bits of an unsigned integer |
+| `["!", field, value]` | inserts before the field; −1 is behind the last one |
+| `["#", field, count]` | deletes so many fields |
+| `[":", field, offset, length, string]` | replaces a piece of a string, counted in bytes |
+
+A field is a number (from `index_base` on; negative ones count from the end), a name of the space's format, or a
+path such as `[2].name[1]` into arrays and maps (there, positions count from 1). Operations are read first, all of
+them, then done one after another on what the ones before left; a field that was set or counted with takes no second
+`+ - & | ^ :`. Of an UPSERT, operations that do not fit the tuple are left out.
+
+Decimals are not computed with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nodes.iproto.codes import Code
+from nodes.qsync.keys import Rejected, Tuple
+
+OPERATIONS_MAX = 4000
+_INT32 = 1 << 31
+_ARGUMENTS = dict.fromkeys("=!+-&|^#", 3) | {":": 5}
+_TOKEN = re.compile(r"""\[(\d+)\]|\[(?:"([^"]*)"|'([^']*)')\]|\.?([^\W\d]\w*)""")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`field` is counted from 0, or from the end if negative; `path` leads on into it; `name` is as it was given."""
+
+    verb: str
+    field: int
+    path: tuple[int | str, ...]
+    name: str | None
+    arguments: tuple[object, ...]
+
+    @property
+    def said(self) -> str:
+        """The field, as errors call it."""
+        if self.name is not None:
+            return f"'{self.name}'"
+        return str(self.field + 1 if self.field >= 0 else self.field)
+
+
+@dataclass(slots=True)
+class _Level:
+    """A tuple, or an array in it, while it is updated; `touched` are fields that take no second computation."""
+
+    values: list[object]
+    touched: list[bool]
+
+
+def read_operations(given: object, names: Sequence[str], index_base: int) -> list[Operation]:
+    """Raises Rejected."""
+    if not isinstance(given, list | tuple):
+        raise Rejected(Code.ILLEGAL_PARAMS, "update operations must be an array {{op,..}, {op,..}}")
+    if len(given) > OPERATIONS_MAX:
+        raise Rejected(Code.ILLEGAL_PARAMS, "too many operations for update")
+    return [_read(number, one, names, index_base) for number, one in enumerate(given, 1)]
+
+
+def updated(value: Tuple, operations: Sequence[Operation], *, skip_misfits: bool = False) -> Tuple:
+    """The tuple after all operations. Raises Rejected, but not for a misfit that may be skipped."""
+    level = _Level(list(value), [False] * len(value))
+    for operation in operations:
+        try:
+            _apply(level, operation)
+        except Rejected:
+            if not skip_misfits:
+                raise
+    return tuple(level.values)
+
+
+# ---- reading
+
+
+def _read(number: int, given: object, names: Sequence[str], index_base: int) -> Operation:
+    if not isinstance(given, list | tuple):
+        raise Rejected(Code.ILLEGAL_PARAMS, "update operation must be an array {op,..}")
+    match list(given):
+        case []:
+            raise Rejected(Code.ILLEGAL_PARAMS, "update operation must be an array {op,..}, got empty array")
+        case [str(verb), *arguments]:
+            pass
+        case _:
+            raise Rejected(Code.ILLEGAL_PARAMS, "update operation name must be a string")
+    if verb not in _ARGUMENTS:
+        raise Rejected(Code.UNKNOWN_UPDATE_OP, number, f'"{verb}"')
+    if len(given) != _ARGUMENTS[verb]:
+        expected = f"wrong number of arguments, expected {_ARGUMENTS[verb]}, got {len(given)}"
+        raise Rejected(Code.UNKNOWN_UPDATE_OP, number, expected)
+    field, path, name = _place(verb, arguments[0], names, index_base)
+    operation = Operation(verb, field, path, name, tuple(arguments[1:]))
+    _check_arguments(operation, index_base)
+    if verb == ":" and index_base and isinstance(arguments[1], int) and arguments[1] >= 0:
+        rest = (arguments[1] - index_base, *operation.arguments[1:])
+        operation = Operation(verb, field, path, name, rest)
+    return operation
+
+
+def _place(
+    verb: str, given: object, names: Sequence[str], index_base: int
+) -> tuple[int, tuple[int | str, ...], str | None]:
+    if type(given) is int:
+        if not -_INT32 <= given < _INT32:
+            raise Rejected(Code.UPDATE_ARG_TYPE, verb, 1, "an integer")
+        if 0 <= given < index_base:
+            raise Rejected(Code.NO_SUCH_FIELD_NO, given)
+        return (given - index_base if given >= 0 else given), (), None
+    if type(given) is not str:
+        raise Rejected(Code.ILLEGAL_PARAMS, "field id must be a number or a string")
+    if given in names:
+        return names.index(given), (), given
+    first, *path = _tokens(given)
+    if isinstance(first, str):
+        if first not in names:
+            raise Rejected(Code.NO_SUCH_FIELD_NAME, given)
+        first = names.index(first)
+    return first, tuple(path), given
+
+
+def _tokens(path: str) -> list[int | str]:
+    tokens: list[int | str] = []
+    place = 0
+    while place < len(path):
+        found = _TOKEN.match(path, place)
+        if found is None or found[1] == "0":
+            raise Rejected(
+                Code.ILLEGAL_PARAMS, f"Field '{path}' UPDATE error: invalid JSON in position {place + 1}"
+            )
+        number, double, single, name = found.groups()
+        tokens.append(int(number) - 1 if number else next(x for x in (double, single, name) if x is not None))
+        place = found.end()
+    if not tokens:
+        raise Rejected(Code.NO_SUCH_FIELD_NAME, path)
+    return tokens
+
+
+def _check_arguments(operation: Operation, index_base: int) -> None:
+    verb, arguments = operation.verb, operation.arguments
+    match verb:
+        case "+" | "-" if type(arguments[0]) not in (int, float):
+            raise _wrong_type(operation, "a number")
+        case "&" | "|" | "^" if not _is_unsigned(arguments[0]):
+            raise _wrong_type(operation, "a positive integer")
+        case "#" if not _is_unsigned(arguments[0]):
+            raise _wrong_type(operation, "a positive integer")
+        case "#" if arguments[0] == 0:
+            raise Rejected(Code.UPDATE_FIELD, operation.said, "cannot delete 0 fields")
+        case ":":
+            _check_splice(operation, index_base)
+
+
+def _check_splice(operation: Operation, index_base: int) -> None:
+    offset, length, paste = operation.arguments
+    if type(offset) is not int or not -_INT32 <= offset < _INT32:
+        raise _wrong_type(operation, "an integer")
+    if 0 <= offset < index_base:
+        raise Rejected(Code.UPDATE_SPLICE, operation.said, "offset is out of bound")
+    if type(length) is not int or not -_INT32 <= length < _INT32:
+        raise _wrong_type(operation, "an integer")
+    if type(paste) is not str:
+        raise _wrong_type(operation, "a string")
+
+
+def _is_unsigned(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _wrong_type(operation: Operation, needed: str) -> Rejected:
+    return Rejected(Code.UPDATE_ARG_TYPE, operation.verb, operation.said, needed)
+
+
+def _no_such_field(operation: Operation) -> Rejected:
+    if operation.name is None:
+        return Rejected(Code.NO_SUCH_FIELD_NO, operation.field + (operation.field >= 0))
+    return Rejected(Code.NO_SUCH_FIELD_NAME, operation.said)
+
+
+# ---- doing
+
+
+def _apply(level: _Level, operation: Operation) -> None:
+    if operation.path:
+        _apply_inside(level, operation)
+        return
+    count = len(level.values)
+    match operation.verb:
+        case "=":
+            if operation.field == count:
+                _insert(level, count, operation)
+            else:
+                place = _existing(operation, count)
+                level.values[place], level.touched[place] = operation.arguments[0], True
+        case "!":
+            _insert(level, _existing(operation, count + 1), operation)
+        case "#":
+            place = _existing(operation, count)
+            many = operation.arguments[0]
+            assert isinstance(many, int)
+            del level.values[place : place + many], level.touched[place : place + many]
+        case _:
+            place = _existing(operation, count)
+            if level.touched[place]:
+                raise Rejected(Code.UPDATE_FIELD, operation.said, "double update of the same field")
+            level.values[place] = computed(operation, level.values[place])
+            level.touched[place] = True
+
+
+def _insert(level: _Level, place: int, operation: Operation) -> None:
+    level.values.insert(place, operation.arguments[0])
+    level.touched.insert(place, False)
+
+
+def _existing(operation: Operation, count: int) -> int:
+    """The operation's field as a position below `count`."""
+    place = operation.field + count if operation.field < 0 else operation.field
+    if not 0 <= place < count:
+        raise _no_such_field(operation)
+    return place
+
+
+def _apply_inside(level: _Level, operation: Operation) -> None:
+    """An operation on something within a field: containers on the way are copied."""
+    place = _existing(operation, len(level.values))
+    level.values[place] = _changed(level.values[place], operation.path, operation)
+
+
+def _changed(value: object, path: tuple[int | str, ...], operation: Operation) -> object:
+    token, rest = path[0], path[1:]
+    match value:
+        case list() | tuple():
+            if not isinstance(token, int):
+                raise Rejected(
+                    Code.UPDATE_FIELD, operation.said, "can't update an array by a non-numeric index"
+                )
+            if not rest:
+                inner = _Level(list(value), [False] * len(value))
+                _apply(inner, Operation(operation.verb, token, (), operation.name, operation.arguments))
+                return inner.values
+            if token >= len(value):
+                raise _no_such_field(operation)
+            return [*value[:token], _changed(value[token], rest, operation), *value[token + 1 :]]
+        case dict():
+            if not isinstance(token, str):
+                raise Rejected(Code.UPDATE_FIELD, operation.said, "can't update a map by not a string key")
+            return _changed_map(value, token, rest, operation)
+    raise _no_such_field(operation)
+
+
+def _changed_map(
+    value: dict[object, object], key: str, rest: tuple[int | str, ...], operation: Operation
+) -> dict[object, object]:
+    if rest:
+        if key not in value:
+            raise _no_such_field(operation)
+        return {**value, key: _changed(value[key], rest, operation)}
+    match operation.verb:
+        case "!" if key in value:
+            raise Rejected(Code.UPDATE_FIELD, operation.said, "the key exists already")
+        case "=" | "!":
+            return {**value, key: operation.arguments[0]}
+        case _ if key not in value:
+            raise _no_such_field(operation)
+        case "#":
+            if operation.arguments[0] != 1:
+                raise Rejected(
+                    Code.UPDATE_FIELD, operation.said, "can delete only 1 field from a map in a row"
+                )
+            return {name: kept for name, kept in value.items() if name != key}
+        case _:
+            return {**value, key: computed(operation, value[key])}
+
+
+def computed(operation: Operation, old: object) -> object:
+    """What `+ - & | ^ :` make of a value."""
+    match operation.verb:
+        case "+" | "-":
+            return _sum(operation, old)
+        case ":":
+            return _spliced(operation, old)
+    argument = operation.arguments[0]
+    assert isinstance(argument, int)
+    if type(old) is not int or old < 0:
+        raise _wrong_type(operation, "a positive integer")
+    match operation.verb:
+        case "&":
+            return old & argument
+        case "|":
+            return old | argument
+        case _:
+            return old ^ argument
+
+
+def _sum(operation: Operation, old: object) -> int | float:
+    argument = operation.arguments[0]
+    assert isinstance(argument, int | float)
+    if isinstance(old, bool) or not isinstance(old, int | float):
+        raise _wrong_type(operation, "a number")
+    total = old + argument if operation.verb == "+" else old - argument
+    if isinstance(total, int) and not -(1 << 63) <= total < 1 << 64:
+        raise Rejected(Code.UPDATE_INTEGER_OVERFLOW, operation.verb, operation.said)
+    return total
+
+
+def _spliced(operation: Operation, old: object) -> str:
+    offset, length, paste = operation.arguments
+    assert isinstance(offset, int) and isinstance(length, int) and isinstance(paste, str)
+    if type(old) is not str:
+        raise _wrong_type(operation, "a string")
+    data = old.encode("utf-8", "surrogateescape")
+    if offset < 0:
+        if -offset > len(data) + 1:
+            raise Rejected(Code.UPDATE_SPLICE, operation.said, "offset is out of bound")
+        offset += len(data) + 1
+    offset = min(offset, len(data))
+    behind = len(data) - offset
+    cut = max(length + behind, 0) if length < 0 else min(length, behind)
+    if length < 0 and -length > behind:
+        cut = 0
+    new = data[:offset] + paste.encode("utf-8", "surrogateescape") + data[offset + cut :]
+    return new.decode("utf-8", "surrogateescape")
