@@ -19,6 +19,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import pickle
 import stat
@@ -29,7 +30,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType, ModuleType, SimpleNamespace
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
@@ -39,6 +40,7 @@ PLAIN_VARIABLE = "QSYNC_PLAIN_KERNELS"
 _MARK = "__is_kernel__"
 _BARE = "__makes_no_arrays__"
 _INLINED = "__stands_in_its_callers__"
+_LOADED: set[str] = set()
 _NOT_THE_KERNELS_FAULT = (OSError, EOFError, pickle.PickleError, ImportError, AttributeError)
 
 
@@ -68,7 +70,29 @@ def inlined_kernel(function: Callable[Arguments, Returned]) -> Callable[Argument
 
 def load(module: ModuleType) -> Any:
     """The kernels of `module` by their names: compiled if possible, else the module itself."""
+    _LOADED.add(module.__name__)
     return module if why_plain() else _compiled(module)
+
+
+def waiting_for(module: ModuleType, kernel: str) -> Literal["nothing", "loading", "compiling"]:
+    """What has to be done before `kernel` of the module can run, as far as can be told without importing numba.
+
+    Nothing, if it was loaded before; loading takes half a second; compiling a long kernel takes ten, which no deadline
+    can interrupt.
+    """
+    if module.__name__ in _LOADED:
+        return "nothing"
+    source = Path(module.__file__ or "")
+    name = f"{source.stem}.{kernel}-*.{sys.implementation.cache_tag.replace('cpython-', 'py')}*.nbi"
+    elsewhere = [os.environ.get("NUMBA_CACHE_DIR"), _private_folder()]
+    places = [Path(folder).glob(f"*/{name}") for folder in elsewhere if folder]
+    try:
+        written_s = source.stat().st_mtime
+        kept = (source.parent / "__pycache__").glob(name)
+        ready = any(each.stat().st_mtime >= written_s for each in itertools.chain(kept, *places))
+    except OSError:
+        return "compiling"
+    return "loading" if ready else "compiling"
 
 
 @functools.cache

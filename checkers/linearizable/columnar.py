@@ -161,12 +161,6 @@ def _shown(
 
 
 _F = {OBSERVE: "read", REFUSE: "cas", OVERWRITE: "write", UPDATE: "cas"}
-_ACTIONS = {
-    OBSERVE: ("observe", "read"),
-    REFUSE: ("observe", "is-not"),
-    OVERWRITE: ("overwrite", "write"),
-    UPDATE: ("update", "cas"),
-}
 
 
 def _subject(registers: Registers, row: int, key: str | None) -> Subject:
@@ -188,8 +182,8 @@ def _subject(registers: Registers, row: int, key: str | None) -> Subject:
         complete_ns=ended,
         error="mismatch" if kind == REFUSE else None,
     )
-    what, word = _ACTIONS[kind]
-    return Subject(operation, Call(Action(what, word, values), invoke, ended))  # type: ignore[arg-type]  # a kind
+    what, word = decide.ACTIONS[kind]
+    return Subject(operation, Call(Action(what, word, values), invoke, ended))
 
 
 def _details(registers: Registers, names: list[str], found: list[Found]) -> dict[str, Any]:

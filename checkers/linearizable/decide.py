@@ -3,26 +3,35 @@
 | calls | decided by |
 |---|---|
 | a register's reads and writes, every value written once | `zones`: linear |
-| few, and numba was not loaded yet | `search`, for a moment: loading takes longer than most such searches |
+| few, and the compiled search was not loaded yet | `search`, for a moment: loading takes longer than most such ones |
+| any, and compiling would take until the deadline | `search` |
 | all others | `forward`, the compiled search; `search` where there is no compiler |
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from checkers.linearizable import forward, search, zones
-from checkers.linearizable.columns import Columns, register_columns
-from checkers.linearizable.models import Action, Model, Register, State
+from checkers.compiled import waiting_for
+from checkers.linearizable import forward, search, search_kernels, zones
+from checkers.linearizable.columns import NOTHING, Columns, register_columns
+from checkers.linearizable.models import Action, Kind, Model, Register, State
 from checkers.linearizable.search import Call, Found, Limits
-from checkers.linearizable.search_kernels import NEVER, OBSERVE
+from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFUSE, UPDATE
 
 FEW = 48  # calls on which the plain search is done before arrays are laid out
 COLD_CALLS = 5_000
-COLD_S = 0.4  # what loading the compiled search takes
+WAIT_S = {"loading": 0.4, "compiling": 15.0}  # what it takes to have the compiled search ready
+COLD_S = {"loading": 0.4, "compiling": 4.0}  # how long the plain one is tried before
 COLD_CONFIGURATIONS = 5_000
+ACTIONS: dict[int, tuple[Kind, str]] = {
+    OBSERVE: ("observe", "read"),
+    REFUSE: ("observe", "is-not"),
+    OVERWRITE: ("overwrite", "write"),
+    UPDATE: ("update", "cas"),
+}
+"""What the kinds of columns are to a register."""
 
 
 def decide(
@@ -35,18 +44,33 @@ def decide(
             return found
     if len(calls) <= FEW:
         return search.search(model, calls, limits, starts)
-    if len(calls) <= COLD_CALLS and "numba" not in sys.modules:
-        now_s = limits.clock()
-        deadline_s = min(limits.deadline_s, now_s + COLD_S)
-        moment = replace(
-            limits, deadline_s=deadline_s, configurations=min(limits.configurations, COLD_CONFIGURATIONS)
-        )
-        found = search.search(model, calls, moment, starts)
-        if found.result != "unknown" or moment == limits:
-            return found
+    found = _without_waiting(model, calls, limits, starts)
+    if found is not None:
+        return found
     if forward.can_run():
         return forward.search(model, calls, limits, starts)
     return search.search(model, calls, limits, starts)
+
+
+def _without_waiting(
+    model: Model, calls: Sequence[Call], limits: Limits, starts: Sequence[State] | None
+) -> Found | None:
+    """The plain search's answer where the compiled one would keep us waiting; None if it is worth the wait."""
+    waiting = waiting_for(search_kernels, "advance")
+    if waiting == "nothing":
+        return None
+    now_s = limits.clock()
+    if now_s + WAIT_S[waiting] > limits.deadline_s:
+        return search.search(model, calls, limits, starts)
+    if len(calls) > COLD_CALLS:
+        return None
+    moment = replace(
+        limits,
+        deadline_s=min(limits.deadline_s, now_s + COLD_S[waiting]),
+        configurations=min(limits.configurations, COLD_CONFIGURATIONS),
+    )
+    found = search.search(model, calls, moment, starts)
+    return None if found.result == "unknown" else found
 
 
 def decide_columns(columns: Columns, limits: Limits) -> Found:
@@ -55,6 +79,10 @@ def decide_columns(columns: Columns, limits: Limits) -> Found:
         decided = zones.decide(columns, with_order=False)
         if decided is not None:
             return _found(columns, decided, range(len(columns)))
+    waiting = waiting_for(search_kernels, "advance")
+    if waiting == "compiling" and limits.clock() + WAIT_S[waiting] > limits.deadline_s:
+        calls = [_call(columns, place) for place in range(len(columns))]
+        return search.search(Register(initial=0), calls, limits)
     return forward.search_columns(columns, limits)
 
 
@@ -80,13 +108,10 @@ def _found(columns: Columns, decided: zones.Zones, places: Sequence[int]) -> Fou
 
 
 def _call(columns: Columns, place: int) -> Call:
-    """A read or write, of codes."""
+    """One of codes."""
     complete = int(columns.complete[place])
-    returned = None if complete >= NEVER else complete
-    if columns.kind[place] == OBSERVE:
-        return Call(
-            Action("observe", "read", (int(columns.old[place]),)), int(columns.invoke[place]), returned
-        )
+    kind, word = ACTIONS[int(columns.kind[place])]
+    values = tuple(int(value) for value in (columns.old[place], columns.new[place]) if value != NOTHING)
     return Call(
-        Action("overwrite", "write", (int(columns.new[place]),)), int(columns.invoke[place]), returned
+        Action(kind, word, values), int(columns.invoke[place]), None if complete >= NEVER else complete
     )

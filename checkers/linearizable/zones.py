@@ -15,6 +15,7 @@ that the proof of a no has to show.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,8 @@ from checkers.linearizable.zone_kernels import CONFLICT, FITS, FUTURE, NEVER_WRI
 
 Array = Any  # numpy's
 REASONS = {CONFLICT: "conflict", NEVER_WRITTEN: "never-written", FUTURE: "future"}
-SMALL = 512  # calls up to which kernels run as they stand: compiling or loading them takes longer
+SMALL = 512  # calls up to which kernels run as they stand
+COLD = 20_000  # the same where numba was not loaded yet: loading it, or compiling, takes longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ def apply_to(columns: Columns) -> bool:
 
 def decide(columns: Columns, *, with_order: bool = True) -> Zones | None:
     """The verdict of zones; None if some value is written twice. Calls must stand in order of invocation."""
-    kernels: Any = zone_kernels if len(columns) <= SMALL else load(zone_kernels)
+    plainly = len(columns) <= (SMALL if "numba" in sys.modules else COLD)
+    kernels: Any = zone_kernels if plainly else load(zone_kernels)
     columns = columns if is_dense(columns) else dense(columns)
     first_return = numpy.full(columns.values, NEVER, dtype=numpy.int64)
     last_invoke, writer = (numpy.full(columns.values, -1, dtype=numpy.int64) for _ in range(2))

@@ -108,3 +108,21 @@ def test_without_numba_kernels_run_as_they_stand(tmp_path: Path) -> None:
 def test_plain_kernels_can_be_asked_for(tmp_path: Path) -> None:
     """If this fails, nobody can rule the compiler out when a verdict is doubted."""
     assert _in_a_fresh_process(tmp_path, SUMMED, QSYNC_PLAIN_KERNELS="1").startswith("93 QSYNC_PLAIN")
+
+
+def test_what_a_kernel_waits_for_is_known_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If this fails, small checks wait for a compiler, or a limit of seconds is passed by compiling."""
+    monkeypatch.setattr(compiled, "_LOADED", set())
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    source = tmp_path / "kernels_that_wait.py"
+    source.write_bytes(SOURCE.read_bytes())
+    module = _module(source)
+    assert compiled.waiting_for(module, "total") == "compiling"
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    compiled.load(module).total(numpy.arange(10, dtype=numpy.int64))
+    assert compiled.waiting_for(module, "total") == "nothing"
+    compiled._LOADED.clear()
+    assert compiled.waiting_for(module, "total") == "loading"
+    later_s = source.stat().st_mtime + 60
+    os.utime(source, (later_s, later_s))
+    assert compiled.waiting_for(module, "total") == "compiling"

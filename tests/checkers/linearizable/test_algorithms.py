@@ -167,6 +167,20 @@ def test_the_time_limit_is_kept_inside_the_compiled_search() -> None:
     assert time.monotonic() - began_s < 2.0
 
 
+def test_no_limit_of_time_is_passed_by_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If this fails, the first check on a machine takes half a minute although a few seconds were asked for."""
+    monkeypatch.setattr(decide, "waiting_for", lambda module, kernel: "compiling")
+    columns = generated.columns(3_000, 30, stale=True)
+    for look in (
+        lambda limits: decide.decide_columns(columns, limits),
+        lambda limits: decide.decide(Register(initial=0), calls_of(columns), limits),
+    ):
+        began_s = time.monotonic()
+        found = look(Limits(began_s + 0.5, 50_000_000))
+        assert (found.result, found.reason, found.algorithm) == ("unknown", "out of time", "plain search")
+        assert time.monotonic() - began_s < 1.5
+
+
 def test_the_memory_limit_is_kept_inside_the_compiled_search() -> None:
     """If this fails, a search that explodes eats the machine."""
     columns = generated.columns(10_000, 40, stale=True)
