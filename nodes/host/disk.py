@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 
-from nodes.kernel.effects import Persist
+from nodes.kernel.effects import UNFINISHED, Persist, Remove
 from nodes.kernel.outbox import Durability
 
 
@@ -119,7 +119,7 @@ class Disk:
         self._files: dict[str, AppendFile] = {}
         self._unsynced: dict[str, AppendFile] = {}
         self._has_begun = False
-        self._groups: queue.SimpleQueue[Sequence[Persist] | None] = queue.SimpleQueue()
+        self._groups: queue.SimpleQueue[Sequence[Persist] | Remove | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="disk", daemon=True)
         self._thread.start()
 
@@ -137,6 +137,10 @@ class Disk:
         self._has_begun = True
         self._groups.put(group)
 
+    def remove(self, name: str) -> None:
+        """Delete a file when what was handed over before is done; it is no misfortune if that fails."""
+        self._groups.put(Remove(name))
+
     def close(self) -> None:
         """Finish what was handed over and close all files."""
         self._groups.put(None)
@@ -147,7 +151,10 @@ class Disk:
 
     def _work(self) -> None:
         while (group := self._groups.get()) is not None:
-            self._report(self._outcome(group))
+            if isinstance(group, Remove):
+                self._remove(group.file)
+            else:
+                self._report(self._outcome(group))
             if self._groups.empty():
                 self._sync_later()
         self._sync_later()
@@ -156,7 +163,10 @@ class Disk:
         durable: list[int] = []
         for name, stretch in _stretches(group):
             try:
-                self._append(name, b"".join(record.data for record in stretch))
+                if stretch[0].is_whole:
+                    self._put_whole(name, stretch[-1].data)
+                else:
+                    self._append(name, b"".join(record.data for record in stretch))
             except OSError as error:
                 return Committed(tuple(durable), _sentence(name, error))
             durable += [record.token for record in stretch]
@@ -177,6 +187,28 @@ class Disk:
             self._cut_back(file)
             raise
 
+    def _put_whole(self, name: str, data: bytes) -> None:
+        """Written beside, synced, renamed: there is never half of it."""
+        unfinished = name + UNFINISHED
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        file = os.open(unfinished, flags, 0o644, dir_fd=self._directory)
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[os.write(file, left) :]
+            self._sync(file)
+        finally:
+            os.close(file)
+        os.rename(unfinished, name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+        os.fsync(self._directory)
+
+    def _remove(self, name: str) -> None:
+        self._unsynced.pop(name, None)
+        if file := self._files.pop(name, None):
+            file.close()
+        with suppress(OSError):
+            os.unlink(name, dir_fd=self._directory)
+
     @staticmethod
     def _cut_back(file: AppendFile) -> None:
         with suppress(OSError):  # the first error is the one to tell; the next append tries again
@@ -192,7 +224,7 @@ class Disk:
 
 
 def _stretches(group: Sequence[Persist]) -> Iterator[tuple[str, list[Persist]]]:
-    for name, records in groupby(group, key=lambda record: record.file):
+    for (name, _), records in groupby(group, key=lambda record: (record.file, record.is_whole)):
         yield name, list(records)
 
 

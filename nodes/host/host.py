@@ -29,6 +29,7 @@ from nodes.kernel.effects import (
     Effect,
     Log,
     Persist,
+    Remove,
     Send,
     SetTimer,
     Truncate,
@@ -97,7 +98,7 @@ class Host:
         queued: list[Queued] = []
         for effect in effects:
             match effect:
-                case Send() | Persist() | Connect():
+                case Send() | Persist() | Connect() | Remove():
                     queued.append(effect)
                 case Disconnect():
                     self.links.mute(effect.link)
@@ -129,6 +130,8 @@ class Host:
                     self.links.connect(effect.peer)
                 case Disconnect():
                     self.links.disconnect(effect.link)
+                case Remove():
+                    self._disk.remove(effect.file)
         self.links.flush()
         if not self._disk_is_busy and (group := self._outbox.take_records()):
             self._disk_is_busy = True

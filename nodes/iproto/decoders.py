@@ -17,13 +17,17 @@ from nodes.iproto.messages import (
     Ack,
     Answer,
     Auth,
+    Ballot,
     Checked,
     Heartbeat,
+    JoinMeta,
+    JoinSnapshot,
     Key,
     Message,
     RaftState,
     Refusal,
     Rows,
+    Stage,
     Subscribe,
     Subscribed,
     Type,
@@ -37,7 +41,8 @@ FRAME_BYTES_MAX = 64 * 1024 * 1024
 _TYPE, _SYNC, _REPLICA_ID = int(Key.REQUEST_TYPE), int(Key.SYNC), int(Key.REPLICA_ID)
 _TIMESTAMP, _SCHEMA_VERSION = int(Key.TIMESTAMP), int(Key.SCHEMA_VERSION)
 _DATA, _ERROR_24, _VCLOCK, _TERM = int(Key.DATA), int(Key.ERROR_24), int(Key.VCLOCK), int(Key.TERM)
-_CLUSTER_UUID, _VCLOCK_SYNC = int(Key.CLUSTER_UUID), int(Key.VCLOCK_SYNC)
+_CLUSTER_UUID, _VCLOCK_SYNC, _BALLOT = int(Key.CLUSTER_UUID), int(Key.VCLOCK_SYNC), int(Key.BALLOT)
+_JOIN_META, _JOIN_SNAPSHOT = int(Type.JOIN_META), int(Type.JOIN_SNAPSHOT)
 _OK, _ERROR, _RAFT = int(Type.OK), int(Type.ERROR), int(Type.RAFT)
 
 
@@ -108,24 +113,21 @@ class ServerDecoder(_Decoder):
 
 
 class ApplierDecoder(_Decoder):
-    """What a master sends to a replica that subscribes."""
-
-    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
-        super().__init__(frame_bytes_max)
-        self._is_subscribed = False
+    """What a master sends to a replica that asks what it is, joins or subscribes."""
 
     def _message(self, payload: bytes) -> Message:
         header, body = halves(payload)
         message_type = _unsigned(header, _TYPE)
         if message_type >= _ERROR:
             return _reply(message_type, header, body)
-        if not self._is_subscribed:
-            self._is_subscribed = True
-            return _subscribed(header, body)
         if message_type == _OK:
-            return _heartbeat(header, body)
+            return _ok(header, body) if body else _heartbeat(header, body)
         if message_type == _RAFT:
             return _raft_state(header, body)
+        if message_type == _JOIN_META:
+            return JoinMeta(_unsigned(header, _SYNC))
+        if message_type == _JOIN_SNAPSHOT:
+            return JoinSnapshot(_unsigned(header, _SYNC))
         return Rows((row_of(header, body),))
 
     def _joined(self, messages: list[Message]) -> list[Message]:
@@ -152,11 +154,31 @@ def _reply(reply_type: int, header: Map, body: Map) -> Answer | Refusal:
     raise MalformedFrame(f"expected an answer or an error, got a message of type {reply_type}")
 
 
-def _subscribed(header: Map, body: Map) -> Subscribed:
-    cluster_uuid = body.get(_CLUSTER_UUID, "")
-    if _unsigned(header, _TYPE) != _OK or type(cluster_uuid) is not str:
-        raise MalformedFrame(f"expected the answer to a SUBSCRIBE, got {header!r:.80} {body!r:.80}")
-    return Subscribed(_unsigned(header, _SYNC), cluster_uuid, _vclock(body))
+def _ok(header: Map, body: Map) -> Message:
+    """Which OK it is, its body says: 2.6 and later name the cluster in the answer to a SUBSCRIBE alone."""
+    sync = _unsigned(header, _SYNC)
+    if _BALLOT in body:
+        return _ballot(sync, body[_BALLOT])
+    if _CLUSTER_UUID in body:
+        cluster_uuid = body[_CLUSTER_UUID]
+        if type(cluster_uuid) is not str:
+            raise MalformedFrame(f"expected the answer to a SUBSCRIBE, got {header!r:.80} {body!r:.80}")
+        return Subscribed(sync, cluster_uuid, _vclock(body), _unsigned(header, _REPLICA_ID))
+    if _VCLOCK in body:
+        return Stage(sync, _vclock(body))
+    return _heartbeat(header, body)
+
+
+def _ballot(sync: int, ballot: object) -> Ballot:
+    """2.6 says `loading` under 4; later ones whether they are read-only at present."""
+    if isinstance(ballot, dict):
+        is_read_only, vclock = ballot.get(1), ballot.get(2)
+        gc_vclock, is_loading = ballot.get(3, {}), ballot.get(4, False)
+        flags = isinstance(is_read_only, bool) and isinstance(is_loading, bool)
+        if flags and is_vclock(vclock) and is_vclock(gc_vclock):
+            vclocks = packed_vclock(vclock), packed_vclock(gc_vclock)
+            return Ballot(sync, bool(is_read_only), *vclocks, bool(is_loading))
+    raise MalformedFrame(f"expected a ballot, got {ballot!r:.80}")
 
 
 def _acknowledgement(header: Map, body: Map) -> Ack | Heartbeat:

@@ -7,7 +7,7 @@ first (`greeting`); after that both sides send frames. Who reads what, in this o
 | decoder | reads |
 |---|---|
 | `ServerDecoder` | requests; after a Subscribe also Acks, and Heartbeats of a replica with nothing to say |
-| `ApplierDecoder` | the greeting; Subscribed; Rows and Heartbeats. A Refusal may come instead of any |
+| `ApplierDecoder` | greeting; Ballot; Stages and Rows of a JOIN; Subscribed; Rows, Heartbeats; or a Refusal |
 | `ClientDecoder` | the greeting; Answers and Refusals |
 
 `feed` may be given any pieces of the stream: what comes out in total does not depend on where it was cut, but
@@ -28,6 +28,7 @@ from nodes.iproto.messages import (
     Ack,
     Answer,
     Auth,
+    Ballot,
     Call,
     Checked,
     Delete,
@@ -35,18 +36,24 @@ from nodes.iproto.messages import (
     Execute,
     Heartbeat,
     Insert,
+    Join,
+    JoinMeta,
+    JoinSnapshot,
     Message,
     Ping,
     RaftState,
     Refusal,
+    Register,
     Replace,
     Rows,
     Select,
+    Stage,
     Subscribe,
     Subscribed,
     Type,
     Update,
     Upsert,
+    Vote,
 )
 from nodes.iproto.packing import pack, packed_vclock
 from nodes.iproto.requests import halves
@@ -72,6 +79,7 @@ _INDEX_BASE, _KEY, _TUPLE, _FUNCTION_NAME, _USER_NAME, _EXPRESSION, _OPS = (
 )
 _INSTANCE_UUID, _CLUSTER_UUID, _VCLOCK, _TERM = 0x24, 0x25, 0x26, 0x53
 _DATA, _ERROR_24, _ERROR_STACK, _VCLOCK_SYNC = 0x30, 0x31, 0x52, 0x5A
+_BALLOT, _REPLICA_ANON = 0x29, 0x50
 _OK, _ERROR = int(Type.OK), int(Type.ERROR)
 _SELECT, _INSERT, _REPLACE, _DELETE = int(Type.SELECT), int(Type.INSERT), int(Type.REPLACE), int(Type.DELETE)
 _UPDATE, _UPSERT, _CALL_16, _EVAL = int(Type.UPDATE), int(Type.UPSERT), int(Type.CALL_16), int(Type.EVAL)
@@ -94,7 +102,9 @@ def encode(message: Message) -> bytes:
         case Call(sync, name, arguments, wraps):
             return _request(_CALL_16 if wraps else _CALL, sync, {_FUNCTION_NAME: name, _TUPLE: arguments})
         case Ack(vclock, term, sync):
-            body = {_VCLOCK: packed_vclock(vclock), _TERM: term}
+            body: dict[int, object] = {_VCLOCK: packed_vclock(vclock)}
+            if term:
+                body[_TERM] = term
             return _frame({_TYPE: _OK}, body | {_VCLOCK_SYNC: sync} if sync else body)
         case Heartbeat(replica_id, timestamp, sync):
             header = pack(_heartbeat_header(replica_id, timestamp))
@@ -103,11 +113,12 @@ def encode(message: Message) -> bytes:
             return _frame({_TYPE: _RAFT, _REPLICA_ID: message.replica_id}, _raft_body(message))
         case Refusal(sync, code, text, schema_version):
             return _reply(_ERROR | code, sync, schema_version, _refusal_body(code, text))
-        case Subscribe():
-            return _frame(_subscribe_header(message), _subscribe_body(message))
-        case Subscribed(sync, cluster_uuid, vclock):
-            body = {_CLUSTER_UUID: cluster_uuid, _VCLOCK: packed_vclock(vclock)}
-            return _frame({_TYPE: _OK, _SYNC: sync}, body)
+        case Select() | Replace() | Insert() | Delete() | Ping():
+            return _encoded_request(message)
+        case Subscribe() | Subscribed() | Vote() | Ballot() | Join() | Register():
+            return _of_following(message)
+        case Stage() | JoinMeta() | JoinSnapshot():
+            return _of_following(message)
         case _:
             return _encoded_request(message)
 
@@ -148,6 +159,39 @@ def _checked(version: int, request: Message) -> bytes:
     """The request with the schema version in its header."""
     header, body = halves(encode(request)[_LENGTH.size :])
     return _frame(header | {_SCHEMA_VERSION: version}, body)
+
+
+def _of_following(
+    message: Subscribe | Subscribed | Vote | Ballot | Join | Register | Stage | JoinMeta | JoinSnapshot,
+) -> bytes:
+    """How one comes to follow another: seldom said, so that these need not be found fast."""
+    match message:
+        case Subscribe():
+            return _frame(_subscribe_header(message), _subscribe_body(message))
+        case Subscribed(sync, cluster_uuid, vclock, replica_id):
+            sender = {_REPLICA_ID: replica_id} if replica_id else {}
+            told = {_CLUSTER_UUID: cluster_uuid, _VCLOCK: packed_vclock(vclock)}
+            return _frame({_TYPE: _OK, _SYNC: sync, **sender}, told)
+        case Stage(sync, vclock):
+            return _frame({_TYPE: _OK, _SYNC: sync}, {_VCLOCK: packed_vclock(vclock)})
+        case Vote(sync):
+            return _request(int(Type.VOTE), sync, {})
+        case Ballot():
+            vclock, gc_vclock = packed_vclock(message.vclock), packed_vclock(message.gc_vclock)
+            ballot = {1: message.is_read_only, 2: vclock, 3: gc_vclock, 4: message.is_loading}
+            return _frame({_TYPE: _OK, _SYNC: message.sync}, {_BALLOT: ballot})
+        case Join(sync, instance_uuid, version, is_anonymous):
+            if is_anonymous:
+                return _request(int(Type.FETCH_SNAPSHOT), sync, {_SERVER_VERSION: version})
+            body = {_INSTANCE_UUID: instance_uuid, _SERVER_VERSION: version}
+            return _request(int(Type.JOIN), sync, body)
+        case Register(sync, instance_uuid, vclock):
+            body = {_INSTANCE_UUID: instance_uuid, _VCLOCK: packed_vclock(vclock)}
+            return _request(int(Type.REGISTER), sync, body)
+        case JoinMeta(sync):
+            return _request(int(Type.JOIN_META), sync, {})
+        case JoinSnapshot(sync):
+            return _request(int(Type.JOIN_SNAPSHOT), sync, {})
 
 
 def _framed(payload: bytes) -> bytes:
@@ -209,9 +253,12 @@ def _subscribe_header(message: Subscribe) -> dict[int, int]:
 
 
 def _subscribe_body(message: Subscribe) -> dict[int, object]:
-    return {
+    body: dict[int, object] = {
         _CLUSTER_UUID: message.cluster_uuid,
         _INSTANCE_UUID: message.instance_uuid,
         _VCLOCK: packed_vclock(message.vclock),
         _SERVER_VERSION: message.server_version,
     }
+    if message.is_anonymous:
+        body[_REPLICA_ANON] = True
+    return body

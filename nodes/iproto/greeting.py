@@ -28,6 +28,12 @@ class Greeting:
     salt: bytes
 
 
+def version_number(version: str) -> int:
+    """A version as requests carry it: 0x020600 for "2.6.0"."""
+    major, minor, patch = (int(part) for part in version.split("-", maxsplit=1)[0].split("."))
+    return major << 16 | minor << 8 | patch
+
+
 def greeting(version: str, instance_uuid: str, salt: bytes) -> bytes:
     """`version` as in "2.6.0"; the salt is 20 to 44 bytes, Tarantool takes 32."""
     first = f"Tarantool {version} (Binary) {instance_uuid}".encode()

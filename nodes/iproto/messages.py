@@ -47,7 +47,13 @@ class Type(IntEnum):
     CONFIRM = 40
     ROLLBACK = 41
     PING = 64
+    JOIN = 65
     SUBSCRIBE = 66
+    VOTE = 68
+    FETCH_SNAPSHOT = 69
+    REGISTER = 70
+    JOIN_META = 71
+    JOIN_SNAPSHOT = 72
     ERROR = 0x8000
 
 
@@ -79,8 +85,11 @@ class Key(IntEnum):
     VCLOCK = 0x26
     EXPRESSION = 0x27
     OPS = 0x28
+    BALLOT = 0x29
     DATA = 0x30
     ERROR_24 = 0x31
+    REPLICA_ANON = 0x50
+    ID_FILTER = 0x51
     ERROR = 0x52
     TERM = 0x53
     VCLOCK_SYNC = 0x5A
@@ -245,15 +254,77 @@ class Subscribe:
     replica_id: int
     vclock: Mapping[int, int]
     server_version: int = 0x030200
+    is_anonymous: bool = False
+    """An anonymous replica follows without being a member: it has no id and counts for no quorum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """The answer: rows follow."""
+    """The answer: rows follow. `replica_id` is that of the sender; 0 if it does not say."""
 
     sync: int
     cluster_uuid: str
     vclock: Mapping[int, int]
+    replica_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """Somebody who may want to join asks what we are."""
+
+    sync: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """The answer. `gc_vclock`: from where on our logs are kept; `is_loading`: we have no data yet."""
+
+    sync: int
+    is_read_only: bool
+    vclock: Mapping[int, int]
+    gc_vclock: Mapping[int, int]
+    is_loading: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A new replica asks for all data and for its id. An anonymous one (FETCH_SNAPSHOT) gets no id."""
+
+    sync: int
+    instance_uuid: str
+    server_version: int = 0x030200
+    is_anonymous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """An anonymous replica, which has data up to `vclock`, wants an id."""
+
+    sync: int
+    instance_uuid: str
+    vclock: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Begins or ends a part of what answers a JOIN: the vclock of the data before or behind it."""
+
+    sync: int
+    vclock: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinMeta:
+    """From here to `JoinSnapshot`: the state of election and queue, as RAFT and PROMOTE rows (since 2.11)."""
+
+    sync: int
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSnapshot:
+    """From here on: data."""
+
+    sync: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +373,18 @@ class Unknown:
 ClientRequest = (
     Select | Insert | Replace | Update | Upsert | Delete | Call | Eval | Execute | Auth | Ping | Unknown
 )
-Request = ClientRequest | Checked | Subscribe
+Request = ClientRequest | Checked | Subscribe | Vote | Join | Register
 Response = Answer | Refusal
-Message = Request | Response | Rows | Subscribed | Heartbeat | Ack | RaftState
+Message = (
+    Request
+    | Response
+    | Rows
+    | Subscribed
+    | Ballot
+    | Stage
+    | JoinMeta
+    | JoinSnapshot
+    | Heartbeat
+    | Ack
+    | RaftState
+)

@@ -13,7 +13,10 @@ an `Unknown` that carries the refusal Tarantool would send, and the link lives o
 | CALL, CALL_16 | function name | tuple (the arguments) |
 | EVAL | expression | tuple (the arguments) |
 | AUTH | user name, tuple (mechanism and scramble) | |
-| SUBSCRIBE | cluster UUID, instance UUID, vclock | server version; the replica id stands in the header |
+| SUBSCRIBE | cluster UUID, instance UUID, vclock | server version, anonymous; the replica id stands in the header |
+| VOTE | | |
+| JOIN, FETCH_SNAPSHOT | instance UUID (JOIN) | server version |
+| REGISTER | instance UUID, vclock | |
 
 A client may say under which schema version it wants to be served: then the request comes as a `Checked`.
 Tuples, keys and arguments come as Python tuples; arrays inside them are lists.
@@ -36,8 +39,10 @@ from nodes.iproto.messages import (
     Eval,
     Execute,
     Insert,
+    Join,
     Key,
     Ping,
+    Register,
     Replace,
     Request,
     Select,
@@ -46,6 +51,7 @@ from nodes.iproto.messages import (
     Unknown,
     Update,
     Upsert,
+    Vote,
 )
 from nodes.iproto.packing import is_vclock, packed_vclock, unpack, unpack_some
 
@@ -236,17 +242,39 @@ def _ping(sync: int, header: Map, body: Map) -> Request:
 
 
 def _subscribe(sync: int, header: Map, body: Map) -> Request:
-    vclock = _required(body, Key.VCLOCK, dict)
-    if not is_vclock(vclock):
-        raise Refused(Code.INVALID_MSGPACK, "invalid VCLOCK")
     return Subscribe(
         sync,
         _uuid(body, Key.CLUSTER_UUID, "replicaset UUID"),
         _uuid(body, Key.INSTANCE_UUID, "instance UUID"),
         _unsigned(header, _REPLICA_ID, "packet header"),
-        packed_vclock(vclock),
+        _vclock(body),
         _unsigned(body, Key.SERVER_VERSION, "invalid VERSION"),
+        body.get(Key.REPLICA_ANON, False) is True,
     )
+
+
+def _vote(sync: int, header: Map, body: Map) -> Request:
+    return Vote(sync)
+
+
+def _join(sync: int, header: Map, body: Map) -> Request:
+    version = _unsigned(body, Key.SERVER_VERSION, "invalid VERSION")
+    return Join(sync, _uuid(body, Key.INSTANCE_UUID, "instance UUID"), version)
+
+
+def _fetch_snapshot(sync: int, header: Map, body: Map) -> Request:
+    return Join(sync, "", _unsigned(body, Key.SERVER_VERSION, "invalid VERSION"), is_anonymous=True)
+
+
+def _register(sync: int, header: Map, body: Map) -> Request:
+    return Register(sync, _uuid(body, Key.INSTANCE_UUID, "instance UUID"), _vclock(body))
+
+
+def _vclock(body: Map) -> dict[int, int]:
+    vclock = _required(body, Key.VCLOCK, dict)
+    if not is_vclock(vclock):
+        raise Refused(Code.INVALID_MSGPACK, "invalid VCLOCK")
+    return packed_vclock(vclock)
 
 
 def _uuid(body: Map, key: int, what: str) -> str:
@@ -275,4 +303,8 @@ _READERS: dict[int, Callable[[int, Map, Map], Request]] = {
     Type.AUTH: _auth,
     Type.PING: _ping,
     Type.SUBSCRIBE: _subscribe,
+    Type.VOTE: _vote,
+    Type.JOIN: _join,
+    Type.FETCH_SNAPSHOT: _fetch_snapshot,
+    Type.REGISTER: _register,
 }

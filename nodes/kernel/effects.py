@@ -1,8 +1,8 @@
 """What a node wants done.
 
 The order promise: *effects are done in order, and nothing after a `Persist` happens until it is on disk.* All
-sends, connects and persists of a node stand in one queue (`nodes.kernel.outbox`), a reply to a read included, so
-nothing unsynced leaks. Timers and log lines are seen by nobody outside and are done at once.
+sends, connects, persists and removals of a node stand in one queue (`nodes.kernel.outbox`), a reply to a read
+included, so nothing unsynced leaks. Timers and log lines are seen by nobody outside and are done at once.
 """
 
 from __future__ import annotations
@@ -16,13 +16,26 @@ class Persist:
     """Append `data` to `file` (made if absent, its directory entry synced too) and sync it.
 
     `token` comes back in `Persisted` or `PersistFailed`. `record` names what is written ("row", "confirm",
-    "rollback", "promote", "header") for whoever holds or counts records of one kind.
+    "rollback", "promote", "header", "snapshot") for whoever holds or counts records of one kind. With `is_whole` the
+    data is a file of its own, which is there whole or not at all, whatever happens: a host writes it under the name
+    with UNFINISHED behind it, syncs and renames it.
     """
 
     token: int
     file: str
     data: bytes
     record: str
+    is_whole: bool = False
+
+
+UNFINISHED = ".inprogress"
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Delete a file to which nothing will be written any more, if it is there; nobody waits for it."""
+
+    file: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,4 +91,4 @@ class Log:
     fields: Mapping[str, object] = field(default_factory=dict)
 
 
-Effect = Persist | Send | Connect | Disconnect | SetTimer | CancelTimer | Truncate | Log
+Effect = Persist | Remove | Send | Connect | Disconnect | SetTimer | CancelTimer | Truncate | Log

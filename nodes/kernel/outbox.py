@@ -14,10 +14,10 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Literal
 
-from nodes.kernel.effects import Connect, Disconnect, Persist, Send
+from nodes.kernel.effects import Connect, Disconnect, Persist, Remove, Send
 
 Durability = Literal["synced", "written"]
-Queued = Persist | Send | Connect | Disconnect
+Queued = Persist | Remove | Send | Connect | Disconnect
 
 
 class Outbox:
@@ -64,9 +64,9 @@ class Outbox:
         self._unwritten.clear()
         return tokens
 
-    def take_released(self) -> list[Send | Connect | Disconnect]:
+    def take_released(self) -> list[Remove | Send | Connect | Disconnect]:
         """Pop what may be done now, in order."""
-        released: list[Send | Connect | Disconnect] = []
+        released: list[Remove | Send | Connect | Disconnect] = []
         queue = self._queue
         while queue:
             head = queue[0]

@@ -3,7 +3,9 @@
 | state | until |
 |---|---|
 | off | the next beat, which asks for a connection |
-| connecting | the connection stands (then SUBSCRIBE is sent) or fails |
+| connecting | the connection stands (then SUBSCRIBE is sent, or VOTE if we have to join) or fails |
+| asking | the peer's ballot has come: it is joined, or left |
+| joining | all data has come; then the node begins anew with it |
 | subscribing | the peer says that rows follow |
 | following | the link ends, or is silent for four replication timeouts |
 | stopped | the node starts anew: the peer's history contradicts ours, and `message` says how |
@@ -22,7 +24,7 @@ from typing import Literal
 
 from nodes.iproto.messages import Row
 
-State = Literal["off", "connecting", "subscribing", "following", "stopped"]
+State = Literal["off", "connecting", "asking", "joining", "subscribing", "following", "stopped"]
 
 
 @dataclass(slots=True, eq=False)

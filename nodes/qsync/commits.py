@@ -32,6 +32,7 @@ from nodes.qsync.evaluation import change_of_row
 from nodes.qsync.filter import Promotion, chain_of, filtered, number, promotion_decided
 from nodes.qsync.journal import LOCAL, Draft, Journal, Write
 from nodes.qsync.limbo import UNWRITTEN, Entry, Limbo
+from nodes.qsync.snapshot import QueueState
 from nodes.qsync.spaces import Change, Space, Transaction, commit, prepare, roll_back, show
 
 SYNCHRO_TIMER = "synchro"
@@ -77,7 +78,21 @@ class Commits:
         self._timer_armed = False
         self._barriers = 0
         self._submitted = 0
-        self._replicas = frozenset(peer.id for peer in configuration.peers)
+        self._has_implicit_owner = configuration.protocol == "2.6"
+        self._replicas = frozenset[int]()
+        self.reconfigure(configuration)
+
+    def reconfigure(self, configuration: Configuration) -> None:
+        """The members are others than before: all but ourselves may acknowledge."""
+        self.configuration = configuration
+        self._replicas = frozenset(member.id for member in configuration.registered) - {configuration.me.id}
+
+    def restore(self, queue: QueueState) -> None:
+        """What a snapshot says of the queue."""
+        self.limbo.owner_id, self.limbo.term = queue.owner_id, queue.term
+        self.limbo.confirmed_lsn = self.limbo.confirming_lsn = queue.confirmed_lsn
+        if queue.owner_id:
+            self.limbo.term_of[queue.owner_id] = queue.term
 
     @property
     def is_behind_barrier(self) -> bool:
@@ -86,7 +101,7 @@ class Commits:
 
     @property
     def is_owner(self) -> bool:
-        return self.limbo.owner_id == self._me
+        return self.limbo.owner_id == self._me != 0
 
     @property
     def may_decide(self) -> bool:
@@ -97,7 +112,9 @@ class Commits:
 
     @property
     def is_writable(self) -> bool:
-        return self.may_decide or (not self._has_elections and self.limbo.owner_id == 0)
+        if self._has_implicit_owner:
+            return not self.configuration.read_only and self._me != 0
+        return self.may_decide or (not self._has_elections and self.limbo.owner_id == 0 and self._me != 0)
 
     @property
     def _own_promotion(self) -> Promotion | None:
@@ -112,7 +129,7 @@ class Commits:
         self,
         changes: tuple[Change, ...],
         drafts: tuple[Draft, ...],
-        reply: tuple[int, Response],
+        reply: tuple[int, Response] | None,
         now: Instant,
         *,
         is_sync: bool = False,
@@ -123,18 +140,28 @@ class Commits:
         A transaction of local rows alone waits for no quorum, but for what is before it.
         """
         if not drafts:
+            assert reply is not None, "what we write ourselves is logged"
             self._commit_unlogged(changes, reply)
             return
         is_local = all(draft.is_local for draft in drafts)
         wait_ack = not is_local and (is_sync or any(change.space.is_sync for change in changes))
+        replies = [] if reply is None else [reply]
         wait_sync = wait_ack or len(self.limbo) > 0
         if wait_sync and self.limbo.is_in_rollback:
-            self._refuse([reply], Code.SYNC_ROLLBACK)
+            self._refuse(replies, Code.SYNC_ROLLBACK)
             return
-        transaction = Transaction(changes, replies=[] if is_lazy else [reply])
+        if self._has_implicit_owner:
+            if wait_sync and not self._take_queue(self._me):
+                self._refuse(replies, Code.UNCOMMITTED_FOREIGN_SYNC_TXNS, self.limbo.owner_id)
+                return
+            flags = (False, False)  # 2.6 knows none: whether a row is synchronous, its space says
+        else:
+            flags = (wait_sync, wait_ack)
+        transaction = Transaction(changes, replies=[] if is_lazy else replies)
         if is_lazy:
-            self.out.append(Send(*reply))
-        write = self.journal.write_own(drafts, now.wall_ns / 1e9, wait_sync=wait_sync, wait_ack=wait_ack)
+            self.out += [Send(*reply) for reply in replies]
+        timestamp = now.wall_ns / 1e9
+        write = self.journal.write_own(drafts, timestamp, wait_sync=flags[0], wait_ack=flags[1])
         self._begin(write, transaction, Entry(transaction, wait_ack) if wait_sync else None)
 
     def _commit_unlogged(self, changes: tuple[Change, ...], reply: tuple[int, Response]) -> None:
@@ -145,6 +172,30 @@ class Commits:
         transaction = Transaction(changes, replies=[reply])
         self._prepare(transaction)
         self._commit(transaction)
+
+    def _take_queue(self, origin: int) -> bool:
+        """2.6: whoever comes first to an empty queue owns it; False if it is another's and not empty."""
+        limbo = self.limbo
+        if limbo.owner_id == origin:
+            return True
+        if limbo.entries:
+            return False
+        limbo.owner_id = origin
+        limbo.acknowledged.clear()
+        limbo.confirmed_lsn = limbo.confirming_lsn = 0
+        return True
+
+    def refusal_of(self, rows: tuple[Row, ...]) -> str | None:
+        """Why rows of another node cannot be taken in, in Tarantool's words; None if they can."""
+        if not self._has_implicit_owner:
+            return None
+        if rows[-1].type in (Type.PROMOTE, Type.DEMOTE, Type.RAFT):
+            return f"a row of type {rows[-1].type}, which 2.6 does not know"
+        limbo = self.limbo
+        is_foreign = bool(limbo.entries) and limbo.owner_id != rows[-1].replica_id
+        if is_foreign and rows[-1].type not in _CONTROL and rows[-1].type != Type.NOP:
+            return Code.UNCOMMITTED_FOREIGN_SYNC_TXNS.text(limbo.owner_id)
+        return None
 
     def apply(self, rows: tuple[Row, ...]) -> None:
         """A transaction of another node; `Contradiction` if it must not be taken in."""
@@ -158,10 +209,15 @@ class Commits:
             return
         transaction, wait_ack = self._read(write.rows)
         wait_sync = wait_ack or (len(self.limbo) > 0 and not _is_nothing(write.rows))
+        if wait_sync and self._has_implicit_owner:
+            taken = self._take_queue(write.origin)
+            assert taken, "asked before: refusal_of"
         entry = Entry(transaction, wait_ack, lsn=write.lsn if wait_ack else UNWRITTEN) if wait_sync else None
         self._begin(write, transaction, entry)
 
     def _filtered(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        if self._has_implicit_owner:
+            return rows
         is_synchronous = self._has_elections and not self._promotes_at_once
         return filtered(rows, self.limbo, self.pending, synchronous_promote=is_synchronous)
 
@@ -222,6 +278,8 @@ class Commits:
         is_barrier = kind in _BARRIERS or (kind == Type.CONFIRM and bool(self.pending))
         self._writes[write.token] = (waiting, reply, is_barrier)
         self._barriers += is_barrier
+        if write.before:
+            self.out.extend(write.before)
         self.out.append(write.persist)
 
     def _read(self, rows: Iterable[Row]) -> tuple[Transaction, bool]:
@@ -295,7 +353,8 @@ class Commits:
             case Type.CONFIRM:
                 self._confirmed(row, lsn)
             case Type.ROLLBACK:
-                if row.replica_id == self.limbo.owner_id:
+                # with 2.6 another node may clear the queue, in its owner's name
+                if row.body[Key.REPLICA_ID.value] == self.limbo.owner_id:
                     self._roll_back(lsn)
             case Type.PROMOTE | Type.DEMOTE:
                 self._promote_written(row)
@@ -438,9 +497,9 @@ class Commits:
         roll_back(transaction)
         self._refuse(transaction.replies, code)
 
-    def _refuse(self, replies: list[tuple[int, Response]], code: Code) -> None:
+    def _refuse(self, replies: list[tuple[int, Response]], code: Code, *arguments: object) -> None:
         for link, response in replies:
-            self.out.append(Send(link, Refusal(response.sync, code, code.text())))
+            self.out.append(Send(link, Refusal(response.sync, code, code.text(*arguments))))
 
     # ---- recovery
 
@@ -455,6 +514,8 @@ class Commits:
                 continue
             transaction, wait_ack = self._read(rows)
             self._prepare(transaction)
+            if self._has_implicit_owner and wait_ack:
+                self._take_queue(rows[-1].replica_id)
             if wait_ack or (len(self.limbo) > 0 and not _is_nothing(rows)):
                 lsn = rows[-1].lsn
                 entry = Entry(transaction, wait_ack, lsn, promised_lsn=lsn, written_ns=now.monotonic_ns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from nodes.qsync.bugs import BUGS
@@ -13,6 +13,8 @@ from nodes.qsync.election import FENCINGS, MODES, Fencing, Mode
 from nodes.qsync.quorum import check, evaluate
 
 CommitWait = Literal["complete", "submit", "none"]
+Protocol = Literal["3.2", "2.6"]
+PROTOCOLS: tuple[Protocol, ...] = ("3.2", "2.6")
 COMMIT_WAITS: tuple[CommitWait, ...] = ("complete", "submit", "none")
 
 __all__ = ["Configuration", "Identity", "SpaceDefinition", "User"]
@@ -69,6 +71,22 @@ class Configuration:
     """What a transaction waits for that does not say: `complete` (committed), `submit`, `none`."""
     read_only: bool = False
     users: tuple[User, ...] = ()
+    protocol: Protocol = "3.2"
+    """As which version of Tarantool the node writes and speaks. "2.6": no RAFT, PROMOTE or DEMOTE row, no flags of
+    synchronous rows; whoever writes to an empty queue owns it. A real 2.6 can be a member then."""
+    joins: bool = False
+    """A node without data joins the cluster of its peers, under an id that they give it (its own here is 0); else it
+    begins as a first member. A node that lost its disk comes back so, with a new UUID."""
+    is_anonymous: bool = False
+    """Joins without becoming a member: no id, no vote, it counts for no quorum; it may not write."""
+    wal_max_size: int = 256 * 1024 * 1024
+    """Bytes after which a new xlog is begun."""
+    checkpoint_count: int = 2
+    """How many snapshots are kept, with the logs behind the oldest of them."""
+    checkpoint_interval_ns: int = 3_600_000_000_000
+    """How often a snapshot is taken; 0: never by itself."""
+    checkpoint_wal_threshold: int = 10**18
+    """Bytes of log after which one is taken all the same."""
     seed: int = 0
     """Decides what a node leaves to chance: by how much its election timeouts differ."""
 
@@ -76,8 +94,10 @@ class Configuration:
         names = [member.name for member in self.members]
         if self.name not in names:
             raise ValueError(f"expected a member named {self.name!r} among {names}")
-        if not 1 <= evaluate(check(self.quorum), len(self.members)) <= len(self.members):
-            raise ValueError(f"expected a quorum from 1 to {len(self.members)}, got {self.quorum}")
+        count = max(len(self.registered), 1)
+        if not 1 <= evaluate(check(self.quorum), count) <= count:
+            raise ValueError(f"expected a quorum from 1 to {count}, got {self.quorum}")
+        self._check_disk()
         if self.commit_wait not in COMMIT_WAITS:
             raise ValueError(f"expected a wait mode of {', '.join(COMMIT_WAITS)}, got {self.commit_wait!r}")
         if self.synchro_queue_max_size < 0:
@@ -95,7 +115,27 @@ class Configuration:
     @property
     def quorum_size(self) -> int:
         """What the quorum comes to in a cluster of these members."""
-        return evaluate(self.quorum, len(self.members))
+        return evaluate(self.quorum, max(len(self.registered), 1))
+
+    @property
+    def registered(self) -> tuple[Identity, ...]:
+        """The members that have an id: those who count."""
+        return tuple(member for member in self.members if member.id)
+
+    def _check_disk(self) -> None:
+        if self.protocol not in PROTOCOLS:
+            raise ValueError(f"expected a protocol of {', '.join(PROTOCOLS)}, got {self.protocol!r}")
+        if self.protocol == "2.6" and self.election_mode != "off":
+            raise ValueError(f"protocol 2.6 has no elections, got election mode {self.election_mode!r}")
+        if (self.joins or self.is_anonymous) != (self.me.id == 0):
+            raise ValueError(f"expected id 0 of a node that joins and of no other, got {self.me.id}")
+        if self.checkpoint_count < 1:
+            raise ValueError(f"expected to keep at least 1 snapshot, got {self.checkpoint_count}")
+
+    @property
+    def version(self) -> str:
+        """The version that the node says it is: of its protocol's Tarantool."""
+        return f"{self.protocol}.0"
 
     @property
     def me(self) -> Identity:
@@ -107,7 +147,23 @@ class Configuration:
 
     @property
     def peers(self) -> tuple[Identity, ...]:
-        return tuple(member for member in self.members if member.name != self.name)
+        """Those that we can call: members that others know and we have no name for are not among them."""
+        return tuple(member for member in self.members if member.name not in ("", self.name))
+
+    def as_registered(self, uuids: Mapping[int, str]) -> Configuration:
+        """This configuration in a cluster whose members are these: replica id → UUID, as `_cluster` has them."""
+        numbers = {uuid: number for number, uuid in uuids.items()}
+        known = tuple(
+            replace(member, id=numbers.get(member.uuid, 0)) for member in self.members if member.name
+        )
+        ours = {member.uuid for member in known}
+        others = tuple(
+            Identity(id=number, name="", uuid=uuid)
+            for number, uuid in sorted(uuids.items())
+            if uuid not in ours
+        )
+        joins = self.joins and self.instance_uuid not in numbers
+        return replace(self, members=known + others, joins=joins)
 
     def to_json(self) -> bytes:
         return json.dumps(asdict(self), indent=1).encode()

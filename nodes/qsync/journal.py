@@ -9,25 +9,31 @@ What a killed process had written may be read at the next start and yet not be o
 reading a log is a record of no bytes, which syncs it: nothing that was read leaves the node before. If that fails, the
 node must not go on with what it has read: `failed` raises `StartRefused`.
 
-The log stays in memory as a list of rows: relays read it by position.
+Files: a new one is begun when the current one has reached `file_bytes_max` or a snapshot was taken (`begin_new_file`);
+the end marker of the old one and the header of the new one travel with the first record behind them. `collect`
+removes what neither the snapshots that are kept nor those who follow us need. The rows of all files that are kept stay
+in memory as one list: relays read it by position.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nodes.iproto import xlog
 from nodes.iproto.errors import XlogError
 from nodes.iproto.messages import Row, Type
-from nodes.kernel.effects import Effect, Persist, Truncate
+from nodes.kernel.effects import UNFINISHED, Effect, Persist, Remove, Truncate
 from nodes.kernel.errors import StartRefused
-from nodes.kernel.vclock import Vclock, text
+from nodes.kernel.vclock import Vclock, covers, text
+from nodes.qsync import snapshot as snapshots
+from nodes.qsync.snapshot import Snapshot
 
 LOCAL = 0
 """The replica id of rows that a node keeps for itself."""
 SERVER_VERSION = "3.2.0"
+FILE_BYTES_MAX = 256 * 1024 * 1024
 
 _RECORD_NAMES = {
     Type.RAFT.value: "raft",
@@ -53,11 +59,12 @@ _LAST = Draft(Type.NOP.value, {})
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One transaction's rows on their way to the disk."""
+    """One transaction's rows on their way to the disk. `before`: the end of a file that comes first."""
 
     token: int
     rows: tuple[Row, ...]
     persist: Persist
+    before: tuple[Persist, ...] = ()
 
     @property
     def origin(self) -> int:
@@ -69,99 +76,281 @@ class Write:
         return self.rows[-1].lsn
 
 
+@dataclass(slots=True)
+class LogFile:
+    """One xlog: where it begins, as a vclock and as a position in `rows`, and its length in bytes."""
+
+    name: str
+    vclock: Vclock
+    position: int
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What a disk holds: a snapshot, and the rows behind it that are still to be taken in. None: a new disk."""
+
+    snapshot: Snapshot | None
+    rows: tuple[Row, ...]
+
+
 class Journal:
     """The log of one node, identified by its replica id."""
 
-    def __init__(self, replica_id: int, instance_uuid: str) -> None:
+    def __init__(
+        self,
+        replica_id: int,
+        instance_uuid: str,
+        *,
+        first_snapshot: Callable[[], bytes] | None = None,
+        server_version: str = SERVER_VERSION,
+        file_bytes_max: int = FILE_BYTES_MAX,
+        first_token: int = 1,
+    ) -> None:
+        """`first_snapshot`: what a new disk gets; an empty one by default."""
         self.replica_id = replica_id
         self.instance_uuid = instance_uuid
         self.rows: list[Row] = []
         self.vclock: Vclock = {}
         self.promised: Vclock = {}
         self.in_flight: deque[Write] = deque()
-        self._file = xlog.file_name({})
-        self._tokens = 0
+        self.files: list[LogFile] = []
+        """Oldest first; the last one is written to."""
+        self.snapshots: list[tuple[str, Vclock]] = []
+        """Name and vclock of those on disk, oldest first."""
+        self.failures = 0
+        """How often what was in flight was lost."""
+        self._first_snapshot = first_snapshot
+        self._server_version = server_version
+        self._file_bytes_max = file_bytes_max
+        self._tokens = first_token - 1
         self._header = b""
         """The header of the file, while it is not on disk."""
         self._header_token = 0
+        self._end_token = 0
+        """Of the end marker of the file before, while it is not on disk."""
+        self._must_begin_file = False
         self._sync_token = 0
         """Of the record that syncs what was read, while it is not on disk."""
         self._lost_header = b""
-        """A header that could not be written: the next record brings it along."""
+        """A header that is not on disk: the next record brings it along."""
 
-    def _token(self) -> int:
+    def new_token(self) -> int:
         self._tokens += 1
         return self._tokens
 
-    def open(self, files: Mapping[str, bytes]) -> tuple[tuple[Row, ...], list[Effect]]:
-        """Read what the disk holds: all rows in order, and what must be done before anything is appended.
+    @property
+    def next_token(self) -> int:
+        return self._tokens + 1
+
+    @property
+    def first_vclock(self) -> Vclock:
+        """Behind what the log goes on; what is older is gone."""
+        return self.files[0].vclock
+
+    @property
+    def bytes_since_snapshot(self) -> int:
+        """The length of the logs that begin at the newest snapshot or behind it."""
+        newest = self.snapshots[-1][1] if self.snapshots else {}
+        return sum(file.size for file in self.files if covers(file.vclock, newest))
+
+    # ---- reading what is there
+
+    def open(self, files: Mapping[str, bytes]) -> tuple[Recovered, list[Effect]]:
+        """Read what the disk holds, and say what must be done before anything is appended.
 
         A torn tail of the newest file is cut off: it was never acknowledged. Any other damage, that of a block
         with good ones behind it included, raises `StartRefused`.
         """
+        effects: list[Effect] = [Remove(name) for name in sorted(files) if name.endswith(UNFINISHED)]
         logs = sorted(name for name in files if name.endswith(".xlog"))
+        snapshot = self._newest_snapshot(files)
         if not logs:
-            return (), self._create(files)
+            return self._without_logs(files, snapshot, effects)
         rows: list[Row] = []
-        effects: list[Effect] = []
-        self._file = logs[-1]
         for name in logs:
-            good_bytes = self._read(name, files[name], rows, last=name == logs[-1])
-            if good_bytes < len(files[name]):
-                effects.append(Truncate(name, good_bytes))
-            if good_bytes == 0:
-                effects.append(self._begin_file())
-        self._sync_token = self._token()
-        effects.append(Persist(self._sync_token, self._file, b"", "sync"))
+            effects += self._read(name, files[name], rows, is_last=name == logs[-1])
+        if snapshot is not None and not covers(self.vclock, snapshot.vclock):
+            # a snapshot that replaces all that was: we had begun to join anew when the process ended
+            rows.clear()
+            effects = [Remove(name) for name in logs]
+            self.files.clear()
+            self.vclock = dict(snapshot.vclock)
+            effects.append(self._begin_file())
+        if snapshot is None and self.files[0].vclock:
+            raise StartRefused(
+                f"{logs[0]}: begins at {text(self.files[0].vclock)}, but no snapshot holds that"
+            )
+        if snapshot is not None and not covers(snapshot.vclock, self.files[0].vclock):
+            raise StartRefused(
+                f"{logs[0]}: begins at {text(self.files[0].vclock)}, but the newest snapshot is of "
+                f"{text(snapshot.vclock)}: records in between are lost"
+            )
+        self._sync_token = self.new_token()
+        effects.append(Persist(self._sync_token, self.files[-1].name, b"", "sync"))
         self.rows = rows
         self.promised = dict(self.vclock)
-        return tuple(rows), effects
+        seen = snapshot.vclock if snapshot is not None else {}
+        ahead = tuple(row for row in rows if row.lsn > seen.get(row.replica_id, 0))
+        return Recovered(snapshot, ahead), effects
 
-    def _read(self, name: str, data: bytes, rows: list[Row], *, last: bool) -> int:
-        """Append a file's rows; returns the length of its good part: less than its own if the tail is torn."""
+    def _newest_snapshot(self, files: Mapping[str, bytes]) -> Snapshot | None:
+        """None if there is none but, perhaps, that of a new disk that a crash has torn."""
+        names = sorted(name for name in files if name.endswith(".snap"))
+        if not names or (
+            names[-1] == xlog.file_name({}, "SNAP") and not snapshots.is_whole(files[names[-1]])
+        ):
+            return None
+        for name in names:
+            meta = snapshots.meta(name, files[name])
+            if meta.instance_uuid != self.instance_uuid:
+                raise StartRefused(
+                    f"{name}: written by {meta.instance_uuid}, but we are {self.instance_uuid}"
+                )
+            self.snapshots.append((name, dict(meta.vclock)))
+        return snapshots.read(names[-1], files[names[-1]])
+
+    def _without_logs(
+        self, files: Mapping[str, bytes], snapshot: Snapshot | None, effects: list[Effect]
+    ) -> tuple[Recovered, list[Effect]]:
+        if snapshot is not None and snapshot.vclock:
+            self.vclock = dict(snapshot.vclock)
+            self.promised = dict(self.vclock)
+        else:
+            effects += self._create(files)
+        effects.append(self._begin_file())
+        return Recovered(snapshot, ()), effects
+
+    def _read(self, name: str, data: bytes, rows: list[Row], *, is_last: bool) -> list[Effect]:
+        """Append a file's rows; what must be done to the file: its tail is cut off if it is torn."""
         try:
             found = xlog.decode(data)
         except XlogError as error:
             raise StartRefused(f"{name}: {error}") from error
         if found.meta is None:
-            if last:
-                return 0  # power was lost before the header of a new file was whole
-            raise StartRefused(f"{name}: {found.damage}")
+            return self._without_header(name, data, is_last=is_last)
         if found.meta.instance_uuid != self.instance_uuid:
             raise StartRefused(
                 f"{name}: written by {found.meta.instance_uuid}, but we are {self.instance_uuid}"
             )
+        if not self.files:
+            self.vclock = dict(found.meta.vclock)
         if found.meta.vclock != self.vclock:
             raise StartRefused(
                 f"{name}: begins at {text(found.meta.vclock)}, but the log before it ends at {text(self.vclock)}: "
                 "records in between are lost"
             )
+        self.files.append(LogFile(name, dict(self.vclock), len(rows), found.good_bytes))
         for row in found.rows:
             assert row.lsn > self.vclock.get(row.replica_id, 0), (name, row)
             self.vclock[row.replica_id] = row.lsn
             rows.append(row)
-        if found.damage is not None and (not last or xlog.goes_on(data, found.good_bytes)):
+        if found.damage is not None and (not is_last or xlog.goes_on(data, found.good_bytes)):
             raise StartRefused(f"{name}: {found.damage}, but more rows follow")
-        return found.good_bytes - found.finished * len(xlog.encode_eof())  # we go on where it ended
+        good_bytes = found.good_bytes
+        if is_last and found.finished:  # we go on where it ended
+            good_bytes -= len(xlog.encode_eof())
+            self.files[-1].size = good_bytes
+        return [Truncate(name, good_bytes)] if good_bytes < len(data) else []
+
+    def _without_header(self, name: str, data: bytes, *, is_last: bool) -> list[Effect]:
+        """Power was lost, or the disk was full, before the header of a new file was whole: nothing was in it."""
+        if not is_last:
+            return []  # if anything is missing, the next file does not follow
+        if not self.files and self.snapshots:
+            self.vclock = dict(self.snapshots[-1][1])
+        if name != xlog.file_name(self.vclock):
+            return [Remove(name), self._begin_file()]
+        return [*([Truncate(name, 0)] if data else []), self._begin_file()]
 
     def _create(self, files: Mapping[str, bytes]) -> list[Effect]:
-        """A node with an empty disk starts from the same empty snapshot as all others."""
+        """A node with an empty disk starts from the same snapshot as all others."""
         effects: list[Effect] = []
-        snapshot = xlog.file_name({}, "SNAP")
-        data = xlog.encode_header("SNAP", self.instance_uuid, {}) + xlog.encode_eof()
-        if files.get(snapshot) != data:
-            if snapshot in files:
-                effects.append(Truncate(snapshot, 0))
-            effects.append(Persist(self._token(), snapshot, data, "header"))
-        effects.append(self._begin_file())
+        name = xlog.file_name({}, "SNAP")
+        if self._first_snapshot is not None:
+            data = self._first_snapshot()
+        else:
+            data = xlog.encode_header("SNAP", self.instance_uuid, {}) + xlog.encode_eof()
+        if files.get(name) != data:
+            if name in files:
+                effects.append(Truncate(name, 0))
+            effects.append(Persist(self.new_token(), name, data, "header"))
+        self.snapshots = [(name, {})]
         return effects
 
-    def _begin_file(self) -> Persist:
-        self._header = xlog.encode_header(
-            "XLOG", self.instance_uuid, self.vclock, server_version=SERVER_VERSION
+    # ---- files
+
+    def _encoded_header(self) -> bytes:
+        previous = self.files[-1].vclock if self.files else None
+        return xlog.encode_header(
+            "XLOG", self.instance_uuid, self.promised or self.vclock, previous, self._server_version
         )
-        self._header_token = self._token()
-        return Persist(self._header_token, self._file, self._header, "header")
+
+    def _begin_file(self) -> Persist:
+        """The first file of all, or the one that a crash kept from being begun."""
+        self._header = self._encoded_header()
+        self._header_token = self.new_token()
+        name = xlog.file_name(self.vclock)
+        self.files.append(LogFile(name, dict(self.vclock), len(self.rows), len(self._header)))
+        return Persist(self._header_token, name, self._header, "header")
+
+    def begin_new_file(self) -> None:
+        """The next record goes to a new file."""
+        self._must_begin_file = True
+
+    def _finished_file(self) -> tuple[Persist, ...]:
+        """End the file if it is time; the new one's header waits for the record that comes."""
+        current = self.files[-1]
+        is_due = self._must_begin_file or current.size >= self._file_bytes_max
+        if not is_due or self._header or self._lost_header or len(self.rows) == current.position:
+            return ()
+        self._must_begin_file = False
+        self._end_token = self.new_token()
+        end = Persist(self._end_token, current.name, xlog.encode_eof(), "eof")
+        self._lost_header = self._encoded_header()
+        self.files.append(LogFile(xlog.file_name(self.promised), dict(self.promised), len(self.rows)))
+        return (end,)
+
+    def keep_snapshot(self, snapshot: Snapshot, timestamp: float) -> Persist:
+        """Write a snapshot; when it is on disk, `snapshot_kept` must be said."""
+        name = xlog.file_name(snapshot.vclock, "SNAP")
+        data = snapshots.file_of(snapshot, self.instance_uuid, timestamp, self._server_version)
+        return Persist(self.new_token(), name, data, "snapshot", is_whole=True)
+
+    def snapshot_kept(self, snapshot: Snapshot) -> None:
+        name = xlog.file_name(snapshot.vclock, "SNAP")
+        if all(known != name for known, _ in self.snapshots):
+            self.snapshots.append((name, dict(snapshot.vclock)))
+
+    def file_behind(self, snapshot: Snapshot, rows: Sequence[Row]) -> Persist:
+        """A new log, which begins at a snapshot and holds these rows of others."""
+        data = xlog.encode_header(
+            "XLOG", self.instance_uuid, snapshot.vclock, server_version=self._server_version
+        )
+        if rows:
+            data += xlog.encode_block(rows)
+        return Persist(self.new_token(), xlog.file_name(snapshot.vclock), data, "header", is_whole=True)
+
+    def collect(self, count: int, needed: Iterable[Mapping[int, int]]) -> tuple[int, list[Effect]]:
+        """Keep `count` snapshots, and of the logs what the oldest of them and those who follow at these vclocks need.
+
+        Returns how many rows went from the beginning of `rows`; relays must count anew.
+        """
+        effects: list[Effect] = [Remove(name) for name, _ in self.snapshots[:-count]]
+        del self.snapshots[:-count]
+        needs = [public(vclock) for vclock in needed]
+        while len(self.files) > 1 and not self._end_token:
+            end = self.files[1].vclock
+            if not covers(self.snapshots[0][1], end) or not all(covers(need, public(end)) for need in needs):
+                break
+            effects.append(Remove(self.files.pop(0).name))
+        gone = self.files[0].position
+        del self.rows[:gone]
+        for file in self.files:
+            file.position -= gone
+        return gone, effects
+
+    # ---- writing
 
     def write_own(
         self, drafts: tuple[Draft, ...], timestamp: float, *, wait_sync: bool = False, wait_ack: bool = False
@@ -225,15 +414,19 @@ class Journal:
 
     def write(self, rows: tuple[Row, ...]) -> Write:
         """Start writing rows that have their numbers: one transaction."""
-        token = self._token()
+        before = self._finished_file()
+        token = self.new_token()
         for row in rows:
             assert row.lsn > self.promised.get(row.replica_id, 0), (row, self.promised)
             self.promised[row.replica_id] = row.lsn
         record = _RECORD_NAMES.get(rows[-1].type, "row")
         data = xlog.encode_block(rows)
         if self._lost_header:
+            self._header = self._lost_header
             data, self._lost_header, self._header_token = self._lost_header + data, b"", token
-        write = Write(token, rows, Persist(token, self._file, data, record))
+        file = self.files[-1]
+        file.size += len(data)
+        write = Write(token, rows, Persist(token, file.name, data, record), before)
         self.rows.extend(rows)
         self.in_flight.append(write)
         return write
@@ -242,6 +435,8 @@ class Journal:
         """The oldest write in flight is on disk; None for records that are not rows (file headers)."""
         if token == self._header_token:
             self._header = b""
+        if token == self._end_token:
+            self._end_token = 0
         if token == self._sync_token:
             self._sync_token = 0
         if not self.in_flight or self.in_flight[0].token != token:
@@ -256,9 +451,15 @@ class Journal:
         """Everything in flight is lost: undo it and return it, newest first."""
         if self._sync_token:
             raise StartRefused(
-                f"{self._file}: it cannot be synced, so what was read may be gone after a crash"
+                f"{self.files[-1].name}: it cannot be synced, so what was read may be gone after a crash"
             )
+        self.failures += 1
         self._lost_header = self._header
+        if self._end_token:  # the old file was not ended, so it goes on
+            self.files.pop()
+            self._lost_header = self._header = b""
+            self._must_begin_file = True
+        self._end_token = 0
         lost = list(reversed(self.in_flight))
         self.in_flight.clear()
         del self.rows[len(self.rows) - sum(len(write.rows) for write in lost) :]

@@ -33,7 +33,7 @@ class LinearizableReads:
     """Reads that wait. `others_needed` nodes must answer besides ourselves."""
 
     def __init__(self, others_needed: int) -> None:
-        self._others_needed = others_needed
+        self.others_needed = others_needed
         self._waiting: list[WaitingRead] = []
         self.number = 0
         self.must_ask = False
@@ -41,7 +41,7 @@ class LinearizableReads:
     def begin(self, deadline_ns: int, answer: Callable[[], None], give_up: Callable[[], None]) -> None:
         self.number += 1
         self._waiting.append(WaitingRead(self.number, deadline_ns, answer, give_up))
-        self.must_ask = self._others_needed > 0
+        self.must_ask = self.others_needed > 0
 
     def heard(self, replica_id: int, number: int, vclock: Mapping[int, int]) -> None:
         """A node says what it has written; it was asked by the read of this number or before."""
@@ -57,7 +57,7 @@ class LinearizableReads:
         """Answer what can be answered now."""
         for read in list(self._waiting):
             if read.limbo_number is None:
-                if len(read.heard) < self._others_needed or not covers(vclock, read.target):
+                if len(read.heard) < self.others_needed or not covers(vclock, read.target):
                     continue
                 read.limbo_number = last_in_limbo
             if has_settled(read.limbo_number):

@@ -76,3 +76,11 @@ class Relay:
         self.covered = min(self.covered, length)
         while self.hanging and self.hanging[-1][0] >= lost_from:
             self.sent = min(self.sent, self.hanging.pop()[1])
+
+    def shift(self, gone: int) -> None:
+        """The journal dropped so many rows at its beginning: all of them were known to the replica."""
+        self.sent = max(self.sent - gone, 0)
+        self.covered = max(self.covered - gone, 0)
+        self.hanging = deque(
+            (token, max(begin - gone, 0), end - gone) for token, begin, end in self.hanging if end > gone
+        )

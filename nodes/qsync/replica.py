@@ -13,25 +13,34 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
+from nodes.iproto.codes import Code
+from nodes.iproto.greeting import version_number
 from nodes.iproto.messages import (
     Ack,
     Answer,
+    Ballot,
     Call,
     Checked,
     ClientRequest,
     Heartbeat,
+    Join,
+    JoinMeta,
+    JoinSnapshot,
     Key,
     RaftState,
     Refusal,
+    Register,
     Row,
     Rows,
+    Stage,
     Subscribe,
     Subscribed,
     Type,
+    Vote,
 )
-from nodes.kernel.effects import Connect, Disconnect, Effect, Log, Send, SetTimer
+from nodes.kernel.effects import Connect, Disconnect, Effect, Log, Remove, Send, SetTimer
+from nodes.kernel.errors import StartRefused
 from nodes.kernel.events import (
     Accepted,
     Connected,
@@ -46,19 +55,25 @@ from nodes.kernel.events import (
     Stopping,
     TimerFired,
 )
-from nodes.kernel.vclock import text
+from nodes.kernel.vclock import covers, text
 from nodes.qsync.applier import Applier, gap, is_known
+from nodes.qsync.bootstrap import Stored, first_snapshot, in_order, members_of
 from nodes.qsync.bugs import ACK_WITHOUT_TERM
+from nodes.qsync.checkpoints import Captures
 from nodes.qsync.commits import SYNCHRO_TIMER, Commits
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.election import STATE_NAMES, Election
 from nodes.qsync.filter import Contradiction
 from nodes.qsync.info import box_info
-from nodes.qsync.journal import Journal, public
+from nodes.qsync.joining import Hosting, Joining
+from nodes.qsync.journal import LOCAL, Journal, public
 from nodes.qsync.linearizable_reads import LinearizableReads
 from nodes.qsync.relay import Relay
+from nodes.qsync.retention import Retention
 from nodes.qsync.schema import Schema
 from nodes.qsync.service import Service
+from nodes.qsync.snapshot import ElectionState, Snapshot
+from nodes.qsync.system_spaces import CLUSTER
 
 BEAT_TIMER = "beat"
 ELECTION_TIMER = "election"
@@ -71,18 +86,33 @@ class Replica:
     """A node of the qsync cluster; implements `nodes.kernel.node.Node`."""
 
     def __init__(self, configuration: Configuration) -> None:
-        self.configuration = configuration
         self._out: list[Effect] = []
-        self.journal = Journal(configuration.me.id, configuration.instance_uuid)
-        self.schema = Schema(configuration)
+        self.has_data = False
+        self.joining: Joining | None = None
+        """What we have got so far, while we have to join."""
+        self._installing: tuple[int, dict[str, bytes]] | None = None
+        """The last record of what we joined with, and the files it makes: when it is on disk we begin anew."""
+        self._build(configuration, _journal(configuration, first_token=1))
+
+    def _build(
+        self, configuration: Configuration, journal: Journal, stored: Sequence[Stored] | None = None
+    ) -> None:
+        """All parts, with what a snapshot holds; again when there is one, or the node has joined and begins anew."""
+        self.configuration = configuration
+        self.journal = journal
+        journal.replica_id = configuration.me.id
+        self.schema = Schema(configuration, stored)
         self.spaces = self.schema.by_id
         self.election = _election(configuration)
         self._led_term = 0
         self._started_ns = 0
         self._hears_no_terms = ACK_WITHOUT_TERM in configuration.bugs
-        self.commits = Commits(configuration, self.journal, self.spaces, self.election, self._out)
-        self.reads = LinearizableReads(len(configuration.members) - configuration.quorum_size)
+        self.commits = Commits(configuration, journal, self.spaces, self.election, self._out)
+        self.reads = LinearizableReads(len(configuration.registered) - configuration.quorum_size)
         self._service = Service(self.commits, self.schema, self.status, self._info, self.reads, self._out)
+        self.captures = Captures(self.commits, journal, self.schema)
+        self._hosting = Hosting(self.commits, journal, self.schema, self.captures, self._out)
+        self.retention = Retention(self.captures, journal, configuration, self._out)
         self.appliers = {peer.name: Applier(peer.name, peer.id) for peer in configuration.peers}
         self._applier_links: dict[int, Applier] = {}
         self.relays: dict[int, Relay] = {}
@@ -91,10 +121,14 @@ class Replica:
 
     def step(self, event: Event, now: Instant) -> Sequence[Effect]:
         """Take one event; see `nodes.kernel.node.Node`."""
+        if self._installing is not None:
+            return self._install(event, now)
         match event:
             case Received(link, message):
                 self._received(link, message, now)
             case Persisted(token):
+                if self.retention.persisted(token):
+                    self._collect()
                 write = self.journal.persisted(token)
                 if write is not None:
                     self.commits.persisted(write, now)
@@ -115,21 +149,21 @@ class Replica:
                 self._start(files, now)
             case Accepted() | Stopping():
                 pass
+        self._proceed(now)
+        effects = self._out[:]
+        self._out.clear()
+        return effects
+
+    def _proceed(self, now: Instant) -> None:
+        """What an event has made possible, whatever it was."""
         self._take_part(now)
         if len(self.reads):
             self._ask_and_read(now)
+        if len(self._hosting):
+            self._hosting.proceed()
+        if len(self.captures):
+            self.captures.proceed()
         self._feed_relays(now)
-        effects = self._out[:]
-        self._out.clear()
-        if self.schema.version != Answer(0).schema_version:
-            return [self._under_schema(effect) for effect in effects]
-        return effects
-
-    def _under_schema(self, effect: Effect) -> Effect:
-        """Answers say which schema they were given under: a client that knows another one reads it anew."""
-        if isinstance(effect, Send) and isinstance(effect.message, Answer | Refusal):
-            return replace(effect, message=replace(effect.message, schema_version=self.schema.version))
-        return effect
 
     def _info(self, now: Instant) -> Mapping[str, object]:
         return box_info(
@@ -148,7 +182,7 @@ class Replica:
         return {
             "name": self.configuration.name,
             "id": self.configuration.me.id,
-            "role": "owner" if self.commits.may_decide else "replica",
+            "role": self._role(),
             "election": STATE_NAMES[self.election.state],
             "election_term": self.election.term,
             "leader": self.election.leader_id,
@@ -167,23 +201,74 @@ class Replica:
             "followers": sorted(relay.replica_id for relay in self.relays.values()),
         }
 
+    def _role(self) -> str:
+        if not self.has_data:
+            return "loading"
+        implicitly = self.configuration.protocol == "2.6" and self.commits.is_writable
+        return "owner" if self.commits.may_decide or implicitly else "replica"
+
     # ---- starting
 
     def _start(self, files: Mapping[str, bytes], now: Instant) -> None:
         self._started_ns = now.monotonic_ns
-        rows, effects = self.journal.open(files)
+        configuration = self.configuration
+        if configuration.joins and not any(name.endswith(".snap") for name in files):
+            self.joining = Joining(configuration.is_anonymous)
+            self._out.append(Log("info", "no data: joining", {"uuid": configuration.instance_uuid}))
+            self._beat(now)
+            return
+        self._recover(files, now)
+        self._beat(now)
+
+    def _recover(self, files: Mapping[str, bytes], now: Instant) -> None:
+        """Take in what the disk holds; who the members are, and so our own id, stands there too."""
+        recovered, effects = self.journal.open(files)
         self._out.extend(effects)
-        self.commits.replay(_transactions(rows), now)
-        term, vote = _vote_of(rows)
+        found = recovered.snapshot
+        if found is not None:
+            registered = self.configuration.as_registered(members_of(found.tuples))
+            self._build(registered, self.journal, found.tuples)
+            self.commits.restore(found.queue)
+        self.spaces[CLUSTER].on_commit = self._members_changed
+        self.commits.replay(_transactions(recovered.rows), now)
+        term, vote = _vote_of(recovered.rows)
+        if not term and found is not None:
+            term, vote = found.election.term, found.election.vote
         self.election.started(max(term, self.commits.limbo.term), vote, now.monotonic_ns)
-        if rows:
+        self.has_data = True
+        if recovered.rows or (found is not None and found.vclock):
             fields = {
-                "rows": len(rows),
+                "rows": len(recovered.rows),
                 "vclock": text(self.journal.vclock),
                 "limbo": len(self.commits.limbo),
             }
             self._out.append(Log("info", "recovered from the log", fields))
-        self._beat(now)
+
+    def _members_changed(self) -> None:
+        """`_cluster` says who is a member; a new one counts from the moment in which that is committed."""
+        registered = self.configuration.as_registered(self.schema.members())
+        if registered == self.configuration:
+            return
+        self.configuration = registered
+        self.commits.reconfigure(registered)
+        self.election.members = len(registered.registered)
+        self.election.quorum = registered.quorum_size
+        self.reads.others_needed = len(registered.registered) - registered.quorum_size
+        for peer in registered.peers:
+            self.appliers[peer.name].peer_id = peer.id
+        members = {str(member.id): member.uuid for member in registered.registered}
+        self._out.append(Log("info", "the members are others", {"members": members}))
+
+    # ---- snapshots
+
+    def _collect(self) -> None:
+        """A snapshot is on disk: drop what neither it nor anybody who follows needs."""
+        for relay in self.relays.values():
+            self.retention.followers[relay.replica_id] = relay.vclock
+        gone = self.retention.collect()
+        if gone:
+            for relay in self.relays.values():
+                relay.shift(gone)
 
     # ---- links
 
@@ -193,6 +278,9 @@ class Replica:
             self._from_peer(applier, message, now)
             return
         relay = self.relays.get(link)
+        if not self.has_data:
+            self._not_yet(link, message)
+            return
         match message:
             case Call():
                 self._service.serve(link, message, now)
@@ -205,28 +293,65 @@ class Replica:
                     self.reads.heard(relay.replica_id, sync, vclock)
             case Subscribe():
                 self._subscribe(link, message, now)
+            case Vote(sync):
+                self._out.append(Send(link, self._ballot(sync)))
+            case Join() | Register():
+                self._hosting.begin(link, message, now)
+            case Call(sync, "box.snapshot"):
+                self.retention.begin(now, (link, Answer(sync, ("ok",))))
             case _ if isinstance(message, ClientRequest | Checked):
                 self._service.serve(link, message, now)
             case _:
                 self._drop(link, f"unexpected {type(message).__name__}")
 
+    def _not_yet(self, link: int, message: object) -> None:
+        """Before we have joined there is nothing to say but that."""
+        match message:
+            case Vote(sync):
+                self._out.append(Send(link, self._ballot(sync)))
+            case _:
+                number = getattr(message, "sync", 0)  # requests have one, an ACK has it at times
+                self._out.append(Send(link, Refusal(number, Code.LOADING, Code.LOADING.text())))
+
+    def _ballot(self, sync: int) -> Ballot:
+        if not self.has_data:
+            return Ballot(sync, True, {}, {}, True)
+        vclock, gc_vclock = public(self.journal.vclock), public(self.journal.first_vclock)
+        return Ballot(sync, not self.commits.is_writable, vclock, gc_vclock, False)
+
     def _connected(self, link: int, applier: Applier, now: Instant) -> None:
-        applier.state, applier.link, applier.heard_ns = "subscribing", link, now.monotonic_ns
+        applier.link, applier.heard_ns = link, now.monotonic_ns
         self._applier_links[link] = applier
-        me = self.configuration.me
-        request = Subscribe(0, self.configuration.cluster_uuid, me.uuid, me.id, public(self.journal.vclock))
-        self._out.append(Send(link, request))
+        if self.joining is not None:
+            applier.state = "asking"
+            self._out.append(Send(link, Vote(0)))
+        else:
+            self._say_subscribe(applier)
+
+    def _say_subscribe(self, applier: Applier) -> None:
+        applier.state = "subscribing"
+        configuration, me = self.configuration, self.configuration.me
+        vclock = public(self.journal.vclock)
+        version = version_number(configuration.version)
+        uuids = configuration.cluster_uuid, me.uuid
+        request = Subscribe(0, *uuids, me.id, vclock, version, configuration.is_anonymous)
+        self._out.append(Send(applier.link, request))
 
     def _disconnected(self, link: int, reason: str) -> None:
         applier = self._applier_links.pop(link, None)
         if applier is not None:
+            if self.joining is not None and self.joining.peer == applier.peer:
+                self.joining.peer = ""
             applier.last_error = reason
             applier.turn_off()
             self.election.lost(applier.peer_id)
             self._out.append(Log("info", "lost the peer we follow", {"peer": applier.peer, "reason": reason}))
         self._service.hung_up(link)
+        self._hosting.lost(link)
         relay = self.relays.pop(link, None)
         if relay is not None:
+            if relay.replica_id:
+                self.retention.followers[relay.replica_id] = relay.vclock
             fields = {"replica": relay.replica_id, "reason": reason}
             self._out.append(Log("info", "lost a follower", fields))
 
@@ -251,6 +376,10 @@ class Replica:
                 if self.configuration.election_mode != "off":
                     self.election.receive(message, self.journal.promised, now.monotonic_ns)
                     self._save_vote(now)
+            case Ballot() if applier.state == "asking":
+                self._asked(applier, message)
+            case Stage() | Rows() | JoinMeta() | JoinSnapshot() | RaftState() if applier.state == "joining":
+                self._take_part_of_join(applier, message, now)
             case Subscribed(_, cluster_uuid, _) if applier.state == "subscribing":
                 if cluster_uuid != self.configuration.cluster_uuid:
                     self._drop(applier.link, "the peer is of another cluster")
@@ -259,9 +388,91 @@ class Replica:
                 self._out.append(Log("info", "following", {"peer": applier.peer}))
                 self._acknowledge([applier])
             case Refusal(_, code, text_):
-                self._drop(applier.link, f"refused with {code}: {text_}")
+                self._refused(applier, code, text_)
             case _:
                 self._drop(applier.link, f"unexpected {type(message).__name__} while {applier.state}")
+
+    # ---- joining
+
+    def _refused(self, applier: Applier, code: int, text_: str) -> None:
+        is_behind = code == Code.XLOG_GAP and applier.state == "subscribing" and self.joining is None
+        self._drop(applier.link, f"refused with {code}: {text_}")
+        if is_behind:
+            self.joining = Joining(self.configuration.is_anonymous)
+            self._out.append(
+                Log("warning", "what we need is gone there: joining anew", {"peer": applier.peer})
+            )
+
+    def _asked(self, applier: Applier, ballot: Ballot) -> None:
+        """Join this peer, if it can be joined and nobody else is being joined."""
+        joining = self.joining
+        if joining is None:
+            self._say_subscribe(applier)
+            return
+        may_register = not ballot.is_read_only or self.has_data or joining.is_anonymous
+        if ballot.is_loading or not may_register or joining.peer:
+            self._drop(applier.link, "it cannot be joined now")
+        elif not covers(ballot.vclock, public(self.journal.vclock)):
+            self._drop(applier.link, "cannot join anew: we have rows that it does not have")
+        else:
+            joining.begin(applier.peer)
+            applier.state = "joining"
+            version = version_number(self.configuration.version)
+            uuid = "" if joining.is_anonymous else self.configuration.instance_uuid
+            self._out.append(Send(applier.link, Join(0, uuid, version, joining.is_anonymous)))
+
+    def _take_part_of_join(self, applier: Applier, message: object, now: Instant) -> None:
+        joining = self.joining
+        if joining is None or not joining.take(message):
+            self._drop(applier.link, f"unexpected {type(message).__name__} while joining")
+        elif joining.is_complete:
+            if covers(joining.data_vclock, public(self.journal.vclock)):
+                self._write_what_we_joined_with(joining, now)
+            else:
+                self._drop(applier.link, "cannot join anew: we have rows that it does not have")
+
+    def _write_what_we_joined_with(self, joining: Joining, now: Instant) -> None:
+        """A snapshot, and a log behind it; then all that was before goes, and the node begins anew."""
+        configuration = self.configuration
+        journal = _journal(configuration, first_token=self.journal.next_token)
+        local = self.journal.promised.get(LOCAL, 0)
+        begin = {**({LOCAL: local} if local else {}), **joining.data_vclock}
+        vote = self.election.vote if joining.term <= self.election.term else 0
+        election = ElectionState(max(joining.term, self.election.term), vote)
+        found = Snapshot(begin, in_order(joining.tuples), joining.queue, election)
+        snapshot = journal.keep_snapshot(found, now.wall_ns / 1e9)
+        log = journal.file_behind(found, joining.rows)
+        old = [name for name, _ in self.journal.snapshots] + [file.name for file in self.journal.files]
+        for link in [*self._applier_links, *self.relays]:
+            self._out.append(Disconnect(link))
+        self._out += [snapshot, log]
+        self._out += [Remove(name) for name in old if name not in (snapshot.file, log.file)]
+        files = {snapshot.file: snapshot.data, log.file: log.data}
+        self.journal = journal
+        self._installing = (log.token, files)
+
+    def _install(self, event: Event, now: Instant) -> Sequence[Effect]:
+        """What we joined with is on its way to the disk: as in a process that starts, nobody is listened to."""
+        assert self._installing is not None
+        token, files = self._installing
+        match event:
+            case Received(link, _) | Accepted(link):
+                self._out.append(Disconnect(link))
+            case Persisted(done) if done == token:
+                self._installing = self.joining = None
+                self._build(self.configuration, _journal(self.configuration, self.journal.next_token))
+                self._recover(files, now)
+                self._out.append(Log("info", "joined", {"id": self.configuration.me.id}))
+                self._beat(now)
+            case PersistFailed(_, error):
+                raise StartRefused(f"what we joined with cannot be written: {error}")
+            case _:
+                pass
+        effects = self._out[:]
+        self._out.clear()
+        return effects
+
+    # ---- following
 
     def _apply(self, applier: Applier, rows: Iterable[Row]) -> None:
         applier.backlog.extend(applier.transactions(rows))
@@ -273,6 +484,10 @@ class Replica:
             missing = gap(transaction, self.journal.promised)
             if missing is not None:
                 self._drop(applier.link, missing)
+                return
+            refusal = self.commits.refusal_of(transaction)
+            if refusal is not None:
+                self._drop(applier.link, refusal)
                 return
             try:
                 self.commits.apply(transaction)
@@ -311,19 +526,53 @@ class Replica:
         if request.cluster_uuid != self.configuration.cluster_uuid:
             self._drop(link, f"replica {request.replica_id} is of another cluster")
             return
+        number = self._number_of(request)
+        refusal = self._refusal_of(request, number)
+        if refusal is not None:
+            self._out.append(Send(link, refusal))
+            self._out.append(Log("error", "a replica is refused", {"why": refusal.message}))
+            return
         ours = self.journal.vclock.get(self.configuration.me.id, 0)
         theirs = request.vclock.get(self.configuration.me.id, 0)
         if theirs > ours:
-            fields = {"replica": request.replica_id, "its_lsn": theirs, "our_lsn": ours}
+            fields = {"replica": number, "its_lsn": theirs, "our_lsn": ours}
             self._out.append(Log("error", "a replica has rows of ours that we have lost", fields))
-        for old in [old for old, relay in self.relays.items() if relay.replica_id == request.replica_id]:
+        for old in [old for old, relay in self.relays.items() if number and relay.replica_id == number]:
             self._drop(old, "subscribed again")
-        self.relays[link] = Relay(link, request.replica_id, dict(request.vclock), now.monotonic_ns)
-        answer = Subscribed(request.sync, self.configuration.cluster_uuid, public(self.journal.vclock))
+        self.relays[link] = Relay(link, number, dict(request.vclock), now.monotonic_ns)
+        vclock, me = public(self.journal.vclock), self.configuration.me.id
+        answer = Subscribed(request.sync, self.configuration.cluster_uuid, vclock, me)
         self._out.append(Send(link, answer))
         if self.configuration.election_mode != "off":
             state = self.election.said(public(self.journal.promised), now.monotonic_ns)
             self._out.append(Send(link, state, self.journal.last_token()))
+
+    def _number_of(self, request: Subscribe) -> int:
+        """A replica is known by its UUID; an anonymous one has no number."""
+        for member in self.configuration.members:
+            if member.uuid == request.instance_uuid and not request.is_anonymous:
+                return member.id
+        return 0
+
+    def _refusal_of(self, request: Subscribe, number: int) -> Refusal | None:
+        """Why this replica cannot follow us."""
+        cluster_uuid = self.configuration.cluster_uuid
+        if not number and not request.is_anonymous:
+            why = Code.UNKNOWN_REPLICA.text(request.instance_uuid, cluster_uuid)
+            return Refusal(request.sync, Code.UNKNOWN_REPLICA, why)
+        written = self.journal.vclock.get(number, 0) if number else 0
+        if written and not request.vclock.get(number, 0):
+            why = Code.CFG.text(
+                "instance_uuid",
+                f"replica {number} has written rows up to lsn {written} and has lost them all: "
+                "let it join under a new UUID",
+            )
+            return Refusal(request.sync, Code.CFG, why)
+        first = public(self.journal.first_vclock)
+        if not covers({**request.vclock, LOCAL: 0}, {o: lsn for o, lsn in first.items() if o != number}):
+            why = f"Missing .xlog file between LSN {sum(request.vclock.values())} {text(request.vclock)} "
+            return Refusal(request.sync, Code.XLOG_GAP, f"{why}and {sum(first.values())} {text(first)}")
+        return None
 
     def _feed_relays(self, now: Instant) -> None:
         rows, token = self.journal.rows, self.journal.last_token()
@@ -346,7 +595,7 @@ class Replica:
 
     def _take_part(self, now: Instant) -> None:
         """Write, lead, tell: in this order, so that nothing is told that is not on disk."""
-        if self.configuration.election_mode == "off":
+        if self.configuration.election_mode == "off" or not self.has_data:
             return
         election = self.election
         self._save_vote(now)
@@ -409,14 +658,17 @@ class Replica:
             else:
                 self._out.append(Send(relay.link, Heartbeat(self.configuration.me.id, now.wall_ns / 1e9)))
         for applier in self.appliers.values():
-            if applier.state in ("subscribing", "following") and applier.heard_ns < silent_since:
+            if applier.state not in ("off", "connecting", "stopped") and applier.heard_ns < silent_since:
                 self._drop(applier.link, "silent for too long")
             elif applier.state == "off":
                 applier.state = "connecting"
                 self._out.append(Connect(applier.peer))
-        if self.configuration.election_mode != "off":
+        if self.configuration.election_mode != "off" and self.has_data:
             self._look_at_election(now)
         self.reads.give_up(now.monotonic_ns)
+        if not self.has_data:
+            return
+        self.retention.beat(now)
         self.commits.confirm_what_a_quorum_has(now)
         self.commits.watch_timeout(now)
 
@@ -425,6 +677,7 @@ class Replica:
         lost_foreign_rows = self.commits.failed(error)
         if self.election.is_leader:
             self.election.resign(now.monotonic_ns)  # a leader that cannot write is none
+        self.retention.failed()
         for relay in self.relays.values():
             relay.cut(len(self.journal.rows), tokens[0])
         if lost_foreign_rows:
@@ -439,10 +692,21 @@ def _election(configuration: Configuration) -> Election:
         mode=configuration.election_mode,
         fencing=configuration.election_fencing,
         quorum=configuration.quorum_size,
-        members=len(configuration.members),
+        members=len(configuration.registered),
         election_timeout_ns=configuration.election_timeout_ns,
         death_timeout_ns=DISCONNECT_AFTER_BEATS * configuration.replication_timeout_ns,
         chance=random.Random(f"{configuration.seed}/election {configuration.name}"),
+    )
+
+
+def _journal(configuration: Configuration, first_token: int) -> Journal:
+    return Journal(
+        configuration.me.id,
+        configuration.instance_uuid,
+        first_snapshot=lambda: first_snapshot(configuration),
+        server_version=configuration.version,
+        file_bytes_max=configuration.wal_max_size,
+        first_token=first_token,
     )
 
 

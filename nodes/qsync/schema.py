@@ -7,17 +7,12 @@ compare. A new node's system spaces are those of Tarantool 2.6, filled with what
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from nodes.qsync import system_spaces as system
-from nodes.qsync.access import users_and_privileges
+from nodes.qsync.bootstrap import Stored, first_tuples, members_of
 from nodes.qsync.configuration import Configuration
-from nodes.qsync.definitions import (
-    SpaceDefinition,
-    definition_of_rows,
-    index_rows,
-    space_row,
-)
+from nodes.qsync.definitions import SpaceDefinition, definition_of_rows
 from nodes.qsync.keys import Tuple
 from nodes.qsync.spaces import Space, key_of_tuple
 
@@ -25,18 +20,19 @@ from nodes.qsync.spaces import Space, key_of_tuple
 class Schema:
     """All spaces, by number and by name."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, stored: Iterable[Stored] | None = None) -> None:
+        """With what a snapshot holds, or else what a cluster of this configuration begins with."""
         self.by_id: dict[int, Space] = {}
         self.lookup: dict[object, Space] = {}
         """By id and by name."""
         self.version = 1
         self._dropped: dict[int, Space] = {}
         """Dropped by a transaction that may still be rolled back."""
-        for definition in (*system.definitions(), *configuration.spaces):
+        for definition in system.definitions():
             self._add(Space(definition))
         for view, source in system.VIEWS.items():
             self.by_id[view].source = self.by_id[source]
-        self._fill(configuration)
+        self._fill(first_tuples(configuration) if stored is None else stored)
         self.by_id[system.SPACE].on_change = self._space_changed
         self.by_id[system.INDEX].on_change = self._index_changed
 
@@ -53,21 +49,38 @@ class Schema:
         definition = space.definition
         self.by_id[definition.id] = self.lookup[definition.id] = self.lookup[definition.name] = space
 
-    def _fill(self, configuration: Configuration) -> None:
-        for definition in [space.definition for space in self.by_id.values()]:
-            self._put(system.SPACE, space_row(definition))
-            for row in index_rows(definition):
-                self._put(system.INDEX, row)
-        self._put(system.SCHEMA, ("cluster", configuration.cluster_uuid))
-        self._put(system.SCHEMA, ("max_id", system.SYSTEM_ID_MAX))
-        self._put(system.SCHEMA, ("version", *system.SCHEMA_VERSION))
-        for member in configuration.members:
-            self._put(system.CLUSTER, (member.id, member.uuid))
-        users, privileges = users_and_privileges(configuration.users)
-        for row in users:
-            self._put(system.USER, row)
-        for row in privileges:
-            self._put(system.PRIVILEGE, row)
+    def _fill(self, stored: Iterable[Stored]) -> None:
+        """Spaces of users stand behind the system's, which describe them."""
+        are_defined = False
+        for space_id, fields in stored:
+            if space_id > system.SYSTEM_ID_MAX and not are_defined:
+                self._define_all()
+                are_defined = True
+            self._put(space_id, fields)
+        if not are_defined:
+            self._define_all()
+
+    def _define_all(self) -> None:
+        indexes: dict[int, list[Tuple]] = {}
+        for row in self.by_id[system.INDEX].confirmed.values():
+            indexes.setdefault(int(str(row[0])), []).append(row)
+        for row in list(self.by_id[system.SPACE].confirmed.values()):
+            number = int(str(row[0]))
+            if number not in self.by_id:
+                self._add(Space(definition_of_rows(row, indexes.get(number, []))))
+
+    def members(self) -> dict[int, str]:
+        """Replica id → UUID, as `_cluster` says it."""
+        return members_of((system.CLUSTER, fields) for fields in self.by_id[system.CLUSTER].scan(dirty=False))
+
+    def stored(self) -> list[Stored]:
+        """All that a snapshot holds, what is prepared included: by space and key."""
+        return [
+            (number, fields)
+            for number, space in sorted(self.by_id.items())
+            if space.definition.engine == "memtx" and not space.definition.is_temporary
+            for fields in space.scan(dirty=True)
+        ]
 
     def _put(self, space_id: int, row: Tuple) -> None:
         space = self.by_id[space_id]

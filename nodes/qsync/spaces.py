@@ -54,6 +54,8 @@ class Space:
         """What is really committed of keys that show something else."""
         self.on_change: Callable[[Hashable], None] | None = None
         """Told after the newest version of a key changed: spaces that define others are watched so."""
+        self.on_commit: Callable[[], None] | None = None
+        """Told when a key's committed version changed."""
         self.source: Space | None = None
         """A view shows this space."""
         self.define(definition)
@@ -193,6 +195,8 @@ def commit(transaction: Transaction) -> None:
             space.show_newest(key)
         else:
             space.put(key, value)
+        if space.on_commit is not None:
+            space.on_commit()
 
 
 def roll_back(transaction: Transaction) -> None:

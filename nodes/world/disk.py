@@ -10,6 +10,8 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
+from nodes.kernel.effects import UNFINISHED
+
 
 class VirtualFile:
     __slots__ = ("data", "synced")
@@ -38,9 +40,22 @@ class VirtualDisk:
         file.data += data
         return len(file.data)
 
+    def put_whole(self, name: str, data: bytes) -> None:
+        """A file that appears whole, and synced, in the place of any other."""
+        file = self._files[name] = VirtualFile()
+        file.data += data
+        file.synced = len(data)
+        self._files.pop(name + UNFINISHED, None)
+
+    def remove(self, name: str) -> None:
+        """Forget a file; synced at once."""
+        self._files.pop(name, None)
+
     def sync(self, name: str, length: int) -> None:
         """The first `length` bytes of a file are safe."""
-        file = self._files[name]
+        file = self._files.get(name)
+        if file is None:
+            return  # removed in the meantime
         assert length <= len(file.data), (name, length, len(file.data))
         file.synced = max(file.synced, length)
 
@@ -55,7 +70,9 @@ class VirtualDisk:
 
     def forget_unwritten(self, name: str, length: int) -> None:
         """The process died before it wrote beyond `length`."""
-        file = self._files[name]
+        file = self._files.get(name)
+        if file is None:
+            return
         del file.data[max(length, file.synced) :]
 
     def lose_power(self, chance: random.Random) -> int:

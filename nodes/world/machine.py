@@ -19,11 +19,13 @@ from typing import Literal
 
 from nodes.kernel.chance import Streams
 from nodes.kernel.effects import (
+    UNFINISHED,
     CancelTimer,
     Connect,
     Disconnect,
     Log,
     Persist,
+    Remove,
     Send,
     SetTimer,
     Truncate,
@@ -138,7 +140,7 @@ class Machine:
                 self._groups.clear()
                 break
             for record, start in zip(group.records, group.starts, strict=True):
-                self.disk.forget_unwritten(record.file, start)
+                self.disk.forget_unwritten(_written_to(record), start)
         self._network.process_died(self, silently=False)
 
     def lose_power(self) -> int:
@@ -238,11 +240,11 @@ class Machine:
     # ---- effects out
 
     def _carry_out(self, effects: object) -> None:
-        queued: list[Persist | Send | Connect | Disconnect] = []
+        queued: list[Persist | Remove | Send | Connect | Disconnect] = []
         assert isinstance(effects, list | tuple)
         for effect in effects:
             match effect:
-                case Send() | Persist() | Connect():
+                case Send() | Persist() | Connect() | Remove():
                     queued.append(effect)
                 case Disconnect(link):
                     self._muted.add(link)
@@ -267,6 +269,8 @@ class Machine:
                 case Send(link, message):
                     if link in self._links:
                         network.send(link, self, message)
+                case Remove(file):
+                    self.disk.remove(file)
                 case Connect(peer):
                     self._links[network.connect(self, peer)] = peer
                 case Disconnect(link):
@@ -314,7 +318,7 @@ class Machine:
             return
         starts, ends = [], []
         for record in records:
-            end = self.disk.append(record.file, record.data)
+            end = self.disk.append(_written_to(record), record.data)
             starts.append(end - len(record.data))
             ends.append(end)
         group = Group(tuple(records), tuple(ends), tuple(starts), self._due_ns())
@@ -354,7 +358,10 @@ class Machine:
 
     def _mark_synced(self, group: Group) -> None:
         for record, end in zip(group.records, group.ends, strict=True):
-            self.disk.sync(record.file, end)
+            if record.is_whole:
+                self.disk.put_whole(record.file, record.data)
+            else:
+                self.disk.sync(record.file, end)
 
     def _sync(self, life: int) -> None:
         """Sync every group that is due, oldest first, up to one that is held."""
@@ -393,3 +400,8 @@ class Machine:
             for record in self._late.popleft().records:
                 if self._life == life:
                     self._step(Persisted(record.token))
+
+
+def _written_to(record: Persist) -> str:
+    """A file that must appear whole is written under another name first."""
+    return record.file + UNFINISHED if record.is_whole else record.file

@@ -14,6 +14,7 @@ from nodes.iproto.messages import (
     Ack,
     Answer,
     Auth,
+    Ballot,
     Call,
     Checked,
     Delete,
@@ -21,20 +22,26 @@ from nodes.iproto.messages import (
     Execute,
     Heartbeat,
     Insert,
+    Join,
+    JoinMeta,
+    JoinSnapshot,
     Message,
     Ping,
     RaftState,
     Refusal,
+    Register,
     Replace,
     Request,
     Row,
     Rows,
     Select,
+    Stage,
     Subscribe,
     Subscribed,
     Type,
     Update,
     Upsert,
+    Vote,
 )
 
 T = TypeVar("T")
@@ -130,9 +137,19 @@ requests: st.SearchStrategy[Request] = st.one_of(
     st.builds(Auth, uint64, names, fields),
     st.builds(Checked, st.integers(1, 2**32), st.builds(Ping, uint64)),
     st.builds(Ping, uint64),
+    st.builds(Vote, uint64),
+    st.builds(Join, uint64, uuids, uint32),
+    st.builds(Join, uint64, st.just(""), uint32, st.just(True)),
+    st.builds(Register, uint64, uuids, vclocks),
 )
-subscribes = st.builds(Subscribe, uint64, uuids, uuids, st.integers(0, 31), vclocks, uint32)
-subscribeds = st.builds(Subscribed, uint64, uuids, vclocks)
+subscribes = st.builds(Subscribe, uint64, uuids, uuids, st.integers(0, 31), vclocks, uint32, st.booleans())
+subscribeds = st.builds(Subscribed, uint64, uuids, vclocks, st.integers(0, 31))
+of_joins = (
+    st.builds(Ballot, uint64, st.booleans(), vclocks, vclocks, st.booleans())
+    | st.builds(Stage, uint64, vclocks)
+    | st.builds(JoinMeta, uint64)
+    | st.builds(JoinSnapshot, uint64)
+)
 acks = st.builds(Ack, vclocks, uint63, uint63)
 heartbeats = st.builds(Heartbeat, st.integers(0, 31), timestamps, uint63)
 raft_states = st.builds(
@@ -150,6 +167,7 @@ responses: st.SearchStrategy[Message] = st.builds(Answer, uint64, fields, uint64
 streamed: st.SearchStrategy[Message] = (
     st.builds(Rows, st.lists(rows(on_a_link=True), min_size=1, max_size=4).map(tuple))
     | heartbeats
+    | of_joins
     | raft_states
     | refusals
 )

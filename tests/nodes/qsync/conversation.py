@@ -19,7 +19,7 @@ A line that begins with `>` happens; the indented lines under it are the effects
 | `disk fails` | nothing that is under way reached the disk |
 | `c1 [dirty] replace SPACE KEY VALUE; cas SPACE KEY OLD NEW; …` | one transaction of a client |
 | `c1 promote`, `c1 select SPACE [KEY]`, `c1 insert SPACE KEY VALUE` | other requests |
-| `n2 subscribes [LSN]`, `n2 acks LSN [in term 3]`, `n2 hangs up` | a follower |
+| `n2 subscribes [anonymously] [LSN]`, `n2 acks LSN [in term 3]`, `n2 hangs up` | a follower |
 | `n1 answers`, `n1 rows R + R \\| R`, `n1 heartbeat`, `n1 is lost` | a peer that we follow; + joins a transaction |
 | `1/5 REPLACE register r1 1 [wait-sync] [wait-ack]`, `1/6 CONFIRM 5 [n1]`, `2/1 PROMOTE 3 [n1 LSN]` | rows |
 | `n2 is candidate in term 3 [with {1: 4}]`, `n2 is leader in term 3` | what a peer says of its election |
@@ -290,9 +290,10 @@ class Conversation:
                 options = ({"read": "dirty"},) if mode else ()
                 self.step(Received(link, Call(1, "qsync.transaction", (statements, *options))))
 
-    def subscribe(self, name: str, lsn: str) -> None:
+    def subscribe(self, name: str, lsn: str, anonymous: str = "") -> None:
         number, vclock = int(name[1:]), {1: int(lsn)} if lsn else {}
-        request = Subscribe(0, self.conf.cluster_uuid, UUID.format(number), number, vclock)
+        uuids = self.conf.cluster_uuid, UUID.format(number)
+        request = Subscribe(0, *uuids, number, vclock, is_anonymous=bool(anonymous))
         self.step(Received(self._new_link(self.links, name), request))
 
     def acknowledge(self, name: str, lsn: str, term: str = "") -> None:
@@ -368,7 +369,7 @@ _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (r"written(?P<all_> all)?", Conversation.write),
     (r"disk fails", Conversation.fail),
     (r"(?P<name>c\d) (?P<mode>dirty )?(?P<request>.+)", Conversation.client),
-    (rf"{_NODE} subscribes( (?P<lsn>\d+))?", Conversation.subscribe),
+    (rf"{_NODE} subscribes(?P<anonymous> anonymously)?( (?P<lsn>\d+))?", Conversation.subscribe),
     (rf"{_NODE} acks (?P<lsn>\d+)( in term (?P<term>\d+))?", Conversation.acknowledge),
     (rf"{_NODE} is {_STATE}( for (?P<vote>n\d))?(?P<seeing> seeing the leader)?", Conversation.raft),
     (rf"{_NODE} hangs up", Conversation.hang_up),

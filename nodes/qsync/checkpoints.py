@@ -1,0 +1,106 @@
+"""Captures of everything that a node holds, for a snapshot file and for those who join: confirmed data alone leaves.
+
+A capture is taken at one vclock, of all data with what still waits in the limbo, and kept back until all of that is on
+disk and confirmed. If any of it is lost or rolled back the capture is worthless, and another one is taken. While a
+PROMOTE or ROLLBACK is on its way, or waits for its quorum, none is begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nodes.kernel.vclock import covers
+from nodes.qsync.commits import Commits
+from nodes.qsync.journal import Journal
+from nodes.qsync.limbo import Entry
+from nodes.qsync.schema import Schema
+from nodes.qsync.snapshot import ElectionState, QueueState, Snapshot
+
+
+@dataclass(slots=True, eq=False)
+class Capture:
+    """`taken` is None while it was not yet possible to take it. `done` gets the snapshot when it may leave."""
+
+    done: Callable[[Snapshot], None]
+    begins_file: bool
+    taken: Snapshot | None = None
+    last_number: int = 0
+    last_entry: Entry | None = None
+    rollbacks: int = 0
+    failures: int = 0
+
+
+class Captures:
+    """Those that wait."""
+
+    def __init__(
+        self,
+        commits: Commits,
+        journal: Journal,
+        schema: Schema,
+    ) -> None:
+        self._commits = commits
+        self._journal = journal
+        self._schema = schema
+        self._waiting: list[Capture] = []
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def begin(self, done: Callable[[Snapshot], None], *, begins_file: bool = False) -> Capture:
+        """As soon as it is possible, and then as soon as all of it is confirmed.
+
+        With `begins_file` a new log begins where the capture is taken.
+        """
+        capture = Capture(done, begins_file)
+        self._waiting.append(capture)
+        return capture
+
+    def forget(self, capture: Capture) -> None:
+        if capture in self._waiting:
+            self._waiting.remove(capture)
+
+    def proceed(self) -> None:
+        """Take what can be taken, and hand out what is confirmed."""
+        for capture in list(self._waiting):
+            if capture.taken is not None and not self._is_sound(capture):
+                capture.taken = None
+            if capture.taken is None and self._may_take():
+                self._take(capture)
+            if capture.taken is not None and self._is_confirmed(capture, capture.taken):
+                self._waiting.remove(capture)
+                capture.done(self._finished(capture, capture.taken))
+
+    def _may_take(self) -> bool:
+        commits = self._commits
+        return not commits.is_behind_barrier and not commits.pending and not commits.limbo.is_in_rollback
+
+    def _is_sound(self, capture: Capture) -> bool:
+        """Nothing that was in it has been lost or rolled back (nor anything behind it: simpler to tell, and seldom)."""
+        rollbacks = self._commits.limbo.rollback_count
+        return capture.failures == self._journal.failures and capture.rollbacks == rollbacks
+
+    def _take(self, capture: Capture) -> None:
+        commits, limbo = self._commits, self._commits.limbo
+        capture.last_number = commits.last_waiting
+        capture.last_entry = next((entry for entry in reversed(limbo.entries) if entry.wait_ack), None)
+        capture.rollbacks, capture.failures = limbo.rollback_count, self._journal.failures
+        if capture.begins_file:
+            self._journal.begin_new_file()
+        capture.taken = Snapshot(
+            dict(self._journal.promised),
+            self._schema.stored(),
+            QueueState(limbo.owner_id, limbo.term, limbo.confirmed_lsn),
+            ElectionState(commits.election.term, commits.election.vote),
+        )
+
+    def _is_confirmed(self, capture: Capture, taken: Snapshot) -> bool:
+        return covers(self._journal.vclock, taken.vclock) and self._commits.has_settled(capture.last_number)
+
+    def _finished(self, capture: Capture, taken: Snapshot) -> Snapshot:
+        lsn = taken.queue.confirmed_lsn
+        if capture.last_entry is not None:
+            lsn = max(lsn, capture.last_entry.lsn)
+        queue = QueueState(taken.queue.owner_id, taken.queue.term, lsn)
+        return Snapshot(taken.vclock, taken.tuples, queue, taken.election)

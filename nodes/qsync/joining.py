@@ -1,0 +1,218 @@
+"""How a node gets all data and an id: JOIN, on both of its ends.
+
+| who joins | whom it joins |
+|---|---|
+| VOTE | a ballot: may it be joined, and what it has |
+| JOIN | registers the UUID in `_cluster` if it is unknown (only who may write can), then captures everything |
+| | OK and the vclock of the data |
+| | from 2.11 on: JOIN_META, the states of election and queue, JOIN_SNAPSHOT |
+| | the data as INSERT rows; OK and the vclock |
+| writes them as its snapshot | rows behind it, none here because the id is in the data; OK and the vclock |
+| SUBSCRIBE, from that vclock on | |
+
+Only confirmed data leaves (`checkpoints`). FETCH_SNAPSHOT is the same for an anonymous replica, which gets no id and
+no last part; REGISTER makes a member of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from nodes.iproto.codes import Code
+from nodes.iproto.messages import (
+    Join,
+    JoinMeta,
+    JoinSnapshot,
+    Key,
+    RaftState,
+    Refusal,
+    Register,
+    Row,
+    Rows,
+    Stage,
+    Type,
+)
+from nodes.kernel.effects import Effect, Log, Send
+from nodes.kernel.events import Instant
+from nodes.kernel.vclock import Vclock
+from nodes.qsync.bootstrap import Stored, insert_row, stored
+from nodes.qsync.checkpoints import Capture, Captures
+from nodes.qsync.commits import Commits
+from nodes.qsync.journal import Draft, Journal, public
+from nodes.qsync.schema import Schema
+from nodes.qsync.snapshot import QueueState, Snapshot, queue_state
+from nodes.qsync.spaces import Change
+from nodes.qsync.system_spaces import CLUSTER
+
+META_SINCE = 0x020B00
+REPLICAS_MAX = 31
+
+
+# ---- whom it joins
+
+
+@dataclass(slots=True, eq=False)
+class Guest:
+    """Somebody who joins us, on one link; without a capture it waits until it is registered."""
+
+    link: int
+    request: Join | Register
+    capture: Capture | None = None
+
+
+class Hosting:
+    """Those who join us."""
+
+    def __init__(
+        self, commits: Commits, journal: Journal, schema: Schema, captures: Captures, out: list[Effect]
+    ) -> None:
+        self._commits = commits
+        self._journal = journal
+        self._schema = schema
+        self._captures = captures
+        self._out = out
+        self._guests: dict[int, Guest] = {}
+
+    def __len__(self) -> int:
+        return len(self._guests)
+
+    def begin(self, link: int, request: Join | Register, now: Instant) -> None:
+        """Give it an id if it has none, then everything."""
+        guest = self._guests[link] = Guest(link, request)
+        uuid = request.instance_uuid
+        is_known = uuid in self._schema.members().values() or self._is_being_registered(uuid)
+        if not is_known and not (isinstance(request, Join) and request.is_anonymous):
+            if not self._commits.is_writable or self._commits.limbo.is_in_rollback:
+                self._refuse(guest, Code.READONLY)
+                return
+            self._register(uuid, now)
+        self._out.append(Log("info", "a replica joins", {"uuid": uuid}))
+
+    def lost(self, link: int) -> None:
+        guest = self._guests.pop(link, None)
+        if guest is not None and guest.capture is not None:
+            self._captures.forget(guest.capture)
+
+    def proceed(self) -> None:
+        """Begin the captures of those who are registered by now."""
+        for guest in list(self._guests.values()):
+            if guest.capture is not None:
+                continue
+            uuid = guest.request.instance_uuid
+            if not uuid or uuid in self._schema.members().values():
+                guest.capture = self._captures.begin(lambda found, guest=guest: self._give(guest, found))  # type: ignore[misc]
+            elif not self._is_being_registered(uuid):
+                self._refuse(guest, Code.SYNC_ROLLBACK)
+
+    def _refuse(self, guest: Guest, code: Code) -> None:
+        self._guests.pop(guest.link, None)
+        self._out.append(Send(guest.link, Refusal(guest.request.sync, code, code.text())))
+
+    def _is_being_registered(self, uuid: str) -> bool:
+        return any(fields[1] == uuid for fields in self._schema.by_id[CLUSTER].scan(dirty=True))
+
+    def _register(self, uuid: str, now: Instant) -> None:
+        space = self._schema.by_id[CLUSTER]
+        taken = {fields[0] for fields in space.scan(dirty=True)} | set(self._journal.promised)
+        number = next(number for number in range(1, REPLICAS_MAX + 1) if number not in taken)
+        fields = (number, uuid)
+        draft = Draft(Type.INSERT.value, {Key.SPACE_ID.value: CLUSTER, Key.TUPLE.value: fields})
+        self._commits.submit((Change(space, space.key_of(fields), fields),), (draft,), None, now)
+
+    def _give(self, guest: Guest, found: Snapshot) -> None:
+        """All of it is confirmed: let it leave."""
+        del self._guests[guest.link]
+        sync, vclock = guest.request.sync, public(found.vclock)
+        if isinstance(guest.request, Register):
+            self._send(
+                guest, Rows(tuple(self._rows_between(guest.request.vclock, vclock))), Stage(sync, vclock)
+            )
+            return
+        rows = Rows(tuple(insert_row(pair, 0) for pair in found.tuples))
+        self._send(guest, Stage(sync, vclock), *self._meta(guest.request, found), rows, Stage(sync, vclock))
+        if not guest.request.is_anonymous:
+            self._send(guest, Stage(sync, vclock))
+
+    def _meta(self, request: Join, found: Snapshot) -> Iterable[object]:
+        if self._commits.configuration.protocol == "2.6" or request.server_version < META_SINCE:
+            return
+        yield JoinMeta(request.sync)
+        yield RaftState(0, found.election.term, 0, 1, 0, False)
+        queue = found.queue
+        if queue.owner_id or queue.term > 1:
+            body = {
+                Key.REPLICA_ID.value: queue.owner_id,
+                Key.LSN.value: queue.confirmed_lsn,
+                Key.TERM.value: queue.term,
+            }
+            yield Rows((Row(Type.PROMOTE.value, 0, 0, 0.0, 0, body=body),))
+        yield JoinSnapshot(request.sync)
+
+    def _rows_between(self, begin: Vclock | object, end: Vclock) -> Iterable[Row]:
+        assert isinstance(begin, dict)
+        for row in self._journal.rows:
+            if begin.get(row.replica_id, 0) < row.lsn <= end.get(row.replica_id, 0):
+                yield row
+
+    def _send(self, guest: Guest, *messages: object) -> None:
+        for message in messages:
+            if not (isinstance(message, Rows) and not message.rows):
+                self._out.append(Send(guest.link, message))
+
+
+# ---- who joins
+
+
+@dataclass(slots=True)
+class Joining:
+    """What a node has got of its JOIN so far. `stages` counts the vclocks: 1 data comes, 2 rows, 3 all is there."""
+
+    is_anonymous: bool
+    peer: str = ""
+    stages: int = 0
+    data_vclock: Vclock = field(default_factory=dict)
+    vclock: Vclock = field(default_factory=dict)
+    tuples: list[Stored] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    term: int = 1
+    queue: QueueState = field(default_factory=QueueState)
+
+    def begin(self, peer: str) -> None:
+        """Ask this peer; what another one had sent is forgotten."""
+        self.peer = peer
+        self.stages = 0
+        self.tuples.clear()
+        self.rows.clear()
+        self.term, self.queue = 1, QueueState()
+
+    @property
+    def is_complete(self) -> bool:
+        return self.stages == (2 if self.is_anonymous else 3)
+
+    def take(self, message: object) -> bool:
+        """One message of the answer; False if it does not belong there."""
+        match message:
+            case Stage(_, vclock):
+                self.stages += 1
+                self.vclock = dict(vclock)
+                if self.stages == 1:
+                    self.data_vclock = dict(vclock)
+            case Rows(rows) if self.stages in (1, 2):
+                for row in rows:
+                    self._row(row)
+            case RaftState() if self.stages == 1:
+                self.term = message.term
+            case JoinMeta() | JoinSnapshot() if self.stages == 1:
+                pass
+            case _:
+                return False
+        return True
+
+    def _row(self, row: Row) -> None:
+        if self.stages == 2:
+            self.rows.append(row)
+        elif row.type == Type.PROMOTE:
+            self.queue = queue_state(row)
+        elif row.type == Type.INSERT:
+            self.tuples.append(stored(row))

@@ -1,0 +1,86 @@
+"""When a snapshot is taken, and what of older snapshots and logs is thrown away behind it.
+
+A snapshot is due every `checkpoint_interval_ns`, when the log has grown by `checkpoint_wal_threshold` bytes, and when
+somebody asks (`box.snapshot`). With it a new log begins. When it is on disk, `checkpoint_count` snapshots are kept, the
+logs behind the oldest of them, and what followers need that have been here in this life of the process.
+"""
+
+from __future__ import annotations
+
+from nodes.iproto.messages import Response
+from nodes.kernel.effects import Effect, Log, Send
+from nodes.kernel.events import Instant
+from nodes.kernel.vclock import Vclock, text
+from nodes.qsync.checkpoints import Capture, Captures
+from nodes.qsync.configuration import Configuration
+from nodes.qsync.journal import Journal
+from nodes.qsync.snapshot import Snapshot
+
+
+class Retention:
+    """The snapshots of one node."""
+
+    def __init__(
+        self, captures: Captures, journal: Journal, configuration: Configuration, out: list[Effect]
+    ) -> None:
+        self._captures = captures
+        self._journal = journal
+        self._configuration = configuration
+        self._out = out
+        self._capture: Capture | None = None
+        self._writing: tuple[int, Snapshot] | None = None
+        self._replies: list[tuple[int, Response]] = []
+        self._wall_ns = 0
+        self._due_ns = 0
+        self.followers: dict[int, Vclock] = {}
+        """How far members had got when they were last here."""
+
+    def begin(self, now: Instant, reply: tuple[int, Response] | None = None) -> None:
+        """Take a snapshot, or wait for the one that is being taken."""
+        if reply is not None:
+            self._replies.append(reply)
+        if self._capture is None and self._writing is None:
+            self._wall_ns = now.wall_ns
+            self._capture = self._captures.begin(self._write, begins_file=True)
+
+    def beat(self, now: Instant) -> None:
+        interval_ns = self._configuration.checkpoint_interval_ns
+        if not self._due_ns:
+            self._due_ns = now.monotonic_ns + interval_ns
+        grown = self._journal.bytes_since_snapshot
+        if (interval_ns and now.monotonic_ns >= self._due_ns) or (
+            grown >= self._configuration.checkpoint_wal_threshold
+        ):
+            self._due_ns = now.monotonic_ns + interval_ns
+            self.begin(now)
+
+    def _write(self, found: Snapshot) -> None:
+        self._capture = None
+        persist = self._journal.keep_snapshot(found, self._wall_ns / 1e9)
+        self._writing = (persist.token, found)
+        self._out.append(persist)
+
+    def persisted(self, token: int) -> bool:
+        """True if it was our snapshot: now older ones can go."""
+        if self._writing is None or self._writing[0] != token:
+            return False
+        found = self._writing[1]
+        self._writing = None
+        self._journal.snapshot_kept(found)
+        self._out.append(Log("info", "a snapshot is on disk", {"vclock": text(found.vclock)}))
+        self._out += [Send(*reply) for reply in self._replies]
+        self._replies.clear()
+        return True
+
+    def failed(self) -> None:
+        """The disk did not take it: another one, for those who wait, is tried at the next beat."""
+        if self._writing is not None:
+            self._writing = None
+            self._due_ns = 1
+
+    def collect(self) -> int:
+        """Drop what nobody needs; how many rows went from the journal's beginning."""
+        needed = [vclock for _, vclock in sorted(self.followers.items())]
+        gone, effects = self._journal.collect(self._configuration.checkpoint_count, needed)
+        self._out += effects
+        return gone

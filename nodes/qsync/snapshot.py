@@ -1,0 +1,141 @@
+"""A snapshot: everything that a node holds at one vclock, as a file and as the rows that a joining replica gets.
+
+It never holds what is not confirmed. Behind the data stand (not with protocol 2.6, which knows neither) the state of
+the election as a RAFT row and that of the queue as a PROMOTE row, whose vclock says up to where the owner's entries
+are confirmed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nodes.iproto import xlog
+from nodes.iproto.errors import XlogError
+from nodes.iproto.messages import Key, Row, Type
+from nodes.kernel.errors import StartRefused
+from nodes.qsync.bootstrap import Stored, insert_row, stored
+
+BLOCK_ROWS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """Who owns the queue, since which term, and which of his entries are confirmed."""
+
+    owner_id: int = 0
+    term: int = 1
+    confirmed_lsn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionState:
+    term: int = 1
+    vote: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """`vclock` is that of the log where the data stands, with component 0 for rows that are kept locally."""
+
+    vclock: Mapping[int, int]
+    tuples: Sequence[Stored]
+    queue: QueueState = field(default_factory=QueueState)
+    election: ElectionState = field(default_factory=ElectionState)
+
+
+def queue_rows(snapshot: Snapshot) -> list[Row]:
+    """Nothing, if nobody has owned the queue or been elected yet."""
+    rows = []
+    if snapshot.election.term > 1 or snapshot.election.vote:
+        body: dict[int, object] = {0: snapshot.election.term}
+        if snapshot.election.vote:
+            body[1] = snapshot.election.vote
+        rows.append(Row(Type.RAFT.value, 0, 0, 0.0, 0, group_id=1, body=body))
+    queue = snapshot.queue
+    if queue.owner_id or queue.term > 1:
+        rows.append(
+            Row(
+                Type.PROMOTE.value,
+                0,
+                0,
+                0.0,
+                0,
+                body={
+                    Key.REPLICA_ID.value: queue.owner_id,
+                    Key.LSN.value: queue.confirmed_lsn,
+                    Key.TERM.value: queue.term,
+                    Key.VCLOCK.value: {queue.owner_id: queue.confirmed_lsn} if queue.owner_id else {},
+                },
+            )
+        )
+    return rows
+
+
+def file_of(snapshot: Snapshot, instance_uuid: str, timestamp: float, version: str) -> bytes:
+    """The bytes of a `.snap` file."""
+    rows = [insert_row(pair, place, timestamp) for place, pair in enumerate(snapshot.tuples)]
+    rows += queue_rows(snapshot)
+    blocks = (rows[start : start + BLOCK_ROWS] for start in range(0, len(rows), BLOCK_ROWS))
+    header = xlog.encode_header("SNAP", instance_uuid, snapshot.vclock, server_version=version)
+    return header + b"".join(xlog.encode_block(block) for block in blocks) + xlog.encode_eof()
+
+
+def is_whole(data: bytes) -> bool:
+    """True if a snapshot can be trusted: it was written to its end, and nothing is damaged."""
+    try:
+        found = xlog.decode(data)
+    except XlogError:
+        return False
+    return found.finished and found.damage is None
+
+
+def meta(name: str, data: bytes) -> xlog.Meta:
+    """The header alone. Raises StartRefused."""
+    end = data.find(b"\n\n") + 2
+    try:
+        found = xlog.decode(data[: max(end, 0)]).meta
+    except XlogError as error:
+        raise StartRefused(f"{name}: {error}") from error
+    if found is None:
+        raise StartRefused(f"{name}: its header is cut off")
+    return found
+
+
+def read(name: str, data: bytes) -> Snapshot:
+    """Raises StartRefused if the file is damaged or was not written to its end."""
+    try:
+        found = xlog.decode(data)
+    except XlogError as error:
+        raise StartRefused(f"{name}: {error}") from error
+    if found.meta is None or found.damage is not None or not found.finished:
+        raise StartRefused(f"{name}: {found.damage or 'there is no end marker'}")
+    return _snapshot(found.meta.vclock, found.rows)
+
+
+def _snapshot(vclock: Mapping[int, int], rows: Sequence[Row]) -> Snapshot:
+    queue, election = QueueState(), ElectionState()
+    for row in rows:
+        if row.type == Type.PROMOTE:
+            queue = queue_state(row)
+        elif row.type == Type.RAFT:
+            term, vote = row.body[0], row.body.get(1, 0)
+            assert isinstance(term, int), row
+            assert isinstance(vote, int), row
+            election = ElectionState(term, vote)
+    return Snapshot(dict(vclock), tuple(_stored(rows)), queue, election)
+
+
+def queue_state(row: Row) -> QueueState:
+    """What the PROMOTE of a snapshot or of a JOIN says."""
+    owner_id, lsn, term = (row.body[key] for key in (Key.REPLICA_ID.value, Key.LSN.value, Key.TERM.value))
+    assert isinstance(owner_id, int), row
+    assert isinstance(lsn, int), row
+    assert isinstance(term, int), row
+    return QueueState(owner_id, term, lsn)
+
+
+def _stored(rows: Sequence[Row]) -> Iterator[Stored]:
+    for row in rows:
+        if row.type == Type.INSERT:
+            yield stored(row)
