@@ -1,7 +1,7 @@
 """Overruled rollbacks: a client was told that its write was rolled back, and yet the write is there to stay.
 
-A store that gives up on a quorum says so (Tarantool's errors 216 and 217). Such a write is "info": a ROLLBACK proves
-nothing where another node may take over and confirm it. This checker finds the writes whose rollback was overruled:
+A store that gives up on a write says so (Tarantool's errors 216 and 217; 40 where its log refused it). The first two
+are "info": a ROLLBACK proves nothing where another node may take over and confirm it. This checker finds the writes whose rollback was overruled:
 
 - kept: a final dump holds the value, in a run that nobody else wrote it in
 - built-upon: a compare-and-set that expected the value, asked after the error, succeeded
@@ -22,8 +22,8 @@ from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "overruled"
 MODEL = "what was reported rolled back is gone"
-ROLLED_BACK = ("(216)", "(217)")
-"""How the errors end that say so."""
+ROLLED_BACK = ("(216)", "(217)", "(40)")
+"""How the errors end that say so: no quorum in time, rolled back with others, the log refused it."""
 
 
 def check(history: History, *, space: str = "register") -> Verdict:

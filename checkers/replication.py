@@ -3,8 +3,8 @@
 A node's state (what it told the monitor) holds its `vclock`, and for each node that it receives from an entry of
 `upstreams` with `status` and `message`. Judged are
 
-- equal-vclock-different-data: two nodes said that they were at the same position, twice in a row at the end of the
-  run, and their final dumps differ. No replication will ever mend that, and no monitoring shows it. A violation.
+- equal-vclock-different-data: two nodes said that they were at the same position at the end of the run (twice in a row,
+  unless all was seen quiet), and their final dumps differ. No replication will ever mend that, and no monitoring shows it. A violation.
 - a node had stopped receiving from another when it was last asked: a finding, for it says so itself.
 
 States without these fields tell nothing: without a vclock of two nodes the verdict is valid and vacuous.
@@ -29,7 +29,7 @@ STEADY_STATES = 2
 
 def check(history: History) -> Verdict:
     """Whether equal positions meant equal data at the end. `details`: vclocks, and the findings."""
-    last = _last_states(history)
+    last = _last_states(history, 1 if _has_settled(history) else STEADY_STATES)
     dumps = {dump.node: dump for dump in history.dumps if dump.type == "ok" and dump.node is not None}
     witnesses = list(_different(last, dumps))
     with_vclock = [node for node, states in last.items() if "vclock" in states[-1].status]
@@ -55,20 +55,26 @@ def check(history: History) -> Verdict:
     )
 
 
-def _last_states(history: History) -> dict[str, list[State]]:
-    """The last states of each node before its final dump was asked, oldest first."""
+def _has_settled(history: History) -> bool:
+    """Whoever conducted the run saw all nodes quiet and equal before the dumps."""
+    told = [event.value for event in history.events if event.process == "harness" and event.f == "settled"]
+    return bool(told) and told[-1] is True
+
+
+def _last_states(history: History, count: int) -> dict[str, list[State]]:
+    """The last `count` states of each node before the first final dump was asked, oldest first."""
     asked = min((dump.invoke_index for dump in history.dumps), default=len(history.events))
     last: dict[str, list[State]] = {}
     for state in history.states:
         if state.index < asked:
-            last[state.node] = [*last.get(state.node, ())[-STEADY_STATES + 1 :], state]
-    return dict(sorted(last.items()))
+            last[state.node] = [*last.get(state.node, ()), state][-count:]
+    return {node: states for node, states in sorted(last.items()) if len(states) == count}
 
 
 def _position(states: Sequence[State]) -> object:
     """The vclock that the node kept over its last states; None if it moved, or does not tell."""
     vclocks = [state.status.get("vclock") for state in states]
-    if len(vclocks) < STEADY_STATES or any(vclock != vclocks[0] for vclock in vclocks):
+    if any(vclock != vclocks[0] for vclock in vclocks):
         return None
     return vclocks[0]
 
