@@ -1,9 +1,10 @@
 """Overruled rollbacks: a client was told that its write was rolled back, and yet the write is there to stay.
 
 A store that gives up on a write says so (Tarantool's errors 216 and 217; 40 where its log refused it). The first two
-are "info": a ROLLBACK proves nothing where another node may take over and confirm it. This checker finds the writes whose rollback was overruled:
+are "info": a ROLLBACK proves nothing where another node may take over and confirm it. This checker finds the writes
+whose rollback was overruled:
 
-- kept: a final dump holds the value, in a run that nobody else wrote it in
+- kept: a final dump holds the value
 - built-upon: a compare-and-set that expected the value, asked after the error, succeeded
 
 Values that several operations may have written prove nothing and are left out. Rule: overruled-rollback. Cost: linear.

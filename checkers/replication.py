@@ -3,8 +3,9 @@
 A node's state (what it told the monitor) holds its `vclock`, and for each node that it receives from an entry of
 `upstreams` with `status` and `message`. Judged are
 
-- equal-vclock-different-data: two nodes said that they were at the same position at the end of the run (twice in a row,
-  unless all was seen quiet), and their final dumps differ. No replication will ever mend that, and no monitoring shows it. A violation.
+- equal-vclock-different-data: two nodes said that they were at the same position at the end of the run (twice in a
+  row, unless all was seen quiet), and their final dumps differ. No replication will ever mend that, and no monitoring
+  shows it. A violation.
 - a node had stopped receiving from another when it was last asked: a finding, for it says so itself.
 
 States without these fields tell nothing: without a vclock of two nodes the verdict is valid and vacuous.

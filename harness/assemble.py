@@ -13,17 +13,20 @@ from harness.draw import refuse_impossible
 from harness.errors import WrongUse
 from harness.faults.schedule import names_for
 from harness.plan import Plan
+from harness.protocols import Cluster
 from harness.systems import SYSTEMS, Operated, System
 from harness.workloads import WORKLOADS, Workload
 
 T = TypeVar("T")
 
 if TYPE_CHECKING:
+    from harness.cluster.containers.cluster import ContainerCluster
     from harness.cluster.local import LocalCluster
     from harness.cluster.sim import SimCluster
 
 CLUSTERS: dict[str, str] = {
     "local": "one process a node on this machine, every link through a relay",
+    "docker": "one container a node on a private network of this machine",
     "sim": "a virtual world in virtual time: power loss and clocks too, and the same seed gives the same run",
 }
 
@@ -113,3 +116,23 @@ def local(parts: Parts, folder: Path) -> LocalCluster:
             are_dialed_unready=parts.system.are_dialed_unready,
         )
     )
+
+
+def contained(parts: Parts, folder: Path) -> ContainerCluster:
+    from harness.cluster.containers.cluster import ContainerCluster, ContainerSettings
+
+    plan = parts.plan
+    return ContainerCluster(
+        ContainerSettings(
+            configs=parts.system.configurations(plan, parts.workload.spaces),
+            folder=folder,
+            heartbeat_ns=plan.heartbeat_ns,
+            epoch_ns=time.monotonic_ns(),
+            command=parts.system.command(plan),
+        )
+    )
+
+
+def real(parts: Parts, folder: Path) -> Cluster:
+    """The cluster of real nodes that the plan names."""
+    return contained(parts, folder) if parts.plan.cluster == "docker" else local(parts, folder)

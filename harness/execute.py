@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkers.history.jsonl import Writer
-from harness.assemble import Parts, header, local, simulated
+from harness.assemble import Parts, header, real, simulated
 from harness.conductor import Conductor, Progress
 from harness.errors import TRACEBACK_NOTE, HarnessError
 from harness.store import RunFolder
@@ -117,7 +117,7 @@ async def _in_real_time(
     on_progress: Callable[[Conductor], None],
     interrupts: _Interrupts,
 ) -> None:
-    conductor = Conductor(parts.plan, local(parts, folder.path), parts.system, parts.workload, record)
+    conductor = Conductor(parts.plan, real(parts, folder.path), parts.system, parts.workload, record)
     _listen(conductor, on_progress)
     task = asyncio.current_task()
     assert task is not None

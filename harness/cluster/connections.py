@@ -102,10 +102,16 @@ class Connection(asyncio.Protocol):
 
 
 class Connections:
-    """All of them. `port_of` says where a node is dialed now. A process has one request to a node at a time."""
+    """All of them. `port_of` and `host_of` say where a node is dialed now.
 
-    def __init__(self, port_of: Callable[[str], int]) -> None:
+    A process has one request to a node at a time.
+    """
+
+    def __init__(
+        self, port_of: Callable[[str], int], host_of: Callable[[str], str] = lambda node: _HOST
+    ) -> None:
         self._port_of = port_of
+        self._host_of = host_of
         self._open: dict[tuple[int, str], Connection] = {}
 
     async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
@@ -144,7 +150,7 @@ class Connections:
         try:
             async with asyncio.timeout_at(deadline):
                 loop = asyncio.get_running_loop()
-                await loop.create_connection(lambda: connection, _HOST, self._port_of(node))
+                await loop.create_connection(lambda: connection, self._host_of(node), self._port_of(node))
                 is_greeted = await connection.greeted
         except OSError as error:  # a timeout is one too
             is_late = isinstance(error, TimeoutError)
@@ -162,8 +168,10 @@ class Connections:
 class Admin:
     """What a node says of itself: a call on a connection of its own, past the relay."""
 
-    def __init__(self, port_of: Callable[[str], int], function: str) -> None:
-        self._connections = Connections(port_of)
+    def __init__(
+        self, port_of: Callable[[str], int], function: str, host_of: Callable[[str], str] = lambda node: _HOST
+    ) -> None:
+        self._connections = Connections(port_of, host_of)
         self._function = function
         self._sync = 0
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)

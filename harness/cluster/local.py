@@ -26,7 +26,7 @@ from typing import Any, Final, TypeVar
 
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.network_faults import NetworkFault
-from harness.cluster.place import NODE_HOST, Command, Place, node_host
+from harness.cluster.place import Command, Place, node_host
 from harness.cluster.probe import Probes
 from harness.cluster.process_faults import Kill, Pause
 from harness.cluster.processes import Orders
@@ -67,7 +67,7 @@ class LocalSettings:
     epoch_ns: int
     base_port: int = 0
     durability: Durability = "synced"
-    host_command: tuple[str, ...] = NODE_HOST
+    host_command: tuple[str, ...] = ()
     status_function: str = "qsync.status"
     command: Command | None = None
     """What starts a node; None: `host_command` with the options of our own nodes."""

@@ -5,16 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from nodes.kernel.outbox import Durability
 
-NODE_HOST: Final = (sys.executable, "-m", "nodes.host")
+ROOT: Final = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Paths and addresses of one node. `epoch_ns` is the monotonic time of its machine at which the run began."""
+    """Paths and addresses of one node. `epoch_ns` is the monotonic time of its machine at which the run began.
+
+    `python` is the interpreter there, `root` the folder that holds the package `nodes`.
+    """
 
     node: str
     config: str
@@ -23,17 +27,24 @@ class Place:
     listen: str
     peers: Mapping[str, str]
     epoch_ns: int
+    python: str = sys.executable
+    root: str = str(ROOT)
+
+    @property
+    def is_here(self) -> bool:
+        """The node runs as a process of this machine."""
+        return self.root == str(ROOT)
 
 
 Command = Callable[[Place], tuple[str, ...]]
 
 
-def node_host(system: str, durability: Durability, program: tuple[str, ...] = NODE_HOST) -> Command:
+def node_host(system: str, durability: Durability, program: tuple[str, ...] = ()) -> Command:
     """What starts a node of ours: `python -m nodes.host` with its options."""
 
     def command(place: Place) -> tuple[str, ...]:
         return (
-            *program,
+            *(program or (place.python, "-m", "nodes.host")),
             *("--system", system),
             *("--config", place.config),
             *("--data", place.data),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final
+from typing import Final, Protocol
 
-from harness.cluster.roster import Roster
 from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault
 
@@ -16,10 +15,28 @@ _ASK_AGAIN_S: Final = 0.005
 Answers = Callable[[str], Awaitable[bool]]
 
 
+class Processes(Protocol):
+    """Who runs: `harness.cluster.roster.Roster`, or the containers of a run."""
+
+    async def kill(self, node: str) -> None: ...
+
+    async def revive(self, node: str) -> bool: ...
+
+    async def pause(self, node: str) -> bool: ...
+
+    def resume(self, node: str) -> bool: ...
+
+    def pid(self, node: str) -> int: ...
+
+    def is_alive(self, node: str) -> bool: ...
+
+    def is_stopped(self, node: str) -> bool: ...
+
+
 class _ProcessFault:
     """Times, and which nodes did not do as they were told."""
 
-    def __init__(self, fault: Fault, roster: Roster, now_ns: Callable[[], int], answers: Answers) -> None:
+    def __init__(self, fault: Fault, roster: Processes, now_ns: Callable[[], int], answers: Answers) -> None:
         self._fault = fault
         self._roster = roster
         self._now_ns = now_ns

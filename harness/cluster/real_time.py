@@ -20,6 +20,11 @@ class RealTime:
     def now_ns(self) -> int:
         return time.monotonic_ns() - self._epoch_ns
 
+    def begin_now(self) -> int:
+        """Time begins anew, for what came before took long; by how much it went back."""
+        before_ns, self._epoch_ns = self._epoch_ns, time.monotonic_ns()
+        return self._epoch_ns - before_ns
+
     async def sleep_until(self, time_ns: int) -> None:
         await asyncio.sleep(max(0, time_ns - self.now_ns()) / 1e9)
 

@@ -14,7 +14,8 @@ from harness.faults import partitions
 from harness.faults.fault import Does, Link
 
 MILLISECOND_NS = 1_000_000
-EVERYWHERE = ("local", "sim")
+EVERYWHERE = ("local", "docker", "sim")
+RELAYED = ("local", "sim")
 SIMULATED = ("sim",)
 
 FAILOVER = "failover"
@@ -94,7 +95,7 @@ FAULTS: dict[str, Kind] = {
     ),
     "kill": Kind("kill -9 and restart", "kill", "kill", _owner_or_one),
     "pause": Kind("a process is stopped and goes on", "pause", "pause", _owner_or_one),
-    "slow": Kind("links are slow", "slow", "slow", _slow, nodes_min=2),
+    "slow": Kind("links are slow", "slow", "slow", _slow, RELAYED, nodes_min=2),
     FAILOVER: Kind("another node is promoted", "failover", "failover", _another, nodes_min=2),
     "power-owner": Kind(
         "the owner loses power: unsynced bytes are gone", "power", "power", _owner, SIMULATED

@@ -13,7 +13,6 @@ import shutil
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
@@ -33,7 +32,7 @@ from nodes.kernel.outbox import Durability
 
 PROGRAM = "QSYNC_TARANTOOL"
 """The environment variable that names another binary."""
-LUA = Path(__file__).parents[2] / "nodes" / "tarantool" / "node.lua"
+LUA = "nodes/tarantool/node.lua"
 SET_UP_TIMEOUT_NS = 20 * SECOND_NS
 POLL_NS = SECOND_NS // 50
 _NAMESPACE = uuid.UUID("0f6c35a7-7a0f-4a0e-9a5c-2f8f3d1f60aa")
@@ -59,7 +58,7 @@ class Tarantool:
             )
         if plan.read_mode != "dirty":
             raise WrongUse(f"Tarantool 2.6 has no read mode {plan.read_mode!r}; try: --read dirty")
-        if program() is None:
+        if plan.cluster == "local" and program() is None:
             raise WrongUse(
                 "there is no `tarantool` on PATH; try: apt-get install tarantool, "
                 f"or name a binary in {PROGRAM}"
@@ -68,7 +67,8 @@ class Tarantool:
     def command(self, plan: Plan) -> Command:
         def words(place: Place) -> tuple[str, ...]:
             peers = (f"{peer}={address}" for peer, address in place.peers.items())
-            return (program() or "tarantool", str(LUA), place.config, place.data, place.listen, *peers)
+            binary = (program() if place.is_here else None) or "tarantool"
+            return (binary, f"{place.root}/{LUA}", place.config, place.data, place.listen, *peers)
 
         return words
 

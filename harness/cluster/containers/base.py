@@ -19,9 +19,22 @@ PACKAGES = (
     *("base-files", "base-passwd", "libc-bin", "dash", "coreutils", "python3", "python3-minimal"),
     *("libpython3.11-stdlib", "tarantool", "libfaketime", "iproute2", "nftables", "procps", "openssh-server"),
 )
-LEFT_OUT = ("binutils", "dpkg", "perl", "systemd", "gcc", "debconf", "sysvinit", "usrmerge", "lsb", "adduser", "ucf")
+LEFT_OUT = (
+    "binutils",
+    "dpkg",
+    "perl",
+    "systemd",
+    "gcc",
+    "debconf",
+    "sysvinit",
+    "usrmerge",
+    "lsb",
+    "adduser",
+    "ucf",
+)
 """Beginnings of package names that only installing would need."""
-_DEPENDS = "apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces".split()
+_LEFT_ASIDE = ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")
+_DEPENDS = ("apt-cache", "depends", "--recurse", *(f"--no-{kind}" for kind in _LEFT_ASIDE))
 _MERGED = ("bin", "sbin", "lib", "lib64")
 _PASSWD = "root:x:0:0:root:/root:/bin/sh\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n"
 _GROUP = "root:x:0:\nnogroup:x:65534:\n"
@@ -41,7 +54,7 @@ def make_base(client: Any) -> str:
 
 
 def _download(folder: Path) -> list[Path]:
-    listed = _run([*_DEPENDS, "--no-enhances", *PACKAGES], folder).split("\n")
+    listed = _run([*_DEPENDS, *PACKAGES], folder).split("\n")
     names = sorted({line for line in listed if line and line[0].isalnum()})
     wanted = [name for name in names if not name.startswith(LEFT_OUT)]
     known = _run(["apt-cache", "policy", *wanted], folder)
@@ -61,7 +74,15 @@ def _unpack(packages: list[Path], root: Path) -> None:
     for package in packages:
         with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE) as source:
             subprocess.run(
-                ["tar", "-x", "--keep-directory-symlink", "-C", root, "--exclude=./usr/share/doc", "--exclude=./usr/share/man"],
+                [
+                    "tar",
+                    "-x",
+                    "--keep-directory-symlink",
+                    "-C",
+                    root,
+                    "--exclude=./usr/share/doc",
+                    "--exclude=./usr/share/man",
+                ],
                 stdin=source.stdout,
                 check=True,
             )
@@ -75,7 +96,9 @@ def _run(command: list[str], folder: Path) -> str:
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     except OSError as error:
-        raise ClusterError(f"a base image is made of Debian packages, and {command[0]} is missing: {error}") from error
+        raise ClusterError(
+            f"a base image is made of Debian packages, and {command[0]} is missing: {error}"
+        ) from error
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
         raise ClusterError(f"{' '.join(command[:2])} failed: {said}; try: apt-get update")

@@ -1,0 +1,243 @@
+"""The containers of one run: who runs, who is killed or paused, who ended untold.
+
+Has the methods of `harness.cluster.roster.Roster` that faults use, so kill and pause are the same code on both
+clusters. The Docker client blocks; every call of it is made in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harness.cluster.containers.ownership import NODE_LABEL, RunId, remove_run
+from harness.errors import ClusterError
+from harness.protocols import Ended
+
+PORT: Final = 3301
+DATA: Final = "/data"
+WATCH_EVERY_S: Final = 0.25
+_LAST_LINES: Final = 40
+_SUBNETS: Final = "10.213.0.0/16"
+"""Where networks of runs are taken from, /24 each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one container may have at most."""
+
+    memory_mib: int = 512
+    cpus: float = 2.0
+    processes: int = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Berth:
+    """What one container is made of. `folder` on the host is the node's data folder."""
+
+    node: str
+    address: str
+    command: tuple[str, ...]
+    folder: str
+    environment: Mapping[str, str]
+
+
+class Fleet:
+    def __init__(self, client: Any, run: RunId, now_ns: Callable[[], int], limits: Limits) -> None:
+        self._client = client
+        self._run = run
+        self._now_ns = now_ns
+        self._limits = limits
+        self._network: Any = None
+        self._containers: dict[str, Any] = {}
+        self._down: set[str] = set()
+        """Nodes that are not running, told or untold."""
+        self._told: set[str] = set()
+        self._kills: Counter[str] = Counter()
+        self._pauses: Counter[str] = Counter()
+        self._ended: list[Ended] = []
+        self._ready: set[str] = set()
+        self._watch: asyncio.Task[None] | None = None
+
+    # ---- making
+
+    async def make_network(self, nodes: Sequence[str]) -> tuple[str, dict[str, str]]:
+        """A private network; the host's address in it, and one for each node."""
+        return await asyncio.to_thread(self._make_network, nodes)
+
+    def _make_network(self, nodes: Sequence[str]) -> tuple[str, dict[str, str]]:
+        import docker
+
+        for subnet in ipaddress.ip_network(_SUBNETS).subnets(new_prefix=24):
+            gateway, *hosts = map(str, subnet.hosts())
+            pool = docker.types.IPAMPool(subnet=str(subnet), gateway=gateway)
+            with suppress(docker.errors.APIError):  # somebody has it already
+                self._network = self._client.networks.create(
+                    f"qsync-{self._run.text}",
+                    driver="bridge",
+                    internal=True,
+                    labels=self._run.labels,
+                    ipam=docker.types.IPAMConfig(pool_configs=[pool]),
+                )
+                return gateway, {node: hosts[9 + place] for place, node in enumerate(nodes)}
+        raise ClusterError(f"no free network is left in {_SUBNETS}; try: ./qsync doctor --clean")
+
+    @property
+    def bridge(self) -> str:
+        """The name of the network's bridge on the host."""
+        return f"br-{self._network.id[:12]}"
+
+    async def start(self, image: str, berths: Sequence[Berth]) -> None:
+        """Make and start all containers, side by side."""
+        await asyncio.gather(*(asyncio.to_thread(self._start_new, image, berth) for berth in berths))
+        self._watch = asyncio.get_running_loop().create_task(self._watch_all())
+
+    def _start_new(self, image: str, berth: Berth) -> None:
+        import docker
+
+        limits, api = self._limits, self._client.api
+        endpoint = api.create_endpoint_config(ipv4_address=berth.address)
+        try:
+            made = api.create_container(
+                image,
+                list(berth.command),
+                name=f"qsync-{self._run.text}-{berth.node}",
+                hostname=berth.node,
+                labels={**self._run.labels, NODE_LABEL: berth.node},
+                stdin_open=True,  # the nodes end when their stdin does
+                environment=dict(berth.environment),
+                networking_config=api.create_networking_config({self._network.name: endpoint}),
+                host_config=api.create_host_config(
+                    binds={berth.folder: {"bind": DATA, "mode": "rw"}},
+                    mem_limit=f"{limits.memory_mib}m",
+                    nano_cpus=int(limits.cpus * 1e9),
+                    pids_limit=limits.processes,
+                    init=True,
+                    network_mode=self._network.name,
+                ),
+            )
+            api.start(made["Id"])
+        except docker.errors.DockerException as error:
+            raise ClusterError(f"the container of {berth.node} cannot be started: {error}") from error
+        self._containers[berth.node] = self._client.containers.get(made["Id"])
+
+    def ready(self, node: str) -> None:
+        """The node has answered."""
+        self._ready.add(node)
+
+    # ---- what faults need
+
+    async def kill(self, node: str) -> None:
+        """Kill -9; returns when the container was seen stopped."""
+        self._kills[node] += 1
+        if self._kills[node] > 1:
+            return
+        self._told.add(node)
+        container = self._containers[node]
+        with suppress(Exception):  # a paused one cannot be killed
+            await asyncio.to_thread(container.unpause)
+        with suppress(Exception):  # it may have ended by itself
+            await asyncio.to_thread(container.kill, "KILL")
+        await asyncio.to_thread(container.wait, timeout=10)
+        self._down.add(node)
+
+    async def revive(self, node: str) -> bool:
+        """Undo a `kill`; False if another fault keeps the node dead. Raises ClusterError."""
+        self._kills[node] -= 1
+        if self._kills[node]:
+            return False
+        if not self.is_alive(node):
+            await self.start_again(node)
+        return True
+
+    async def start_again(self, node: str) -> None:
+        try:
+            await asyncio.to_thread(self._containers[node].start)
+        except Exception as error:
+            raise ClusterError(f"{node} cannot be started again: {error}") from error
+        self._down.discard(node)
+        self._told.discard(node)
+
+    async def terminate(self, node: str) -> None:
+        """SIGTERM, as an operator stops a node; it counts as told."""
+        self._kills[node] += 1
+        self._told.add(node)
+        await asyncio.to_thread(self._containers[node].stop, timeout=10)
+        self._down.add(node)
+
+    async def pause(self, node: str) -> bool:
+        """Freeze all processes; True if they were seen frozen."""
+        self._pauses[node] += 1
+        if self._pauses[node] == 1:
+            with suppress(Exception):  # it may be dead
+                await asyncio.to_thread(self._containers[node].pause)
+        return await asyncio.to_thread(self.is_stopped, node)
+
+    def resume(self, node: str) -> bool:
+        """Undo a `pause`; False if another fault keeps the node frozen."""
+        self._pauses[node] -= 1
+        if self._pauses[node]:
+            return False
+        with suppress(Exception):  # it may be dead
+            self._containers[node].unpause()
+        return True
+
+    def pid(self, node: str) -> int:
+        """The process number of the container's first process on this machine; 0 if it does not run."""
+        return int(self._state(node).get("Pid", 0))
+
+    def is_alive(self, node: str) -> bool:
+        return node in self._containers and node not in self._down
+
+    def is_stopped(self, node: str) -> bool:
+        return bool(self._state(node).get("Paused"))
+
+    def may_answer(self, node: str) -> bool:
+        return self.is_alive(node) and not self._pauses[node] and node in self._ready
+
+    def _state(self, node: str) -> Mapping[str, Any]:
+        return dict(self._client.api.inspect_container(self._containers[node].id)["State"])
+
+    # ---- watching and ending
+
+    def ended(self) -> tuple[Ended, ...]:
+        ended, self._ended = tuple(self._ended), []
+        return ended
+
+    async def _watch_all(self) -> None:
+        while True:
+            await asyncio.sleep(WATCH_EVERY_S)
+            with suppress(Exception):  # the daemon may be slow; it is asked again
+                running = await asyncio.to_thread(self._running)
+                for node in self._containers:
+                    if node not in running and node not in self._down and node not in self._told:
+                        self._down.add(node)
+                        self._ended.append(await asyncio.to_thread(self._how_it_ended, node))
+
+    def _running(self) -> set[str]:
+        listed = self._client.api.containers(filters={"label": self._run_label})
+        return {container["Labels"][NODE_LABEL] for container in listed}
+
+    @property
+    def _run_label(self) -> str:
+        name, text = next(iter(self._run.labels.items()))
+        return f"{name}={text}"
+
+    def _how_it_ended(self, node: str) -> Ended:
+        state = self._state(node)
+        code = int(state.get("ExitCode", 0))
+        how = f"signal {code - 128}" if code > 128 else f"exit {code}"
+        if state.get("OOMKilled"):
+            how += " (out of memory)"
+        said = self._containers[node].logs(tail=_LAST_LINES).decode(errors="replace").splitlines()
+        return Ended(node, self._now_ns(), how, tuple(line[:300] for line in said))
+
+    async def stop(self) -> None:
+        """Remove everything of this run."""
+        if self._watch is not None:
+            self._watch.cancel()
+        await asyncio.to_thread(remove_run, self._client, self._run)

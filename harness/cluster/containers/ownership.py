@@ -1,0 +1,112 @@
+"""Whose a container, a network or a rule is; and the removal of what a dead harness left behind.
+
+Everything that a run makes has two labels: its id, and the harness that made it, as process number and the time at
+which that process started (numbers are used again). What carries our label and a harness that is no more is a
+leftover. What has no label of ours is never looked at twice.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]  # it has no types
+
+RUN_LABEL = "qsync-harness.run"
+OWNER_LABEL = "qsync-harness.owner"
+NODE_LABEL = "qsync-harness.node"
+TABLE_PREFIX = "qsync_"
+_TABLE = re.compile(rf"^table bridge ({TABLE_PREFIX}[0-9a-f]+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class RunId:
+    """The id of one run, and the labels of what it makes."""
+
+    text: str
+
+    @classmethod
+    def new(cls) -> RunId:
+        return cls(secrets.token_hex(4))
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {RUN_LABEL: self.text, OWNER_LABEL: _this_harness()}
+
+    @property
+    def table(self) -> str:
+        """The name of its table of packet rules."""
+        return TABLE_PREFIX + self.text
+
+
+def _this_harness() -> str:
+    return f"{os.getpid()}@{psutil.Process().create_time():.2f}"
+
+
+def _lives(owner: str) -> bool:
+    number, _, started = owner.partition("@")
+    with suppress(ValueError, psutil.Error):
+        return f"{psutil.Process(int(number)).create_time():.2f}" == started
+    return False
+
+
+def remove_leftovers(client: Any) -> list[str]:
+    """Remove what dead harnesses left; what was removed, in words."""
+    removed: list[str] = []
+    for container in client.containers.list(all=True, filters={"label": RUN_LABEL}, ignore_removed=True):
+        if not _lives(container.labels.get(OWNER_LABEL, "")):
+            _remove_container(container)
+            removed.append(f"container {container.name}")
+    runs_alive: set[str] = set()
+    for network in client.networks.list(filters={"label": RUN_LABEL}):
+        labels = network.attrs.get("Labels") or {}
+        if _lives(labels.get(OWNER_LABEL, "")):
+            runs_alive.add(labels[RUN_LABEL])
+        else:
+            with suppress(Exception):  # somebody else removed it meanwhile
+                network.remove()
+                removed.append(f"network {network.name}")
+    return removed + remove_tables(keep=runs_alive)
+
+
+def remove_run(client: Any, run: RunId) -> None:
+    """Remove everything of one run, however far it got."""
+    for container in client.containers.list(
+        all=True, filters={"label": f"{RUN_LABEL}={run.text}"}, ignore_removed=True
+    ):
+        _remove_container(container)
+    for network in client.networks.list(filters={"label": f"{RUN_LABEL}={run.text}"}):
+        with suppress(Exception):
+            network.remove()
+
+
+def _remove_container(container: Any) -> None:
+    with suppress(Exception):
+        container.unpause()
+    with suppress(Exception):  # somebody else removed it meanwhile
+        container.remove(force=True, v=True)
+
+
+def remove_tables(keep: set[str]) -> list[str]:
+    """Remove our tables of packet rules whose run has no network any more."""
+    removed: list[str] = []
+    for name in tables():
+        if name.removeprefix(TABLE_PREFIX) not in keep:
+            with suppress(OSError):
+                subprocess.run(["nft", "delete", "table", "bridge", name], capture_output=True, check=False)
+                removed.append(f"packet rules {name}")
+    return removed
+
+
+def tables() -> list[str]:
+    """Our tables of packet rules on this machine."""
+    try:
+        listed = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True, check=False)
+    except OSError:
+        return []
+    return [found[1] for line in listed.stdout.splitlines() if (found := _TABLE.match(line.strip()))]

@@ -1,0 +1,110 @@
+"""Cut and loss at work on the packets of a run: what was felt, and whether fresh packets passed afterwards.
+
+A cut drops packets, so the kernels go on trying: after healing, bytes of an old connection may come after those of a
+new one, as in a real network. A cut was felt on a link if packets were dropped there for as long as a heartbeat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from harness.cluster.containers.packet_filter import PacketFilter, Pair
+from harness.faults.fault import Evidence, Fault, Link
+
+_FRESH_WITHIN_S: Final = 15.0
+_LOOK_AGAIN_S: Final = 0.05
+
+
+@dataclass(slots=True)
+class Packets:
+    """The filter of a run with what its faults ask of it: overlapping faults may name the same link."""
+
+    filter: PacketFilter
+    addresses: Mapping[str, str]
+    now_ns: Callable[[], int]
+    may_answer: Callable[[str], bool]
+    heartbeat_ns: int
+    asked: dict[str, Counter[Pair]] = field(default_factory=lambda: {"cuts": Counter(), "lossy": Counter()})
+
+    def pair(self, link: Link) -> Pair:
+        return self.addresses[link[0]], self.addresses[link[1]]
+
+    async def add(self, which: str, pairs: Sequence[Pair]) -> None:
+        fresh = [pair for pair in pairs if not self.asked[which][pair]]
+        self.asked[which].update(pairs)
+        await self.filter.change(which, add=fresh)
+
+    async def remove(self, which: str, pairs: Sequence[Pair]) -> None:
+        self.asked[which].subtract(pairs)
+        await self.filter.change(which, remove=[pair for pair in pairs if not self.asked[which][pair]])
+
+
+class PacketFault:
+    """One fault of the network."""
+
+    def __init__(self, fault: Fault, packets: Packets) -> None:
+        self._fault = fault
+        self._packets = packets
+        self._which = "cuts" if fault.does == "cut" else "lossy"
+        self._links = {link: packets.pair(link) for link in fault.links}
+        self._asked_ns = packets.now_ns()
+        self._in_effect_ns: int | None = None
+        self._before: dict[Pair, int] = {}
+
+    async def begin(self) -> None:
+        await self._packets.add(self._which, list(self._links.values()))
+        self._in_effect_ns = self._packets.now_ns()
+        self._before = await self._packets.filter.packets(self._which)
+
+    async def end(self) -> Evidence:
+        heal_asked_ns = self._packets.now_ns()
+        met = await self._packets.filter.packets(self._which)
+        await self._packets.remove(self._which, list(self._links.values()))
+        healed_ns = self._packets.now_ns()
+        felt = {link: met.get(pair, 0) - self._before.get(pair, 0) for link, pair in self._links.items()}
+        long_enough = heal_asked_ns - (self._in_effect_ns or heal_asked_ns) > self._packets.heartbeat_ns
+        healed, missing = await self._fresh()
+        return Evidence(
+            bit=long_enough and any(felt.values()),
+            asked_ns=self._asked_ns,
+            first_effect_ns=self._in_effect_ns,
+            all_in_effect_ns=self._in_effect_ns,
+            heal_asked_ns=heal_asked_ns,
+            last_effect_ns=healed_ns,
+            healed=healed,
+            counters={
+                "links": len(felt),
+                "links_felt": sum(many > 0 for many in felt.values()),
+                "packets_met": sum(felt.values()),
+            },
+            detail="; ".join(missing),
+        )
+
+    async def _fresh(self) -> tuple[bool | None, list[str]]:
+        """Wait until packets have passed every link that can pass any."""
+        before = await self._packets.filter.packets("links")
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _FRESH_WITHIN_S
+        while True:
+            passed = await self._packets.filter.packets("links")
+            stale = [
+                link
+                for link, pair in self._links.items()
+                if passed.get(pair, 0) <= before.get(pair, 0) and self._can_pass(link)
+            ]
+            if not stale:
+                return True, []
+            if loop.time() > deadline:
+                return False, [f"nothing passed {source}→{target} after healing" for source, target in stale]
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+    def _can_pass(self, link: Link) -> bool:
+        """No other fault cuts it either way, and both ends run."""
+        pair = self._packets.pair(link)
+        cuts = self._packets.asked["cuts"]
+        ends = [end for end in link if end != "client"]
+        return not cuts[pair] and not cuts[pair[::-1]] and all(map(self._packets.may_answer, ends))
