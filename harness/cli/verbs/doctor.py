@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -27,8 +28,14 @@ class Finding(NamedTuple):
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="The findings as JSON, and nothing else.")
-def command(as_json: bool) -> int:
+@click.option("--fix", is_flag=True, help="Make the base image of containers where none can be pulled.")
+@click.option("--clean", is_flag=True, help="Remove what runs that were killed have left behind.")
+def command(as_json: bool, fix: bool, clean: bool) -> int:
     """What this machine can do, what is missing, and the one command that gets it."""
+    if clean:
+        return _clean()
+    if fix:
+        return _fix()
     findings = [look() for look in LOOKS]
     if as_json:
         import msgspec
@@ -42,6 +49,32 @@ def command(as_json: bool) -> int:
             click.echo(f"{mark}  {finding.what:<{width}}  {finding.state}{remedy}")
     missing = [finding for finding in findings if finding.is_needed and not finding.is_there]
     return 3 if missing else 0
+
+
+def _clean() -> int:
+    """Containers, networks and packet rules of harnesses that are no more."""
+    from harness.cluster.containers.image import connect
+    from harness.cluster.containers.ownership import remove_leftovers
+
+    removed = remove_leftovers(connect())
+    for what in removed:
+        click.echo(f"removed  {what}")
+    if not removed:
+        click.echo("nothing was left behind")
+    return 0
+
+
+def _fix() -> int:
+    from harness.cluster.containers.base import LOCAL_BASE, make_base
+    from harness.cluster.containers.image import connect, is_there, node_image
+
+    client = connect()
+    if is_there(client, LOCAL_BASE):
+        click.echo(f"ok    {LOCAL_BASE} is there already")
+    else:
+        click.echo(f"made  {make_base(client)} from Debian packages")
+    click.echo(f"ok    {node_image(client)}")
+    return 0
 
 
 def _python() -> Finding:
@@ -72,6 +105,78 @@ def _program(what: str, names: tuple[str, ...], use: str, remedy: str) -> Callab
         return Finding(what, found or f"not found ({use})", found is not None, is_needed=False, remedy=remedy)
 
     return look
+
+
+def _docker() -> Finding:
+    """A daemon that answers, and a base image for nodes."""
+    from harness.cluster.containers.base import LOCAL_BASE
+    from harness.cluster.containers.image import base_name, connect, is_there
+    from harness.errors import ClusterError
+
+    try:
+        client = connect()
+    except ClusterError:
+        state = "no daemon answers (--cluster docker)"
+        remedy = "apt-get install --no-install-recommends docker.io iptables nftables, and start dockerd"
+        return Finding("docker", state, is_there=False, is_needed=False, remedy=remedy)
+    base = base_name(client)
+    known = f"base image {base}" if is_there(client, base) else f"{base} is not here yet"
+    state = f"{client.version()['Version']}, {known}"
+    remedy = f"./qsync doctor --fix, which makes {LOCAL_BASE} without a registry"
+    return Finding("docker", state, is_there(client, base), is_needed=False, remedy=remedy)
+
+
+def _compose() -> Finding:
+    """Either kind: the plugin of the docker command, or the program of its own."""
+    plugin = shutil.which("docker") and _answers(("docker", "compose", "version"))
+    found = plugin or (shutil.which("docker-compose") and _answers(("docker-compose", "version", "--short")))
+    state = found or "not found (docker-compose.yml)"
+    return Finding("compose", state, bool(found), is_needed=False, remedy="apt-get install docker-compose")
+
+
+def _answers(words: tuple[str, ...]) -> str:
+    """The first line of what a command says; nothing if it fails."""
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip().partition("\n")[0] if done.returncode == 0 else ""
+
+
+def _root() -> Finding:
+    is_root = sys.platform != "win32" and os.geteuid() == 0
+    state = "yes" if is_root else "no (packet rules between containers, disks that fail)"
+    return Finding("root", state, is_root, is_needed=False, remedy="sudo ./qsync …")
+
+
+def _netem() -> Finding:
+    """Whether this kernel can delay packets; asked in a network namespace that ends with the question."""
+    words = ("unshare", "-n", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+    try:
+        has = subprocess.run(words, capture_output=True, timeout=10, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        has = False
+    state = "yes" if has else "not in this kernel: links are slowed by the relay, and by bandwidth"
+    return Finding("netem", state, has, is_needed=False)
+
+
+def _fuse() -> Finding:
+    there = Path("/dev/fuse").exists()
+    return Finding("fuse", "/dev/fuse" if there else "not found", there, is_needed=False)
+
+
+def _faketime() -> Finding:
+    found = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
+    state = str(found) if found else "not found (clocks of a real Tarantool)"
+    return Finding(
+        "faketime", state, found is not None, is_needed=False, remedy="apt-get install libfaketime"
+    )
+
+
+def _clock_source() -> Finding:
+    path = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    name = path.read_text().strip() if path.exists() else platform.system()
+    return Finding("clock source", name, is_there=True, is_needed=False)
 
 
 def _java() -> Finding:
@@ -109,7 +214,16 @@ LOOKS: tuple[Callable[[], Finding], ...] = (
         "tests of the report in a browser",
         "apt-get install chromium fonts-dejavu-core",
     ),
-    _program("tarantool", ("tarantool",), "tests against the real server", "apt-get install tarantool"),
+    _program("tarantool", ("tarantool",), "--system tarantool", "apt-get install tarantool"),
+    _docker,
+    _compose,
+    _program("nft", ("nft",), "partitions between containers", "apt-get install nftables"),
+    _program("sshd", ("sshd", "/usr/sbin/sshd"), "tests of --cluster ssh", "apt-get install openssh-server"),
+    _root,
+    _netem,
+    _fuse,
+    _faketime,
+    _clock_source,
     _pyspark,
     _java,
 )

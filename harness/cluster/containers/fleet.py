@@ -70,7 +70,7 @@ class Fleet:
         return await asyncio.to_thread(self._make_network, nodes)
 
     def _make_network(self, nodes: Sequence[str]) -> tuple[str, dict[str, str]]:
-        import docker
+        import docker  # type: ignore[import-untyped]  # it has no types
 
         for subnet in ipaddress.ip_network(_SUBNETS).subnets(new_prefix=24):
             gateway, *hosts = map(str, subnet.hosts())

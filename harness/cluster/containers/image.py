@@ -45,14 +45,20 @@ def connect() -> Any:
 
 def node_image(client: Any, *, base: str | None = None) -> str:
     """The name of the image, built if there is none yet. Raises ClusterError."""
-    base = base or os.environ.get(BASE) or (LOCAL_BASE if _is_there(client, LOCAL_BASE) else PUBLIC_BASE)
+    base = base or base_name(client)
     name = f"{REPOSITORY}:{_digest(base, _id_of(client, base))}"
-    if not _is_there(client, name):
+    if not is_there(client, name):
         _build(client, base, name)
     return name
 
 
-def _is_there(client: Any, name: str) -> bool:
+def base_name(client: Any) -> str:
+    """The base that would be taken: the one that is named, the local one, or else the public one."""
+    return os.environ.get(BASE) or (LOCAL_BASE if is_there(client, LOCAL_BASE) else PUBLIC_BASE)
+
+
+def is_there(client: Any, name: str) -> bool:
+    """An image of that name is on this machine."""
     import docker
 
     try:

@@ -1,0 +1,114 @@
+"""Whole runs in containers: what they find, what they leave, and what becomes of a run that was killed."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli.main import main
+from harness.cluster.containers.image import connect
+from harness.cluster.containers.ownership import RUN_LABEL, remove_leftovers, tables
+from harness.errors import ClusterError
+
+pytestmark = pytest.mark.docker
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    try:
+        found = connect()
+    except ClusterError as error:
+        pytest.skip(error.message)
+    yield found
+    found.close()
+
+
+def ours(client: Any) -> tuple[list[str], list[str], list[str]]:
+    """What carries our label: containers, networks, packet rules."""
+    containers = client.containers.list(all=True, filters={"label": RUN_LABEL}, ignore_removed=True)
+    networks = client.networks.list(filters={"label": RUN_LABEL})
+    return [each.name for each in containers], [each.name for each in networks], tables()
+
+
+def run(folder: Path, *words: str) -> dict[str, Any]:
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        main(["run", "--cluster", "docker", *words, "--json", "--results", str(folder)])
+    verdict: dict[str, Any] = json.loads(printed.getvalue())
+    return verdict
+
+
+def test_partitions_kills_and_pauses_bite_and_nothing_is_left(client: Any, tmp_path: Path) -> None:
+    """If it failed, a run in containers would prove nothing, or the machine would fill up with what runs leave."""
+    words = ("--faults", "isolate-owner,kill,pause", "--time-limit", "12", "--seed", "4", "--rate", "100")
+    verdict = run(tmp_path, *words)
+    assert verdict["violations"] == [], verdict["sentence"]
+    assert verdict["evidence"]["kinds_that_bit"] == ["isolate-owner", "kill", "pause"]
+    assert ours(client) == ([], [], [])
+    assert list(Path(verdict["folder"]).glob("nodes/n1/*.xlog")), "the logs of the nodes did not come home"
+
+
+def test_a_run_that_was_killed_is_cleaned_up_by_the_next(client: Any, tmp_path: Path) -> None:
+    """If it failed, every killed run would keep its containers, addresses and packet rules for ever."""
+    words = ["--cluster", "docker", "--faults", "isolate-owner", "--time-limit", "60", "--seed", "1"]
+    harness = subprocess.Popen(
+        [sys.executable, "-m", "harness.cli", "run", *words, "--results", str(tmp_path)],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 30
+    while len(ours(client)[0]) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(2.5)  # into the first fault
+    os.kill(harness.pid, signal.SIGKILL)
+    harness.wait()
+    containers, networks, rules = ours(client)
+    assert len(containers) == 3 and len(networks) == 1 and len(rules) == 1
+    removed = remove_leftovers(client)
+    assert len(removed) == 5
+    assert ours(client) == ([], [], [])
+    (history,) = tmp_path.glob("*/*/history.jsonl")
+    checked = subprocess.run(
+        [sys.executable, "-m", "harness.cli", "check", str(history.parent)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode in (0, 2, 3), checked.stderr
+
+
+def test_what_is_not_ours_stays(client: Any) -> None:
+    """If it failed, cleaning up would end somebody else's containers, or those of a run that goes on."""
+    foreign = client.networks.create("not-a-qsync-network", internal=True)
+    living = client.networks.create(
+        "qsync-of-a-living-run", internal=True, labels=dict(_labels_of_this_process())
+    )
+    try:
+        assert remove_leftovers(client) == []
+        assert {"not-a-qsync-network", "qsync-of-a-living-run"} <= {
+            each.name for each in client.networks.list()
+        }
+    finally:
+        foreign.remove()
+        living.remove()
+
+
+def _labels_of_this_process() -> dict[str, str]:
+    from harness.cluster.containers.ownership import RunId
+
+    return RunId.new().labels
