@@ -15,7 +15,7 @@ from harness.faults.schedule import FIRST_NS, LAST_HEALED_NS, QUIET_NS, draw_fau
 from harness.faults.table import FAULTS, can_do
 from harness.plan import CONNECTION_NAME, Plan
 
-CLUSTERS = ("local", "sim")
+CLUSTERS = ("local", "docker", "sim")
 
 
 def drawn(**given: Any) -> tuple[Fault, ...]:

@@ -36,7 +36,7 @@ def only_run(results: Path) -> Path:
     ("words", "said"),
     [
         (("--system", "oracle"), "unknown system 'oracle'; try one of: qsync"),
-        (("--cluster", "moon"), "unknown cluster 'moon'; try one of: local, sim"),
+        (("--cluster", "moon"), "unknown cluster 'moon'; try one of: local, docker, sim"),
         (("--workload", "bank"), "unknown workload 'bank'; try one of: register"),
         (("--faults", "burn"), "unknown fault 'burn'; try one of: all, none, isolate-owner"),
         (("--faults", "kill,,flood"), "unknown fault 'flood'"),
