@@ -96,7 +96,7 @@ MODELS: dict[str, Model] = {
     "rw-register": _model(
         "transactions over registers: txn [[w k v] [r k v]]", "txn", transactional="rw-register"
     ),
-    "bank": _model("accounts: transfer, read", "transfer read", domain=("bank",)),
+    "bank": _model("accounts: transfer, read", "open transfer read", domain=("bank",)),
     "unique-ids": _model("identifiers: generate", "generate", domain=("unique-ids",)),
     "monotonic": _model("rows with timestamps: add, read", "add read", domain=("monotonic",)),
     "long-fork": _model("reads of several keys: write, read", "read write txn", domain=("long-fork",)),

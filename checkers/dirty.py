@@ -6,10 +6,10 @@ then surely failed is reported: allowed, but more than a reader may expect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from checkers.history.history import History, by_key
+from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.value_order import comparable
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
@@ -19,40 +19,55 @@ MODEL = "read-uncommitted"
 
 
 def check(history: History) -> Verdict:
-    """Whether every dirty read returned what somebody had asked to write before it ended, or nothing."""
-    reads = [operation for operation in history.select(f="read", outcome="ok") if operation.mode == "dirty"]
-    asked = {key: _askers(group) for key, group in by_key(history.select(f=("write", "cas"))).items()}
+    """Whether every dirty read returned what somebody had asked to write before it ended, or nothing.
+
+    Judged are operations read, and txn that only read, of mode "dirty"; of lists, each element.
+    """
+    reads = [each for each in history.select(f=("read", "txn"), outcome="ok") if each.mode == "dirty"]
+    asked: dict[tuple[str | None, object], list[Operation]] = {}
+    for operation in history.select(f=("write", "cas", "txn")):
+        for key, value in _written(operation):
+            asked.setdefault((key, comparable(value)), []).append(operation)
     witnesses: list[Witness] = []
     undone = 0
     for read in reads:
-        if read.value is None:
-            continue
-        askers = asked.get(read.key, {}).get(comparable(read.value), [])
-        in_time = [asker for asker in askers if not read.precedes(asker)]
-        if not in_time:
-            witnesses.append(_witness(read, askers))
-        elif all(asker.type == "fail" for asker in in_time):
-            undone += 1
+        for key, value in _seen(read):
+            askers = asked.get((key, comparable(value)), [])
+            in_time = [asker for asker in askers if not read.precedes(asker)]
+            if not in_time:
+                witnesses.append(_witness(read, key, value, askers))
+            elif all(asker.type == "fail" for asker in in_time):
+                undone += 1
     return _verdict(witnesses, len(reads), undone)
 
 
-def _askers(operations: Sequence[Operation]) -> dict[object, list[Operation]]:
-    askers: dict[object, list[Operation]] = {}
-    for operation in operations:
-        value = operation.value if operation.f == "write" else operation.value[1]
-        askers.setdefault(comparable(value), []).append(operation)
-    return askers
+def _written(operation: Operation) -> Iterator[tuple[str | None, Any]]:
+    match operation.f, operation.value:
+        case "write", value:
+            yield operation.key, value
+        case "cas", value:
+            yield operation.key, value[1]
+        case "txn", list() as micros:
+            yield from ((str(key), value) for f, key, value in micros if f in ("w", "append"))
 
 
-def _witness(read: Operation, askers: Sequence[Operation]) -> Witness:
+def _seen(read: Operation) -> Iterator[tuple[str | None, Any]]:
+    micros = read.value if read.f == "txn" else [["r", read.key, read.value]]
+    for f, key, value in micros:
+        if f == "r" and value is not None:
+            for each in value if isinstance(value, list) else [value]:
+                yield key, each
+
+
+def _witness(read: Operation, key: str | None, value: Any, askers: Sequence[Operation]) -> Witness:
     rule = "read-from-the-future" if askers else "never-written"
     why = "before anybody had asked to write it" if askers else "which nobody ever asked to write"
     named = [*askers[:1], read]
     return Witness(
         rule=rule,
-        summary=f"a dirty read of key {read.key} at {read.node} returned {read.value}, {why}",
+        summary=f"a dirty read of key {key} at {read.node} returned {value}, {why}",
         events=tuple(sorted(event for operation in named for event in operation.events)),
-        key=read.key,
+        key=key,
         node=read.node,
         start_ns=min(operation.invoke_ns for operation in named),
         end_ns=max(operation.complete_ns or operation.invoke_ns for operation in named),

@@ -31,11 +31,14 @@ NAME = "quorum"
 MODEL = "no acknowledgement without a quorum"
 InEffect = tuple[Span, FaultSpan]  # the time in which the fault surely did it
 
+WRITERS = ("write", "cas", "txn", "add", "transfer", "generate", "enqueue", "dequeue", "open")
 STOPS_A_PROCESS = frozenset({"kill", "pause", "power"})
 
 
 def check(history: History) -> Verdict:
-    """Whether every ok write and cas can have had its quorum. Needs the header's nodes and quorum, else unknown.
+    """Whether every ok operation that changed something can have had its quorum.
+
+    Needs the header's nodes and quorum, else unknown.
 
     `details["writes_in_starved_time"]` counts the writes whose whole time lay where no quorum was possible, also
     those that did not end ok: where it is 0 nothing could be tested (`vacuous`).
@@ -49,7 +52,7 @@ def check(history: History) -> Verdict:
     starving = len(header.nodes) - header.quorum + 1
     witnesses: list[Witness] = []
     tested = judged = 0
-    for operation in history.select(f=("write", "cas")):
+    for operation in history.select(f=WRITERS):
         owner = _server(operation, header.owner)
         if owner not in header.nodes or operation.complete_ns is None:
             continue
@@ -68,10 +71,27 @@ def _server(operation: Operation, owner: str | None) -> str:
 
     The run's fixed owner is the owner whatever it calls itself: else it could talk itself out of this rule.
     """
-    changes_nothing = operation.f == "cas" and operation.value[0] == operation.value[1]
-    if changes_nothing or operation.node is None:
+    if _changes_nothing(operation) or operation.node is None:
         return ""
     return operation.node if operation.role == "owner" or operation.node == owner else ""
+
+
+def _changes_nothing(operation: Operation) -> bool:
+    """What needs no quorum, for it leaves all as it was."""
+    value = operation.value
+    match operation.f:
+        case "cas":
+            return bool(value[0] == value[1])
+        case "txn":
+            micros = value if isinstance(value, list) else []
+            return not any(isinstance(micro, list) and micro[:1] in (["w"], ["append"]) for micro in micros)
+        case "add":
+            return bool(value == 0)
+        case "transfer":
+            return isinstance(value, dict) and value.get("amount") == 0
+        case "dequeue":
+            return value is None
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +211,9 @@ def covered_back(faults: Sequence[InEffect], start: int, end: int) -> tuple[int,
 
 def _witness(operation: Operation, owner: str, silent: Sequence[Silence], quorum: int) -> Witness:
     faults = {fault.id: fault for silence in silent for fault in silence.faults}
-    value = operation.value if operation.f == "write" else f"{operation.value[0]} → {operation.value[1]}"
-    what = f"{operation.f} {value} under key {operation.key}"
+    value = f"{operation.value[0]} → {operation.value[1]}" if operation.f == "cas" else str(operation.value)
+    key = f" under key {operation.key}" if operation.key is not None else ""
+    what = f"{operation.f} {value[:80]}{key}"
     names = ", ".join(silence.node for silence in silent)
     window = f"{operation.invoke_ns / 1e9:.4f} s to {(operation.complete_ns or 0) / 1e9:.4f} s"
     return Witness(

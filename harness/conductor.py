@@ -72,6 +72,7 @@ class Conductor:
     _begun: dict[int, None] = field(default_factory=dict)
     """Directed faults whose moment has come."""
     _is_ending: bool = False
+    _is_settled: bool = False
     _failovers: dict[int, Failover] = field(default_factory=dict)
     _operator: Operator | None = None
     _owner: str = ""
@@ -370,19 +371,30 @@ class Conductor:
         if self._is_interrupted:
             return
         self._phase("settling")
+        self._is_settled = await self._has_settled()
+        self._record("info", "harness", "settled", value=self._is_settled)
+
+    async def _has_settled(self) -> bool:
+        """Wait until all queues are empty and all nodes equal; False if they are not in time."""
         deadline_ns = self.cluster.now_ns() + int(self.plan.settle_timeout_s * SECOND_NS)
         settled = False
         while not settled and self.cluster.now_ns() < deadline_ns and not self._is_interrupted:
             settled = self.system.is_settled(await self._look_at_nodes())
             if not settled:
                 await self.cluster.sleep_until(self.cluster.now_ns() + SETTLE_POLL_NS)
-        self._record("info", "harness", "settled", value=settled)
+        return settled
 
     async def _read_everything(self) -> None:
         first = self.system.owner(self.plan)
         operations = self.workload.final_operations(self.plan, list(self._keys), first)
         dumps = [Operation(at_ns=0, worker=0, f="dump", node=node) for node in self.plan.node_names]
-        for operation in (*operations, *dumps):
+        await self._perform_all(operations)
+        if self._is_settled and not await self._has_settled():  # what is asked at the end may write, too
+            self._record("info", "harness", "settled", value=False)
+        await self._perform_all(dumps)
+
+    async def _perform_all(self, operations: list[Operation]) -> None:
+        for operation in operations:
             if self._is_interrupted:
                 return
             process, self._next_process = self._next_process, self._next_process + 1

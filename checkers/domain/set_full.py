@@ -21,7 +21,7 @@ Cost: linear in the elements of all reads. Cannot see: elements that were remove
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ from checkers.verdict import Verdict, Witness
 
 NAME = "set-full"
 MODEL = "what was added stays"
+Reads = Callable[[str | None, str | None], bool]
 
 
 @dataclass(slots=True)
@@ -72,20 +73,26 @@ class Element:
         return 0.0 if missed is None else max(0.0, (missed.invoke_ns - self.known_ns) / 1e6)
 
 
-def check(history: History, *, stale_allowed: bool = True) -> Verdict:
+def check(
+    history: History,
+    *,
+    stale_allowed: bool = True,
+    reads: Reads = lambda role, mode: role != "replica",
+) -> Verdict:
     """Whether every element that was surely added is there. Raises ModelError for a read that shows no list.
 
+    `reads(role, mode)`: which of them tell what they lack, too; those of replicas may be old.
     `details`: added, known, lost, stale, never_read, stable_ms and lost_ms (median, p99, max), findings.
     """
     operations = [each for each in history.select(f=("add", "read")) if each.f == "add" or is_judged(each)]
     witnesses: list[Witness] = []
     elements: list[Element] = []
-    reads = 0
+    count = 0
     is_complete = caught_up(history)
     for key, of_key in by_key(operations).items():
         shows = [(each, _list(each)) for each in of_key if each.f == "read" and each.type == "ok"]
         adds = [each for each in of_key if each.f == "add"]
-        found = _elements(adds, shows)
+        found = _elements(adds, shows, reads)
         witnesses += _from_nowhere(key, adds, shows)
         witnesses += _lost(
             key, found, [each for each in shows if each[0].phase == "final" and is_complete(each[0])]
@@ -93,8 +100,8 @@ def check(history: History, *, stale_allowed: bool = True) -> Verdict:
         if not stale_allowed:
             witnesses += _stale(key, found)
         elements += found
-        reads += len(shows)
-    return _verdict(witnesses, elements, reads)
+        count += len(shows)
+    return _verdict(witnesses, elements, count)
 
 
 Shows = Sequence[tuple[Operation, Sequence[Value]]]
@@ -108,7 +115,7 @@ def _list(read: Operation) -> list[Value]:
     return [comparable(value) for value in read.value]
 
 
-def _elements(adds: Sequence[Operation], shows: Shows) -> list[Element]:
+def _elements(adds: Sequence[Operation], shows: Shows, reads: Reads) -> list[Element]:
     elements = {
         comparable(add.value): Element(comparable(add.value), add) for add in adds if add.type != "fail"
     }
@@ -122,17 +129,17 @@ def _elements(adds: Sequence[Operation], shows: Shows) -> list[Element]:
             end = read.complete_index or 0
             if seen is not None and (seen.known_index is None or end < seen.known_index):
                 seen.known_index, seen.known_ns = end, read.complete_ns or 0
-    _note_last(elements, shows)
+    _note_last(elements, shows, reads)
     return list(elements.values())
 
 
-def _note_last(elements: Mapping[Value, Element], shows: Shows) -> None:
+def _note_last(elements: Mapping[Value, Element], shows: Shows, reads: Reads) -> None:
     """Walk the reads from the last asked to the first; stop looking at an element once it is settled."""
     always = dict.fromkeys(elements)
     unseen = dict.fromkeys(elements)
     for read, values in sorted(shows, key=lambda each: each[0].invoke_index, reverse=True):
         there = set(values)
-        lacking = [value for value in always if value not in there] if read.role != "replica" else []
+        lacking = [value for value in always if value not in there] if reads(read.role, read.mode) else []
         for value in lacking:
             elements[value].absent = read
             del always[value]

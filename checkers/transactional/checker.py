@@ -37,6 +37,7 @@ from checkers.transactional.columns import (
     WRITE,
     Columns,
     Int32s,
+    Session,
     Workload,
     columns_of,
 )
@@ -88,16 +89,17 @@ def check(
     linearizable_keys: bool = False,
     plain_below: int = PLAIN_BELOW,
     clock: Callable[[], float] = time.monotonic,
+    session: Session | None = None,
 ) -> Verdict:
     """Whether the operations with f "txn" show an anomaly that `model` forbids (see `anomalies.MODELS`).
 
     `workload`: "append" or "rw-register", the micro-operations (see `columns`). `timeout_s`: at its end the verdict is
     unknown, unless a forbidden anomaly was already found. `sequential_keys`, `linearizable_keys`: what is promised of
-    registers one by one (see `register`). Raises ModelError for what is no transaction, or a value written to a key
-    twice; KeyError for an unknown model.
+    registers one by one (see `register`). `session`: see `columns_of`. Raises ModelError for what is no transaction, or
+    a value written to a key twice; KeyError for an unknown model.
     """
     begun_s = clock()
-    columns = columns_of(history, workload)
+    columns = columns_of(history, workload, session)
     verdict = check_columns(
         columns,
         workload=workload,

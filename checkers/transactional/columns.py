@@ -12,8 +12,8 @@ where a person reads of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import msgspec
@@ -60,6 +60,7 @@ class Columns:
     elements  int64[e]    the lists that were read, one after the other (append only)
 
     `key_names` and `value_names` (the latter for ids below 0, by -id-1) are for people; without them numbers stand.
+    `session_names`: by process, where not a client but something else keeps an order.
     """
 
     outcome: Int8s
@@ -75,6 +76,7 @@ class Columns:
     key_count: int = 0
     key_names: Sequence[Any] | None = None
     value_names: Sequence[Any] | None = None
+    session_names: Mapping[int, str] | None = None
 
     def __post_init__(self) -> None:
         types = {"outcome": "int8", "f": "int8", "key": "int32", "length": "int32"}
@@ -138,9 +140,28 @@ def _shown(name: Any) -> str:
     return name if isinstance(name, str) else msgspec.json.encode(name).decode()
 
 
-def columns_of(history: History, workload: Workload) -> Columns:
-    """The operations with f "txn" as columns. Raises ModelError for a value that is no transaction of `workload`."""
-    return _Reader(workload).read([each for each in history.operations if each.f == "txn"])
+Session = Callable[[Operation], str | None]
+"""Who keeps the order of an operation with others of the same name; None: nobody."""
+
+
+def columns_of(history: History, workload: Workload, session: Session | None = None) -> Columns:
+    """The operations with f "txn" as columns. Raises ModelError for a value that is no transaction of `workload`.
+
+    `session`: whose order counts instead of each client's.
+    """
+    operations = [each for each in history.operations if each.f == "txn"]
+    columns = _Reader(workload).read(operations)
+    return columns if session is None else _in_sessions(columns, [session(each) for each in operations])
+
+
+def _in_sessions(columns: Columns, names: Sequence[str | None]) -> Columns:
+    numbers: dict[str, int] = {}
+    process = [
+        -1 - place if name is None else numbers.setdefault(name, len(numbers))
+        for place, name in enumerate(names)
+    ]
+    session_names = {number: name for name, number in numbers.items()}
+    return replace(columns, process=numpy.array(process, numpy.int64), session_names=session_names)
 
 
 class _Reader:

@@ -78,6 +78,9 @@ class Explanation:
         columns = self.columns
         if edge.kind == PROCESS:
             process = int(columns.process[edge.source])
+            if columns.session_names is not None:
+                name = columns.session_names[process]
+                return f"{one} was over before {other} was asked for, and both were answered by {name}."
             return f"{one} was over before the same client (process {process}) asked for {other}."
         if edge.kind == REALTIME:
             ended, begun = int(columns.complete[edge.source]), int(columns.invoke[edge.target])

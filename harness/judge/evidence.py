@@ -24,6 +24,8 @@ USEFUL_SHARE_UNDER_FAULT = 1 / 20
 """The share of the operations asked for that must succeed while a fault is active."""
 USEFUL_SHARE_OF_A_KIND = 1 / 10
 """The share of each kind of operation (reads, writes, …) that must tell something."""
+TOLD = ("mismatch", "empty")
+"""Errors that are answers: what was asked for could not be, and the store says so."""
 STALLED_MS_MAX = 1_000.0
 NEVER = 1 << 62
 
@@ -128,7 +130,7 @@ def _missing_kinds(workload: Workload, history: History) -> Iterator[str]:
     for operation in load:
         kinds.setdefault(workload.kind(operation), []).append(operation)
     for kind, asked in sorted(kinds.items()):
-        told = sum(operation.type == "ok" or operation.error == "mismatch" for operation in asked)
+        told = sum(operation.type == "ok" or operation.error in TOLD for operation in asked)
         wanted = int(len(asked) * USEFUL_SHARE_OF_A_KIND)
         if told < wanted:
             yield f"too few answers to {kind}: {told} of {len(asked)} operations, {wanted} are needed"

@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+from harness.workloads.append import APPEND
+from harness.workloads.bank import Bank
+from harness.workloads.counter import Counter
+from harness.workloads.long_fork import LONG_FORK
+from harness.workloads.queue import Queue
 from harness.workloads.register import Register
+from harness.workloads.rw_register import RW_REGISTER
+from harness.workloads.set import Set
+from harness.workloads.unique_ids import UniqueIds
 from harness.workloads.workload import Workload
 
-WORKLOADS: dict[str, Workload] = {"register": Register()}
+WORKLOADS: dict[str, Workload] = {
+    "register": Register(),
+    "append": APPEND,
+    "rw-register": RW_REGISTER,
+    "bank": Bank(),
+    "set": Set(),
+    "counter": Counter(),
+    "queue": Queue(),
+    "unique-ids": UniqueIds(),
+    "long-fork": LONG_FORK,
+}
 
 __all__ = ["WORKLOADS", "Workload"]

@@ -39,14 +39,12 @@ from harness.workloads.checks import (
     is_fresh_at_the_end,
     of_every_run,
 )
+from harness.workloads.reads import drawn_read, final_mode
 from nodes.iproto.messages import Request
 
 SPACE = "register"
 KEYS = 5
 EPOCH_NS = 4 * SECOND_NS
-MIXED = "mixed"
-MIXED_MODES = ("linearizable", "read-confirmed", "dirty")
-MIXED_SHARES = (0.7, 0.2, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +64,8 @@ class Register:
             return Draft("cas", _key(context), (SEEN, _unique(worker, 2 * count + 1)))
 
         def read(context: Context, _: int) -> Draft:
-            elsewhere = plan.nodes > 1 and context.chance.random() < plan.replica_reads
-            mode = plan.read_mode
-            if mode == MIXED:
-                mode = context.chance.choices(MIXED_MODES, MIXED_SHARES)[0]
-            return Draft("read", _key(context), node="@replica" if elsewhere else "@owner", mode=mode)
+            node, mode = drawn_read(plan, context)
+            return Draft("read", _key(context), node=node, mode=mode)
 
         mix = Mix(((0.45, Each(read)), (0.35, Each(write)), (0.2, Each(cas))))
         mean_ns = int(plan.workers / plan.rate * SECOND_NS)
@@ -128,7 +123,7 @@ class Register:
                 return Completion("ok", value, None, role)
 
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
-        mode = "linearizable" if plan.fails_over else "read-confirmed"
+        mode = final_mode(plan)
         return [Operation(at_ns=0, worker=0, f="read", key=key, node=owner, mode=mode) for key in keys]
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:

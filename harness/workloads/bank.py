@@ -1,0 +1,169 @@
+"""A bank: transfers between accounts, and reads of all of them at one moment. Money is neither made nor lost.
+
+A transfer is one transaction of two statements; the first refuses to leave less than nothing in its account. The
+total must be right in every answer that is not dirty, also in a stale one; which transfers are in it is judged by each
+account's bounds, as a sum of what was surely and of what was possibly added (check `balances`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from checkers.domain import bank, counter
+from checkers.history.history import History
+from checkers.history.operation import Operation as Recorded
+from checkers.verdict import Verdict
+from harness.clients.completion import Completion
+from harness.clients.transaction import (
+    Refused,
+    Statement,
+    dump,
+    dump_completion,
+    outcome,
+    transaction,
+    unexpected,
+)
+from harness.errors import WrongUse
+from harness.generators import Context, Draft, Generator
+from harness.generators.generator import Value
+from harness.plan import Operation, Plan
+from harness.protocols import Reply
+from harness.systems.promises import Promise
+from harness.workloads.checks import Check, Reads, fresh_reads, is_fresh_at_the_end, of_every_run
+from harness.workloads.keyed import Keyed, mixed, renamed
+from harness.workloads.reads import drawn_read, final_mode
+from nodes.iproto.messages import Request
+
+SPACE = "bank"
+ACCOUNTS = ("a1", "a2", "a3", "a4", "a5")
+OPENING = 40
+AMOUNT_MAX = 10
+TOTAL = OPENING * len(ACCOUNTS)
+BALANCES = "every balance lies between what surely and what possibly was transferred"
+
+
+@dataclass(frozen=True, slots=True)
+class Bank(Keyed):
+    summary: str = "transfers between accounts, and reads of all of them at one moment"
+    spaces: tuple[str, ...] = (SPACE,)
+    model: str = "bank"
+
+    def first_operations(self, plan: Plan, owner: str) -> list[Operation]:
+        return [Operation(at_ns=0, worker=0, f="open", value=dict.fromkeys(ACCOUNTS, OPENING), node=owner)]
+
+    def generator(self, plan: Plan, worker: int) -> Generator:
+        def transfer(context: Context, _: int) -> Draft:
+            source, target = context.chance.sample(ACCOUNTS, 2)
+            amount = context.chance.randint(1, AMOUNT_MAX)
+            return Draft("transfer", value={"from": source, "to": target, "amount": amount})
+
+        def read(context: Context, _: int) -> Draft:
+            node, mode = drawn_read(plan, context)
+            return Draft("read", node=node, mode=mode)
+
+        return mixed(plan, (0.5, transfer), (0.5, read))
+
+    def request(self, operation: Operation, value: Value, sync: int) -> Request:
+        match operation.f, value:
+            case "read", _:
+                statements: list[Statement] = [["get", SPACE, account] for account in ACCOUNTS]
+            case "transfer", {"from": str(source), "to": str(target), "amount": int(amount)}:
+                statements = [["add", SPACE, source, -amount, 0], ["add", SPACE, target, amount]]
+            case "open", dict():
+                statements = [["insert", SPACE, [account, amount]] for account, amount in value.items()]
+            case "dump", _:
+                return dump(sync)
+            case f, _:
+                raise WrongUse(f"the workload bank has no {f!r} with value {value!r}")
+        return transaction(sync, statements, operation.mode)
+
+    def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
+        match operation.f:
+            case "dump":
+                return dump_completion(reply)
+            case "read":
+                return _balances(reply)
+        count = 2 if operation.f == "transfer" else len(ACCOUNTS)
+        match outcome(reply, count, is_read=False):
+            case Completion() as done:
+                return done
+            case Refused(role=role):
+                return Completion("fail", value, "mismatch", role)
+            case committed:
+                return Completion("ok", value, None, committed.role)
+
+    def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
+        """At the owner, and then what each node has."""
+        nodes = [(owner, final_mode(plan)), *((node, "read-confirmed") for node in plan.node_names)]
+        return [Operation(at_ns=0, worker=0, f="read", node=node, mode=mode) for node, mode in nodes]
+
+    def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
+        reads = fresh_reads(promise, stricter)
+        promised = promise.writes == "linearizable"
+        return (
+            Check(
+                bank.NAME,
+                "every read shows the same total, and no account is overdrawn",
+                bank.MODEL if promised else "",
+                lambda history: bank.check(history, total=TOTAL),
+            ),
+            Check(
+                "balances",
+                "every account holds what was transferred",
+                BALANCES if promised else "",
+                lambda history: balances(history, reads),
+            ),
+            *of_every_run(promise),
+        )
+
+    def missing(self, history: History) -> Iterator[str]:
+        """Reads must have seen money move, and the end must be known."""
+        shown = [each.value for each in history.select(f="read", outcome="ok", phase="load") if each.value]
+        different = len({tuple(sorted(each.items())) for each in shown})
+        wanted = max(2, len(shown) // 20)
+        if different < wanted:
+            yield f"too few reads saw money move: {different} different states, {wanted} are needed"
+        if not any(is_fresh_at_the_end(each) for each in history.select(f="read", phase="final")):
+            yield "the accounts had no final read that had to be fresh"
+
+
+def _balances(reply: Reply) -> Completion:
+    match outcome(reply, len(ACCOUNTS), is_read=True):
+        case Completion() as done:
+            return done
+        case Refused() as refused:
+            return unexpected(refused, is_read=True, role=refused.role)
+        case committed:
+            shown: dict[str, Value] = {}
+            for account, found in zip(ACCOUNTS, committed.results, strict=True):
+                match found:
+                    case None:
+                        shown[account] = None
+                    case [_, int() as balance] | (_, int() as balance):
+                        shown[account] = balance
+                    case _:
+                        return unexpected(committed.results, is_read=True, role=committed.role)
+            is_open = any(balance is not None for balance in shown.values())
+            return Completion("ok", shown if is_open else {}, None, committed.role)
+
+
+def balances(history: History, reads: Reads) -> Verdict:
+    """Each account as a counter: transfers add to it and take from it, every read shows it."""
+    operations = tuple(part for operation in history.operations for part in _parts(operation))
+    verdict = counter.check(replace(history, operations=operations), reads=reads)
+    return renamed(verdict, "balances", BALANCES)
+
+
+def _parts(operation: Recorded) -> Iterator[Recorded]:
+    match operation.f, operation.value:
+        case "open", dict() as opened:
+            for account, amount in opened.items():
+                yield replace(operation, f="add", key=account, value=amount)
+        case "transfer", {"from": source, "to": target, "amount": amount}:
+            yield replace(operation, f="add", key=source, value=-amount)
+            yield replace(operation, f="add", key=target, value=amount)
+        case "read", dict() as shown if operation.type == "ok":
+            for account, balance in shown.items():
+                if balance is not None:
+                    yield replace(operation, key=account, value=balance)

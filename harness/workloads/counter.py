@@ -1,0 +1,108 @@
+"""Counters: additions of positive and negative amounts, and reads that must lie between what can have been added.
+
+The set of keys moves on every few seconds: an addition of which nobody knows widens the bounds of its key for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from checkers.domain import counter
+from checkers.history.history import History
+from harness.clients.completion import Completion
+from harness.clients.transaction import (
+    Refused,
+    Statement,
+    dump,
+    dump_completion,
+    outcome,
+    transaction,
+    unexpected,
+)
+from harness.errors import WrongUse
+from harness.generators import Context, Draft, Generator
+from harness.generators.generator import Value
+from harness.plan import SECOND_NS, Operation, Plan
+from harness.protocols import Reply
+from harness.systems.promises import Promise
+from harness.workloads.checks import Check, fresh_reads, is_fresh_at_the_end, of_every_run
+from harness.workloads.keyed import Keyed, mixed, unread_keys
+from harness.workloads.reads import drawn_read, final_mode
+from nodes.iproto.messages import Request
+
+SPACE = "counter"
+KEYS = 3
+EPOCH_NS = 2 * SECOND_NS
+AMOUNTS = (-3, -2, -1, 1, 2, 3, 4, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Counter(Keyed):
+    summary: str = "additions to counters, and reads of them"
+    spaces: tuple[str, ...] = (SPACE,)
+    model: str = "counter"
+
+    def generator(self, plan: Plan, worker: int) -> Generator:
+        def add(context: Context, _: int) -> Draft:
+            return Draft("add", _key(context), context.chance.choice(AMOUNTS))
+
+        def read(context: Context, _: int) -> Draft:
+            node, mode = drawn_read(plan, context)
+            return Draft("read", _key(context), node=node, mode=mode)
+
+        return mixed(plan, (0.5, add), (0.5, read))
+
+    def request(self, operation: Operation, value: Value, sync: int) -> Request:
+        match operation.f, operation.key, value:
+            case "read", str(key), _:
+                statement: Statement = ["get", SPACE, key]
+            case "add", str(key), int():
+                statement = ["add", SPACE, key, value]
+            case "dump", _, _:
+                return dump(sync)
+            case f, key, _:
+                raise WrongUse(f"the workload counter has no {f!r} of key {key!r} with value {value!r}")
+        return transaction(sync, [statement], operation.mode)
+
+    def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
+        if operation.f == "dump":
+            return dump_completion(reply)
+        is_read = operation.f == "read"
+        found = outcome(reply, 1, is_read=is_read)
+        match found:
+            case Completion():
+                return found
+            case Refused():
+                return unexpected(found, is_read=is_read, role=found.role)
+        match found.results:
+            case [None] if is_read:
+                return Completion("ok", 0, None, found.role)
+            case [[_, int() as total] | (_, int() as total)] if is_read:
+                return Completion("ok", total, None, found.role)
+            case [int()] if not is_read:
+                return Completion("ok", value, None, found.role)
+        return unexpected(found.results, is_read=is_read, role=found.role)
+
+    def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
+        mode = final_mode(plan)
+        return [Operation(at_ns=0, worker=0, f="read", key=key, node=owner, mode=mode) for key in keys]
+
+    def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
+        reads = fresh_reads(promise, stricter)
+        return (
+            Check(
+                counter.NAME,
+                "every read that must be fresh lies between what surely and what possibly was added",
+                counter.MODEL if promise.writes == "linearizable" else "",
+                lambda history: counter.check(history, reads=reads),
+            ),
+            *of_every_run(promise),
+        )
+
+    def missing(self, history: History) -> Iterator[str]:
+        yield from unread_keys(history, ("add",), lambda each: each.f == "read" and is_fresh_at_the_end(each))
+
+
+def _key(context: Context) -> str:
+    return f"c{context.time_ns // EPOCH_NS}-{context.chance.randrange(KEYS)}"

@@ -1,0 +1,66 @@
+"""What workloads have in common whose operations are about one key, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from checkers.domain import rollback_honesty
+from checkers.history.history import History
+from checkers.history.operation import Operation as Recorded
+from checkers.verdict import Verdict
+from harness.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
+from harness.plan import SECOND_NS, WORKERS_MAX, Operation, Plan
+from harness.workloads.checks import Check
+
+Draw = Callable[[Context, int], Draft]
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """Nothing has to be there at first, an operation's kind is its name, and its key is what is read at the end."""
+
+    def first_operations(self, plan: Plan, owner: str) -> list[Operation]:
+        return []
+
+    def keys(self, operation: Operation) -> tuple[str, ...]:
+        return () if operation.key is None else (operation.key,)
+
+    def kind(self, operation: Recorded) -> str:
+        return operation.f
+
+    def missing(self, history: History) -> Iterator[str]:
+        yield from ()
+
+
+def mixed(plan: Plan, *parts: tuple[float, Draw]) -> Generator:
+    """Each worker's share of the plan's rate, drawn from these by their weights."""
+    mix = Mix(tuple((weight, Each(make)) for weight, make in parts))
+    return Until(Stagger(mix, int(plan.workers / plan.rate * SECOND_NS)), plan.time_limit_ns)
+
+
+def unique(worker: int, count: int) -> int:
+    """Of this worker alone: how many others there are must not change what it writes."""
+    return 1 + worker + WORKERS_MAX * count
+
+
+def unread_keys(history: History, f: Sequence[str], is_fresh: Callable[[Recorded], bool]) -> Iterator[str]:
+    """A sentence if a key that was written to had no final read that had to be fresh."""
+    unread = {each.key for each in history.select(f=f, phase="load")}
+    unread -= {each.key for each in history.operations if each.phase == "final" and is_fresh(each)}
+    if unread:
+        example = sorted(map(str, unread))[0]
+        yield f"{len(unread)} keys had no final read that had to be fresh, {example} among them"
+
+
+def renamed(verdict: Verdict, name: str, model: str) -> Verdict:
+    """The verdict under the name and the model of the check that asked for it."""
+    return replace(verdict, checker=name, model=model)
+
+
+HONESTY = Check(
+    rollback_honesty.NAME,
+    "what surely failed is never seen",
+    rollback_honesty.MODEL,
+    rollback_honesty.check,
+)

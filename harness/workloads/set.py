@@ -1,0 +1,129 @@
+"""Sets: elements are added, each as a tuple of its own, and reads scan all of a set at one moment.
+
+The set moves on every few seconds, which bounds what a read shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from checkers.domain import set_full
+from checkers.history.history import History
+from harness.clients.completion import Completion
+from harness.clients.transaction import (
+    Refused,
+    Statement,
+    dump,
+    dump_completion,
+    outcome,
+    transaction,
+    unexpected,
+)
+from harness.errors import WrongUse
+from harness.generators import Context, Draft, Generator
+from harness.generators.generator import Value
+from harness.plan import SECOND_NS, Operation, Plan
+from harness.protocols import Reply
+from harness.systems.promises import Promise
+from harness.workloads.checks import Check, fresh_reads, is_fresh_at_the_end, of_every_run
+from harness.workloads.keyed import HONESTY, Keyed, mixed, unique, unread_keys
+from harness.workloads.reads import drawn_read, final_mode
+from nodes.iproto.messages import Request
+
+SPACE = "set"
+EPOCH_NS = 2 * SECOND_NS
+ROOM = 10**10
+"""A set has so many places: its tuples' keys are its number times this, and the element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Set(Keyed):
+    summary: str = "elements added one by one, and reads of the whole set at one moment"
+    spaces: tuple[str, ...] = (SPACE,)
+    model: str = "set"
+
+    def generator(self, plan: Plan, worker: int) -> Generator:
+        def add(context: Context, count: int) -> Draft:
+            return Draft("add", _key(context), unique(worker, count))
+
+        def read(context: Context, _: int) -> Draft:
+            node, mode = drawn_read(plan, context)
+            return Draft("read", _key(context), node=node, mode=mode)
+
+        return mixed(plan, (0.7, add), (0.3, read))
+
+    def request(self, operation: Operation, value: Value, sync: int) -> Request:
+        first = _first(operation.key)
+        match operation.f, value:
+            case "dump", _:
+                return dump(sync)
+            case "read", _ if first is not None:
+                statement: Statement = ["scan", SPACE, first, first + ROOM]
+            case "add", int() if first is not None and 0 <= value < ROOM:
+                statement = ["insert", SPACE, [first + value, operation.key]]
+            case f, _:
+                raise WrongUse(f"the workload set has no {f!r} of key {operation.key!r} with value {value!r}")
+        return transaction(sync, [statement], operation.mode)
+
+    def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
+        if operation.f == "dump":
+            return dump_completion(reply)
+        is_read = operation.f == "read"
+        found = outcome(reply, 1, is_read=is_read)
+        match found:
+            case Completion():
+                return found
+            case Refused():
+                return unexpected(found, is_read=is_read, role=found.role)
+        if not is_read:
+            return Completion("ok", value, None, found.role)
+        elements = _elements(found.results[0])
+        if elements is None:
+            return unexpected(found.results, is_read=True, role=found.role)
+        return Completion("ok", elements, None, found.role)
+
+    def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
+        mode = final_mode(plan)
+        return [Operation(at_ns=0, worker=0, f="read", key=key, node=owner, mode=mode) for key in keys]
+
+    def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
+        reads = fresh_reads(promise, stricter)
+        return (
+            Check(
+                set_full.NAME,
+                "what was added is in every read after that, and stays",
+                set_full.MODEL if promise.writes == "linearizable" else "",
+                lambda history: set_full.check(history, stale_allowed=False, reads=reads),
+            ),
+            HONESTY,
+            *of_every_run(promise),
+        )
+
+    def missing(self, history: History) -> Iterator[str]:
+        yield from unread_keys(history, ("add",), lambda each: each.f == "read" and is_fresh_at_the_end(each))
+
+
+def _key(context: Context) -> str:
+    return f"s{context.time_ns // EPOCH_NS}"
+
+
+def _first(key: str | None) -> int | None:
+    """Where the tuples of a set begin."""
+    if key is None or not key[1:].isdecimal():
+        return None
+    return int(key[1:]) * ROOM
+
+
+def _elements(rows: object) -> tuple[Value, ...] | None:
+    """The elements of the tuples that a scan gave; None if it gave something else."""
+    if not isinstance(rows, list | tuple):
+        return None
+    elements: list[Value] = []
+    for row in rows:
+        match row:
+            case [int() as place, _] | (int() as place, _):
+                elements.append(place % ROOM)
+            case _:
+                return None
+    return tuple(elements)

@@ -1,0 +1,273 @@
+"""Transactions of several statements over several keys: what `append` and `rw-register` have in common.
+
+An operation's value is a list of micro-operations, `["append", key, value]` or `["w", key, value]`, and `["r", key,
+null]`, whose null becomes what was read. All of them are one transaction of the store. Values are unique, so that a
+read tells which transactions it saw. The set of keys moves on every few seconds, which bounds the lists.
+
+Each class of answers is judged against its own promise:
+
+| transactions | check | model |
+|---|---|---|
+| that write, and reads that must be fresh | transactional | strict serializability |
+| all but dirty reads | snapshots | one order, in which the reads of each node go forward (its confirmed state) |
+| dirty reads | dirty | whatever anybody asked to write |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from checkers import dirty, transactional
+from checkers.domain import durability
+from checkers.history.history import History
+from checkers.history.operation import Operation as Recorded
+from checkers.transactional.columns import Workload as Words
+from checkers.verdict import Verdict
+from harness.clients.completion import Completion
+from harness.clients.transaction import (
+    Refused,
+    Statement,
+    dump,
+    dump_completion,
+    outcome,
+    transaction,
+    unexpected,
+)
+from harness.errors import WrongUse
+from harness.generators import Context, Draft, Generator
+from harness.generators.generator import Value
+from harness.plan import SECOND_NS, Operation, Plan
+from harness.protocols import Reply
+from harness.systems.promises import Promise
+from harness.workloads.checks import (
+    Check,
+    Reads,
+    fresh_reads,
+    is_fresh_at_the_end,
+    of_every_run,
+)
+from harness.workloads.keyed import HONESTY, mixed, renamed, unique
+from harness.workloads.reads import drawn_read, final_mode
+from nodes.iproto.messages import Request
+
+KEYS = 6
+EPOCH_NS = 2 * SECOND_NS
+STATEMENTS_MAX = 4
+SEARCH_S = 10.0
+"""What a search for cycles may take. Where there is none it takes no time; once one is found, more need not be."""
+KEYS_READ_AT_ONCE = 4
+SHARE_OF_USEFUL = 1 / 20
+"""The share of the transactions that succeeded which must touch several keys, and see something."""
+STRICT = "strict-serializable"
+SNAPSHOTS = "strong-session-serializable"
+NEVER_BACK = "serializable, and no node goes back"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transactions:
+    """`word` is the writing micro-operation; `model` the form in which `checkers.transactional` knows them."""
+
+    summary: str
+    model: Words
+    word: str
+
+    @property
+    def spaces(self) -> tuple[str, ...]:
+        return (self.model,)
+
+    def first_operations(self, plan: Plan, owner: str) -> list[Operation]:
+        return []
+
+    def generator(self, plan: Plan, worker: int) -> Generator:
+        def write(context: Context, count: int) -> Draft:
+            micros: list[Value] = []
+            for number in range(context.chance.randint(1, STATEMENTS_MAX)):
+                if number and context.chance.random() < 0.5:
+                    micros.append(("r", _key(context), None))
+                else:
+                    value = unique(worker, STATEMENTS_MAX * count + number)
+                    micros.append((self.word, _key(context), value))
+            context.chance.shuffle(micros)
+            return Draft("txn", value=tuple(micros))
+
+        def read(context: Context, _: int) -> Draft:
+            node, mode = drawn_read(plan, context)
+            keys = [_key(context) for _ in range(context.chance.randint(1, STATEMENTS_MAX))]
+            return Draft("txn", value=_reads(keys), node=node, mode=mode)
+
+        return mixed(plan, (0.55, write), (0.45, read))
+
+    def keys(self, operation: Operation) -> tuple[str, ...]:
+        return tuple(key for _, key, _ in micros_of(operation.value))
+
+    def request(self, operation: Operation, value: Value, sync: int) -> Request:
+        if operation.f == "dump":
+            return dump(sync)
+        micros = list(micros_of(value))
+        known = ("r", self.word)
+        if operation.f != "txn" or not micros or any(f not in known or not key for f, key, _ in micros):
+            raise WrongUse(f"the workload {self.model} has no {operation.f!r} with value {value!r}")
+        return transaction(sync, [self._statement(*micro) for micro in micros], operation.mode)
+
+    def _statement(self, f: str, key: str, value: object) -> Statement:
+        if f == "r":
+            return ["get", self.model, key]
+        return ["append", self.model, key, value] if f == "append" else ["replace", self.model, [key, value]]
+
+    def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
+        if operation.f == "dump":
+            return dump_completion(reply)
+        micros = list(micros_of(value))
+        is_read = all(f == "r" for f, _, _ in micros)
+        found = outcome(reply, len(micros), is_read=is_read)
+        match found:
+            case Completion():
+                return found
+            case Refused():
+                return unexpected(found, is_read=is_read, role=found.role)
+        done: list[Value] = []
+        for (f, key, asked), result in zip(micros, found.results, strict=True):
+            if f == "r" and not self._is_tuple(result):
+                return unexpected(found.results, is_read=is_read, role=found.role)
+            done.append((f, key, self._shown(result) if f == "r" else asked))
+        return Completion("ok", tuple(done), None, found.role)
+
+    def _is_tuple(self, result: object) -> bool:
+        match result:
+            case None:
+                return True
+            case [_, list() | tuple()] | (_, list() | tuple()):
+                return self.model == "append"
+            case [_, None | int()] | (_, None | int()):
+                return self.model == "rw-register"
+        return False
+
+    def _shown(self, result: object) -> Value:
+        value = result[1] if isinstance(result, list | tuple) else None
+        return tuple(value) if isinstance(value, list) else value
+
+    def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
+        parts = [keys[at : at + KEYS_READ_AT_ONCE] for at in range(0, len(keys), KEYS_READ_AT_ONCE)]
+        mode = final_mode(plan)
+        return [
+            Operation(at_ns=0, worker=0, f="txn", value=_reads(part), node=owner, mode=mode) for part in parts
+        ]
+
+    def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
+        reads = fresh_reads(promise, stricter)
+        strict = STRICT if promise.writes == "linearizable" else ""
+        forward = NEVER_BACK if strict and promise.replica_reads == "monotone-prefix" else ""
+        return (
+            Check(
+                durability.NAME,
+                "what was acknowledged is in the final state of every node",
+                durability.MODEL if strict and promise.final_state else "",
+                durability.check,
+            ),
+            Check(
+                "transactional",
+                "transactions that write, and reads that must be fresh, have one order that fits real time",
+                strict,
+                lambda history: self._strict(history, reads),
+            ),
+            Check(
+                "snapshots",
+                "every read shows one moment of that order, and no node goes back",
+                forward,
+                self._snapshots,
+            ),
+            Check(
+                "dirty",
+                "dirty reads show only what somebody asked to write",
+                promise.dirty_reads,
+                dirty.check,
+            ),
+            HONESTY,
+            *of_every_run(promise),
+        )
+
+    def _strict(self, history: History, reads: Reads) -> Verdict:
+        chosen = selected(history, lambda each: reads(each.role, each.mode))
+        verdict = transactional.check(chosen, workload=self.model, model=STRICT, timeout_s=SEARCH_S)
+        return replace(verdict, details={**verdict.details, "findings": []})
+
+    def _snapshots(self, history: History) -> Verdict:
+        """Of all answers but dirty ones, each node's reads in their order. What is stale is told, not condemned."""
+        chosen = selected(history, lambda each: each.mode != "dirty")
+        verdict = transactional.check(
+            chosen, workload=self.model, model=SNAPSHOTS, timeout_s=SEARCH_S, session=_session
+        )
+        old = [name for name in verdict.details.get("findings", ()) if name.endswith("-realtime")]
+        found = [f"reads were stale, as is allowed: {', '.join(old)}"] if old else []
+        return renamed(
+            replace(verdict, details={**verdict.details, "findings": found}), "snapshots", NEVER_BACK
+        )
+
+    def kind(self, operation: Recorded) -> str:
+        return "transactions that read" if is_read_only(operation) else "transactions that write"
+
+    def missing(self, history: History) -> Iterator[str]:
+        """Transactions must touch several keys, and reads must see what was written."""
+        done = [each for each in history.select(f="txn", outcome="ok", phase="load") if each.mode != "dirty"]
+        wanted = max(1, int(len(done) * SHARE_OF_USEFUL))
+        several = sum(len({key for _, key, _ in micros_of(each.value)}) > 1 for each in done)
+        if several < wanted:
+            yield f"too few transactions over several keys: {several} succeeded, {wanted} are needed"
+        telling = sum(any(self._tells(*micro) for micro in micros_of(each.value)) for each in done)
+        if telling < wanted:
+            yield f"too few transactions saw what others wrote: {telling} did, {wanted} are needed"
+        final = [each for each in history.select(f="txn", phase="final") if is_fresh_at_the_end(each)]
+        written = {key for each in history.select(f="txn", phase="load") for key in self._written(each)}
+        unread = written - {key for each in final for _, key, _ in micros_of(each.value)}
+        if unread:
+            yield f"{len(unread)} keys had no final read that had to be fresh, {min(unread)} among them"
+
+    def _tells(self, f: str, key: str, value: object) -> bool:
+        """A list of one element says nothing of an order."""
+        if f != "r" or value is None:
+            return False
+        return len(value) > 1 if isinstance(value, list | tuple) else True
+
+    def _written(self, operation: Recorded) -> Iterator[str]:
+        return (key for f, key, _ in micros_of(operation.value) if f != "r")
+
+
+def micros_of(value: object) -> Iterator[tuple[str, str, Any]]:
+    """The micro-operations in an operation's value; what is none is one without a key."""
+    for micro in value if isinstance(value, list | tuple) else ():
+        match micro:
+            case [str(f), str(key), each] | (str(f), str(key), each):
+                yield f, key, each
+            case _:
+                yield "", "", None
+
+
+def is_read_only(operation: Recorded) -> bool:
+    return all(f == "r" for f, _, _ in micros_of(operation.value))
+
+
+def selected(history: History, keep: Callable[[Recorded], bool]) -> History:
+    """The transactions that write, and of those that only read the answered ones to `keep`."""
+    operations = tuple(
+        each
+        for each in history.operations
+        if each.f == "txn" and (not is_read_only(each) or (each.type == "ok" and keep(each)))
+    )
+    return replace(history, operations=operations)
+
+
+def _session(operation: Recorded) -> str | None:
+    """Confirmed reads go forward at each node."""
+    is_of_a_node = is_read_only(operation) and operation.mode in ("read-confirmed", None)
+    return operation.node if is_of_a_node else None
+
+
+def _key(context: Context) -> str:
+    """A key of the present set."""
+    return f"k{context.time_ns // EPOCH_NS}-{context.chance.randrange(KEYS)}"
+
+
+def _reads(keys: list[str]) -> tuple[Value, ...]:
+    return tuple(("r", key, None) for key in keys)

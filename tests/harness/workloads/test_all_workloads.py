@@ -1,0 +1,159 @@
+"""Every workload: what it asks can be said, any answer has a meaning, good nodes pass and known bugs are found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.draw import draw
+from harness.errors import WrongUse
+from harness.hunt.seeds import try_seed
+from harness.plan import Drawn, Operation, Plan, from_json, to_json
+from harness.protocols import Lost, NotSent, Replied
+from harness.systems import SYSTEMS
+from harness.systems.promises import FIXED_OWNER
+from harness.workloads import WORKLOADS
+from nodes.iproto.messages import Answer, Call, Refusal
+
+SMALL = Plan(cluster="sim", time_limit_s=4, rate=60, workers=5, faults=("isolate-one",))
+NAMES = tuple(WORKLOADS)
+
+
+def drawn(name: str) -> tuple[Operation, ...]:
+    plan = msgspec.structs.replace(SMALL, workload=name)
+    whole = draw(plan, SYSTEMS["qsync"], WORKLOADS[name]).drawn
+    assert whole is not None
+    return whole.operations
+
+
+def everything(name: str) -> list[Operation]:
+    """One operation of each kind that a run has, the first and the last ones included."""
+    workload = WORKLOADS[name]
+    load = drawn(name)
+    keys = list(dict.fromkeys(key for operation in load for key in workload.keys(operation)))
+    dump = Operation(at_ns=0, worker=0, f="dump", node="n1")
+    first, final = workload.first_operations(SMALL, "n1"), workload.final_operations(SMALL, keys, "n1")
+    return [*load[:40], *first, *final, dump]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_everything_that_is_drawn_is_one_call(name: str) -> None:
+    """If it failed, a run would break on its own operation, or one operation would be several transactions."""
+    asked = [WORKLOADS[name].request(each, each.value, 1) for each in everything(name)]
+    assert all(isinstance(call, Call) for call in asked)
+    names = {call.name for call in asked if isinstance(call, Call)}
+    assert names == {"qsync.transaction", "qsync.dump"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plan_with_every_operation_as_a_line_comes_back_from_its_file(name: str) -> None:
+    """If it failed, a stored plan would run other operations than those that were drawn."""
+    plan = msgspec.structs.replace(SMALL, workload=name, drawn=Drawn(faults=(), operations=drawn(name)))
+    assert from_json(to_json(plan), "here") == plan
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("value", [None, 3, "x", (), (1, 2), (("r",),), {"from": 1}])
+def test_what_cannot_be_said_is_refused_in_one_line(name: str, value: Any) -> None:
+    """If it failed, a slip in an edited plan would break the harness in the middle of a run."""
+    with pytest.raises(WrongUse, match=f"the workload {WORKLOADS[name].spaces[0]}|{name}"):
+        WORKLOADS[name].request(Operation(at_ns=0, worker=0, f="sing", value=value), value, 1)
+
+
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=5), st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
+    max_leaves=8,
+)
+RESULTS = st.builds(lambda results: {"committed": True, "results": results}, st.lists(JSON, max_size=5))
+REFUSALS = st.builds(lambda found: {"committed": False, "mismatch": [0, found]}, JSON)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(data=st.one_of(JSON, RESULTS, REFUSALS), number=st.integers(0, 1000))
+def test_any_answer_at_all_has_a_meaning(name: str, data: Any, number: int) -> None:
+    """If it failed, one odd answer would end a run."""
+    choices = everything(name)
+    asked = choices[number % len(choices)]
+    done = WORKLOADS[name].completion(asked, asked.value, Replied(Answer(1, (data,))))
+    assert done.type in ("ok", "fail", "info")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_silence_leaves_a_write_open_and_is_nothing_for_a_read(name: str) -> None:
+    """If it failed, a write that happened after all would be called undone: a false alarm."""
+    for asked in everything(name):
+        done = WORKLOADS[name].completion(asked, asked.value, Lost("reset"))
+        refused = WORKLOADS[name].completion(asked, asked.value, Replied(Refusal(1, 216, "timeout")))
+        is_read = asked.f in ("read", "dump") or (
+            asked.f == "txn" and all(micro[0] == "r" for micro in asked.value)
+        )
+        assert done.type == refused.type == ("fail" if is_read else "info")
+        assert WORKLOADS[name].completion(asked, asked.value, NotSent("no")).type == "fail"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_check_of_a_workload_has_a_name_and_a_sentence(name: str) -> None:
+    """If it failed, `qsync list checkers` and the page would show rules that nobody understands."""
+    checks = WORKLOADS[name].checks(FIXED_OWNER, None)
+    assert len({check.name for check in checks}) == len(checks)
+    assert all(check.summary for check in checks)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("mode", ["off", "candidate"])
+def test_good_nodes_pass(name: str, mode: str) -> None:
+    """If it failed, the workload would raise a false alarm, or could not gather evidence."""
+    tried = try_seed(msgspec.structs.replace(SMALL, workload=name, election_mode=mode, seed=1))
+    assert (tried.outcome, tried.violated) == ("valid", ()), tried.sentence
+
+
+FOUND_BY = {
+    "register": "linearizable",
+    "append": "transactional",
+    "rw-register": "transactional",
+    "bank": "balances",
+    "set": "set-full",
+    "counter": "counter",
+    "queue": "queues",
+    "unique-ids": "unique-ids",
+    "long-fork": "long-fork",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_confirmation_before_the_quorum_is_found(name: str) -> None:
+    """If it failed, the workload would have gone blind: its own checker must see what is rolled back."""
+    plan = msgspec.structs.replace(
+        SMALL, workload=name, faults=("isolate-owner",), bugs=("confirm-early",), seed=1
+    )
+    assert FOUND_BY[name] in try_seed(plan).violated
+
+
+SEEDS_OF_POWER_LOSS = {
+    "register": (0, "linearizable"),
+    "append": (0, "durability"),
+    "rw-register": (0, "durability"),
+    "bank": (1, "balances"),
+    "set": (0, "set-full"),
+    "counter": (3, "counter"),
+    "queue": (1, "queues"),
+    "unique-ids": (1, "unique-ids"),
+    "long-fork": (0, "durability"),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_acknowledgement_of_what_a_power_loss_takes_away_is_found(name: str) -> None:
+    """If it failed, the workload would not see that acknowledged transactions are gone."""
+    seed, checker = SEEDS_OF_POWER_LOSS[name]
+    plan = msgspec.structs.replace(
+        SMALL, workload=name, faults=("power-all",), bugs=("ack-before-fsync",), seed=seed
+    )
+    assert checker in try_seed(plan).violated
