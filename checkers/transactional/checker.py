@@ -49,8 +49,8 @@ from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 NAME = "transactional"
 PLAIN_BELOW = 50_000
 """Histories with fewer micro-operations and elements are judged by the plain twin: loading numba would take longer."""
-EDGES_FOR_ONE = 10
-"""Looking for cycles costs the plain twin as much an edge as so many micro-operations."""
+PLAIN_SEARCH_S = 2.0
+"""For so long the plain twin looks for cycles; what it has not decided by then, the compiled kernels decide."""
 ORDER_SHOWN_MAX = 10_000
 PROVED_BY = {"parallel-snapshot-isolation": "snapshot-isolation"}
 """No order proves parallel snapshot isolation; where the stronger model holds, its order does."""
@@ -131,9 +131,14 @@ def check_columns(
     kernels = _Kernels.for_size(len(columns.f) + len(columns.elements), plain_below)
     known = _analysis(columns, workload, kernels, sequential_keys, linearizable_keys)
     order = _strict_order(known, kernels)
-    search = (
-        None if order is not None else _searched(known, kernels, begun_s + timeout_s * SEARCH_PART, clock)
-    )
+    search = None
+    if order is None:
+        is_plain = len(columns.f) + len(columns.elements) < plain_below == PLAIN_BELOW
+        search_s = min(timeout_s, PLAIN_SEARCH_S) if is_plain else timeout_s
+        search = _searched(known, kernels, begun_s + search_s * SEARCH_PART, clock)
+        if search.undecided and is_plain:
+            kernels = _Kernels.for_size(PLAIN_BELOW, PLAIN_BELOW)
+            search = _searched(known, kernels, begun_s + timeout_s * SEARCH_PART, clock)
     judged = _judged(Explanation(columns, workload), known, search)
     if order is None and search is not None:
         order = _order_for(promised, known, kernels, search, judged)

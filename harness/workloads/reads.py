@@ -5,7 +5,6 @@ from __future__ import annotations
 from harness.generators import Context
 from harness.plan import Plan
 
-
 MIXED = "mixed"
 MIXED_MODES = ("linearizable", "read-confirmed", "dirty")
 MIXED_SHARES = (0.7, 0.2, 0.1)

@@ -114,46 +114,39 @@ def test_good_nodes_pass(name: str, mode: str) -> None:
     assert (tried.outcome, tried.violated) == ("valid", ()), tried.sentence
 
 
+SEEDS = 12
 FOUND_BY = {
-    "register": "linearizable",
-    "append": "transactional",
-    "rw-register": "transactional",
-    "bank": "balances",
-    "set": "set-full",
-    "counter": "counter",
-    "queue": "queues",
-    "unique-ids": "unique-ids",
-    "long-fork": "long-fork",
+    "register": {"linearizable"},
+    "append": {"durability", "transactional"},
+    "rw-register": {"durability", "transactional"},
+    "bank": {"balances"},
+    "set": {"set-full"},
+    "counter": {"counter"},
+    "queue": {"queues"},
+    "unique-ids": {"unique-ids"},
+    "long-fork": {"durability", "long-fork"},
 }
+"""The checkers that a workload is for; what judges every run, such as the quorum, does not count."""
+
+
+def found(name: str, **fields: Any) -> set[str]:
+    """What violates the promise in the first seed in which the workload's own checker is among it."""
+    violated: set[str] = set()
+    for seed in range(SEEDS):
+        tried = try_seed(msgspec.structs.replace(SMALL, workload=name, seed=seed, **fields))
+        violated = set(tried.violated)
+        if FOUND_BY[name] & violated:
+            break
+    return violated
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_confirmation_before_the_quorum_is_found(name: str) -> None:
     """If it failed, the workload would have gone blind: its own checker must see what is rolled back."""
-    plan = msgspec.structs.replace(
-        SMALL, workload=name, faults=("isolate-owner",), bugs=("confirm-early",), seed=1
-    )
-    assert FOUND_BY[name] in try_seed(plan).violated
-
-
-SEEDS_OF_POWER_LOSS = {
-    "register": (0, "linearizable"),
-    "append": (0, "durability"),
-    "rw-register": (0, "durability"),
-    "bank": (1, "balances"),
-    "set": (0, "set-full"),
-    "counter": (3, "counter"),
-    "queue": (1, "queues"),
-    "unique-ids": (1, "unique-ids"),
-    "long-fork": (0, "durability"),
-}
+    assert FOUND_BY[name] & found(name, faults=("isolate-owner",), bugs=("confirm-early",))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_acknowledgement_of_what_a_power_loss_takes_away_is_found(name: str) -> None:
     """If it failed, the workload would not see that acknowledged transactions are gone."""
-    seed, checker = SEEDS_OF_POWER_LOSS[name]
-    plan = msgspec.structs.replace(
-        SMALL, workload=name, faults=("power-all",), bugs=("ack-before-fsync",), seed=seed
-    )
-    assert checker in try_seed(plan).violated
+    assert FOUND_BY[name] & found(name, faults=("power-all",), bugs=("ack-before-fsync",))

@@ -37,7 +37,7 @@ def only_run(results: Path) -> Path:
     [
         (("--system", "oracle"), "unknown system 'oracle'; try one of: qsync"),
         (("--cluster", "moon"), "unknown cluster 'moon'; try one of: local, docker, sim"),
-        (("--workload", "bank"), "unknown workload 'bank'; try one of: register"),
+        (("--workload", "casino"), "unknown workload 'casino'; try one of: register"),
         (("--faults", "burn"), "unknown fault 'burn'; try one of: all, none, isolate-owner"),
         (("--faults", "kill,,flood"), "unknown fault 'flood'"),
         (("--bug", "typo"), "unknown bug 'typo' of qsync; try one of: "),
