@@ -26,7 +26,9 @@ FIRST_BUDGET = 100_000
 WALKED = 400  # events from which on the quick way is tried first
 STACK = 2048  # entries to which the quick way can go back
 KNOWN = 1 << 13
-ROW_BYTES_MAX = 3 << 30
+CONFIGURATION_BYTES = 200  # what a limit of configurations is worth, whatever their rows take
+HEAD_BYTES = 128  # what finding a row again takes at most
+BYTES_MIN, BYTES_MAX = 64 << 20, 3 << 30
 
 
 def can_run() -> bool:
@@ -147,24 +149,22 @@ class _Search:
         """Look at everything that is possible, event by event."""
         self._nodes = numpy.empty((1 << 14, 3), dtype=numpy.int64)
         budget = FIRST_BUDGET
-        regs, kernels = self._regs, self._kernels
+        regs, kernels, limit = self._regs, self._kernels, self._limits.configurations
         while True:
             now_s = self._limits.clock()
             if now_s > self._limits.deadline_s:
                 return self._found("unknown", reason="out of time")
             before = int(regs[kernels.STEPS])
-            answer = kernels.advance(
-                *self._arguments(), budget, self._limits.configurations, len(self._events)
-            )
+            answer = kernels.advance(*self._arguments(), budget, limit, len(self._events))
             if answer == kernels.YES:
                 return self._found("yes")
             if answer == kernels.NO:
                 failing = int(self._events[regs[kernels.EVENT]]) >> 2
                 return self._found("no", failing=failing)
+            if regs[kernels.BUSY] and regs[kernels.N_AFTER] + regs[kernels.N_SEEN] > limit:
+                return self._found("unknown", reason=f"more than {limit} configurations")
             if not self._served(answer):
-                return self._found(
-                    "unknown", reason=f"more than {self._limits.configurations} configurations"
-                )
+                return self._found("unknown", reason=f"more than {self._bytes_max() >> 20} MiB")
             budget = self._next_budget(budget, int(regs[kernels.STEPS]) - before, now_s)
 
     def _next_budget(self, budget: int, done: int, since_s: float) -> int:
@@ -177,13 +177,11 @@ class _Search:
     def _served(self, answer: int) -> bool:
         """Do what the kernel asks for; whether it may go on."""
         regs, kernels = self._regs, self._kernels
-        if regs[kernels.BUSY] and regs[kernels.N_AFTER] + regs[kernels.N_SEEN] > self._limits.configurations:
-            return False
         if answer == kernels.ROWS_FULL:
             return self._grow_rows()
         if answer == kernels.NODES_FULL:
-            self._forget_nodes()
-        elif answer == kernels.UNKNOWN_STEPS:
+            return self._forget_nodes()
+        if answer == kernels.UNKNOWN_STEPS:
             assert self._steps is not None
             count = int(regs[kernels.N_MISSES])
             self._steps.learn(self._misses[:count].copy(), kernels)
@@ -256,11 +254,11 @@ class _Search:
 
     def _grow_rows(self) -> bool:
         """More room; the event that was begun is begun again. False if there would be more than may be held."""
-        size = self._rows.shape[1]
-        larger = 4 * size + 64
-        if larger * self._rows.shape[2] * 24 > ROW_BYTES_MAX:
+        size, width = self._rows.shape[1:]
+        larger = min(4 * size + 64, self._left() // (24 * width + HEAD_BYTES))
+        if larger < size + size // 4:
             return False
-        rows = numpy.zeros((3, larger, self._rows.shape[2]), dtype=numpy.int64)
+        rows = numpy.zeros((3, larger, width), dtype=numpy.int64)
         now = int(self._regs[self._kernels.NOW])
         rows[now, :size] = self._rows[now]
         self._rows = rows
@@ -268,13 +266,25 @@ class _Search:
         self._regs[self._kernels.BUSY] = 0
         return True
 
-    def _forget_nodes(self) -> None:
-        kernels = self._kernels
-        kernels.compact(self._regs, self._rows, self._nodes, numpy.empty(len(self._nodes), dtype=numpy.int64))
-        if 2 * self._regs[kernels.N_NODES] > len(self._nodes) - 64 - 4 * self._widest:
-            nodes = numpy.zeros((4 * len(self._nodes) + 8 * self._widest, 3), dtype=numpy.int64)
-            nodes[: len(self._nodes)] = self._nodes
+    def _forget_nodes(self) -> bool:
+        """Room for the log. False if there would be more than may be held."""
+        kernels, size = self._kernels, len(self._nodes)
+        kernels.compact(self._regs, self._rows, self._nodes, numpy.empty(size, dtype=numpy.int64))
+        if 2 * self._regs[kernels.N_NODES] > size - 64 - 4 * self._widest:
+            larger = min(4 * size + 8 * self._widest, self._left() // 32)
+            if larger < size + size // 4 + 8 * self._widest:
+                return False
+            nodes = numpy.zeros((larger, 3), dtype=numpy.int64)
+            nodes[:size] = self._nodes
             self._nodes = nodes
+        return True
+
+    def _bytes_max(self) -> int:
+        return min(BYTES_MAX, max(BYTES_MIN, CONFIGURATION_BYTES * self._limits.configurations))
+
+    def _left(self) -> int:
+        """Bytes that may still be held, beside what is held until it has been copied."""
+        return self._bytes_max() - int(self._rows.nbytes + self._heads.nbytes + self._nodes.nbytes)
 
     def _found(
         self, result: Literal["yes", "no", "unknown"], failing: int | None = None, reason: str = ""
