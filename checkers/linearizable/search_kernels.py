@@ -154,6 +154,10 @@ def keep(regs: Array, rows: Array, count: int, heads: Array, masks: Array) -> Nu
             worse = worse and (owed_there & ~owed) == 0 and (used_there & ~used) == 0
             better = better and (owed & ~owed_there) == 0 and (used & ~used_there) == 0
         if alike and worse:
+            if before >= 0:  # to the front: it is likely to be better than the next one, too
+                rows[before, LINK] = after
+                rows[other, LINK] = heads[place, 1]
+                heads[place, 1] = other
             return count
         if alike and better:
             rows[other, GONE] = 1
