@@ -18,16 +18,18 @@ from harness.faults.fault import Fault, Link, Moment
 
 SECOND_NS = 1_000_000_000
 MILLISECOND_NS = 1_000_000
-PLACEHOLDERS = ("@it", "@owner", "@others", "*")
+PLACEHOLDERS = ("@it", "@owner", "@next", "@after", "@others", "*")
 BETWEEN_SCENES_NS = (SECOND_NS, 4 * SECOND_NS)
 
 
 def in_place(fault: Fault, it: str, owner: str, nodes: Sequence[str]) -> Fault:
-    """The fault with every placeholder replaced. Without a moment the owner is who it is about."""
-    who = it or owner
+    """The fault with every placeholder replaced. If it does not name "@it", it is about the owner."""
+    who = it if it and "@it" in _named(fault) else owner
     names = {
         "@it": (who,),
         "@owner": (owner,),
+        "@next": (_behind(who, 1, nodes),),
+        "@after": (_behind(who, 2, nodes),),
         "@others": tuple(node for node in nodes if node != who),
         "*": tuple(nodes),
     }
@@ -43,6 +45,15 @@ def in_place(fault: Fault, it: str, owner: str, nodes: Sequence[str]) -> Fault:
                 if source != target:
                     links[source, target] = None
     return msgspec.structs.replace(fault, nodes=targets, links=tuple(links))
+
+
+def _named(fault: Fault) -> tuple[str, ...]:
+    return (*fault.nodes, *(end for link in fault.links for end in link))
+
+
+def _behind(node: str, steps: int, nodes: Sequence[str]) -> str:
+    """Nodes stand in a ring."""
+    return nodes[(nodes.index(node) + steps) % len(nodes)]
 
 
 # ---- scenes
@@ -182,9 +193,58 @@ def _dies_at_a_moment(scene: Scene) -> None:
     scene.add(f"{does}-at-{moment.what}", does, scene.lasts(300, 2_500), moment, **target)
 
 
-def _now() -> Moment:
+def _comes_back_behind(scene: Scene) -> None:
+    """A node dies and comes back, and for a while nobody tells it what it has missed."""
+    node = scene.chance.choice(["@next", "@after", "@owner"])
+    dead_ns = scene.lasts(100, 600)
+    after_ns = scene.chance.randrange(0, 300) * MILLISECOND_NS
+    moment = Moment(does="wrote", what="row", nth=scene.chance.randrange(1, 20), after_ns=after_ns)
+    scene.add("kill-and-forget", scene.death(), dead_ns, moment, nodes=(node,))
+    scene.add("hold-news", "hold", dead_ns + scene.lasts(300, 1_500), moment, links=(("*", node),))
+
+
+def _rolled_back_alone(scene: Scene) -> None:
+    """The owner hears no acknowledgements, and nobody hears of what it rolls back: another leader may confirm it."""
+    lasts_ns = scene.lasts(1_500, 4_000)
+    scene.add("hold-ack", "hold", lasts_ns, links=(("@others", "@owner"),), kinds=("ack",))
+    scene.add("hold-rollback", "hold", lasts_ns, links=(("@owner", "@others"),), kinds=("rollback",))
+    late = _now(scene.lasts(300, 1_500))
+    if scene.chance.random() < 0.5:
+        scene.add("promote-next", "failover", scene.lasts(800, 1_500), late, nodes=("@next",))
+
+
+def _vote_in_flight(scene: Scene) -> None:
+    """A candidate lacks the last rows; a voter has them on the way to its disk when it is asked for its vote."""
+    lasts_ns = scene.lasts(800, 2_000)
+    asked = _now(scene.chance.randrange(20, 300) * MILLISECOND_NS)
+    scene.add("hold-row", "hold", lasts_ns, links=(("@owner", "@next"),), kinds=("row", "confirm"))
+    scene.add("hold-row", "hold", lasts_ns, links=(("@after", "@next"),), kinds=("row", "confirm"))
+    scene.add("hold-raft", "hold", lasts_ns, links=(("@next", "@owner"),), kinds=("raft",))
+    scene.add("slow-disk", "slow-disk", scene.lasts(300, 700), nodes=("@after",), kinds=("row",))
+    scene.add("promote-next", "failover", lasts_ns, asked, nodes=("@next",))
+
+
+def _reader_left_behind(scene: Scene) -> None:
+    """One node gets no rows, the next one no CONFIRMs: who reads at the first must ask for what is written."""
+    lasts_ns = scene.lasts(300, 1_500)
+    scene.add("hold-row", "hold", lasts_ns, links=(("@owner", "@next"),))
+    scene.add("hold-row", "hold", lasts_ns, links=(("@after", "@next"),), kinds=("row",))
+    scene.add("hold-confirm", "hold", lasts_ns, links=(("@owner", "@after"),), kinds=("confirm",))
+
+
+def _deaf_owner(scene: Scene) -> None:
+    """An owner hears acknowledgements alone while another one is elected behind its back."""
+    lasts_ns = scene.lasts(1_000, 3_000)
+    kinds = ("raft", "promote", "confirm", "row")
+    scene.add("hold-news", "hold", lasts_ns, links=(("@others", "@owner"),), kinds=kinds)
+    scene.add("hold-next", "hold", lasts_ns, links=(("@owner", "@next"), ("@next", "@owner")))
+    asked = _now(scene.chance.randrange(0, 300) * MILLISECOND_NS)
+    scene.add("promote-next", "failover", lasts_ns, asked, nodes=("@next",))
+
+
+def _now(after_ns: int = 0) -> Moment:
     """The next heartbeat: as good as now."""
-    return Moment(does="sends", what="heartbeat")
+    return Moment(does="sends", what="heartbeat", after_ns=after_ns)
 
 
 SCENES: tuple[tuple[Callable[[Scene], None], int], ...] = (
@@ -194,6 +254,11 @@ SCENES: tuple[tuple[Callable[[Scene], None], int], ...] = (
     (_held_messages, 3),
     (_slow_disk, 2),
     (_dies_at_a_moment, 3),
+    (_comes_back_behind, 2),
+    (_rolled_back_alone, 1),
+    (_vote_in_flight, 2),
+    (_reader_left_behind, 1),
+    (_deaf_owner, 2),
 )
 """With how often each is drawn."""
 

@@ -68,7 +68,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     def is_directed(self) -> bool:
         """It goes on beside others, may never come about, and need not be felt; its names may be placeholders:
 
-        "@it" (whose moment it was, without one the owner), "@owner", "@others" (all but it), "*" (all).
+        "@it" (whose moment it was), "@owner", "*" (all); "@others", "@next" and "@after" in the ring of nodes
+        (than it, where it is named, else than the owner).
         """
         return self.on is not None or self.does in ("hold", "slow-disk")
 

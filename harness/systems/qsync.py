@@ -17,7 +17,7 @@ from harness.systems.promises import PROMISES, Promise
 from nodes.iproto.messages import Answer, Call
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
-from nodes.qsync.bugs import ACK_BEFORE_FSYNC, ACK_WITHOUT_TERM, BUGS, PROMOTE_AT_ONCE
+from nodes.qsync.bugs import ACK_BEFORE_FSYNC, ACK_WITHOUT_TERM, BUGS
 from nodes.qsync.configuration import Configuration, Identity, SpaceDefinition
 from nodes.qsync.election import FENCINGS, MODES
 from nodes.qsync.replica import Replica
@@ -86,6 +86,7 @@ class Qsync:
                 election_fencing=_of(FENCINGS, plan.election_fencing),
                 election_timeout_ns=int(plan.election_timeout_s * SECOND_NS),
                 rollback_on_timeout=plan.rolls_back,
+                synchronous_promote=plan.promote_waits,
                 seed=plan.seed,
             ).to_json()
             for member, mode in zip(members, plan.election_modes, strict=True)
@@ -201,10 +202,8 @@ def _uuid(plan: Plan, name: str) -> str:
 def _switches(plan: Plan) -> tuple[str, ...]:
     """What a configuration shares with a seeded bug is switched on as that bug."""
     named = plan.named_configuration
-    as_shipped = plan.has_elections and not plan.promote_waits
     switches = (
         *plan.bugs,
-        *((PROMOTE_AT_ONCE,) if as_shipped else ()),
         *((ACK_WITHOUT_TERM,) if plan.has_elections and not named.terms_in_acks else ()),
     )
     return tuple(dict.fromkeys(switches))

@@ -25,11 +25,25 @@ from nodes.iproto.codes import Code
 from nodes.iproto.messages import Key, Refusal, Response, Row, Type
 from nodes.kernel.effects import Effect, Log, Send, SetTimer
 from nodes.kernel.events import Instant
-from nodes.qsync.bugs import ACK_WITHOUT_TERM, CONFIRM_EARLY, PROMOTE_AT_ONCE
+from nodes.qsync.bugs import (
+    ACK_WITHOUT_TERM,
+    CONFIRM_BEFORE_WAL_OWNER,
+    CONFIRM_BEFORE_WAL_REPLICA,
+    CONFIRM_EARLY,
+    DEFINITE_TIMEOUT,
+    DUPLICATE_CONFIRM,
+    FILTER_BY_SENDER,
+    NO_CASCADE,
+    NO_SPLIT_BRAIN_CHECK,
+    NO_TERM_FILTER,
+    PROMOTE_AT_ONCE,
+    PROMOTE_FORGETS_QUORUM,
+    WRITABLE_BEFORE_PROMOTE,
+)
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.election import Election
 from nodes.qsync.evaluation import change_of_row
-from nodes.qsync.filter import Promotion, chain_of, filtered, number, promotion_decided
+from nodes.qsync.filter import Contradiction, Promotion, chain_of, filtered, number, promotion_decided
 from nodes.qsync.journal import LOCAL, Draft, Journal, Write
 from nodes.qsync.limbo import UNWRITTEN, Entry, Limbo
 from nodes.qsync.snapshot import QueueState
@@ -75,6 +89,9 @@ class Commits:
         )
         self._confirms_early = CONFIRM_EARLY in configuration.bugs
         self._counts_any_term = ACK_WITHOUT_TERM in configuration.bugs
+        self._bugs = frozenset(configuration.bugs)
+        self._unwritten_confirms: list[Write] = []
+        """Of the seeded bugs in which a CONFIRM takes effect before it is on its way to the disk."""
         self._timer_armed = False
         self._barriers = 0
         self._submitted = 0
@@ -114,6 +131,8 @@ class Commits:
     def is_writable(self) -> bool:
         if self._has_implicit_owner:
             return not self.configuration.read_only and self._me != 0
+        if WRITABLE_BEFORE_PROMOTE in self._bugs and self.election.is_leader:
+            return True
         return self.may_decide or (not self._has_elections and self.limbo.owner_id == 0 and self._me != 0)
 
     @property
@@ -197,10 +216,10 @@ class Commits:
             return Code.UNCOMMITTED_FOREIGN_SYNC_TXNS.text(limbo.owner_id)
         return None
 
-    def apply(self, rows: tuple[Row, ...]) -> None:
-        """A transaction of another node; `Contradiction` if it must not be taken in."""
+    def apply(self, rows: tuple[Row, ...], sender: int) -> None:
+        """A transaction of another node, that `sender` gave us; `Contradiction` if it must not be taken in."""
         assert not self.is_behind_barrier, "nothing is taken in behind a ROLLBACK that is not on disk"
-        write = self.journal.write(self._filtered(rows))
+        write = self.journal.write(self._filtered(rows, sender))
         row = write.rows[-1]
         if row.type in _CONTROL:
             if row.type == Type.CONFIRM and number(row, Key.REPLICA_ID) == self.limbo.owner_id:
@@ -215,11 +234,19 @@ class Commits:
         entry = Entry(transaction, wait_ack, lsn=write.lsn if wait_ack else UNWRITTEN) if wait_sync else None
         self._begin(write, transaction, entry)
 
-    def _filtered(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    def _filtered(self, rows: tuple[Row, ...], sender: int) -> tuple[Row, ...]:
         if self._has_implicit_owner:
             return rows
         is_synchronous = self._has_elections and not self._promotes_at_once
-        return filtered(rows, self.limbo, self.pending, synchronous_promote=is_synchronous)
+        if NO_TERM_FILTER in self._bugs:
+            return rows
+        asked = sender if FILTER_BY_SENDER in self._bugs else rows[-1].replica_id
+        try:
+            return filtered(rows, asked, self.limbo, self.pending, synchronous_promote=is_synchronous)
+        except Contradiction:
+            if NO_SPLIT_BRAIN_CHECK in self._bugs:
+                return rows
+            raise
 
     def lead(self, now: Instant) -> None:
         """We won an election: write the PROMOTE that asks for the queue in our term."""
@@ -228,6 +255,8 @@ class Commits:
             old_owner, lsn = self.pending[-1].new_owner, self.pending[-1].row_lsn
         else:
             old_owner, lsn = self.limbo.owner_id, self.limbo.last_synchronous_lsn()
+            if PROMOTE_FORGETS_QUORUM in self._bugs:
+                lsn = self.limbo.known_confirmed_lsn
         body = {
             Key.REPLICA_ID.value: old_owner,
             Key.LSN.value: lsn,
@@ -278,9 +307,24 @@ class Commits:
         is_barrier = kind in _BARRIERS or (kind == Type.CONFIRM and bool(self.pending))
         self._writes[write.token] = (waiting, reply, is_barrier)
         self._barriers += is_barrier
+        if kind == Type.CONFIRM and self._confirms_before_wal(write):
+            self._take_effect(write.rows[-1])
+            self._unwritten_confirms.append(write)
+            return
+        self.flush_confirms()
         if write.before:
             self.out.extend(write.before)
         self.out.append(write.persist)
+
+    def _confirms_before_wal(self, write: Write) -> bool:
+        bug = CONFIRM_BEFORE_WAL_OWNER if write.origin == self._me else CONFIRM_BEFORE_WAL_REPLICA
+        return bug in self._bugs and not self.pending
+
+    def flush_confirms(self) -> None:
+        """Nothing waits here but with a seeded bug."""
+        for write in self._unwritten_confirms:
+            self.out.append(write.persist)
+        self._unwritten_confirms.clear()
 
     def _read(self, rows: Iterable[Row]) -> tuple[Transaction, bool]:
         """The transaction that rows describe, and whether it is synchronous."""
@@ -420,7 +464,8 @@ class Commits:
         if lsn is not None:
             limbo.confirming_lsn = lsn
             self.confirm_lag_ns = now.monotonic_ns - limbo.entries[0].written_ns
-            self._control(Type.CONFIRM, {Key.REPLICA_ID.value: self._me, Key.LSN.value: lsn}, now)
+            for _ in range(2 if DUPLICATE_CONFIRM in self._bugs else 1):
+                self._control(Type.CONFIRM, {Key.REPLICA_ID.value: self._me, Key.LSN.value: lsn}, now)
 
     def _confirm_promotion(self, promotion: Promotion, now: Instant) -> None:
         if self._is_confirming_promotion or self.limbo.is_in_rollback:
@@ -471,9 +516,13 @@ class Commits:
     def _roll_back(self, lsn: int) -> None:
         discarded = self.limbo.roll_back(lsn)
         self.limbo.is_in_rollback = False
+        if NO_CASCADE in self._bugs and self.is_owner:
+            while len(discarded) > 1:
+                self.limbo.append(discarded.pop(-2))
+        timeout = Code.TRANSACTION_CONFLICT if DEFINITE_TIMEOUT in self._bugs else Code.SYNC_QUORUM_TIMEOUT
         for place, entry in enumerate(discarded):
             is_oldest = place == len(discarded) - 1
-            self._discard(entry.transaction, Code.SYNC_QUORUM_TIMEOUT if is_oldest else Code.SYNC_ROLLBACK)
+            self._discard(entry.transaction, timeout if is_oldest else Code.SYNC_ROLLBACK)
         fields = {"from_lsn": lsn, "entries": len(discarded)}
         self.out.append(Log("warning", "rolled back: no quorum in time", fields))
 

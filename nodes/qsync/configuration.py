@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from nodes.qsync.bugs import BUGS
+from nodes.qsync.bugs import BUGS, QUORUM_HALF
 from nodes.qsync.definitions import SpaceDefinition, definition_from_json
 from nodes.qsync.election import FENCINGS, MODES, Fencing, Mode
 from nodes.qsync.quorum import check, evaluate
@@ -115,6 +115,8 @@ class Configuration:
     @property
     def quorum_size(self) -> int:
         """What the quorum comes to in a cluster of these members."""
+        if QUORUM_HALF in self.bugs:
+            return max(len(self.registered) // 2, 1)
         return evaluate(self.quorum, max(len(self.registered), 1))
 
     @property

@@ -51,6 +51,7 @@ class Election:
     election_timeout_ns: int
     death_timeout_ns: int
     chance: random.Random
+    has_pre_vote: bool = True
     term: int = 1
     vote: int = 0
     state: int = FOLLOWER
@@ -193,7 +194,7 @@ class Election:
         self._begin(now_ns)
 
     def _try(self, now_ns: int, connected: int) -> None:
-        if connected < self.quorum or any(self.seen_by.values()):
+        if self.has_pre_vote and (connected < self.quorum or any(self.seen_by.values())):
             self._wait(now_ns, self.death_timeout_ns // 4)
         else:
             self._begin(now_ns)

@@ -99,10 +99,12 @@ def chain_of(promotion: Promotion, pending: Sequence[Promotion]) -> list[Promoti
     return chain
 
 
-def filtered(rows: Rows, limbo: Limbo, pending: Sequence[Promotion], *, synchronous_promote: bool) -> Rows:
+def filtered(
+    rows: Rows, origin: int, limbo: Limbo, pending: Sequence[Promotion], *, synchronous_promote: bool
+) -> Rows:
     """The rows as they are to be written: unchanged, or as NOPs; `Contradiction` if they must not be."""
     row = rows[-1]
-    is_over = limbo.term_of.get(row.replica_id, 0) < limbo.term
+    is_over = limbo.term_of.get(origin, 0) < limbo.term
     match row.type:
         case Type.PROMOTE | Type.DEMOTE:
             _check_promotion(Promotion.of_row(row), limbo, pending, synchronous_promote)

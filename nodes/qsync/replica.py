@@ -58,7 +58,13 @@ from nodes.kernel.events import (
 from nodes.kernel.vclock import covers, text
 from nodes.qsync.applier import Applier, gap, is_known
 from nodes.qsync.bootstrap import Stored, first_snapshot, in_order, members_of
-from nodes.qsync.bugs import ACK_WITHOUT_TERM
+from nodes.qsync.bugs import (
+    ACK_WITHOUT_TERM,
+    LINEARIZABLE_FROM_CONFIRMED,
+    NO_FENCING,
+    NO_PRE_VOTE,
+    VOTE_BEFORE_FLUSH,
+)
 from nodes.qsync.checkpoints import Captures
 from nodes.qsync.commits import SYNCHRO_TIMER, Commits
 from nodes.qsync.configuration import Configuration
@@ -107,6 +113,8 @@ class Replica:
         self._led_term = 0
         self._started_ns = 0
         self._hears_no_terms = ACK_WITHOUT_TERM in configuration.bugs
+        self._votes_before_flush = VOTE_BEFORE_FLUSH in configuration.bugs
+        self._tells_confirmed = LINEARIZABLE_FROM_CONFIRMED in configuration.bugs
         self.commits = Commits(configuration, journal, self.spaces, self.election, self._out)
         self.reads = LinearizableReads(len(configuration.registered) - configuration.quorum_size)
         self._service = Service(self.commits, self.schema, self.status, self._info, self.reads, self._out)
@@ -374,7 +382,7 @@ class Replica:
                 self._acknowledge([applier], sync)
             case RaftState() if applier.state == "following" and message.replica_id == applier.peer_id:
                 if self.configuration.election_mode != "off":
-                    self.election.receive(message, self.journal.promised, now.monotonic_ns)
+                    self.election.receive(message, self._vote_vclock(), now.monotonic_ns)
                     self._save_vote(now)
             case Ballot() if applier.state == "asking":
                 self._asked(applier, message)
@@ -490,7 +498,7 @@ class Replica:
                 self._drop(applier.link, refusal)
                 return
             try:
-                self.commits.apply(transaction)
+                self.commits.apply(transaction, applier.peer_id)
             except Contradiction as contradiction:
                 self._stop_following(applier, transaction[-1], str(contradiction))
                 break
@@ -517,7 +525,10 @@ class Replica:
         term = self.election.term if has_elections else self.commits.limbo.term
         for applier in appliers:
             if applier.state == "following":
-                ack = Ack(public(self.journal.promised), term, sync)
+                vclock = public(self.journal.promised)
+                if sync and self._tells_confirmed:
+                    vclock[self.commits.limbo.owner_id] = self.commits.limbo.confirmed_lsn
+                ack = Ack(vclock, term, sync)
                 self._out.append(Send(applier.link, ack, after))
 
     # ---- being followed
@@ -587,6 +598,10 @@ class Replica:
         """Somebody is in this term: if it is higher than ours, we follow, before anything else is counted."""
         if self.configuration.election_mode != "off" and self.election.see_term(term, now.monotonic_ns):
             self._save_vote(now)
+
+    def _vote_vclock(self) -> Mapping[int, int]:
+        """What a candidate must have for our vote: what is on its way to the disk, too."""
+        return self.journal.vclock if self._votes_before_flush else self.journal.promised
 
     def _save_vote(self, now: Instant) -> None:
         if self.election.must_write:
@@ -665,6 +680,7 @@ class Replica:
                 self._out.append(Connect(applier.peer))
         if self.configuration.election_mode != "off" and self.has_data:
             self._look_at_election(now)
+        self.commits.flush_confirms()
         self.reads.give_up(now.monotonic_ns)
         if not self.has_data:
             return
@@ -690,7 +706,8 @@ def _election(configuration: Configuration) -> Election:
     return Election(
         me=configuration.me.id,
         mode=configuration.election_mode,
-        fencing=configuration.election_fencing,
+        fencing="off" if NO_FENCING in configuration.bugs else configuration.election_fencing,
+        has_pre_vote=NO_PRE_VOTE not in configuration.bugs,
         quorum=configuration.quorum_size,
         members=len(configuration.registered),
         election_timeout_ns=configuration.election_timeout_ns,

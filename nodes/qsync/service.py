@@ -51,6 +51,7 @@ from nodes.kernel.effects import Effect
 from nodes.kernel.events import Instant
 from nodes.qsync import ddl
 from nodes.qsync.access import Access
+from nodes.qsync.bugs import CAS_FROM_PENDING
 from nodes.qsync.commits import Commits, answer_later
 from nodes.qsync.evaluation import Evaluation, Outcome
 from nodes.qsync.keys import Rejected, Tuple, exact_key
@@ -346,7 +347,8 @@ class Service:
             refusal = Refusal(sync, outcome.duplicate.code, str(outcome.duplicate))
             answer_later(outcome.looked_at, link, refusal, self._out)
         elif outcome.mismatch is not None or not outcome.changes:
-            answer_later(outcome.looked_at, link, make(outcome), self._out)
+            looked_at = None if CAS_FROM_PENDING in commits.configuration.bugs else outcome.looked_at
+            answer_later(looked_at, link, make(outcome), self._out)
         else:
             commits.submit(
                 *(tuple(outcome.changes), tuple(outcome.drafts), (link, make(outcome)), now),

@@ -46,7 +46,7 @@ def told(
     rows: tuple[Row, ...], queue: Limbo, *, pending: tuple[Promotion, ...] = (), sync: bool = False
 ) -> str:
     try:
-        taken = filtered(rows, queue, pending, synchronous_promote=sync)
+        taken = filtered(rows, rows[-1].replica_id, queue, pending, synchronous_promote=sync)
     except Contradiction as contradiction:
         return str(contradiction)
     return "taken" if taken == rows else "nop"

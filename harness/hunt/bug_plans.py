@@ -1,0 +1,44 @@
+"""In which configuration, and under which faults, each seeded bug can show: what `qsync simulate --bug NAME` sets.
+
+What the command line says itself is kept. A bug that is not here is hunted in the default configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+ALL_AND_HOLDS = ("all", "holds")
+ELECTED: Mapping[str, Any] = {"faults": ALL_AND_HOLDS, "read": "mixed", "replica_reads": 0.4}
+FIXED: Mapping[str, Any] = {
+    "configuration": "C",
+    "faults": ALL_AND_HOLDS,
+    "replica_reads": 0.3,
+    "synchro_timeout_s": 0.4,
+}
+ROLLING_BACK: Mapping[str, Any] = {**ELECTED, "configuration": "I", "synchro_timeout_s": 0.4}
+
+BUG_PLANS: dict[str, Mapping[str, Any]] = {
+    "confirm-early": FIXED,
+    "ack-before-fsync": {**FIXED, "faults": ("power-owner", "power-all", "isolate-one")},
+    "no-cascading-rollback": {**FIXED, "rate": 150.0},
+    "confirm-before-wal-owner": {**FIXED, "rate": 20.0},
+    "confirm-before-wal-replica": {**FIXED, "rate": 40.0, "replica_reads": 0.7},
+    "definite-timeout": ROLLING_BACK,
+    "no-split-brain-check": ROLLING_BACK,
+    "quorum-without-plus-one": {
+        **ELECTED,
+        "nodes": 4,
+        "faults": ("halves", "isolate-owner", "kill", "holds"),
+    },
+    "no-fencing": {**ELECTED, "faults": ("isolate-owner", "halves")},
+    "no-pre-vote": {**ELECTED, "faults": ("isolate-one", "isolate-owner")},
+    "cas-from-pending": {**ELECTED, "workers": 6, "rate": 150.0},
+    "promote-at-once": {**ELECTED, "configuration": "H"},
+    "vote-before-flush": {**ELECTED, "rate": 150.0},
+}
+
+
+def bug_plan(bugs: tuple[str, ...]) -> Mapping[str, Any]:
+    """The settings of the first bug that has some."""
+    return next((BUG_PLANS.get(bug, ELECTED) for bug in bugs), {})
