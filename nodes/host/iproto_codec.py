@@ -17,12 +17,13 @@ SALT_SIZE = 32
 class IprotoCodec:
     broken_framing: type[Exception] = ProtocolError
 
-    def __init__(self, instance_uuid: str) -> None:
+    def __init__(self, instance_uuid: str, version: str = SERVER_VERSION) -> None:
+        self._version = version
         self._instance_uuid = instance_uuid
 
     def accepted(self) -> tuple[bytes, Decoder]:
         salt = os.urandom(SALT_SIZE)
-        return greeting(SERVER_VERSION, self._instance_uuid, salt), ServerDecoder(salt=salt)
+        return greeting(self._version, self._instance_uuid, salt), ServerDecoder(salt=salt)
 
     def peer_decoder(self) -> Decoder:
         return ApplierDecoder()

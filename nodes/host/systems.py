@@ -31,7 +31,8 @@ def qsync(config: bytes) -> Hosted:
     from nodes.qsync.replica import Replica
 
     configuration = Configuration.from_json(config)
-    return Hosted(configuration.name, Replica(configuration), IprotoCodec(configuration.instance_uuid))
+    codec = IprotoCodec(configuration.instance_uuid, configuration.version)
+    return Hosted(configuration.name, Replica(configuration), codec)
 
 
 SYSTEMS: dict[str, System] = {"qsync": qsync}

@@ -192,6 +192,16 @@ class Commits:
         self._prepare(transaction)
         self._commit(transaction)
 
+    def clear_queue(self, owner: int, lsn: int, now: Instant) -> None:
+        """2.6: in another owner's name, confirm his entries up to `lsn` and roll back the rest."""
+        entries = [entry for entry in self.limbo.entries if entry.wait_ack]
+        confirmed = [entry.lsn for entry in entries if entry.lsn <= lsn]
+        discarded = [entry.lsn for entry in entries if entry.lsn > lsn]
+        if confirmed:
+            self._control(Type.CONFIRM, {Key.REPLICA_ID.value: owner, Key.LSN.value: confirmed[-1]}, now)
+        if discarded:
+            self._control(Type.ROLLBACK, {Key.REPLICA_ID.value: owner, Key.LSN.value: discarded[0]}, now)
+
     def _take_queue(self, origin: int) -> bool:
         """2.6: whoever comes first to an empty queue owns it; False if it is another's and not empty."""
         limbo = self.limbo

@@ -94,7 +94,7 @@ class Configuration:
         names = [member.name for member in self.members]
         if self.name not in names:
             raise ValueError(f"expected a member named {self.name!r} among {names}")
-        count = max(len(self.registered), 1)
+        count = len(self.members)
         if not 1 <= evaluate(check(self.quorum), count) <= count:
             raise ValueError(f"expected a quorum from 1 to {count}, got {self.quorum}")
         self._check_disk()

@@ -18,7 +18,6 @@ from nodes.iproto.codes import Code
 from nodes.iproto.greeting import version_number
 from nodes.iproto.messages import (
     Ack,
-    Answer,
     Ballot,
     Call,
     Checked,
@@ -66,6 +65,7 @@ from nodes.qsync.bugs import (
     VOTE_BEFORE_FLUSH,
 )
 from nodes.qsync.checkpoints import Captures
+from nodes.qsync.clearing import Clearing
 from nodes.qsync.commits import SYNCHRO_TIMER, Commits
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.election import STATE_NAMES, Election
@@ -116,14 +116,36 @@ class Replica:
         self._votes_before_flush = VOTE_BEFORE_FLUSH in configuration.bugs
         self._tells_confirmed = LINEARIZABLE_FROM_CONFIRMED in configuration.bugs
         self.commits = Commits(configuration, journal, self.spaces, self.election, self._out)
-        self.reads = LinearizableReads(len(configuration.registered) - configuration.quorum_size)
+        self.reads = LinearizableReads(_others_to_ask(configuration))
         self._service = Service(self.commits, self.schema, self.status, self._info, self.reads, self._out)
         self.captures = Captures(self.commits, journal, self.schema)
         self._hosting = Hosting(self.commits, journal, self.schema, self.captures, self._out)
         self.retention = Retention(self.captures, journal, configuration, self._out)
+        self._clearing = Clearing(self.commits, self._known_vclocks, self._out)
+        self._offer_functions()
         self.appliers = {peer.name: Applier(peer.name, peer.id) for peer in configuration.peers}
         self._applier_links: dict[int, Applier] = {}
         self.relays: dict[int, Relay] = {}
+
+    def _offer_functions(self) -> None:
+        """What an administrator may call and is done here."""
+        functions = self._service.functions
+        functions["box.snapshot"] = lambda caller, _, now: self.retention.begin(
+            now, (caller.link, caller.answer("ok"))
+        )
+        if self.configuration.protocol == "2.6":
+            functions.pop("box.ctl.promote", None)
+            functions.pop("box.ctl.demote", None)
+            functions["box.ctl.clear_synchro_queue"] = lambda caller, _, now: self._clearing.begin(
+                caller.link, caller.answer(), now
+            )
+
+    def _known_vclocks(self) -> list[Mapping[int, int]]:
+        """What the connected members have, we first."""
+        return [
+            self.journal.vclock,
+            *(relay.vclock for relay in self.relays.values() if relay.replica_id),
+        ]
 
     # ---- the interface
 
@@ -171,6 +193,8 @@ class Replica:
             self._hosting.proceed()
         if len(self.captures):
             self.captures.proceed()
+        if len(self._clearing):
+            self._clearing.proceed(now)
         self._feed_relays(now)
 
     def _info(self, now: Instant) -> Mapping[str, object]:
@@ -261,7 +285,7 @@ class Replica:
         self.commits.reconfigure(registered)
         self.election.members = len(registered.registered)
         self.election.quorum = registered.quorum_size
-        self.reads.others_needed = len(registered.registered) - registered.quorum_size
+        self.reads.others_needed = _others_to_ask(registered)
         for peer in registered.peers:
             self.appliers[peer.name].peer_id = peer.id
         members = {str(member.id): member.uuid for member in registered.registered}
@@ -305,8 +329,6 @@ class Replica:
                 self._out.append(Send(link, self._ballot(sync)))
             case Join() | Register():
                 self._hosting.begin(link, message, now)
-            case Call(sync, "box.snapshot"):
-                self.retention.begin(now, (link, Answer(sync, ("ok",))))
             case _ if isinstance(message, ClientRequest | Checked):
                 self._service.serve(link, message, now)
             case _:
@@ -714,6 +736,11 @@ def _election(configuration: Configuration) -> Election:
         death_timeout_ns=DISCONNECT_AFTER_BEATS * configuration.replication_timeout_ns,
         chance=random.Random(f"{configuration.seed}/election {configuration.name}"),
     )
+
+
+def _others_to_ask(configuration: Configuration) -> int:
+    """A linearizable read asks N − Q + 1 nodes, itself among them."""
+    return max(len(configuration.registered) - configuration.quorum_size, 0)
 
 
 def _journal(configuration: Configuration, first_token: int) -> Journal:

@@ -362,7 +362,8 @@ class Service:
             is_sync = is_sync or change.space.is_sync
             if change.space.definition.id in (SPACE, INDEX):
                 ddl.check(self._schema, outcome.changes)
-        if is_sync and self._commits.limbo.owner_id == 0:
+        has_owner = self._commits.limbo.owner_id != 0 or self._commits.configuration.protocol == "2.6"
+        if is_sync and not has_owner:
             raise Rejected(Code.SYNC_QUEUE_UNCLAIMED)
 
     def _read_linearizable(

@@ -1,0 +1,69 @@
+"""`box.ctl.clear_synchro_queue` of Tarantool 2.6: a node takes over the queue of another one, by hand.
+
+It waits until the queue empties by itself, for twice the synchro timeout. Then it asks nobody: of what the former owner
+left, it confirms what a quorum of those who are connected has, as far as it knows, and rolls back the rest. That is how
+2.6 loses confirmed writes, if only their CONFIRM did not get here and those who have them are not connected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nodes.iproto.messages import Response
+from nodes.kernel.effects import Effect, Log, Send
+from nodes.kernel.events import Instant
+from nodes.kernel.vclock import Vclock
+from nodes.qsync.commits import Commits
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """Who asked, and until when the queue may empty by itself; None: that time is over."""
+
+    link: int
+    response: Response
+    deadline_ns: int | None
+
+
+class Clearing:
+    """Those who asked for an empty queue. `vclocks` says what each connected member has, we among them."""
+
+    def __init__(
+        self, commits: Commits, vclocks: Callable[[], Sequence[Mapping[int, int]]], out: list[Effect]
+    ) -> None:
+        self._commits = commits
+        self._vclocks = vclocks
+        self._out = out
+        self._waiting: list[Waiting] = []
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def begin(self, link: int, response: Response, now: Instant) -> None:
+        """Our own queue is left as it is."""
+        if self._commits.is_owner:
+            self._out.append(Send(link, response))
+            return
+        timeout_ns = 2 * self._commits.configuration.synchro_timeout_ns
+        self._waiting.append(Waiting(link, response, now.monotonic_ns + timeout_ns))
+
+    def proceed(self, now: Instant) -> None:
+        """Answer when the queue is empty; empty it when it did not do so itself."""
+        limbo = self._commits.limbo
+        if not limbo.entries:
+            self._out += [Send(each.link, each.response) for each in self._waiting]
+            self._waiting.clear()
+            return
+        for each in self._waiting:
+            if each.deadline_ns is not None and each.deadline_ns <= now.monotonic_ns:
+                each.deadline_ns = None
+                self._force(limbo.owner_id, now)
+
+    def _force(self, owner: int, now: Instant) -> None:
+        vclocks: Sequence[Vclock | Mapping[int, int]] = self._vclocks()
+        lsns = sorted((vclock.get(owner, 0) for vclock in vclocks), reverse=True)
+        quorum = self._commits.configuration.quorum_size
+        lsn = lsns[quorum - 1] if len(lsns) >= quorum else 0
+        self._out.append(Log("warning", "clearing the queue", {"owner": owner, "confirmed_to": lsn}))
+        self._commits.clear_queue(owner, lsn, now)
