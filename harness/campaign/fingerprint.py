@@ -23,7 +23,7 @@ from checkers.history.operation import Operation
 
 CAUSES_FIRST = (
     "crash",
-    "wal",
+    "audit",
     "quorum",
     "cuts",
     "convergence",

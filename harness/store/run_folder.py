@@ -96,6 +96,12 @@ class RunFolder:
             return None
         return found if isinstance(found, dict) else None
 
+    def read_verdict_outcome(self) -> str | None:
+        """What was decided; None if nothing was, or it cannot be read."""
+        verdict = self.read_verdict()
+        outcome = None if verdict is None else verdict.get("outcome")
+        return outcome if isinstance(outcome, str) else None
+
     def _write(self, name: str, data: bytes) -> None:
         with _file_system(f"write {name} to {self.path}"):
             unfinished = self.path / f".{name}.unfinished"

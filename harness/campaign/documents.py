@@ -1,0 +1,229 @@
+"""A campaign's end for others: JUnit XML for a CI, Markdown for its summary page, an index page for a person."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+from harness.campaign.journal import Ended
+from harness.campaign.summary import Group, Summary
+from harness.report.tables_page import Cell, Page, Section, html
+
+MARK = {"valid": "✅", "anomaly": "❌", "unknown": "❔", "not-evidence": "⚪", "broken": "💥"}
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+LISTED = 200
+
+
+def junit(summary: Summary) -> bytes:
+    """One test case a run.
+
+    A new or expired anomaly is a failure; a known one, and a run that was not reached, is skipped; what is no evidence,
+    undecided or broken is an error: it is no pass.
+    """
+    standing = _standings(summary)
+    suite = Xml.Element("testsuite", name=_clean(summary.name), timestamp=summary.begun.partition("+")[0])
+    counts = {"failures": 0, "errors": 0, "skipped": 0}
+    for run in summary.ended:
+        case = Xml.SubElement(
+            suite, "testcase", classname=_clean(run.cell), name=f"seed {run.seed}", time=f"{run.seconds:.3f}"
+        )
+        match run.outcome:
+            case "valid":
+                continue
+            case "anomaly" if standing[run.run].standing == "known":
+                kind, element = "skipped", "skipped"
+            case "anomaly":
+                kind, element = "failures", "failure"
+            case _:
+                kind, element = "errors", "error"
+        counts[kind] += 1
+        told = Xml.SubElement(case, element, message=_clean(run.sentence))
+        if element != "skipped":
+            told.set("type", (*run.fingerprints, run.outcome)[0])
+        told.text = _clean("\n".join([run.run, *run.shapes]))
+    for task in summary.left:
+        case = Xml.SubElement(
+            suite, "testcase", classname=_clean(task.cell), name=f"seed {task.seed}", time="0"
+        )
+        Xml.SubElement(case, "skipped", message="not reached within the budget")
+        counts["skipped"] += 1
+    whole = len(summary.ended) + len(summary.left)
+    numbers = {
+        "tests": str(whole),
+        "time": f"{summary.spent_s:.3f}",
+        **{word: str(count) for word, count in counts.items()},
+    }
+    for word, number in numbers.items():
+        suite.set(word, number)
+    suites = Xml.Element("testsuites", {"name": "qsync", **numbers})
+    suites.append(suite)
+    Xml.indent(suites)
+    return bytes(Xml.tostring(suites, encoding="utf-8", xml_declaration=True)) + b"\n"
+
+
+def markdown(summary: Summary) -> str:
+    """The summary for a CI page: anomalies first, then every cell."""
+    mark = MARK[{0: "valid", 1: "anomaly"}.get(summary.exit_code, "unknown")]
+    lines = [f"## {mark} {_md(summary.name)}: {_md(summary.sentence)}", ""]
+    if summary.groups:
+        lines += [
+            "| | fingerprint | what | runs | cells | seen before | issue |",
+            "|---|---|---|---:|---|---|---|",
+        ]
+        lines += [_group_row(group) for group in summary.groups]
+        lines.append("")
+    lines += [
+        "| cell | valid | anomaly | unknown | not evidence | broken | not reached |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for cell, counts in _by_cell(summary).items():
+        numbers = " | ".join(str(count) if count else "" for count in counts.values())
+        lines.append(f"| {_md(cell)} | {numbers} |")
+    lines.append("")
+    wrong = [run for run in summary.ended if run.outcome not in ("valid", "anomaly")]
+    lines += [
+        f"- {MARK[run.outcome]} {_md(run.cell)}, seed {run.seed}: {_md(run.sentence)}"
+        for run in wrong[:LISTED]
+    ]
+    lines += [f"- {_md(note)}" for note in summary.notes]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _group_row(group: Group) -> str:
+    cells = ", ".join(group.cells[:3]) + (f" and {len(group.cells) - 3} more" if len(group.cells) > 3 else "")
+    before = f"{group.earlier.runs} runs since {group.earlier.first[:10]}" if group.earlier.runs else "never"
+    until = f" (until {group.expires})" if group.expires else ""
+    row = (
+        group.standing,
+        f"`{group.fingerprint}`",
+        _md(group.shape),
+        str(len(group.runs)),
+        _md(cells),
+        before,
+        _md(group.issue + until),
+    )
+    return "| " + " | ".join(row) + " |"
+
+
+def page(summary: Summary, folder: Path, results: Path) -> str:
+    """The index page: `folder` is where it will lie, so that it can point to the runs' own pages."""
+    tone = {0: "valid", 1: "anomaly", 2: "unknown", 3: "not-evidence"}.get(summary.exit_code, "anomaly")
+    counts = summary.counts
+    return html(
+        Page(
+            title=f"{summary.name}: {summary.sentence}",
+            crumbs=("nightly", summary.name, folder.name),
+            tone=tone,
+            badge=tone.replace("-", " ").upper(),
+            sentence=summary.sentence[:1].upper() + summary.sentence[1:] + ".",
+            facts=(
+                *((word, f"{count:,}", "runs") for word, count in counts.items()),
+                ("not reached", f"{len(summary.left):,}", "runs"),
+                ("took", f"{summary.spent_s:,.0f} s", f"begun {summary.begun[:16].replace('T', ' ')}"),
+            ),
+            notes=summary.notes,
+            sections=(_anomalies(summary, folder, results), _cells(summary), _runs(summary, folder, results)),
+        )
+    )
+
+
+def _anomalies(summary: Summary, folder: Path, results: Path) -> Section:
+    styles = {"new": "anomaly", "expired": "unknown", "known": "not-evidence"}
+    rows = [
+        (
+            Cell(group.fingerprint, "code"),
+            Cell(group.standing, styles[group.standing]),
+            Cell(group.shape, "prose"),
+            f"{len(group.runs):,}",
+            Cell("; ".join(group.cells), "prose"),
+            f"{group.earlier.runs} runs since {group.earlier.first[:10]}" if group.earlier.runs else "never",
+            Cell(f"{group.issue} until {group.expires}" if group.issue else "", "prose"),
+            Cell(group.runs[0].run, link=_link(group.runs[0], folder, results)),
+            Cell(", ".join(group.seen_with), "code prose"),
+        )
+        for group in summary.groups
+    ]
+    return Section(
+        "Anomalies by fingerprint",
+        "Runs whose leading anomaly looks the same. Known ones stand in known.toml; "
+        "“seen with” are other fingerprints of the same runs.",
+        ("fingerprint", "standing", "what", "runs", "cells", "seen before", "issue", "look at", "seen with"),
+        rows,
+        frozenset({"runs"}),
+        "No anomaly was found.",
+    )
+
+
+def _cells(summary: Summary) -> Section:
+    rows: list[tuple[str | Cell, ...]] = [
+        (
+            cell,
+            Cell(
+                parts=tuple((word, float(count)) for word, count in counts.items() if word != "not reached")
+            ),
+            *(str(count) if count else "" for count in counts.values()),
+        )
+        for cell, counts in _by_cell(summary).items()
+    ]
+    columns = ("cell", "outcomes", "valid", "anomaly", "unknown", "not evidence", "broken", "not reached")
+    caption = (
+        f"The matrix, in the order in which its cells ran; {summary.excluded} combinations are excluded."
+    )
+    return Section("Cells", caption, columns, rows, frozenset(columns[2:]))
+
+
+def _runs(summary: Summary, folder: Path, results: Path) -> Section:
+    order = {"anomaly": 0, "broken": 1, "unknown": 2, "not-evidence": 3, "valid": 4}
+    runs = sorted(summary.ended, key=lambda run: order[run.outcome])
+    rows = [
+        (
+            Cell(run.outcome, run.outcome),
+            run.cell,
+            str(run.seed),
+            f"{run.seconds:.1f}",
+            Cell(run.run or "no folder", link=_link(run, folder, results)),
+            Cell(run.sentence, "prose"),
+        )
+        for run in runs[:LISTED]
+    ]
+    more = f" The first {LISTED} of {len(runs):,}." if len(runs) > LISTED else ""
+    caption = f"What failed first.{more}"
+    return Section(
+        "Runs",
+        caption,
+        ("outcome", "cell", "seed", "seconds", "run", "what it says"),
+        rows,
+        frozenset({"seed", "seconds"}),
+    )
+
+
+def _by_cell(summary: Summary) -> dict[str, dict[str, int]]:
+    words = ("valid", "anomaly", "unknown", "not-evidence", "broken", "not reached")
+    cells: dict[str, dict[str, int]] = {}
+    for run in summary.ended:
+        cells.setdefault(run.cell, dict.fromkeys(words, 0))[run.outcome] += 1
+    for task in summary.left:
+        cells.setdefault(task.cell, dict.fromkeys(words, 0))["not reached"] += 1
+    return cells
+
+
+def _standings(summary: Summary) -> Mapping[str, Group]:
+    return {run.run: group for group in summary.groups for run in group.runs}
+
+
+def _link(run: Ended, folder: Path, results: Path) -> str:
+    report = results / run.run / "report.html"
+    return os.path.relpath(report, folder) if run.run and report.exists() else ""
+
+
+def _clean(text: str) -> str:
+    """Without the characters that XML has no way to write."""
+    return _NO_XML.sub("\ufffd", text)
+
+
+def _md(text: str) -> str:
+    """On one line of a table, without markup of its own."""
+    return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", " ".join(text.split()))

@@ -1,0 +1,235 @@
+"""What a campaign has done so far, on disk, so that a killed one goes on where it was.
+
+    results/_campaigns/<name>/<utc>/campaign.json     what is to be done: the runs in their order, each cell and seed
+                                    runs.jsonl        a line for every run that began and every one that ended
+                                    summary.json …    written at the end; a campaign with it is over
+
+A line is appended and synced when it is true. A torn last line is what a kill leaves; it is left out. A run that began
+and did not end is begun again, and its half-written folder is left for whoever wants to look.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from harness.errors import StoreError
+
+FOLDER = "_campaigns"
+HEAD = "campaign.json"
+RUNS = "runs.jsonl"
+SUMMARY = "summary.json"
+FORMAT = "qsync-campaign"
+VERSION = 1
+
+
+class Task(msgspec.Struct, frozen=True):
+    """One run to do: the place of its cell in the campaign's plan, and its seed."""
+
+    cell: str
+    seed: int
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """One run that is over. `outcome` is that of its verdict, or "broken" if the harness itself broke.
+
+    `fingerprints`: all of them, the leading one first; `shapes`: the same in words.
+    """
+
+    cell: str
+    seed: int
+    outcome: str
+    exit_code: int
+    sentence: str
+    at: str
+    seconds: float
+    run: str = ""
+    """The run's folder, relative to results/."""
+    fingerprints: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
+    event: str = "ended"
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """campaign.json."""
+
+    name: str
+    digest: str
+    begun: str
+    tasks: tuple[Task, ...]
+    format: str = FORMAT
+    version: int = VERSION
+
+
+@dataclass(slots=True)
+class Journal:
+    """One campaign's folder, locked for as long as this process works on it."""
+
+    folder: Path
+    head: Head
+    ended: list[Ended] = field(default_factory=list)
+    interrupted: list[Task] = field(default_factory=list)
+    spent_s: float = 0.0
+    """What earlier parts of a resumed campaign have used of the budget."""
+    unwritten: int = 0
+    """Lines that could not be written: the disk was full."""
+    _lock: BinaryIO | None = None
+
+    def left(self) -> list[Task]:
+        """What is not done yet, in its order."""
+        done = {(each.cell, each.seed) for each in self.ended}
+        return [task for task in self.head.tasks if (task.cell, task.seed) not in done]
+
+    def begin(self, task: Task) -> None:
+        self._append({"event": "began", "cell": task.cell, "seed": task.seed, "at": now()})
+
+    def end(self, ended: Ended) -> None:
+        self.ended.append(ended)
+        self._append(msgspec.to_builtins(ended))
+
+    def spend(self, seconds: float) -> None:
+        self._append({"event": "spent", "seconds": round(seconds, 3), "at": now()})
+
+    def _append(self, line: dict[str, Any]) -> None:
+        """A line is whole on disk or not there: what was written of it is taken back if the disk is full."""
+        path = self.folder / RUNS
+        data = msgspec.json.encode(line) + b"\n"
+        try:
+            with path.open("ab") as file:
+                before = file.tell()
+                try:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                except OSError:
+                    os.truncate(path, before)
+                    raise
+        except OSError:
+            self.unwritten += (
+                1  # the campaign goes on; a run that is not noted is done again if this one is killed
+            )
+
+    def write(self, name: str, data: bytes) -> None:
+        """A file of the summary. StoreError in one line if it cannot be written."""
+        unfinished = self.folder / f".{name}.unfinished"
+        try:
+            unfinished.write_bytes(data)
+            unfinished.replace(self.folder / name)
+        except OSError as error:
+            unfinished.unlink(missing_ok=True)
+            raise StoreError(f"cannot write {self.folder / name}: {error.strerror}") from error
+
+    def close(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def create(results: Path, name: str, digest: str, tasks: Sequence[Task]) -> Journal:
+    """A new campaign. Two that begin in the same second get different folders."""
+    root = results / FOLDER / name
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    number = 1
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        while True:
+            folder = root / (stamp if number == 1 else f"{stamp}-{number}")
+            try:
+                folder.mkdir()
+                break
+            except FileExistsError:
+                number += 1
+        journal = Journal(folder, Head(name=name, digest=digest, begun=now(), tasks=tuple(tasks)))
+        journal._lock = _locked(folder)
+    except OSError as error:
+        raise StoreError(f"cannot write to {root}: {error.strerror}; try: --results FOLDER") from error
+    journal.write(HEAD, msgspec.json.encode(journal.head))
+    return journal
+
+
+def unfinished(results: Path, name: str, digest: str) -> Journal | None:
+    """The newest campaign of this plan that was not ended and that nobody works on, to go on with it."""
+    for folder in reversed(folders(results, name)):
+        if (folder / SUMMARY).exists():
+            continue
+        lock = _locked(folder)
+        if lock is None:
+            continue
+        journal = load(folder)
+        if journal is not None and journal.head.digest == digest and not (folder / SUMMARY).exists():
+            _cut_torn_line(folder / RUNS)
+            journal._lock = lock
+            return journal
+        lock.close()
+    return None
+
+
+def folders(results: Path, name: str) -> list[Path]:
+    """All campaigns of this name, oldest first."""
+    return sorted(
+        path.parent for path in (results / FOLDER / name).glob(f"*/{HEAD}") if path.parent.name != "latest"
+    )
+
+
+def load(folder: Path) -> Journal | None:
+    """A campaign as it stands on disk; None if there is none that can be read."""
+    try:
+        head = msgspec.json.decode((folder / HEAD).read_bytes(), type=Head)
+    except (OSError, msgspec.DecodeError):
+        return None
+    journal = Journal(folder, head)
+    began: dict[tuple[str, int], Task] = {}
+    for line in _lines(folder / RUNS):
+        match line.get("event"):
+            case "began":
+                began[line["cell"], line["seed"]] = Task(line["cell"], line["seed"])
+            case "ended":
+                ended = msgspec.convert(line, Ended)
+                journal.ended.append(ended)
+                began.pop((ended.cell, ended.seed), None)
+            case "spent":
+                journal.spent_s += line["seconds"]
+    journal.interrupted = list(began.values())
+    return journal
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Whole lines; a torn last one may be one that is being written."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return
+    for line in data[: data.rfind(b"\n") + 1].splitlines():
+        try:
+            yield msgspec.json.decode(line)
+        except msgspec.DecodeError:
+            continue
+
+
+def _cut_torn_line(path: Path) -> None:
+    """What is appended next must stand on a line of its own."""
+    data = path.read_bytes() if path.exists() else b""
+    whole = data.rfind(b"\n") + 1
+    if whole < len(data):
+        os.truncate(path, whole)
+
+
+def _locked(folder: Path) -> BinaryIO | None:
+    """The lock of a campaign's folder, which the kernel takes back from a killed process; None if another has it."""
+    lock = (folder / "lock").open("ab")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        return None
+    return lock

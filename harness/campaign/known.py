@@ -1,0 +1,76 @@
+"""known.toml: anomalies that are accepted for now, each with the issue that will mend it and a day on which that ends.
+
+    [[known]]
+    fingerprints = ["df7adf2f1a", "915192bec1"]
+    issue = "https://…/issues/12"
+    expires = 2026-12-31
+    note = "the owner confirms early"
+
+A run is *known* only if all its fingerprints are; one that is new among them makes the run new.
+"""
+
+from __future__ import annotations
+
+import datetime
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from harness.errors import WrongUse
+
+Standing = Literal["new", "known", "expired"]
+NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One entry; it counts up to and including the day `expires`."""
+
+    fingerprints: Annotated[list[NonEmpty], msgspec.Meta(min_length=1)]
+    issue: NonEmpty
+    expires: datetime.date
+    note: str = ""
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    known: list[Known] = []
+
+
+@dataclass(frozen=True, slots=True)
+class KnownList:
+    """The entries, and the day on which they are read."""
+
+    entries: tuple[Known, ...] = ()
+    today: datetime.date = datetime.date.min
+
+    def of(self, fingerprint: str) -> Known | None:
+        """The entry of a fingerprint: of several the one that lasts longest."""
+        fitting = [each for each in self.entries if fingerprint in each.fingerprints]
+        return max(fitting, key=lambda each: each.expires, default=None)
+
+    def standing(self, fingerprints: Sequence[str]) -> Standing:
+        """Of a run with an anomaly: new before expired before known. One of which nothing is known is new."""
+        entries = [self.of(fingerprint) for fingerprint in fingerprints]
+        if not entries or None in entries:
+            return "new"
+        return "expired" if any(each.expires < self.today for each in entries if each) else "known"
+
+
+def read(path: Path | None, today: datetime.date) -> KnownList:
+    """The list in a file; an empty one of no file. WrongUse if it is not as it should be."""
+    if path is None:
+        return KnownList((), today)
+    try:
+        file = msgspec.convert(tomllib.loads(path.read_text()), _File)
+    except OSError as error:
+        raise WrongUse(f"cannot read {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise WrongUse(f"{path} is no TOML: {error}") from error
+    except msgspec.ValidationError as error:
+        raise WrongUse(
+            f'{path}: {error}; an entry is [[known]] with fingerprints = […], issue = "…", expires = 2026-12-31'
+        ) from error
+    return KnownList(tuple(file.known), today)

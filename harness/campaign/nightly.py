@@ -1,0 +1,189 @@
+"""`qsync nightly`: a campaign from its plan to its exit code.
+
+Killed with -9 and begun again, it goes on where it was; ended by Ctrl-C too. Each run is a process of its own. The
+budget counts all parts of a resumed campaign; no run is begun that would probably not end in time.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from harness.campaign import documents, journal, order
+from harness.campaign.journal import Ended, Journal, Task
+from harness.campaign.known import KnownList
+from harness.campaign.plan import Campaign
+from harness.campaign.retention import retain
+from harness.campaign.runs import Runs
+from harness.campaign.summary import Summary, summarize
+from harness.errors import StoreError
+
+POLL_S = 0.05
+SEEDS_BELOW = 1 << 40
+LIKELY_OVERHEAD_S = {"sim": 5.0}
+OVERHEAD_S = 15.0
+"""What a run takes beside its load, where no earlier one says."""
+
+
+@dataclass(slots=True)
+class Nightly:
+    """A campaign at work. `tell` takes lines for a person."""
+
+    campaign: Campaign
+    results: Path
+    known: KnownList
+    tell: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    is_interrupted: bool = False
+
+    def run(self, *, anew: bool = False) -> tuple[Summary, Path]:
+        """Do what is left, then sum up; gives the summary and the campaign's folder."""
+        self.results.mkdir(parents=True, exist_ok=True)
+        earlier = [
+            found
+            for each in journal.folders(self.results, self.campaign.name)
+            if (found := journal.load(each))
+        ]
+        book = self._book(earlier, anew)
+        others = [each.ended for each in earlier if each.folder != book.folder]
+        try:
+            self._work(book, order.covered(others))
+            return self._sum_up(book, others), book.folder
+        finally:
+            book.close()
+
+    def _book(self, earlier: Sequence[Journal], anew: bool) -> Journal:
+        campaign = self.campaign
+        found = None if anew else journal.unfinished(self.results, campaign.name, campaign.digest)
+        if found is not None:
+            self.tell(
+                f"going on with the campaign of {found.head.begun}: {len(found.ended)} of {len(found.head.tasks)} runs "
+                f"are done, {len(found.interrupted)} were interrupted and begin again"
+            )
+            return found
+        first = campaign.first_seed
+        if first is None:
+            first = random.SystemRandom().randrange(SEEDS_BELOW)
+        seeds = range(first, first + campaign.seeds)
+        names = [cell.name for cell in campaign.cells]
+        todo = order.tasks(names, seeds, order.covered(each.ended for each in earlier))
+        return journal.create(self.results, campaign.name, campaign.digest, todo)
+
+    def _work(self, book: Journal, covered: dict[str, order.Covered]) -> None:
+        plans = {cell.name: cell.plan for cell in self.campaign.cells}
+        runs = Runs(self.results, plans, self.campaign.at_once)
+        began_s = self.clock()
+        waiting = book.left()
+        whole = len(book.head.tasks)
+        try:
+            self._begin(book, runs, waiting, covered, began_s)
+            while runs.running:
+                time.sleep(POLL_S)
+                for ended in runs.ended():
+                    book.end(ended)
+                    self.tell(_line(ended, len(book.ended), whole))
+                self._begin(book, runs, waiting, covered, began_s)
+        except KeyboardInterrupt:
+            self.is_interrupted = True
+            self.tell("interrupted: ending the runs that go on; the same command goes on where this one was")
+            runs.interrupt()
+        finally:
+            runs.interrupt(5.0)
+            spent_s = self.clock() - began_s
+            book.spent_s += spent_s
+            book.spend(spent_s)
+
+    def _begin(
+        self,
+        book: Journal,
+        runs: Runs,
+        waiting: list[Task],
+        covered: dict[str, order.Covered],
+        began_s: float,
+    ) -> None:
+        """Begin what fits beside what goes on, in order; what would not end in time is passed over."""
+        for task in list(waiting):
+            if not runs.has_room(task):
+                break
+            waiting.remove(task)
+            if self._fits(task, runs, covered, book.spent_s + self.clock() - began_s):
+                book.begin(task)
+                runs.begin(task)
+
+    def _fits(self, task: Task, runs: Runs, covered: dict[str, order.Covered], spent_s: float) -> bool:
+        budget_s = self.campaign.budget_s
+        if budget_s is None:
+            return True
+        plan = runs.plans[task.cell]
+        likely_s = covered.get(task.cell, order.Covered()).seconds
+        if not likely_s:
+            load_s = plan.time_limit_s / 4 if plan.cluster == "sim" else plan.time_limit_s
+            likely_s = load_s + LIKELY_OVERHEAD_S.get(plan.cluster, OVERHEAD_S)
+        return spent_s + likely_s <= budget_s
+
+    def _sum_up(self, book: Journal, others: Sequence[Sequence[Ended]]) -> Summary:
+        notes = []
+        if not self.is_interrupted:
+            mine = [run.run for run in book.ended]
+            removed = retain(self.results, self.campaign.name, self.campaign.retention, keep=mine)
+            if removed.runs:
+                notes.append(f"retention removed {removed.runs} runs ({removed.bytes / 2**20:.0f} MiB)")
+        if book.unwritten:
+            notes.append(f"{book.unwritten} lines of the journal could not be written: the disk is full")
+        summary = summarize(book, self.known, others, excluded=self.campaign.excluded, notes=notes)
+        if not self.is_interrupted:
+            try:
+                self._keep(book, summary)
+            except StoreError as error:
+                if summary.exit_code != 1:
+                    raise
+                self.tell(error.message)
+        return summary
+
+    def _keep(self, book: Journal, summary: Summary) -> None:
+        """The summary last: with it the campaign is over."""
+        book.write("junit.xml", documents.junit(summary))
+        book.write("summary.md", documents.markdown(summary).encode())
+        book.write("index.html", documents.page(summary, book.folder, self.results).encode())
+        text = msgspec.json.format(msgspec.json.encode(summary.to_json()), indent=1)
+        book.write(journal.SUMMARY, text + b"\n")
+        _point_to(book.folder)
+
+
+def on_end(command: str, folder: Path, summary: Summary, tell: Callable[[str], None]) -> None:
+    """Hand the end to a person's own command. Whatever comes of it, the campaign's exit code stays."""
+    told = {
+        "QSYNC_CAMPAIGN": str(folder),
+        "QSYNC_EXIT_CODE": str(summary.exit_code),
+        "QSYNC_SENTENCE": summary.sentence,
+    }
+    done = subprocess.run(command, shell=True, env=os.environ | told, check=False)
+    if done.returncode != 0:
+        tell(f"--on-end ended with {done.returncode}: {command}")
+
+
+def _line(run: Ended, done: int, whole: int) -> str:
+    leading = f"  {run.fingerprints[0]}" if run.fingerprints else ""
+    why = f"  {run.sentence}" if run.outcome not in ("valid", "anomaly") else ""
+    return (
+        f"[{done}/{whole}] {run.outcome:<12} {run.seconds:6.1f} s  {run.cell} seed {run.seed}{leading}{why}"
+    )
+
+
+def _point_to(folder: Path) -> None:
+    """`latest` beside the campaigns of this name."""
+    link = folder.parent / "latest"
+    fresh = folder.parent / f".latest.{os.getpid()}"
+    try:
+        fresh.unlink(missing_ok=True)
+        fresh.symlink_to(folder.name)
+        fresh.replace(link)
+    except OSError:
+        return  # a file system without links: the folder's name says when it was

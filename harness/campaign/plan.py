@@ -1,0 +1,227 @@
+"""The plan of a campaign: a TOML file that says a matrix of runs.
+
+    name = "nightly"                  # the runs' folder under results/; the file's name if left out
+    budget_s = 3600                   # no run is begun that would probably not end in time
+    seeds = 2                         # runs of each cell
+    first_seed = 1                    # left out: new seeds for every campaign
+    concurrency = { all = 2, local = 1, docker = 1 }     # or one number
+
+    [plan]                            # what all runs share: any field of a run's plan
+    time_limit_s = 20
+
+    [matrix]                          # any field of a run's plan, and the values to try
+    configuration = ["H", "C"]
+    faults = ["all", ["kill", "pause"]]
+    cluster = ["sim", "local"]
+
+    [[exclude]]                       # a cell that has all of these is left out
+    cluster = "local"
+    faults = "all"
+
+    [[change]]                        # cells that have all of `where` are changed
+    where = { cluster = "local" }
+    plan = { time_limit_s = 10 }
+
+    [retention]                       # anomalies are kept, whatever their age and size
+    days = 30
+    gib = 20
+
+Every cell is looked up in the tables of names before anything runs: one that cannot be is refused, by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from harness.assemble import parts_of
+from harness.errors import WrongUse
+from harness.plan import Name, Plan
+
+LISTS = ("faults", "bugs")
+"""Fields whose values are lists: a text names one, or several with commas between."""
+NAMED = ("system", "configuration", "cluster", "workload", "faults", "bugs")
+"""Fields that every cell's name has, in this order; others of the matrix follow as name=value."""
+OWN = ("name", "seed", "drawn", "format", "version", "code")
+"""Fields that no matrix may set."""
+CELLS_MAX = 10_000
+
+Fields = dict[str, Any]  # TOML's door
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is different for the cells that have all of `where`."""
+
+    where: Fields
+    plan: Fields
+
+
+class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is removed when a campaign has ended; None: nothing for that reason."""
+
+    days: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    gib: Annotated[float, msgspec.Meta(gt=0)] | None = None
+
+
+class CampaignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file as it is written."""
+
+    matrix: dict[str, list[Any]]
+    name: Name | None = None
+    budget_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    seeds: Positive = 1
+    first_seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 52)] | None = None
+    concurrency: Positive | dict[str, Positive] = 1
+    plan: Fields = {}
+    exclude: list[Fields] = []
+    change: list[Change] = []
+    retention: Retention = Retention()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One combination: its name, and the plan of its runs but for the seed."""
+
+    name: str
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """A campaign's plan, with its cells in the order of the matrix. `digest` changes with the file's meaning."""
+
+    name: str
+    cells: tuple[Cell, ...]
+    excluded: int
+    seeds: int
+    first_seed: int | None
+    budget_s: float | None
+    concurrency: Mapping[str, int]
+    retention: Retention
+    digest: str
+
+    def at_once(self, cluster: str) -> int:
+        """How many runs on this kind of cluster may go on at once."""
+        return min(self.concurrency.get(cluster, self.concurrency["all"]), self.concurrency["all"])
+
+
+def read(path: Path) -> Campaign:
+    """The campaign in a file; WrongUse in one line that names what is wrong with it."""
+    try:
+        text = path.read_text()
+        file = msgspec.convert(tomllib.loads(text), CampaignFile)
+    except OSError as error:
+        raise WrongUse(f"cannot read {path}: {error.strerror}; try: plans/smoke.toml") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise WrongUse(f"{path} is no TOML: {error}") from error
+    except msgspec.ValidationError as error:
+        raise WrongUse(f"{path}: {error}; docs/campaigns.md shows the form") from error
+    return campaign_of(file, path)
+
+
+def campaign_of(file: CampaignFile, path: Path) -> Campaign:
+    """Work the matrix out. `path` names the file in messages, and the campaign if the file does not."""
+    name = file.name or path.stem
+    _check_fields(file, path)
+    cells: list[Cell] = []
+    excluded = 0
+    for fields in _combinations(file):
+        if any(_has(fields, each) for each in file.exclude):
+            excluded += 1
+        else:
+            cells.append(_cell(file, name, fields, path))
+    if not cells:
+        raise WrongUse(f"{path}: no cell is left of the matrix ({excluded} are excluded)")
+    return Campaign(
+        name=name,
+        cells=tuple(cells),
+        excluded=excluded,
+        seeds=file.seeds,
+        first_seed=file.first_seed,
+        budget_s=file.budget_s,
+        concurrency=_concurrency(file.concurrency),
+        retention=file.retention,
+        digest=hashlib.sha256(msgspec.json.encode([file, name], order="sorted")).hexdigest()[:16],
+    )
+
+
+def _check_fields(file: CampaignFile, path: Path) -> None:
+    known = [field for field in Plan.__struct_fields__ if field not in OWN]
+    used = [*file.matrix, *file.plan]
+    for each in (
+        *file.exclude,
+        *(change.where for change in file.change),
+        *(change.plan for change in file.change),
+    ):
+        used += each
+    for field in used:
+        if field not in known:
+            raise WrongUse(f"{path}: {field!r} is no field of a run's plan; try one of: {', '.join(known)}")
+    sizes = [len(values) for values in file.matrix.values()]
+    if not sizes or 0 in sizes:
+        raise WrongUse(f"{path}: [matrix] needs at least one field, and a value for each")
+    count = 1
+    for size in sizes:
+        count *= size
+    if count > CELLS_MAX:
+        raise WrongUse(f"{path}: the matrix has {count:,} cells, at most {CELLS_MAX:,} are taken")
+
+
+def _combinations(file: CampaignFile) -> Iterator[Fields]:
+    names = list(file.matrix)
+    for values in itertools.product(*file.matrix.values()):
+        yield {name: _value(name, value) for name, value in zip(names, values, strict=True)}
+
+
+def _value(name: str, value: Any) -> Any:
+    """A list's value as a list, however it is written."""
+    if name not in LISTS:
+        return value
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return value
+
+
+def _has(fields: Fields, wanted: Fields) -> bool:
+    """The cell has all of these; one that has no such field of its own has it not."""
+    return all(name in fields and fields[name] == _value(name, value) for name, value in wanted.items())
+
+
+def _cell(file: CampaignFile, name: str, fields: Fields, path: Path) -> Cell:
+    shared = {key: _value(key, value) for key, value in file.plan.items()}
+    whole = {**shared, **fields}
+    for change in file.change:
+        if _has(whole, change.where):
+            whole |= {key: _value(key, value) for key, value in change.plan.items()}
+    try:
+        plan = msgspec.convert({**whole, "name": name}, Plan)
+        parts_of(plan)
+    except (msgspec.ValidationError, ValueError, WrongUse) as error:
+        told = error.message if isinstance(error, WrongUse) else str(error)
+        words = ", ".join(f"{key} = {_word(value)}" for key, value in fields.items())
+        raise WrongUse(f"{path}: the cell {words}: {told}; or leave it out with [[exclude]]") from error
+    return Cell(cell_name(plan, [key for key in fields if key not in NAMED]), plan)
+
+
+def cell_name(plan: Plan, more: list[str]) -> str:
+    """The cell in words: the same for all its seeds, on every night."""
+    words = [plan.system, plan.configuration, plan.cluster, plan.workload, "+".join(plan.faults) or "none"]
+    if plan.bugs:
+        words.append("with " + "+".join(plan.bugs))
+    return " ".join([*words, *(f"{field}={_word(getattr(plan, field))}" for field in more)])
+
+
+def _word(value: Any) -> str:
+    return "+".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _concurrency(given: int | dict[str, int]) -> dict[str, int]:
+    return {"all": given} if isinstance(given, int) else {"all": max(given.values()), **given}

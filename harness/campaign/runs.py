@@ -1,0 +1,157 @@
+"""Runs of a campaign as processes of their own: `qsync run` each, begun, watched, and turned into what they said.
+
+A run dies with the campaign (the kernel sees to it on Linux), so that one that was killed leaves nothing behind which
+a resumed one would meet. Nothing is retried: what a run said is what is noted.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from checkers.history.errors import HistoryError
+from checkers.history.jsonl import read as read_history
+from harness.campaign.fingerprint import leading, sightings
+from harness.campaign.journal import Ended, Task, now
+from harness.plan import Plan, to_json
+
+OUTCOMES = {0: "valid", 1: "anomaly", 2: "unknown", 3: "not-evidence"}
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
+
+
+@dataclass(slots=True)
+class Running:
+    """One process, and what it was begun for."""
+
+    task: Task
+    cluster: str
+    began_s: float
+    process: subprocess.Popen[bytes]
+    said: BinaryIO
+    complained: BinaryIO
+
+
+@dataclass(slots=True)
+class Runs:
+    """Begins runs, no more at once than `at_once` says for their kind of cluster, and gives them back as they end."""
+
+    results: Path
+    plans: Mapping[str, Plan]
+    at_once: Callable[[str], int]
+    running: list[Running] = field(default_factory=list)
+
+    def has_room(self, task: Task) -> bool:
+        """A run on this cluster may begin beside those that go on: each counts by its own kind's limit."""
+        mine = self.at_once(self.plans[task.cell].cluster)
+        used = sum(1 / self.at_once(each.cluster) for each in self.running)
+        return used + 1 / mine <= 1 + 1e-9
+
+    def begin(self, task: Task) -> None:
+        plan = msgspec.structs.replace(self.plans[task.cell], seed=task.seed)
+        said, complained = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115  # closed when it has ended
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "harness.cli",
+                "run",
+                "--plan",
+                "/dev/stdin",
+                "--results",
+                str(self.results),
+                "--json",
+            ],
+            stdin=subprocess.PIPE,
+            stdout=said,
+            stderr=complained,
+            start_new_session=True,
+            preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  # no threads here
+        )
+        assert process.stdin is not None
+        process.stdin.write(to_json(plan))
+        process.stdin.close()
+        self.running.append(Running(task, plan.cluster, time.monotonic(), process, said, complained))
+
+    def ended(self) -> Iterator[Ended]:
+        """Those that have ended since the last call."""
+        for each in [each for each in self.running if each.process.poll() is not None]:
+            self.running.remove(each)
+            yield _what_it_said(each, self.results)
+
+    def interrupt(self, patience_s: float = 30.0) -> None:
+        """End all that goes on, in order first."""
+        for sent in (signal.SIGINT, signal.SIGKILL):
+            for each in self.running:
+                if each.process.poll() is None:
+                    each.process.send_signal(sent)
+            deadline_s = time.monotonic() + patience_s
+            while time.monotonic() < deadline_s and any(each.process.poll() is None for each in self.running):
+                time.sleep(0.05)
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() == 1:
+        os._exit(1)  # the parent was killed before it could be said
+
+
+def _what_it_said(run: Running, results: Path) -> Ended:
+    verdict = _decoded(_read(run.said))
+    seconds = round(time.monotonic() - run.began_s, 3)
+    code = run.process.returncode
+    about: dict[str, Any] = {
+        "cell": run.task.cell, "seed": run.task.seed, "at": now(), "seconds": seconds, "exit_code": code
+    }  # fmt: skip
+    if verdict is None:
+        line = _read(run.complained).decode(errors="replace").strip().splitlines()
+        sentence = line[-1].removeprefix("qsync: ") if line else f"the run ended with {code} and said nothing"
+        outcome = "not-evidence" if code == 3 else "broken"
+        return Ended(**about, outcome=outcome, sentence=sentence)
+    folder = Path(verdict["folder"])
+    prints, shapes = _fingerprints(verdict, folder) if verdict["outcome"] == "anomaly" else ((), ())
+    return Ended(
+        **about,
+        outcome=verdict["outcome"],
+        sentence=verdict["sentence"],
+        run=os.path.relpath(folder, results),
+        fingerprints=prints,
+        shapes=shapes,
+    )
+
+
+def _fingerprints(verdict: Mapping[str, Any], folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """All fingerprints of a run and their words, the leading one first."""
+    try:
+        found = sightings(verdict, read_history(folder / "history.jsonl"))
+    except (OSError, HistoryError):
+        return (), ()  # then the anomaly is new: nothing says otherwise
+    first = leading(found)
+    assert first is not None
+    words = {first.fingerprint: first.shape} | {each.fingerprint: each.shape for each in found}
+    return tuple(words), tuple(words.values())
+
+
+def _read(file: BinaryIO) -> bytes:
+    with file:
+        file.seek(0)
+        return file.read()
+
+
+def _decoded(data: bytes) -> dict[str, Any] | None:
+    try:
+        found = msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return None
+    return found if isinstance(found, dict) and "outcome" in found and "folder" in found else None

@@ -1,0 +1,178 @@
+"""What a campaign found: counts, anomalies grouped by fingerprint and joined with earlier sightings, the exit code.
+
+A group is all runs whose leading fingerprint is the same. Its standing is that of its runs: new before expired before
+known. Exit 1 only if a group is new or expired; a known anomaly is counted and shown, and does not hide anything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.campaign.journal import Ended, Journal, Task
+from harness.campaign.known import KnownList, Standing
+
+NO_FINGERPRINT = "none"
+_STANDINGS: tuple[Standing, ...] = ("new", "expired", "known")
+CODES = {"anomaly": 1, "broken": 70, "not-evidence": 3, "unknown": 2, "valid": 0}
+"""By gravity, as `harness.cli.exit_codes` has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Sightings of a fingerprint in earlier campaigns."""
+
+    runs: int = 0
+    first: str = ""
+    last: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Anomalies that look the same."""
+
+    fingerprint: str
+    shape: str
+    standing: Standing
+    runs: tuple[Ended, ...]
+    seen_with: tuple[str, ...]
+    """Other fingerprints of the same runs."""
+    earlier: Earlier
+    issue: str = ""
+    expires: str = ""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(run.cell for run in self.runs))
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A campaign that is over, or has come so far."""
+
+    name: str
+    begun: str
+    ended: tuple[Ended, ...]
+    left: tuple[Task, ...]
+    interrupted: tuple[Task, ...]
+    groups: tuple[Group, ...]
+    excluded: int
+    spent_s: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """outcome → runs; all words are there."""
+        found = Counter(each.outcome for each in self.ended)
+        return {word: found[word] for word in ("valid", "anomaly", "unknown", "not-evidence", "broken")}
+
+    @property
+    def exit_code(self) -> int:
+        """1 for an anomaly that is new or expired, else the gravest of all others; 3 if nothing ran at all."""
+        if any(group.standing != "known" for group in self.groups):
+            return 1
+        counts = self.counts
+        for word in ("broken", "not-evidence", "unknown"):
+            if counts[word]:
+                return CODES[word]
+        return 0 if self.ended else 3
+
+    @property
+    def sentence(self) -> str:
+        counts = self.counts
+        told = ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "nothing ran"
+        standings = Counter(group.standing for group in self.groups)
+        if self.groups:
+            told += "; fingerprints: " + ", ".join(
+                f"{standings[each]} {each}" for each in _STANDINGS if standings[each]
+            )
+        return f"{told}; {len(self.left)} not reached" if self.left else told
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": "qsync-campaign-summary",
+            "version": 1,
+            "name": self.name,
+            "begun": self.begun,
+            "exit_code": self.exit_code,
+            "sentence": self.sentence,
+            "counts": self.counts,
+            "not_reached": [{"cell": task.cell, "seed": task.seed} for task in self.left],
+            "interrupted": [{"cell": task.cell, "seed": task.seed} for task in self.interrupted],
+            "excluded": self.excluded,
+            "seconds": round(self.spent_s, 3),
+            "groups": [
+                {
+                    "fingerprint": group.fingerprint,
+                    "shape": group.shape,
+                    "standing": group.standing,
+                    "runs": [run.run for run in group.runs],
+                    "cells": list(group.cells),
+                    "seen_with": list(group.seen_with),
+                    "seen_before": group.earlier.runs,
+                    "issue": group.issue,
+                    "expires": group.expires,
+                }
+                for group in self.groups
+            ],
+            "notes": list(self.notes),
+        }
+
+
+def summarize(
+    journal: Journal,
+    known: KnownList,
+    earlier: Iterable[Sequence[Ended]],
+    *,
+    excluded: int = 0,
+    notes: Sequence[str] = (),
+) -> Summary:
+    """`earlier`: the runs of other campaigns of the same name."""
+    return Summary(
+        name=journal.head.name,
+        begun=journal.head.begun,
+        ended=tuple(journal.ended),
+        left=tuple(journal.left()),
+        interrupted=tuple(journal.interrupted),
+        groups=tuple(_groups(journal.ended, known, _sightings(earlier))),
+        excluded=excluded,
+        spent_s=journal.spent_s,
+        notes=tuple(notes),
+    )
+
+
+def _groups(ended: Iterable[Ended], known: KnownList, earlier: Mapping[str, Earlier]) -> list[Group]:
+    by_leading: dict[str, list[Ended]] = {}
+    for run in ended:
+        if run.outcome == "anomaly":
+            by_leading.setdefault((*run.fingerprints, NO_FINGERPRINT)[0], []).append(run)
+    groups = [_group(fingerprint, runs, known, earlier) for fingerprint, runs in by_leading.items()]
+    return sorted(
+        groups, key=lambda group: (_STANDINGS.index(group.standing), -len(group.runs), group.fingerprint)
+    )
+
+
+def _group(fingerprint: str, runs: list[Ended], known: KnownList, earlier: Mapping[str, Earlier]) -> Group:
+    entry = known.of(fingerprint)
+    others = [other for run in runs for other in run.fingerprints[1:]]
+    return Group(
+        fingerprint=fingerprint,
+        shape=(*runs[0].shapes, runs[0].sentence)[0],
+        standing=min((known.standing(run.fingerprints) for run in runs), key=_STANDINGS.index),
+        runs=tuple(runs),
+        seen_with=tuple(dict.fromkeys(others)),
+        earlier=earlier.get(fingerprint, Earlier()),
+        issue="" if entry is None else entry.issue,
+        expires="" if entry is None else entry.expires.isoformat(),
+    )
+
+
+def _sightings(campaigns: Iterable[Sequence[Ended]]) -> dict[str, Earlier]:
+    found: dict[str, Earlier] = {}
+    for run in (run for ended in campaigns for run in ended):
+        for fingerprint in run.fingerprints:
+            before = found.get(fingerprint, Earlier())
+            found[fingerprint] = Earlier(before.runs + 1, before.first or run.at, max(before.last, run.at))
+    return found

@@ -1,0 +1,112 @@
+"""`qsync nightly PLAN`: a campaign, a matrix of runs in a file, resumable, with one exit code."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from harness.cli.exit_codes import ExitCode
+from harness.cli.options import results_option
+
+
+@click.command()
+@click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
+@results_option
+@click.option(
+    "--known",
+    "known_file",
+    type=click.Path(path_type=Path),
+    help="Accepted fingerprints. [default: known.toml beside PLAN]",
+)
+@click.option(
+    "--budget", "budget_s", type=click.FloatRange(0, min_open=True), help="Seconds, in place of the plan's."
+)
+@click.option(
+    "--first-seed", type=click.IntRange(0), help="In place of the plan's; else every campaign has new ones."
+)
+@click.option("--anew", is_flag=True, help="Begin a new campaign, even if the last one was not ended.")
+@click.option("--list", "lists", is_flag=True, help="Show the cells of the matrix, and run nothing.")
+@click.option(
+    "--on-end",
+    metavar="CMD",
+    help="A shell command for the end; $QSYNC_CAMPAIGN, $QSYNC_EXIT_CODE, $QSYNC_SENTENCE.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The summary as JSON, and nothing else on stdout.")
+def command(
+    plan_file: Path,
+    results: Path,
+    known_file: Path | None,
+    budget_s: float | None,
+    first_seed: int | None,
+    anew: bool,
+    lists: bool,
+    on_end: str | None,
+    as_json: bool,
+) -> int:
+    """Run the matrix in PLAN, a TOML file (see plans/).
+
+    A campaign that was killed goes on where it was. What failed lately runs first, then what was long not covered.
+    Exit 1 only for anomalies that are not in known.toml, or no longer.
+    """
+    from dataclasses import replace
+
+    from harness.campaign import known, nightly, plan
+
+    campaign = plan.read(plan_file)
+    campaign = replace(
+        campaign,
+        budget_s=budget_s or campaign.budget_s,
+        first_seed=campaign.first_seed if first_seed is None else first_seed,
+    )
+    accepted = known.read(_known(known_file, plan_file), datetime.datetime.now(datetime.UTC).date())
+    if lists:
+        for cell in campaign.cells:
+            click.echo(cell.name)
+        click.echo(
+            f"{len(campaign.cells)} cells, {campaign.seeds} runs of each; {campaign.excluded} excluded",
+            err=True,
+        )
+        return ExitCode.VALID
+    work = nightly.Nightly(
+        campaign, results.absolute(), accepted, lambda line: click.echo(f"qsync: {line}", err=True)
+    )
+    summary, folder = work.run(anew=anew)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode({**summary.to_json(), "folder": str(folder)}).decode())
+    else:
+        for line in _screen(summary, folder):
+            click.echo(line)
+    if on_end is not None:
+        nightly.on_end(on_end, folder, summary, work.tell)
+    if work.is_interrupted and summary.exit_code != ExitCode.ANOMALY:
+        return ExitCode.INTERRUPTED
+    return ExitCode(summary.exit_code)
+
+
+def _known(given: Path | None, plan_file: Path) -> Path | None:
+    beside = plan_file.with_name("known.toml")
+    return given or (beside if beside.exists() else None)
+
+
+def _screen(summary: object, folder: Path) -> list[str]:
+    from harness.campaign.summary import Summary
+    from harness.terminal.colour import painted, printable, wants_colour
+
+    assert isinstance(summary, Summary)
+    on = wants_colour(sys.stdout, os.environ)
+    colours = {"new": "red", "expired": "yellow", "known": "dim"}
+    lines = [painted(printable(f"{summary.name}: {summary.sentence}"), "bold", on=on)]
+    for group in summary.groups:
+        standing = painted(f"{group.standing:<8}", colours[group.standing], on=on)
+        lines.append(f"  {standing} {group.fingerprint}  {len(group.runs)} runs  {printable(group.shape)}")
+        lines += [f"             {printable(cell)}" for cell in group.cells]
+        lines.append(f"             results/{group.runs[0].run}")
+    page = folder / "index.html"
+    lines.append(f"page    {page}" if page.exists() else f"folder  {folder}")
+    return lines

@@ -1,0 +1,82 @@
+"""When two anomalies are the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checkers.history import Event, Header, History
+from harness.campaign.fingerprint import leading, sightings
+
+
+def history(value: int, at_ns: int, *, role: str = "owner", owners: tuple[int, ...] = (1, 1)) -> History:
+    state = {"type": "info", "process": "monitor", "f": "state", "node": "n1"}
+    rows: list[dict[str, Any]] = [
+        {**state, "value": {"owner": owners[0]}, "time_ns": 0},
+        {"type": "invoke", "process": 1, "f": "write", "key": "k", "value": value, "time_ns": at_ns},
+        {"type": "ok", "process": 1, "f": "write", "key": "k", "role": role, "time_ns": at_ns + 5},
+        {**state, "value": {"owner": owners[1]}, "time_ns": at_ns + 6},
+        {"type": "invoke", "process": 2, "f": "read", "key": "k", "time_ns": at_ns + 7},
+        {"type": "ok", "process": 2, "f": "read", "key": "k", "role": role, "time_ns": at_ns + 9},
+    ]
+    return History.of(Header(), [Event(index=index, **row) for index, row in enumerate(rows)])
+
+
+def verdict(at_ns: int, *checks: tuple[str, str]) -> dict[str, Any]:
+    def witness(rule: str) -> dict[str, Any]:
+        return {
+            "rule": rule,
+            "summary": f"at {at_ns}",
+            "events": [1, 2, 4, 5],
+            "start_ns": at_ns,
+            "end_ns": at_ns + 9,
+        }
+
+    return {
+        "checks": [{"checker": "crash", "result": "valid", "witnesses": []}]
+        + [{"checker": name, "result": "invalid", "witnesses": [witness(rule)]} for name, rule in checks]
+    }
+
+
+STALE = ("linearizable", "stale-read")
+
+
+def fingerprint(at_ns: int = 10, check: tuple[str, str] = STALE, **more: Any) -> str:
+    (found,) = sightings(verdict(at_ns, check), history(at_ns, at_ns, **more))
+    return found.fingerprint
+
+
+def test_values_and_times_do_not_matter_and_rule_role_and_owner_do() -> None:
+    """If it failed, every night would bring new fingerprints, or two bugs would share one."""
+    assert fingerprint(10) == fingerprint(99_000)
+    others = [
+        fingerprint(check=("linearizable", "lost-write")),
+        fingerprint(check=("prefix", "stale-read")),
+        fingerprint(role="replica"),
+        fingerprint(owners=(1, 2)),
+    ]
+    assert len({fingerprint(), *others}) == 5
+
+
+def test_what_is_nearest_to_the_cause_leads() -> None:
+    """If it failed, runs of one bug would be grouped by whichever symptom came up."""
+    found = sightings(
+        verdict(5, STALE, ("domain-x", "a"), ("quorum", "acknowledged-without-quorum")), history(5, 5)
+    )
+    first = leading(found)
+    assert first is not None and first.checker == "quorum"
+    assert leading([]) is None
+
+
+def test_a_witness_without_events_has_a_fingerprint() -> None:
+    """If it failed, a finding in the nodes' logs alone would break the campaign."""
+    bare = {
+        "checks": [
+            {
+                "checker": "audit",
+                "result": "invalid",
+                "witnesses": [{"rule": "r", "summary": "", "events": []}],
+            }
+        ]
+    }
+    (found,) = sightings(bare, history(1, 1))
+    assert found.shape == "audit: r"

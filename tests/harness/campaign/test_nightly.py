@@ -1,0 +1,123 @@
+"""Whole campaigns in the simulator, as processes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PLAN = """
+name = "tiny"
+seeds = 2
+first_seed = 5
+concurrency = 2
+[plan]
+cluster = "sim"
+time_limit_s = 8
+rate = 100
+faults = "isolate-owner"
+configuration = "C"
+[matrix]
+bugs = ["", "confirm-early"]
+"""
+
+
+def start(folder: Path, *more: str, **options: Any) -> subprocess.Popen[str]:
+    words = [sys.executable, "-P", "-m", "harness.cli", "nightly", str(folder / "tiny.toml"), "--json"]
+    return subprocess.Popen(
+        [*words, "--results", str(folder / "results"), *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def done(process: subprocess.Popen[str]) -> tuple[int, dict[str, Any], str]:
+    said, complained = process.communicate(timeout=90)
+    return process.returncode, json.loads(said) if said else {}, complained
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "tiny.toml").write_text(PLAN)
+    return tmp_path
+
+
+def telling(summary: dict[str, Any]) -> Any:
+    """What must be the same however often the campaign was interrupted."""
+    groups = [
+        (each["fingerprint"], each["standing"], each["cells"], len(each["runs"]))
+        for each in summary["groups"]
+    ]
+    return summary["counts"], groups, summary["exit_code"]
+
+
+def test_killed_and_resumed_it_comes_to_the_same_and_known_anomalies_do_not_fail(folder: Path) -> None:
+    """If it failed, a night that was killed would be lost, or an accepted anomaly would fail every night."""
+    process = start(folder)
+    book = folder / "results" / "_campaigns" / "tiny"
+    deadline_s = time.monotonic() + 60
+    while not any("ended" in path.read_text() for path in book.glob("*/runs.jsonl")):
+        assert time.monotonic() < deadline_s and process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not list(book.glob("*/summary.json"))
+    code, first, said = done(start(folder, "--on-end", 'echo "$QSYNC_EXIT_CODE" > "$QSYNC_CAMPAIGN/told"'))
+    assert "going on with the campaign" in said
+    assert (code, first["counts"]["anomaly"]) == (1, 2)
+    (group,) = first["groups"]
+    assert group["cells"] == ["qsync C sim register isolate-owner with confirm-early"]
+    assert len(list(book.glob("2*"))) == 1
+    campaign = Path(first["folder"])
+    assert (campaign / "told").read_text() == "1\n"
+    assert {"junit.xml", "summary.md", "index.html", "summary.json"} <= {
+        path.name for path in campaign.iterdir()
+    }
+    fingerprints = [group["fingerprint"], *group["seen_with"]]
+    (folder / "known.toml").write_text(
+        f'[[known]]\nfingerprints = {json.dumps(fingerprints)}\nissue = "#1"\nexpires = 9999-12-31\n'
+    )
+    code, second, _ = done(start(folder))
+    assert code == 0
+    assert [each["standing"] for each in second["groups"]] == ["known"]
+    assert second["groups"][0]["seen_before"] == 2
+    assert telling(second)[0] == telling(first)[0]
+
+
+def test_a_run_dies_with_its_campaign(folder: Path) -> None:
+    """If it failed, a resumed campaign would meet the runs of the one that was killed."""
+    (folder / "tiny.toml").write_text(PLAN.replace("time_limit_s = 8", "time_limit_s = 600"))
+    process = start(folder)
+    children: list[int] = []
+    deadline_s = time.monotonic() + 30
+    while len(children) < 2:
+        assert time.monotonic() < deadline_s
+        found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        children = [int(each) for each in found if b"--plan" in Path(f"/proc/{each}/cmdline").read_bytes()]
+        time.sleep(0.02)
+    process.kill()
+    process.communicate()
+    while any(_lives(child) for child in children):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return bool(Path(f"/proc/{pid}/exe").readlink().name)
+    except OSError:
+        return False
+
+
+def test_a_budget_that_is_too_small_runs_nothing_and_is_no_pass(folder: Path) -> None:
+    """If it failed, a night without a single run would be green."""
+    code, summary, _ = done(start(folder, "--budget", "1"))
+    assert (code, len(summary["not_reached"]), summary["sentence"]) == (3, 4, "nothing ran; 4 not reached")

@@ -1,0 +1,114 @@
+"""Counts, groups, exit codes, and the documents for others."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from harness.campaign.documents import junit, markdown, page
+from harness.campaign.journal import Ended, Head, Journal, Task
+from harness.campaign.known import Known, KnownList
+from harness.campaign.summary import Summary, summarize
+from tests.harness.campaign.journals import ended
+
+DAY = datetime.date(2026, 11, 21)
+KNOWN = KnownList(
+    (
+        Known(fingerprints=["k1", "k2"], issue="https://issues/1", expires=DAY),
+        Known(fingerprints=["old"], issue="https://issues/2", expires=datetime.date(2026, 1, 1)),
+    ),
+    DAY,
+)
+
+
+def summary(*runs: Ended, left: int = 0, earlier: list[list[Ended]] | None = None) -> Summary:
+    tasks = [Task(run.cell, run.seed) for run in runs] + [Task("left", seed) for seed in range(left)]
+    head = Head(name="nightly", digest="", begun="2026-11-21T03:00:00+00:00", tasks=tuple(tasks))
+    return summarize(Journal(Path("campaign"), head, list(runs)), KNOWN, earlier or [])
+
+
+@pytest.mark.parametrize(
+    ("runs", "code"),
+    [
+        ([ended("a")], 0),
+        ([ended("a"), ended("b", 1, "anomaly", "k1", "k2")], 0),
+        ([ended("a"), ended("b", 1, "anomaly", "old")], 1),
+        ([ended("b", 1, "anomaly", "k1", "x"), ended("c", 1, "broken")], 1),
+        ([ended("b", 1, "anomaly")], 1),
+        ([ended("a", 1, "anomaly", "k1"), ended("b", 1, "unknown")], 2),
+        ([ended("a", 1, "unknown"), ended("b", 1, "not-evidence")], 3),
+        ([ended("a", 1, "not-evidence"), ended("b", 1, "broken")], 70),
+        ([], 3),
+    ],
+)
+def test_the_exit_code_is_the_gravest_that_is_not_known(runs: list[Ended], code: int) -> None:
+    """If it failed, a night would be green with nothing behind it, or red for what was accepted."""
+    assert summary(*runs).exit_code == code
+
+
+def test_runs_are_grouped_by_what_leads_and_joined_with_earlier_sightings() -> None:
+    """If it failed, one cause would look like twenty, or a new one like an old acquaintance."""
+    found = summary(
+        ended("a", 1, "anomaly", "x", "y"),
+        ended("b", 1, "anomaly", "x", "z"),
+        ended("c", 1, "anomaly", "k1"),
+        ended("d"),
+        earlier=[[ended("a", 9, "anomaly", "x", at="2026-11-01"), ended("b", 9, at="2026-11-02")]],
+    )
+    new, known = found.groups
+    assert (new.fingerprint, new.cells, new.seen_with, new.standing) == ("x", ("a", "b"), ("y", "z"), "new")
+    assert (new.earlier.runs, new.earlier.first, known.earlier.runs) == (1, "2026-11-01", 0)
+    assert (known.standing, known.issue) == ("known", "https://issues/1")
+
+
+EVERY = (
+    ended("a"),
+    ended("b", 1, "anomaly", "x", sentence="read <nothing> | at \x00 n1"),
+    ended("c", 1, "anomaly", "k1"),
+    ended("d", 1, "not-evidence"),
+    ended("e", 1, "unknown"),
+    ended("f", 1, "broken", run=""),
+)
+
+
+def test_junit_calls_only_a_valid_run_passed() -> None:
+    """If it failed, a CI would show a run that is no evidence as passed, or could not read the file."""
+    suites = Xml.fromstring(junit(summary(*EVERY, left=2)))
+    (suite,) = suites
+    kinds = {case.get("classname"): [child.tag for child in case] for case in suite}
+    assert kinds == {
+        "a": [],
+        "b": ["failure"],
+        "c": ["skipped"],
+        "d": ["error"],
+        "e": ["error"],
+        "f": ["error"],
+        "left": ["skipped"],
+    }
+    numbers = {name: suites.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    assert numbers == {"tests": "8", "failures": "1", "errors": "3", "skipped": "3"}
+    (failure,) = suite.iter("failure")
+    assert (failure.get("type"), failure.get("message")) == ("x", "read <nothing> | at \ufffd n1")
+
+
+def test_markdown_shows_groups_cells_and_what_is_no_evidence() -> None:
+    """If it failed, the page of a CI would leave out what a person must see, or be torn by a value."""
+    text = markdown(summary(*EVERY, ended("g|h"), left=1))
+    assert "| new | `x` | shape of x | 1 | b | never |  |" in text
+    assert "| known | `k1` | shape of k1 | 1 | c | never | https://issues/1 (until 2026-11-21) |" in text
+    assert "| g\\|h | 1 |" in text
+    assert "d, seed 1: it is not-evidence" in text
+    assert "| left |  |  |  |  |  | 1 |" in text
+
+
+def test_the_index_page_escapes_what_runs_say(tmp_path: Path) -> None:
+    """If it failed, a node's answer could bring markup into the page of a campaign."""
+    (tmp_path / "nightly" / "a-1").mkdir(parents=True)
+    (tmp_path / "nightly" / "a-1" / "report.html").touch()
+    html = page(summary(*EVERY, left=1), tmp_path / "_campaigns" / "nightly" / "now", tmp_path)
+    assert "&lt;nothing&gt;" in html and "<nothing>" not in html
+    assert 'href="../../../nightly/a-1/report.html"' in html
+    assert "b-1/report.html" not in html
