@@ -30,6 +30,7 @@ from checkers.verdict import Verdict, Witness
 
 NAME = "counter"
 MODEL = "within the bounds of what was added"
+GONE_MAX = 20
 Reads = Callable[[str | None, str | None], bool]
 
 
@@ -60,7 +61,7 @@ def check(
                 continue
             least, greatest = bounds.at(read)
             widths.append(greatest - least)
-            witnesses += _outside(history, key, read, least, greatest)
+            witnesses += _outside(history, key, read, least, greatest, operations)
     details: dict[str, Any] = {"reads": len(widths), "width_max": max(widths, default=0)}
     valid = f"{len(widths)} reads are within the bounds of what was added"
     return verdict(NAME, MODEL, witnesses, details, judged=len(widths), valid=valid)
@@ -104,18 +105,43 @@ def _amount(operation: Operation) -> float:
 
 
 def _outside(
-    history: History, key: str | None, read: Operation, least: float, greatest: float
+    history: History,
+    key: str | None,
+    read: Operation,
+    least: float,
+    greatest: float,
+    operations: Sequence[Operation],
 ) -> Iterator[Witness]:
     value = _amount(read)
     if least <= value <= greatest:
         return
     counter = f" of {key}" if key is not None else ""
-    summary = (
-        f"the read{counter} by process {read.process} returned {value:g}, outside of {least:g} … {greatest:g}"
+    summary = f"the read{counter} by process {read.process} returned {value:g}, " + (
+        f"instead of {least:g}" if least == greatest else f"outside of {least:g} … {greatest:g}"
     )
+    without = _as_if_without(value - (least if value < least else greatest), read, operations)
+    told = "s" if len(without) > 1 else ""
     sentences = (
+        *(
+            (f"It is as if {len(without)} addition{told} that had been acknowledged before were gone.",)
+            if without
+            else ()
+        ),
         f"What had been added before the read was asked makes at least {least:g}.",
         f"What was asked to be added before it ended makes at most {greatest:g}.",
         *while_active(history, read),
     )
-    yield witness("out-of-bounds", summary, [read], key=key, node=read.node, explanation=sentences)
+    yield witness("out-of-bounds", summary, [*without, read], key=key, node=read.node, explanation=sentences)
+
+
+def _as_if_without(difference: float, read: Operation, operations: Sequence[Operation]) -> list[Operation]:
+    """The acknowledged additions, one after the other up to the read, that make the difference if they are left out."""
+    before = [each for each in operations if each.f == "add" and each.type == "ok" and each.precedes(read)]
+    before.sort(key=lambda each: each.complete_index or 0)
+    for last in range(len(before), max(len(before) - GONE_MAX, 0), -1):
+        total = 0.0
+        for first in range(last - 1, max(last - GONE_MAX, 0) - 1, -1):
+            total -= _amount(before[first])
+            if total == difference:
+                return before[first:last]
+    return []

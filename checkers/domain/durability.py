@@ -115,7 +115,10 @@ def _witness(
         if final.elements
         else f"is not there, but {shown(final.values[0])}, which was over before it"
     )
-    summary = f"{shown(value)} was acknowledged to process {operation.process}, and in the final state{where} it {what}"
+    told = shown(value) if cell is None else f"{shown(value)} of {cell}"
+    summary = (
+        f"{told} was acknowledged to process {operation.process}, and in the final state{where} it {what}"
+    )
     return witness(
         rule,
         summary,

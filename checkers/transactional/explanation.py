@@ -194,7 +194,7 @@ class Explanation:
         return {
             "name": name,
             "events": list(self._events([txn])),
-            "process": int(columns.process[txn]),
+            "process": int(columns.process[txn]) if columns.session_names is None else None,
             "operations": [self._micro(micro) for micro in micros],
         }
 

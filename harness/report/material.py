@@ -106,12 +106,23 @@ def read(folder: Path) -> Material:
 
 
 def witnesses(verdict: Json) -> Iterator[tuple[Json, Json]]:
-    """(check, witness) of everything that was found, violations before what is merely a finding."""
+    """(check, witness) of everything that was found, violations before what is merely a finding.
+
+    The first of each check come first, each of another rule if there are several: they show different sides.
+    """
     violated = set(map(str, as_list(verdict.get("violations"))))
     checks = as_mappings(verdict.get("checks"))
+    later: list[tuple[Json, Json]] = []
     for check in sorted(checks, key=lambda check: str(check.get("checker")) not in violated):
+        rules: set[str] = set()
         for witness in as_mappings(check.get("witnesses")):
-            yield check, witness
+            rule = str(witness.get("rule"))
+            if rule in rules or len(rules) > 1:
+                later.append((check, witness))
+            else:
+                rules.add(rule)
+                yield check, witness
+    yield from later
 
 
 def witness_indexes(witness: Json) -> tuple[int, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from checkers.history import Operation
 from harness.report.json_door import as_list, as_mapping, as_text, clipped
 from harness.report.svg import duration, moment
@@ -22,16 +24,45 @@ def operation_label(operation: Operation, key: str | None) -> str:
 def operation_value(operation: Operation, limit: int, key: str | None = None) -> str:
     """What was written, `→ 3` for what was read (∅: nothing was there), `3→7` for a compare-and-set."""
     match operation.f:
+        case "read" if key is not None and key in as_mapping(operation.value):
+            return f"→ {clipped(key, 16)} = {_or_nothing(operation.value[key], limit)}"
         case "read" if operation.type == "ok":
             return f"→ {_or_nothing(operation.value, limit)}"
         case "read":
             return "→ ?" if operation.type == "info" else ""
         case "cas" if len(pair := as_list(operation.value)) == 2:
             return f"{_or_nothing(pair[0], limit)}→{_or_nothing(pair[1], limit)}"
+        case "txn":
+            return transaction_words(as_list(operation.value), limit, key)
+        case "transfer":
+            moved = as_mapping(operation.value)
+            return f"{as_text(moved.get('amount'), 8)} {as_text(moved.get('from'), 12)}→{as_text(moved.get('to'), 12)}"
         case "dump" if key is not None:
             return _dumped(operation.value, key, limit)
         case _:
             return as_text(operation.value, limit)
+
+
+def transaction_words(micros: Sequence[object], limit: int, key: str | None = None) -> str:
+    """`x ⊕ 3, y := 4, z → [1, 2]`; what is about `key` alone if any is, for there is not much room."""
+    known = [each for each in map(as_list, micros) if len(each) == 3]
+    about = [each for each in known if key is not None and each[1] == key] or known
+    room = max(limit // max(len(about), 1), 12)
+    words = ", ".join(_micro_words(each, room) for each in about)
+    return words + (", …" if len(about) < len(known) else "")
+
+
+def _micro_words(micro: Sequence[object], limit: int) -> str:
+    f, key, value = as_text(micro[0], 12), as_text(micro[1], 16), micro[2]
+    match f:
+        case "append":
+            return f"{key} ⊕ {as_text(value, limit)}"
+        case "w":
+            return f"{key} := {as_text(value, limit)}"
+    shown = as_text(value, 1_000).replace('"', "")
+    if len(shown) > limit:
+        shown = f"[…{shown[-limit + 2 :]}" if shown.startswith("[") else clipped(shown, limit)
+    return f"{key} → {'∅' if value is None else shown}"
 
 
 def _or_nothing(value: object, limit: int) -> str:

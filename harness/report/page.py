@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.report import first_screen, material, node_logs, tables
+from harness.report.cycle_drawing import cycle_drawing, picture_of
 from harness.report.fault_bands import FaultBand, fault_bands
 from harness.report.json_door import Json, as_text, as_texts, clipped
 from harness.report.load_chart import load_chart
@@ -86,6 +87,7 @@ class WitnessView:
     explanation: tuple[str, ...]
     proof: Proof
     picture: Timeline
+    cycle: Markup
     rows: tuple[tables.OperationRow, ...]
 
 
@@ -115,6 +117,7 @@ def _witness_view(read: Material, check: Json, witness: Json, bands: Sequence[Fa
         explanation=as_texts(witness.get("explanation"), 600)[:12],
         proof=shown,
         picture=timeline(read, shown, bands),
+        cycle=cycle_drawing(picture_of(check, as_text(witness.get("rule"), 60)), read.operations),
         rows=tuple(tables.operation_row(operation) for operation in shown.operations),
     )
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from checkers.history import Event, Operation
 from checkers.history.operation import EventType, paired
+from harness.report.cycle_drawing import cycle_drawing
 from harness.report.fault_bands import FaultBand
 from harness.report.node_states import node_story
 from harness.report.operation_rows import GUTTER, LINE_HEIGHT, LINES_WITH_NEIGHBOURS, WIDTH, operation_rows
@@ -167,3 +168,37 @@ def test_an_operation_that_was_never_answered_reaches_to_the_edge() -> None:
     crashed, timed_out = (row.lines[0][0] for row in rows.rows)
     assert crashed.tail == 1148
     assert timed_out.end == scale(200) < timed_out.tail < 1148
+
+
+def transaction(value: object, f: str = "txn") -> Operation:
+    asked = Event(index=0, time_ns=0, type="invoke", process=3, f=f, value=value, node="n1")
+    return paired(asked, Event(index=1, time_ns=1, type="ok", process=3, f=f, value=value, node="n1"))
+
+
+def test_a_transaction_is_told_by_what_it_did_to_each_key() -> None:
+    """If it failed, a reader would have to make out JSON in the bars of a witness."""
+    found = transaction([["append", "x", 3], ["w", "y", 4], ["r", "z", [1, 2]], ["r", "u", None]])
+    assert operation_value(found, 160) == "x ⊕ 3, y := 4, z → [1, 2], u → ∅"
+    assert operation_label(found, "z") == "txn z → [1, 2], … · n1"
+    long = transaction([["r", "z", list(range(100))]])
+    assert operation_value(long, 24).endswith("98, 99]")
+    assert len(operation_value(long, 24)) < 32
+    moved = transaction({"from": "a1", "to": "a2", "amount": 5}, "transfer")
+    assert operation_value(moved, 40) == "5 a1→a2"
+    assert operation_value(transaction({"a1": 7, "a2": 3}, "read"), 40, "a2") == "→ a2 = 3"
+
+
+def test_a_circle_is_drawn_whole_and_what_is_none_is_not_drawn() -> None:
+    """If it failed, the page would hide why transactions have no order, or break on odd details."""
+    boxes = [{"name": name, "events": [0, 1], "operations": [["append", "x", 1]]} for name in ("T1", "T2")]
+    edges = [
+        {"from": "T1", "to": "T2", "kind": "ww", "key": "x"},
+        {"from": "T2", "to": "T1", "kind": "rw", "key": "y"},
+    ]
+    found = transaction([["append", "x", 1]])
+    drawn = cycle_drawing({"transactions": boxes, "edges": edges}, {0: found})
+    assert drawn.count("<rect") == 3
+    assert "process 3 at n1" in drawn
+    assert "ww: its write of x comes before that of" in drawn
+    for odd in (None, {}, {"transactions": boxes, "edges": []}, {"transactions": 3, "edges": "x"}):
+        assert cycle_drawing(odd, {}) == ""
