@@ -8,13 +8,16 @@ from checkers.history import parquet
 from checkers.history.errors import HistoryError
 from checkers.history.history import History
 from checkers.history.jsonl import read
+from checkers.verdict import Verdict
 from harness import report
 from harness.errors import StoreError
 from harness.judge import judge
+from harness.judge.strongest import strongest
 from harness.plan import Plan
 from harness.store import RunFolder
 from harness.systems import SYSTEMS
 from harness.systems.xlogs import read_logs
+from harness.workloads import WORKLOADS
 
 
 def read_history(folder: RunFolder) -> History:
@@ -47,6 +50,8 @@ def finish(
         logs=read_logs(folder.nodes),
         rules=SYSTEMS[plan.system].log_rules(plan),
     )
+    verdicts = [Verdict.from_json(check) for check in verdict["checks"]]
+    verdict["strongest"] = strongest(WORKLOADS[plan.workload], history, verdicts)
     try:
         _keep(folder, history, verdict)
     except StoreError as error:

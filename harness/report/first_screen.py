@@ -82,6 +82,9 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
         Fact("operations", f"{counts[0]:,} ok", f"{counts[1]:,} fail · {counts[2]:,} info"),
         Fact("faults that bit", *_bitten(material, bands)),
     ]
+    strongest = as_text(material.verdict.get("strongest"), 90)
+    if strongest:
+        facts.append(Fact("strongest model that held", strongest, "over all reads but dirty ones"))
     if under_fault is not None:
         extra = "" if rollbacks is None else f"{rollbacks:,} rollback{'s' if rollbacks != 1 else ''}"
         facts.append(Fact("under a fault", f"{under_fault:,} ok", extra))

@@ -4,6 +4,7 @@ ANOMALY  Key r3 lost an acknowledged write: …
 
 2,412 ok  12 fail  33 info   611 ok under a fault   3 rollbacks
 faults that bit (5 of 6): kill ×2, isolate-owner, pause, slow-links
+strongest model that held: coherence
   violation  linearizable: 1 of 6 keys has no such order
   finding    replica-reads: …
 
@@ -43,7 +44,7 @@ def last_screen(verdict: Mapping[str, Any], run_folder: Path, *, colour: bool = 
     Lines are cut to a hundred columns, except paths and commands, which one wants to copy.
     """
     head = [*_verdict_lines(verdict, colour), ""]
-    counts = [_counts(verdict), _faults(verdict)]
+    counts = [_counts(verdict), _faults(verdict), *_strongest(verdict)]
     foot = ["", f"report  {_shown(run_folder / 'report.html')}", *_again(verdict)]
     room = LINES - len(head) - len(counts) - len(foot)
     return "\n".join([*head, *counts, *_check_lines(verdict, room, colour), *foot])
@@ -63,6 +64,11 @@ def _counts(verdict: Mapping[str, Any]) -> str:
     rollbacks = evidence.get("rollbacks")
     told = "" if rollbacks is None else f"{rollbacks:,} rollback{'' if rollbacks == 1 else 's'}"
     return "   ".join(part for part in (counts, under_fault, told) if part)
+
+
+def _strongest(verdict: Mapping[str, Any]) -> list[str]:
+    found = printable(str(verdict.get("strongest") or ""))
+    return [_cut(f"strongest model that held: {found}", WIDTH)] if found else []
 
 
 def _faults(verdict: Mapping[str, Any]) -> str:

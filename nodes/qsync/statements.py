@@ -156,6 +156,8 @@ def _add(
 def _scan(evaluation: Evaluation, space: Space, low: object, below: object) -> tuple[Tuple, ...]:
     own = [key for number, key in evaluation.own if number == space.definition.id]
     keys = dict.fromkeys((*space.confirmed, *space.prepared, *own))
+    if type(low) is int and type(below) is int:  # most are plain numbers, and comparing those is quick
+        keys = {key: None for key in keys if type(key) is not int or low <= key < below}
     first, end = (None if key is None else order_of_key(_exact(space, key)) for key in (low, below))
     within = [key for key in sorted(keys, key=order_of_key) if _is_within(order_of_key(key), first, end)]
     return tuple(found for key in within if (found := evaluation.read(space, key)) is not None)

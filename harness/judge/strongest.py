@@ -1,0 +1,43 @@
+"""The strongest model that a run satisfied, beside the one that was promised.
+
+Asked of all answers but dirty ones, wherever they were served: where stale reads are allowed and there were some, it is
+weaker than what the promise says of fresh ones. Domain checkers (a bank, a counter, …) know no models: None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from checkers import by_model, transactional
+from checkers.history.history import History
+from checkers.transactional.columns import Workload as Words
+from checkers.verdict import Verdict
+from harness.workloads.transactions import selected
+from harness.workloads.workload import Workload
+
+TIMEOUT_S = 10.0
+
+
+def strongest(workload: Workload, history: History, verdicts: Iterable[Verdict]) -> str | None:
+    """Its name ("none" if there is none, several with "and"); None if nothing can be said."""
+    model = by_model.MODELS[workload.model]
+    try:
+        if model.transactional is not None:
+            return _of_transactions(model.transactional, history)
+        if model.linearizable is None:
+            return None
+        limits = by_model.Limits(timeout_s=TIMEOUT_S)
+        return by_model.strongest(history, workload.model, verdicts, limits)
+    except Exception:  # it only describes: what broke here breaks the checks too, and they say so
+        return None
+
+
+def _of_transactions(words: Words, history: History) -> str | None:
+    """As for foreign histories: by each client's own order, and by real time."""
+    chosen = selected(history, lambda each: each.mode != "dirty")
+    if not chosen.operations:
+        return None
+    found = transactional.check(chosen, workload=words, model="strict-serializable", timeout_s=TIMEOUT_S)
+    left = " and ".join(found.details["left"]) or "none"
+    undecided = found.details["left_undecided"]
+    return f"{left} ({', '.join(undecided)} not decided)" if undecided else left

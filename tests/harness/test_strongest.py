@@ -1,0 +1,54 @@
+"""The strongest model that a run satisfied: over all answers, whatever was promised of them."""
+
+from __future__ import annotations
+
+from checkers.history.history import Header, History
+from checkers.history.operation import Event
+from checkers.verdict import Verdict
+from harness.judge.strongest import strongest
+from harness.workloads import WORKLOADS
+
+Line = tuple[str, int, str, object, str]
+"""Type, process, f, value, role."""
+
+
+def told(workload: str, *lines: Line, key: str | None = None) -> str | None:
+    events = [
+        Event(
+            index=index,
+            time_ns=index,
+            type=type_,  # type: ignore[arg-type]  # a word of the table below
+            process=process,
+            f=f,
+            key=key,
+            value=value,
+            node="n1" if role == "owner" else "n2",
+            role=role if type_ == "ok" else None,
+            mode="read-confirmed",
+        )
+        for index, (type_, process, f, value, role) in enumerate(lines)
+    ]
+    nothing: list[Verdict] = []
+    return strongest(WORKLOADS[workload], History.of(Header(), events), nothing)
+
+
+def both(process: int, f: str, value: object, role: str = "owner") -> tuple[Line, Line]:
+    return ("invoke", process, f, value, role), ("ok", process, f, value, role)
+
+
+def test_a_stale_read_leaves_less_than_what_fresh_ones_are_promised() -> None:
+    """If it failed, the page would say of a run with stale reads that nothing was weaker than it seems."""
+    append = both(0, "txn", [["append", "x", 1]])
+    fresh = both(1, "txn", [["r", "x", [1]]], "replica")
+    stale = both(1, "txn", [["r", "x", None]], "replica")
+    assert told("append", *append, *fresh) == "strict-serializable"
+    assert told("append", *append, *stale) == "strong-session-serializable and strong-read-atomic"
+    write = both(0, "write", 1)
+    assert told("register", *write, *both(1, "read", 1, "replica"), key="x") == "linearizable"
+    assert told("register", *write, *both(1, "read", None, "replica"), key="x") == "coherence"
+
+
+def test_what_has_no_models_has_no_strongest() -> None:
+    """If it failed, a bank's total would be called linearizable."""
+    assert told("bank", *both(0, "read", {"a1": 3})) is None
+    assert told("append") is None
