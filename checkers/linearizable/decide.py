@@ -3,6 +3,7 @@
 | calls | decided by |
 |---|---|
 | a register's reads and writes, every value written once | `zones`: linear |
+| a set's or a queue's, every element put in once | `monitors`: n log n |
 | few, and the compiled search was not loaded yet | `search`, for a moment: loading takes longer than most such ones |
 | any, and compiling would take until the deadline | `search` |
 | all others | `forward`, the compiled search; `search` where there is no compiler |
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from checkers.compiled import waiting_for
-from checkers.linearizable import forward, search, search_kernels, zones
+from checkers.linearizable import forward, monitors, search, search_kernels, zones
 from checkers.linearizable.columns import NOTHING, Columns, register_columns
 from checkers.linearizable.models import Action, Kind, Model, Register, State
 from checkers.linearizable.search import Call, Found, Limits
@@ -42,6 +43,10 @@ def decide(
         found = _by_zones(calls, model.initial if starts is None else starts[0])
         if found is not None:
             return found
+    if starts is None:
+        watched = monitors.decide(model, calls)
+        if watched is not None:
+            return watched
     if len(calls) <= FEW:
         return search.search(model, calls, limits, starts)
     found = _without_waiting(model, calls, limits, starts)

@@ -1,0 +1,310 @@
+"""Sets and queues on which every element is put in once are decided in polynomial time, without a search.
+
+**Sets** (add, read of all elements). Reads must form a chain: each shows what the one before it shows, and more. An
+element was added right before the first read of the chain that shows it, or behind all reads. So there is one order of
+groups, and the answer is yes exactly if no call of a later group had returned before one of an earlier group began.
+
+**Queues** (enqueue, dequeue, "empty"). A history has no order if, and only if, it shows one of four patterns (Bouajjani,
+Emmi, Enea, Hamza: *On Reducing Linearizability to State Reachability*, ICALP 2015): an element that came out was
+never put in, or later; it came out twice; one that surely went in first surely came out later, or never; the queue was
+called empty while at every moment some element surely was in it. Each is looked for by sorting. A yes is given with an
+order that was replayed; where none was found, which the theorem does not foresee, the search decides.
+
+None is the answer (ask the search) if an element was put in twice, or a dequeue's answer is unknown: it may have taken
+any element. A crashed add or enqueue that nobody saw is left out: it can only be in the way.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from checkers.linearizable.models import Model
+from checkers.linearizable.search import Call, Found
+
+EVER = float("inf")
+MANY = 1 << 30  # as a number of configurations: nobody is to walk through them
+
+Times = tuple[float, float]  # of a call: begun, returned
+
+
+def decide(model: Model, calls: Sequence[Call]) -> Found | None:
+    """Whether the calls have an order, from the model's initial state; None if that is no matter for monitors."""
+    if model.name == "set":
+        return _set(calls)
+    return _queue(calls) if model.name == "queue" else None
+
+
+def _yes(order: Sequence[int]) -> Found:
+    return Found("yes", configurations=1, order=list(order), algorithm="monitor")
+
+
+def _no(failing: int) -> Found:
+    return Found("no", failing, MANY, algorithm="monitor")
+
+
+def _times(call: Call) -> Times:
+    return call.invoke, EVER if call.complete is None else call.complete
+
+
+def _set(calls: Sequence[Call]) -> Found | None:
+    values = [call.action.values[0] for call in calls if call.action.word == "add"]
+    if len(set(values)) < len(values):
+        return None
+    order = _chain(calls)
+    if order is not None:
+        return _yes(order)
+    returns = sorted((call.complete, place) for place, call in enumerate(calls) if call.complete is not None)
+    possible, wrong = -1, len(returns) - 1
+    while wrong - possible > 1:
+        middle = (possible + wrong) // 2
+        if _chain(calls, returns[middle][0]) is None:
+            wrong = middle
+        else:
+            possible = middle
+    return _no(returns[wrong][1])
+
+
+def _chain(calls: Sequence[Call], until: float = EVER) -> list[int] | None:
+    """The order of a set's calls as they were known at event `until`, None if there is none."""
+    began: dict[Any, int] = {}
+    reads: list[tuple[int, int]] = []
+    for place, call in enumerate(calls):
+        if call.invoke > until:
+            continue
+        if call.action.word == "add":
+            began[call.action.values[0]] = place
+        elif call.complete is not None and call.complete <= until:
+            shown: Any = call.action.values[0]
+            reads.append((len(shown), place))
+    slots: list[tuple[int, int, int]] = []  # group, begun, call
+    group, before = 0, frozenset[Any]()
+    for _, place in sorted(reads):
+        shown = calls[place].action.values[0]
+        if shown != before:
+            new = shown - before
+            if len(new) + len(before) != len(shown) or not all(value in began for value in new):
+                return None
+            group, before = group + 1, shown
+            slots += ((2 * group, calls[add].invoke, add) for add in (began.pop(value) for value in new))
+        slots.append((2 * group + 1, calls[place].invoke, place))
+    for place in began.values():
+        returned = calls[place].complete
+        if returned is not None and returned <= until:
+            slots.append((2 * group + 2, calls[place].invoke, place))
+    slots.sort()
+    latest = -1
+    for _, begun, place in slots:
+        if _times(calls[place])[1] < latest:
+            return None
+        latest = max(latest, begun)
+    return [place for _, _, place in slots]
+
+
+@dataclass(slots=True)
+class _Element:
+    """When it went in and came out, each (begun, returned), and by which calls."""
+
+    put: Times
+    put_by: int
+    took: Times = (EVER, EVER)
+    took_by: int | None = None
+
+
+@dataclass(slots=True)
+class _Queue:
+    """A queue's calls, and the returns at which it was seen that no order is left."""
+
+    elements: dict[Any, _Element] = field(default_factory=dict)
+    empty: list[tuple[Times, int]] = field(default_factory=list)
+    wrong: list[tuple[float, int]] = field(default_factory=list)
+
+
+def _queue(calls: Sequence[Call]) -> Found | None:
+    queue = _Queue()
+    for place, call in enumerate(calls):
+        if call.action.word == "take":
+            return None
+        if call.action.word == "enqueue":
+            if call.action.values[0] in queue.elements:
+                return None
+            queue.elements[call.action.values[0]] = _Element(_times(call), place)
+        elif call.action.word == "empty" and call.complete is not None:
+            queue.empty.append((_times(call), place))
+    optional = _take(queue, calls)
+    if optional is None:
+        return None
+    queue.wrong += _overtaken(queue)
+    queue.wrong += _not_empty(queue)
+    if queue.wrong:
+        return _no(min(queue.wrong)[1])
+    order = None if optional else _scheduled(queue)
+    return _yes(order) if order is not None and _replays(calls, order) else None
+
+
+def _take(queue: _Queue, calls: Sequence[Call]) -> bool | None:
+    """Note who took what. Whether some dequeue may not have happened: only a no can be told then; None: not even that,
+    since another one took the same.
+    """
+    optional = False
+    by_return = sorted(
+        (_times(call)[1], place) for place, call in enumerate(calls) if call.action.word == "dequeue"
+    )
+    for returned, place in by_return:
+        times = _times(calls[place])
+        element = queue.elements.get(calls[place].action.values[0])
+        optional = optional or returned == EVER
+        if element is not None and element.took_by is not None and returned == EVER:
+            return None
+        if element is None or element.put[0] > returned or element.took_by is not None:
+            if returned < EVER:
+                queue.wrong.append((returned, place))
+        else:
+            element.took, element.took_by = times, place
+    return optional
+
+
+def _overtaken(queue: _Queue) -> Iterator[tuple[float, int]]:
+    """Elements that came out although one that surely went in before surely was still inside."""
+    by_return = sorted((element.put[1], element.took[0]) for element in queue.elements.values())
+    latest, at = -1.0, 0
+    for element in sorted(queue.elements.values(), key=lambda element: element.put[0]):
+        while at < len(by_return) and by_return[at][0] < element.put[0]:
+            latest = max(latest, by_return[at][1])
+            at += 1
+        if element.took_by is not None and element.took[1] < latest:
+            yield element.took[1], element.took_by
+
+
+def _not_empty(queue: _Queue) -> Iterator[tuple[float, int]]:
+    """Answers "empty" that came while at every moment some element surely was in the queue."""
+    filled: list[Times] = []
+    for begins, ends in sorted((each.put[1], each.took[0]) for each in queue.elements.values()):
+        if begins >= ends:
+            continue
+        if filled and begins < filled[-1][1]:
+            filled[-1] = (filled[-1][0], max(filled[-1][1], ends))
+        else:
+            filled.append((begins, ends))
+    at = 0
+    for (begun, returned), place in sorted(queue.empty):
+        while at < len(filled) and filled[at][1] < begun:
+            at += 1
+        if at < len(filled) and filled[at][0] < begun and returned < filled[at][1]:
+            yield returned, place
+
+
+def _scheduled(queue: _Queue) -> list[int] | None:
+    """An order: elements in one that both ends allow, out as early as can be, in as late, "empty" in between."""
+    elements = _in_line(
+        [each for each in queue.elements.values() if each.took_by is not None or each.put[1] < EVER]
+    )
+    if elements is None:
+        return None
+    begun = out = -1.0
+    outs: list[float] = []
+    for each in elements:
+        begun = max(begun, each.put[0])
+        out = max(out, begun, each.took[0])
+        outs.append(out + 0.5)
+    ins: list[float] = []
+    latest = EVER
+    for each, out in zip(reversed(elements), reversed(outs), strict=True):
+        latest = min(latest, each.put[1] - 0.5, out)
+        ins.append(latest)
+    ins.reverse()
+    steps: list[tuple[float, int]] = []
+    windows: list[tuple[int, float, float]] = []  # after so many steps the queue is empty, from when to when
+    last, put, taken = -1.0, 0, 0
+    while put < len(elements) or (taken < put and outs[taken] < EVER):
+        if taken < put and (put == len(elements) or outs[taken] <= ins[put]):
+            by = elements[taken].took_by
+            if by is None:
+                return None
+            steps.append((last := outs[taken], by))
+            taken += 1
+            continue
+        if taken == put:
+            windows.append((len(steps), last, ins[put]))
+        steps.append((last := ins[put], elements[put].put_by))
+        put += 1
+    if taken == put:
+        windows.append((len(steps), last, EVER))
+    return _with_empties(queue, steps, windows)
+
+
+def _in_line(elements: list[_Element]) -> list[_Element] | None:
+    """The elements in an order that neither their ways in nor their ways out contradict."""
+    waiting = sorted(range(len(elements)), key=lambda each: elements[each].put[0])
+    put_returns = sorted((elements[each].put[1], each) for each in waiting)
+    took_returns = sorted((elements[each].took[1], each) for each in waiting)
+    gone = [False] * len(elements)
+    may: list[tuple[float, int]] = []
+    line: list[_Element] = []
+    at = put_at = took_at = 0
+    while len(line) < len(elements):
+        while gone[put_returns[put_at][1]]:
+            put_at += 1
+        while gone[took_returns[took_at][1]]:
+            took_at += 1
+        while at < len(waiting) and elements[waiting[at]].put[0] < put_returns[put_at][0]:
+            heapq.heappush(may, (elements[waiting[at]].took[0], waiting[at]))
+            at += 1
+        if not may or may[0][0] > took_returns[took_at][0]:
+            return None
+        _, chosen = heapq.heappop(may)
+        gone[chosen] = True
+        line.append(elements[chosen])
+    return line
+
+
+def _with_empties(
+    queue: _Queue, steps: list[tuple[float, int]], windows: list[tuple[int, float, float]]
+) -> list[int] | None:
+    """The steps with every "empty" in a window in which it ran."""
+    placed: dict[int, list[tuple[float, int]]] = {}
+    at, waiting = 0, sorted(queue.empty)
+    running: list[tuple[float, float, int]] = []  # returned, begun, call
+    for after, opens, closes in windows:
+        while at < len(waiting) and waiting[at][0][0] < closes:
+            (begun, returned), place = waiting[at]
+            heapq.heappush(running, (returned, begun, place))
+            at += 1
+        if running and running[0][0] - 0.5 < opens:
+            return None
+        placed[after] = sorted((max(opens, begun + 0.5), place) for _, begun, place in running)
+        running = []
+    if running or at < len(waiting):
+        return None
+    order: list[int] = []
+    for count in range(len(steps) + 1):
+        order += (place for _, place in placed.get(count, ()))
+        if count < len(steps):
+            order.append(steps[count][1])
+    return order
+
+
+def _replays(calls: Sequence[Call], order: Sequence[int]) -> bool:
+    """Whether a true queue answers so in this order, and it keeps real time and leaves nothing out."""
+    inside: deque[Any] = deque()
+    latest = -1.0
+    for place in order:
+        call = calls[place]
+        begun, returned = _times(call)
+        if returned < latest:
+            return False
+        latest = max(latest, begun)
+        if call.action.word == "enqueue":
+            inside.append(call.action.values[0])
+        elif call.action.word == "empty":
+            if inside:
+                return False
+        elif not inside or inside.popleft() != call.action.values[0]:
+            return False
+    named = set(order)
+    return len(named) == len(order) and all(
+        call.complete is None or place in named for place, call in enumerate(calls)
+    )

@@ -1,0 +1,111 @@
+"""Monitors of sets and queues against the search, on histories in which every element is put in once."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from checkers.linearizable import decide, monitors, search
+from checkers.linearizable.models import Action
+from checkers.linearizable.search import Call, Limits
+from checkers.linearizable.table import MODELS
+from tests.checkers.linearizable.test_algorithms import replays
+
+
+def calls_of(
+    name: str, chance: random.Random, count: int, span: float, wrong: bool, crash: float = 0.12
+) -> list[Call]:
+    """Calls on a true object, some crashed; if `wrong`, one answer or two are not what it was."""
+    spans = [(begun := chance.uniform(0, span), begun + chance.uniform(0.1, 6)) for _ in range(count)]
+    points = sorted((chance.uniform(*each), place) for place, each in enumerate(spans))
+    done: list[tuple[Action, bool] | None] = [None] * count
+    inside: list[int] = []
+    for _, place in points:
+        done[place] = (_set if name == "set" else _queue)(chance, inside, place + 1, crash)
+    for _ in range(chance.randint(1, 2) if wrong and count else 0):
+        place = chance.randrange(count)
+        other = _other(done[place], chance, count)
+        done[place] = (other, False) if other is not None else done[place]
+    moments = sorted((moment, place) for place, each in enumerate(spans) for moment in each)
+    events: list[list[int]] = [[] for _ in spans]
+    for rank, (_, place) in enumerate(moments):
+        events[place].append(rank)
+    calls = []
+    for (invoke, complete), each in zip(events, done, strict=True):
+        if each is not None:
+            calls.append(Call(each[0], invoke, None if each[1] else complete))
+    return sorted(calls, key=lambda call: call.invoke)
+
+
+def _set(chance: random.Random, inside: list[int], new: int, crash: float) -> tuple[Action, bool] | None:
+    crashed = chance.random() < crash
+    if chance.random() < 0.5:
+        if not crashed or chance.random() < 0.5:
+            inside.append(new)
+        return Action("update", "add", (new,)), crashed
+    return None if crashed else (Action("observe", "read", (frozenset(inside),)), False)
+
+
+def _queue(chance: random.Random, inside: list[int], new: int, crash: float) -> tuple[Action, bool] | None:
+    crashed = chance.random() < crash
+    if chance.random() < 0.5:
+        if not crashed or chance.random() < 0.5:
+            inside.append(new)
+        return Action("update", "enqueue", (new,)), crashed
+    if not inside:
+        return Action("observe", "empty", ()), False
+    return Action("update", "dequeue", (inside.pop(0),)), crashed and chance.random() < 0.2
+
+
+def _other(done: tuple[Action, bool] | None, chance: random.Random, count: int) -> Action | None:
+    word = "" if done is None else done[0].word
+    if word == "read":
+        shown: Any = done[0].values[0] if done is not None else frozenset()
+        return Action("observe", "read", (shown ^ {chance.randint(1, count)},))
+    if word in ("dequeue", "empty"):
+        dequeue = Action("update", "dequeue", (chance.randint(1, count),))
+        return chance.choice((dequeue, Action("observe", "empty", ())))
+    return None
+
+
+@pytest.mark.parametrize("name", ["set", "queue"])
+def test_monitor_and_search_agree(name: str) -> None:
+    """If this fails, a set or a queue that loses, doubles or reorders passes, or a right one does not."""
+    agree(name, 1_500, seed=3)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["set", "queue"])
+def test_monitor_and_search_agree_at_length(name: str) -> None:
+    """The same on many more."""
+    agree(name, 100_000, seed=4)
+
+
+def agree(name: str, count: int, seed: int) -> None:
+    chance = random.Random(seed)
+    model = MODELS[name]()
+    seen: Counter[str] = Counter()
+    for _ in range(count):
+        calls = calls_of(name, chance, chance.randint(0, 10), 15, chance.random() < 0.6)
+        found, plain = monitors.decide(model, calls), search.search(model, calls, Limits())
+        if found is None:
+            seen["not asked"] += 1
+            continue
+        seen[found.result] += 1
+        assert (found.result, found.failing) == (plain.result, plain.failing), calls
+        assert found.order is None or replays(model, calls, list(found.order)), calls
+    assert seen["yes"] > count / 3 and seen["no"] > count / 20 and seen["not asked"] < count / 20, seen
+
+
+@pytest.mark.parametrize("name", ["set", "queue"])
+def test_a_long_history_is_decided_without_a_search(name: str) -> None:
+    """If this fails, a set or queue of some thousand operations is undecidable again."""
+    calls = calls_of(name, random.Random(1), 3_000, 3_000, wrong=False, crash=0.0)
+    began_s = time.process_time()
+    found = decide.decide(MODELS[name](), calls, Limits())
+    assert (found.result, found.algorithm) == ("yes", "monitor")
+    assert time.process_time() - began_s < 2.0
