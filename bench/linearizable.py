@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pyarrow
@@ -78,24 +79,28 @@ def etcd_logs() -> Histories:
     return histories
 
 
-def ours(histories: Histories, timeout_s: float) -> tuple[list[str], float]:
-    """The answers, and the best of a few times in seconds."""
-    best = float("inf")
-    answers: list[str] = []
+def ours(histories: Histories, timeout_s: float) -> tuple[list[str], float, float]:
+    """The answers, and the best of a few times in seconds: by the clock, and of the core."""
+    best = least = float("inf")
     together = many.joined(histories)
     for _ in range(7):
         limits = Limits(time.monotonic() + timeout_s, CONFIGURATIONS)
-        began_s = time.perf_counter()
+        began_s, core_s = time.perf_counter(), time.process_time()
         if len(histories) == 1:
-            answers = [decide_columns(histories[0], limits).result]
-            best = min(best, time.perf_counter() - began_s)
+            found: Any = decide_columns(histories[0], limits)
         else:
             found = many.decide(together, limits)
-            best = min(best, time.perf_counter() - began_s)
-            answers = [("no", "yes", "unknown")[answer] for answer in found[:, 0].tolist()]
+        best, least = (
+            min(best, time.perf_counter() - began_s),
+            min(least, time.process_time() - core_s),
+        )
         if best > 1:
             break
-    return answers, best
+    if len(histories) == 1:
+        answers = [found.result]
+    else:
+        answers = [("no", "yes", "unknown")[answer] for answer in found[:, 0].tolist()]
+    return answers, best, least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,8 +198,8 @@ def write(path: Path, history: Columns) -> None:
 
 def row(name: str, histories: Histories, porcupine: Porcupine | None, timeout_s: float) -> list[str]:
     """A line of the table. Raises AssertionError where the two contradict each other."""
-    answers, seconds = ours(histories, timeout_s)
-    found = [name, _together(answers), _time(seconds), "", "", ""]
+    answers, seconds, core_s = ours(histories, timeout_s)
+    found = [name, _together(answers), _time(seconds), _time(core_s), "", "", ""]
     if porcupine is None:
         return found
     theirs, their_seconds = porcupine.ask(histories, times=3)
@@ -202,7 +207,7 @@ def row(name: str, histories: Histories, porcupine: Porcupine | None, timeout_s:
     assert not decided or theirs == answers, f"{name}: we say {answers}, Porcupine says {theirs}"
     more = "" if decided else "> "
     ratio = f"{more}{their_seconds / seconds:,.0f} ×"
-    return [*found[:3], _together(theirs), f"{more}{_time(their_seconds)}", ratio]
+    return [*found[:4], _together(theirs), f"{more}{_time(their_seconds)}", ratio]
 
 
 def _together(answers: Sequence[str]) -> str:
@@ -225,15 +230,17 @@ def main() -> None:
     porcupine = given.driver and Porcupine(
         driver=given.driver, timeout_s=given.timeout, memory_gib=given.memory
     )
-    decide_columns(columns(100, 3), Limits())  # loads the kernels
+    for warm in (columns(1_000, 3), columns(1_000, 3, stale=True), columns(1_000, 3, unique=True, cas=False)):
+        decide_columns(warm, Limits())  # loads the kernels
+    many.decide(many.joined([columns(100, 3), columns(100, 4)]), Limits())
     rows = [
         row(name, each, porcupine if asked else None, given.timeout)
         for name, each, asked in histories(given.long)
     ]
     seconds = whole_process(columns(1_000_000, 5, unique=True, cas=False))
-    rows.append(["1M × 5 from Parquet, the whole process", "yes", _time(seconds), "", "", ""])
+    rows.append(["1M × 5 from Parquet, the whole process", "yes", _time(seconds), "", "", "", ""])
     peak_gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
-    print_table(("history", "ours", "time", "Porcupine", "time", "ratio"), rows)
+    print_table(("history", "ours", "time", "of the core", "Porcupine", "time", "ratio"), rows)
     print(f"\nour peak memory: {peak_gib:.1f} GiB")
 
 
