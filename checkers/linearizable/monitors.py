@@ -5,10 +5,10 @@ element was added right before the first read of the chain that shows it, or beh
 groups, and the answer is yes exactly if no call of a later group had returned before one of an earlier group began.
 
 **Queues** (enqueue, dequeue, "empty"). A history has no order if, and only if, it shows one of four patterns
-(Bouajjani, Emmi, Enea, Hamza: *On Reducing Linearizability to State Reachability*, ICALP 2015): an element that came out
-was never put in, or later; it came out twice; one that surely went in first surely came out later, or never; the queue
-was called empty while at every moment some element surely was in it. Each is looked for by sorting. A yes is given with
-an order that was replayed; where none was found, which the theorem does not foresee, the search decides.
+(Bouajjani, Emmi, Enea, Hamza: *On Reducing Linearizability to State Reachability*, ICALP 2015): an element that came
+out was never put in, or later; it came out twice; one that surely went in first surely came out later, or never; the
+queue was called empty while at every moment some element surely was in it. Each is looked for by sorting. A yes is
+given with an order that was replayed; where none was found, which the theorem does not foresee, the search decides.
 
 None is the answer (ask the search) if an element was put in twice, or a dequeue's answer is unknown: it may have taken
 any element. A crashed add or enqueue that nobody saw is left out: it can only be in the way.
