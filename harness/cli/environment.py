@@ -167,15 +167,15 @@ def first_error(output: str) -> str:
 
 
 def remake_lock_files(root: Path) -> None:
-    """Resolve what pyproject.toml asks for, each group on top of those before it."""
+    """Resolve what pyproject.toml asks for, each other group on top of `run`: either may be there without the other."""
     asked = tomllib.loads((root / "pyproject.toml").read_text())
-    pinned: list[str] = []
+    always: list[str] = []
     groups = {"run": asked["project"]["dependencies"], **asked["dependency-groups"]}
     for group, file in LOCK_FILES.items():
-        added = [pin for pin in resolve([*pinned, *groups[group]]) if pin not in pinned]
+        added = [pin for pin in resolve([*always, *groups[group]]) if pin not in always]
         (root / file).write_text(LOCK_HEADER + "".join(f"{pin}\n" for pin in added))
         say(f"{file}: {len(added)} packages")
-        pinned += added
+        always = always or added
 
 
 def resolve(requirements: Sequence[str]) -> list[str]:

@@ -104,11 +104,13 @@ def request_of(payload: bytes) -> Request:
         header, body = _header_and_body(payload)
         sync = _unsigned(header, _SYNC, "packet header")
         request_type = _unsigned(header, _TYPE, "packet header")
-        if body is None:
-            raise Refused(Code.INVALID_MSGPACK, "packet body")
         reader = _READERS.get(request_type)
         if reader is None:
             raise Refused(Code.UNKNOWN_REQUEST_TYPE, request_type)
+        if body is None:
+            if request_type == Type.PING and not _has_more(payload):
+                return Ping(sync)  # whatever it brings along
+            raise Refused(Code.INVALID_MSGPACK, "packet body")
         request = reader(sync, header, body)
         version = header.get(_SCHEMA_VERSION)
         if version and type(version) is int and isinstance(request, ClientRequest):
@@ -131,6 +133,14 @@ def _header_and_body(payload: bytes) -> tuple[Map, Map | None]:
     except MalformedFrame:
         pass
     raise Refused(Code.INVALID_MSGPACK, "packet header")
+
+
+def _has_more(payload: bytes) -> bool:
+    """Something follows after the body."""
+    try:
+        return len(unpack_some(payload)) > 2
+    except MalformedFrame:
+        return False
 
 
 def _unsigned(fields: Map, key: int, where: str = "packet body") -> int:
@@ -209,17 +219,26 @@ def _values(body: Map, key: int) -> tuple[object, ...]:
 def _call(sync: int, header: Map, body: Map) -> Request:
     name, arguments = body.get(_FUNCTION_NAME), body.get(_TUPLE, [])
     if type(name) is not str or type(arguments) is not list:
-        name, arguments = _required(body, _FUNCTION_NAME, str), _required(body, _TUPLE, list)
+        name, arguments = _called(body, _FUNCTION_NAME)
     return Call(sync, name, tuple(arguments))
 
 
 def _call_16(sync: int, header: Map, body: Map) -> Request:
-    name, arguments = _required(body, _FUNCTION_NAME, str), _optional_list(body, _TUPLE)
-    return Call(sync, name, arguments, wraps=True)
+    name, arguments = _called(body, _FUNCTION_NAME)
+    return Call(sync, name, tuple(arguments), wraps=True)
 
 
 def _eval(sync: int, header: Map, body: Map) -> Request:
-    return Eval(sync, _required(body, _EXPRESSION, str), _optional_list(body, _TUPLE))
+    expression, arguments = _called(body, _EXPRESSION)
+    return Eval(sync, expression, tuple(arguments))
+
+
+def _called(body: Map, what: int) -> tuple[str, list[object]]:
+    """What is called, and its arguments, which may be left out."""
+    arguments = body.get(_TUPLE, [])
+    if type(arguments) is not list:
+        raise Refused(Code.INVALID_MSGPACK, "packet body")
+    return _required(body, what, str), arguments
 
 
 def _execute(sync: int, header: Map, body: Map) -> Request:
@@ -227,14 +246,8 @@ def _execute(sync: int, header: Map, body: Map) -> Request:
 
 
 def _auth(sync: int, header: Map, body: Map) -> Request:
-    return Auth(sync, _required(body, _USER_NAME, str), tuple(_required(body, _TUPLE, list)))
-
-
-def _optional_list(body: Map, key: int) -> tuple[object, ...]:
-    value = body.get(key, [])
-    if type(value) is not list:
-        raise Refused(Code.INVALID_MSGPACK, "packet body")
-    return tuple(value)
+    name, _ = _called(body, _USER_NAME)
+    return Auth(sync, name, tuple(_required(body, _TUPLE, list)))
 
 
 def _ping(sync: int, header: Map, body: Map) -> Request:

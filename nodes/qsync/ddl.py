@@ -26,6 +26,8 @@ _OPTIONS = {"is_sync": "is_sync", "temporary": "temporary"}
 _KNOWN = frozenset({"id", "is_sync", "temporary", "is_local", "field_count", "format", "engine"})
 _BY_DEFAULT = IndexDefinition(parts=(Part(0, "unsigned"),))
 ID_MAX = 2147483647
+FIELDS_MAX = 1000
+"""Fields that can be indexed."""
 
 
 def creation(schema: Schema, arguments: Tuple) -> list[object]:
@@ -136,6 +138,11 @@ def _must_be_servable(schema: Schema, new: SpaceDefinition) -> None:
         raise Rejected(Code.ALTER_SPACE, new.name, "local space can't be synchronous")
     if any(index.type not in ("tree", "TREE") or not index.parts for index in new.indexes):
         raise Rejected(Code.ALTER_SPACE, new.name, "only TREE indexes are supported")
+    for part in (part for index in new.indexes for part in index.parts):
+        if not 0 <= part.field < FIELDS_MAX or part.type in ("any", "array", "map"):
+            raise Rejected(
+                Code.ALTER_SPACE, new.name, f"no index can be over {part.type} in field {part.field + 1}"
+            )
     old = schema.by_id.get(new.id)
     if old is None or not (old.confirmed or old.prepared):
         return

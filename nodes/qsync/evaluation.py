@@ -122,7 +122,10 @@ class Evaluation:
         value = None
         if found is not None:
             value = updated(found, read_operations(operations, space.field_names(), index_base))
-            if space.key_of(value) != key:
+            new_key = space.key_of(value)
+            if new_key != key:
+                if self.read(space, new_key) is not None:
+                    raise _duplicate(space, space.index(0))
                 raise Rejected(Code.CANT_UPDATE_PRIMARY_KEY, space.index(0).name, space.definition.name)
             if not self.put(space, key, value, Type.REPLACE):
                 return False

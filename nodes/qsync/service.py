@@ -57,7 +57,7 @@ from nodes.qsync.evaluation import Evaluation, Outcome
 from nodes.qsync.keys import Rejected, Tuple, exact_key
 from nodes.qsync.linearizable_reads import LinearizableReads
 from nodes.qsync.schema import Schema
-from nodes.qsync.selection import Iterator, selected
+from nodes.qsync.selection import ITERATORS_END, Iterator, selected
 from nodes.qsync.spaces import Space
 from nodes.qsync.statements import run, writes
 from nodes.qsync.system_spaces import INDEX, SPACE
@@ -79,6 +79,9 @@ class Caller:
 
     def answer(self, *values: object) -> Answer:
         if self.wraps:
+            match values:
+                case [[list() | tuple(), *_] as tuples]:
+                    values = tuple(tuples)
             values = tuple(value if isinstance(value, list | tuple) else (value,) for value in values)
         return Answer(self.sync, values)
 
@@ -172,6 +175,8 @@ class Service:
     # ---- data requests
 
     def _select(self, link: int, request: Select) -> tuple[Tuple, ...]:
+        if request.iterator >= ITERATORS_END:
+            raise Rejected(Code.ILLEGAL_PARAMS, "Invalid iterator type")
         space = self._space(request.space_id)
         if space.source is None:
             self._access.check(link, "read", "space", space.definition.name)

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 
 from nodes.iproto.codes import Code
 from nodes.qsync.keys import Rejected, Tuple
@@ -50,12 +51,20 @@ class Operation:
         return str(self.field + 1 if self.field >= 0 else self.field)
 
 
+class _Touched(Enum):
+    """What was done to a field already."""
+
+    NOT = 0
+    WHOLE = 1
+    WITHIN = 2
+
+
 @dataclass(slots=True)
 class _Level:
-    """A tuple, or an array in it, while it is updated; `touched` are fields that take no second computation."""
+    """A tuple, or an array in it, while it is updated."""
 
     values: list[object]
-    touched: list[bool]
+    touched: list[_Touched]
 
 
 def read_operations(given: object, names: Sequence[str], index_base: int) -> list[Operation]:
@@ -69,7 +78,7 @@ def read_operations(given: object, names: Sequence[str], index_base: int) -> lis
 
 def updated(value: Tuple, operations: Sequence[Operation], *, skip_misfits: bool = False) -> Tuple:
     """The tuple after all operations. Raises Rejected, but not for a misfit that may be skipped."""
-    level = _Level(list(value), [False] * len(value))
+    level = _Level(list(value), [_Touched.NOT] * len(value))
     for operation in operations:
         try:
             _apply(level, operation)
@@ -190,7 +199,7 @@ def _no_such_field(operation: Operation) -> Rejected:
 
 def _apply(level: _Level, operation: Operation) -> None:
     if operation.path:
-        _apply_inside(level, operation)
+        _apply_within(level, operation)
         return
     count = len(level.values)
     match operation.verb:
@@ -198,86 +207,91 @@ def _apply(level: _Level, operation: Operation) -> None:
             if operation.field == count:
                 _insert(level, count, operation)
             else:
-                place = _existing(operation, count)
-                level.values[place], level.touched[place] = operation.arguments[0], True
+                place = _existing(operation, count).field
+                level.values[place], level.touched[place] = operation.arguments[0], _Touched.WHOLE
         case "!":
-            _insert(level, _existing(operation, count + 1), operation)
+            _insert(level, _existing(operation, count + 1).field, operation)
         case "#":
-            place = _existing(operation, count)
+            place = _existing(operation, count).field
             many = operation.arguments[0]
             assert isinstance(many, int)
             del level.values[place : place + many], level.touched[place : place + many]
         case _:
-            place = _existing(operation, count)
-            if level.touched[place]:
-                raise Rejected(Code.UPDATE_FIELD, operation.said, "double update of the same field")
-            level.values[place] = computed(operation, level.values[place])
-            level.touched[place] = True
+            found = _existing(operation, count)
+            if level.touched[found.field] is not _Touched.NOT:
+                raise _double(found)
+            level.values[found.field] = computed(found, level.values[found.field])
+            level.touched[found.field] = _Touched.WHOLE
 
 
 def _insert(level: _Level, place: int, operation: Operation) -> None:
     level.values.insert(place, operation.arguments[0])
-    level.touched.insert(place, False)
+    level.touched.insert(place, _Touched.NOT)
 
 
-def _existing(operation: Operation, count: int) -> int:
-    """The operation's field as a position below `count`."""
+def _existing(operation: Operation, count: int) -> Operation:
+    """The operation with its field as a position below `count`."""
     place = operation.field + count if operation.field < 0 else operation.field
     if not 0 <= place < count:
         raise _no_such_field(operation)
-    return place
+    return replace(operation, field=place) if place != operation.field else operation
 
 
-def _apply_inside(level: _Level, operation: Operation) -> None:
+def _double(operation: Operation) -> Rejected:
+    return Rejected(Code.UPDATE_FIELD, operation.said, "double update of the same field")
+
+
+def _apply_within(level: _Level, operation: Operation) -> None:
     """An operation on something within a field: containers on the way are copied."""
-    place = _existing(operation, len(level.values))
-    level.values[place] = _changed(level.values[place], operation.path, operation)
+    found = _existing(operation, len(level.values))
+    if level.touched[found.field] is _Touched.WHOLE:
+        raise _double(found)
+    level.values[found.field] = _changed(level.values[found.field], found.path, found)
+    level.touched[found.field] = _Touched.WITHIN
 
 
 def _changed(value: object, path: tuple[int | str, ...], operation: Operation) -> object:
     token, rest = path[0], path[1:]
-    match value:
-        case list() | tuple():
-            if not isinstance(token, int):
-                raise Rejected(
-                    Code.UPDATE_FIELD, operation.said, "can't update an array by a non-numeric index"
-                )
+    if not rest and operation.verb in "=!":
+        return _with_new(value, token, operation)
+    match value, token:
+        case list() | tuple(), int() if token < len(value):
             if not rest:
-                inner = _Level(list(value), [False] * len(value))
-                _apply(inner, Operation(operation.verb, token, (), operation.name, operation.arguments))
+                inner = _Level(list(value), [_Touched.NOT] * len(value))
+                _apply(inner, replace(operation, field=token, path=()))
                 return inner.values
-            if token >= len(value):
-                raise _no_such_field(operation)
             return [*value[:token], _changed(value[token], rest, operation), *value[token + 1 :]]
-        case dict():
-            if not isinstance(token, str):
-                raise Rejected(Code.UPDATE_FIELD, operation.said, "can't update a map by not a string key")
+        case dict(), str() if token in value:
             return _changed_map(value, token, rest, operation)
     raise _no_such_field(operation)
+
+
+def _with_new(value: object, token: int | str, operation: Operation) -> object:
+    """`=` or `!` at the end of a path: there need be nothing yet, but what it would be in."""
+    new = operation.arguments[0]
+    if isinstance(token, int):
+        if not isinstance(value, list | tuple):
+            raise Rejected(Code.UPDATE_FIELD, operation.said, "can not access by index a non-array field")
+        if token > len(value):
+            raise _no_such_field(operation)
+        return [*value[:token], new, *value[token + (operation.verb == "=") :]]
+    if not isinstance(value, dict):
+        raise Rejected(Code.UPDATE_FIELD, operation.said, "can not access by key a non-map field")
+    if operation.verb == "!" and token in value:
+        raise Rejected(Code.UPDATE_FIELD, operation.said, "the key exists already")
+    return {**value, token: new}
 
 
 def _changed_map(
     value: dict[object, object], key: str, rest: tuple[int | str, ...], operation: Operation
 ) -> dict[object, object]:
     if rest:
-        if key not in value:
-            raise _no_such_field(operation)
         return {**value, key: _changed(value[key], rest, operation)}
-    match operation.verb:
-        case "!" if key in value:
-            raise Rejected(Code.UPDATE_FIELD, operation.said, "the key exists already")
-        case "=" | "!":
-            return {**value, key: operation.arguments[0]}
-        case _ if key not in value:
-            raise _no_such_field(operation)
-        case "#":
-            if operation.arguments[0] != 1:
-                raise Rejected(
-                    Code.UPDATE_FIELD, operation.said, "can delete only 1 field from a map in a row"
-                )
-            return {name: kept for name, kept in value.items() if name != key}
-        case _:
-            return {**value, key: computed(operation, value[key])}
+    if operation.verb != "#":
+        return {**value, key: computed(operation, value[key])}
+    if operation.arguments[0] != 1:
+        raise Rejected(Code.UPDATE_FIELD, operation.said, "can delete only 1 field from a map in a row")
+    return {name: kept for name, kept in value.items() if name != key}
 
 
 def computed(operation: Operation, old: object) -> object:
