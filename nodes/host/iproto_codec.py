@@ -15,15 +15,16 @@ SALT_SIZE = 32
 
 
 class IprotoCodec:
+    """Whatever the protocol between nodes, clients are greeted as by 2.6.0: that is what they can ask of us."""
+
     broken_framing: type[Exception] = ProtocolError
 
-    def __init__(self, instance_uuid: str, version: str = SERVER_VERSION) -> None:
-        self._version = version
+    def __init__(self, instance_uuid: str) -> None:
         self._instance_uuid = instance_uuid
 
     def accepted(self) -> tuple[bytes, Decoder]:
         salt = os.urandom(SALT_SIZE)
-        return greeting(self._version, self._instance_uuid, salt), ServerDecoder(salt=salt)
+        return greeting(SERVER_VERSION, self._instance_uuid, salt), ServerDecoder(salt=salt)
 
     def peer_decoder(self) -> Decoder:
         return ApplierDecoder()

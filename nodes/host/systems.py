@@ -31,8 +31,7 @@ def qsync(config: bytes) -> Hosted:
     from nodes.qsync.replica import Replica
 
     configuration = Configuration.from_json(config)
-    codec = IprotoCodec(configuration.instance_uuid, configuration.version)
-    return Hosted(configuration.name, Replica(configuration), codec)
+    return Hosted(configuration.name, Replica(configuration), IprotoCodec(configuration.instance_uuid))
 
 
 SYSTEMS: dict[str, System] = {"qsync": qsync}

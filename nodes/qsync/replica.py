@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from nodes.iproto.codes import Code
 from nodes.iproto.greeting import version_number
 from nodes.iproto.messages import (
     Ack,
+    Answer,
     Ballot,
     Call,
     Checked,
@@ -182,7 +184,15 @@ class Replica:
         self._proceed(now)
         effects = self._out[:]
         self._out.clear()
+        if self.schema.version != Answer(0).schema_version:
+            return [self._under_schema(effect) for effect in effects]
         return effects
+
+    def _under_schema(self, effect: Effect) -> Effect:
+        """Answers say which schema they were given under: a client that knows another one reads it anew."""
+        if isinstance(effect, Send) and isinstance(effect.message, Answer | Refusal):
+            return replace(effect, message=replace(effect.message, schema_version=self.schema.version))
+        return effect
 
     def _proceed(self, now: Instant) -> None:
         """What an event has made possible, whatever it was."""
