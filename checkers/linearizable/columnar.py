@@ -62,21 +62,22 @@ def check_columns(
     failed_cas_observes: bool = True,
     clock: Callable[[], float] = time.monotonic,
 ) -> Verdict:
-    """Whether the calls on each register have an order. Limits are those of `check`; proofs are given of no's only."""
+    """Whether the calls on each register have an order. Limits as of `check`; the first no's have proofs."""
     started_s = clock()
     limits = Limits(started_s + timeout_s, memory_limit, clock)
     keys = _by_key(registers)
     found = _decided(registers, [rows for _, rows in keys], limits)
+    wrong = [place for place, each in enumerate(found) if each.result == "no"]
+    wrong.sort(key=lambda place: int(registers.complete[keys[place][1][found[place].failing]]))
     shown = [
-        _shown(registers, rows, registers.keys[key], each, limits)
-        for (key, rows), each in zip(keys, found, strict=True)
-        if each.result == "no"
+        _shown(registers, keys[place][1], registers.keys[keys[place][0]], found[place], limits)
+        for place in wrong[:WITNESSES_MAX]
     ]
     names = [str(registers.keys[key]) for key, _ in keys]
     details = _details(registers, names, found) | {"failed_cas_observes": failed_cas_observes}
     details |= {"proofs": [proof for _, proof in shown if proof is not None]}
     details |= {"decided_without_proof": len(keys) - len(details["proofs"]) - len(details["keys_undecided"])}
-    witnesses = tuple(each for each, _ in shown[:WITNESSES_MAX])
+    witnesses = tuple(each for each, _ in shown)
     return _verdict(details, witnesses, clock() - started_s)
 
 

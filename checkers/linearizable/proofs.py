@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from checkers.linearizable import monitors
 from checkers.linearizable.models import Model
 from checkers.linearizable.order import placed
 from checkers.linearizable.search import Found
@@ -56,6 +57,7 @@ def of_no(
             "until": until,
             "after": None if proof.after is None else proof.after.operation.invoke_index,
         }
-    if found.configurations > CONFIGURATIONS_MAX or len(subjects) > CALLS_MAX:
+    walked = found.algorithm != monitors.NAME and found.configurations <= CONFIGURATIONS_MAX
+    if not walked or len(subjects) > CALLS_MAX:
         return None
     return {"kind": "configurations", "keys": list(keys), "until": until}
