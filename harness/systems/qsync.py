@@ -33,8 +33,10 @@ POLL_NS = SECOND_NS // 50
 OPERATOR_PROCESS = -2
 PROMOTE_TIMEOUT_NS = SECOND_NS
 MIXED_READS = "mixed"
-NO_2_6 = "protocol 2.6 is not in the node yet; try: --configuration C, which has one fixed owner too"
-NOT_YET = {"A": NO_2_6, "B": NO_2_6}
+NO_CLEARING = (
+    "no operator clears the queue of reference nodes yet; try: --configuration A, with its fixed owner, or D"
+)
+NOT_YET = {"B": NO_CLEARING}
 T = TypeVar("T", bound=str)
 
 
@@ -87,6 +89,8 @@ class Qsync:
                 election_timeout_ns=int(plan.election_timeout_s * SECOND_NS),
                 rollback_on_timeout=plan.rolls_back,
                 synchronous_promote=plan.promote_waits,
+                protocol="2.6" if is_2_6(plan) else "3.2",
+                read_only=is_2_6(plan) and member.name != plan.node_names[0],
                 seed=plan.seed,
             ).to_json()
             for member, mode in zip(members, plan.election_modes, strict=True)
@@ -134,7 +138,7 @@ class Qsync:
         All nodes must follow each other and know it.
         """
         deadline_ns = cluster.now_ns() + SET_UP_TIMEOUT_NS
-        if not plan.has_elections:
+        if not plan.has_elections and not is_2_6(plan):
             await self._promote(plan, cluster)
         asked_ns = 0
         while True:
@@ -145,7 +149,8 @@ class Qsync:
                         await self.promote(self.owner(plan), cluster)
                     asked_ns = cluster.now_ns() + int(2 * plan.election_timeout_s * SECOND_NS)
             statuses = {node: await cluster.status(node) for node in plan.node_names}
-            if all(_is_in_place(status, plan.nodes) for status in statuses.values()):
+            in_place = _is_connected if is_2_6(plan) else _is_in_place
+            if all(in_place(status, plan.nodes) for status in statuses.values()):
                 return
             if cluster.now_ns() > deadline_ns:
                 raise ClusterError(f"the nodes did not find each other in 10 s: {statuses}")
@@ -197,6 +202,11 @@ def _definitions(names: tuple[str, ...]) -> tuple[SpaceDefinition, ...]:
 
 def _uuid(plan: Plan, name: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, f"{plan.seed}/{name}"))
+
+
+def is_2_6(plan: Plan) -> bool:
+    """Nobody promotes then: the one node that is not read-only owns the queue by writing to it."""
+    return plan.letter in ("A", "B")
 
 
 def _switches(plan: Plan) -> tuple[str, ...]:
