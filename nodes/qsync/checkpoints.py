@@ -91,7 +91,7 @@ class Captures:
         capture.taken = Snapshot(
             dict(self._journal.promised),
             self._schema.stored(),
-            QueueState(limbo.owner_id, limbo.term, limbo.confirmed_lsn),
+            QueueState(limbo.owner_id, limbo.term, limbo.confirmed_lsn, dict(limbo.confirmed_of)),
             ElectionState(commits.election.term, commits.election.vote),
         )
 
@@ -102,5 +102,8 @@ class Captures:
         lsn = taken.queue.confirmed_lsn
         if capture.last_entry is not None:
             lsn = max(lsn, capture.last_entry.lsn)
-        queue = QueueState(taken.queue.owner_id, taken.queue.term, lsn)
+        owner, confirmed_of = taken.queue.owner_id, dict(taken.queue.confirmed_of)
+        if owner:
+            confirmed_of[owner] = lsn
+        queue = QueueState(owner, taken.queue.term, lsn, confirmed_of)
         return Snapshot(taken.vclock, taken.tuples, queue, taken.election)

@@ -104,8 +104,10 @@ class Commits:
         self.configuration = configuration
         self._replicas = frozenset(member.id for member in configuration.registered) - {configuration.me.id}
 
-    def restore(self, queue: QueueState) -> None:
-        """What a snapshot says of the queue."""
+    def restore(self, queue: QueueState, vclock: Mapping[int, int]) -> None:
+        """What a snapshot says of the queue; all that it holds, up to `vclock`, is confirmed."""
+        self.limbo.confirmed_of = dict(queue.confirmed_of)
+        self.limbo.held_lsn = vclock.get(queue.owner_id, 0)
         self.limbo.owner_id, self.limbo.term = queue.owner_id, queue.term
         self.limbo.confirmed_lsn = self.limbo.confirming_lsn = queue.confirmed_lsn
         if queue.owner_id:

@@ -177,6 +177,8 @@ def _check_decision(row: Row, limbo: Limbo, pending: Sequence[Promotion]) -> Non
     _check_owner(owner, limbo)
     if lsn == 0:
         raise Contradiction(Code.UNSUPPORTED, "Replication", "zero LSN for CONFIRM/ROLLBACK")
+    if row.type == Type.CONFIRM and lsn <= limbo.held_lsn:
+        return
     if lsn == limbo.known_confirmed_lsn:
         raise Contradiction(Code.UNSUPPORTED, "Replication", "Duplicate CONFIRM/ROLLBACK request")
     _check_lsn(lsn, limbo)

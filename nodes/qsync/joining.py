@@ -41,7 +41,7 @@ from nodes.qsync.checkpoints import Capture, Captures
 from nodes.qsync.commits import Commits
 from nodes.qsync.journal import Draft, Journal, public
 from nodes.qsync.schema import Schema
-from nodes.qsync.snapshot import QueueState, Snapshot, queue_state
+from nodes.qsync.snapshot import QueueState, Snapshot, promote_row, queue_state
 from nodes.qsync.spaces import Change
 from nodes.qsync.system_spaces import CLUSTER
 
@@ -139,14 +139,9 @@ class Hosting:
             return
         yield JoinMeta(request.sync)
         yield RaftState(0, found.election.term, 0, 1, 0, False)
-        queue = found.queue
-        if queue.owner_id or queue.term > 1:
-            body = {
-                Key.REPLICA_ID.value: queue.owner_id,
-                Key.LSN.value: queue.confirmed_lsn,
-                Key.TERM.value: queue.term,
-            }
-            yield Rows((Row(Type.PROMOTE.value, 0, 0, 0.0, 0, body=body),))
+        promote = promote_row(found.queue)
+        if promote is not None:
+            yield Rows((promote,))
         yield JoinSnapshot(request.sync)
 
     def _rows_between(self, begin: Vclock | object, end: Vclock) -> Iterable[Row]:
@@ -171,6 +166,8 @@ class Joining:
     is_anonymous: bool
     peer: str = ""
     stages: int = 0
+    is_waiting: bool = False
+    """All is there, but something is still under way to the disk."""
     data_vclock: Vclock = field(default_factory=dict)
     vclock: Vclock = field(default_factory=dict)
     tuples: list[Stored] = field(default_factory=list)
@@ -182,6 +179,7 @@ class Joining:
         """Ask this peer; what another one had sent is forgotten."""
         self.peer = peer
         self.stages = 0
+        self.is_waiting = False
         self.tuples.clear()
         self.rows.clear()
         self.term, self.queue = 1, QueueState()

@@ -130,6 +130,8 @@ class Journal:
         self._end_token = 0
         """Of the end marker of the file before, while it is not on disk."""
         self._must_begin_file = False
+        self._read_last = ""
+        """The newest file that was there at the start."""
         self._sync_token = 0
         """Of the record that syncs what was read, while it is not on disk."""
         self._lost_header = b""
@@ -138,6 +140,10 @@ class Journal:
     def new_token(self) -> int:
         self._tokens += 1
         return self._tokens
+
+    def skip_tokens(self, first: int) -> None:
+        """Those below are taken."""
+        self._tokens = max(self._tokens, first - 1)
 
     @property
     def next_token(self) -> int:
@@ -167,16 +173,11 @@ class Journal:
         snapshot = self._newest_snapshot(files)
         if not logs:
             return self._without_logs(files, snapshot, effects)
-        rows: list[Row] = []
         for name in logs:
-            effects += self._read(name, files[name], rows, is_last=name == logs[-1])
+            effects += self._read(name, files[name], snapshot, is_last=name == logs[-1])
         if snapshot is not None and not covers(self.vclock, snapshot.vclock):
-            # a snapshot that replaces all that was: we had begun to join anew when the process ended
-            rows.clear()
-            effects = [Remove(name) for name in logs]
-            self.files.clear()
-            self.vclock = dict(snapshot.vclock)
-            effects.append(self._begin_file())
+            effects += self._start_from(snapshot)
+            self._prepare_file()
         if snapshot is None and self.files[0].vclock:
             raise StartRefused(
                 f"{logs[0]}: begins at {text(self.files[0].vclock)}, but no snapshot holds that"
@@ -186,12 +187,12 @@ class Journal:
                 f"{logs[0]}: begins at {text(self.files[0].vclock)}, but the newest snapshot is of "
                 f"{text(snapshot.vclock)}: records in between are lost"
             )
-        self._sync_token = self.new_token()
-        effects.append(Persist(self._sync_token, self.files[-1].name, b"", "sync"))
-        self.rows = rows
+        if self._read_last:
+            self._sync_token = self.new_token()
+            effects.append(Persist(self._sync_token, self._read_last, b"", "sync"))
         self.promised = dict(self.vclock)
         seen = snapshot.vclock if snapshot is not None else {}
-        ahead = tuple(row for row in rows if row.lsn > seen.get(row.replica_id, 0))
+        ahead = tuple(row for row in self.rows if row.lsn > seen.get(row.replica_id, 0))
         return Recovered(snapshot, ahead), effects
 
     def _newest_snapshot(self, files: Mapping[str, bytes]) -> Snapshot | None:
@@ -221,7 +222,16 @@ class Journal:
         effects.append(self._begin_file())
         return Recovered(snapshot, ()), effects
 
-    def _read(self, name: str, data: bytes, rows: list[Row], *, is_last: bool) -> list[Effect]:
+    def _start_from(self, snapshot: Snapshot) -> list[Effect]:
+        """A snapshot that replaces all that was: we were joining anew when the process ended."""
+        removed: list[Effect] = [Remove(file.name) for file in self.files]
+        self.rows.clear()
+        self.files.clear()
+        self._read_last = ""
+        self.vclock = dict(snapshot.vclock)
+        return removed
+
+    def _read(self, name: str, data: bytes, snapshot: Snapshot | None, *, is_last: bool) -> list[Effect]:
         """Append a file's rows; what must be done to the file: its tail is cut off if it is torn."""
         try:
             found = xlog.decode(data)
@@ -233,25 +243,29 @@ class Journal:
             raise StartRefused(
                 f"{name}: written by {found.meta.instance_uuid}, but we are {self.instance_uuid}"
             )
+        effects: list[Effect] = []
         if not self.files:
             self.vclock = dict(found.meta.vclock)
+        elif snapshot is not None and found.meta.vclock == snapshot.vclock != self.vclock:
+            effects += self._start_from(snapshot)
         if found.meta.vclock != self.vclock:
             raise StartRefused(
                 f"{name}: begins at {text(found.meta.vclock)}, but the log before it ends at {text(self.vclock)}: "
                 "records in between are lost"
             )
-        self.files.append(LogFile(name, dict(self.vclock), len(rows), found.good_bytes))
+        self.files.append(LogFile(name, dict(self.vclock), len(self.rows), found.good_bytes))
+        self._read_last = name
         for row in found.rows:
             assert row.lsn > self.vclock.get(row.replica_id, 0), (name, row)
             self.vclock[row.replica_id] = row.lsn
-            rows.append(row)
+            self.rows.append(row)
         if found.damage is not None and (not is_last or xlog.goes_on(data, found.good_bytes)):
             raise StartRefused(f"{name}: {found.damage}, but more rows follow")
         good_bytes = found.good_bytes
         if is_last and found.finished:  # we go on where it ended
             good_bytes -= len(xlog.encode_eof())
             self.files[-1].size = good_bytes
-        return [Truncate(name, good_bytes)] if good_bytes < len(data) else []
+        return [*effects, Truncate(name, good_bytes)] if good_bytes < len(data) else effects
 
     def _without_header(self, name: str, data: bytes, *, is_last: bool) -> list[Effect]:
         """Power was lost, or the disk was full, before the header of a new file was whole: nothing was in it."""
@@ -259,9 +273,12 @@ class Journal:
             return []  # if anything is missing, the next file does not follow
         if not self.files and self.snapshots:
             self.vclock = dict(self.snapshots[-1][1])
-        if name != xlog.file_name(self.vclock):
-            return [Remove(name), self._begin_file()]
-        return [*([Truncate(name, 0)] if data else []), self._begin_file()]
+        if not self.files:
+            return [*([Truncate(name, 0)] if data else []), self._begin_file()]
+        self._prepare_file()
+        if name != self.files[-1].name:
+            return [Remove(name)]
+        return [Truncate(name, 0)] if data else []
 
     def _create(self, files: Mapping[str, bytes]) -> list[Effect]:
         """A node with an empty disk starts from the same snapshot as all others."""
@@ -293,6 +310,11 @@ class Journal:
         name = xlog.file_name(self.vclock)
         self.files.append(LogFile(name, dict(self.vclock), len(self.rows), len(self._header)))
         return Persist(self._header_token, name, self._header, "header")
+
+    def _prepare_file(self) -> None:
+        """The next file, whose header comes with its first record: nothing but a sync is written before."""
+        self._lost_header = self._encoded_header()
+        self.files.append(LogFile(xlog.file_name(self.vclock), dict(self.vclock), len(self.rows)))
 
     def begin_new_file(self) -> None:
         """The next record goes to a new file."""

@@ -48,6 +48,8 @@ class Limbo:
         """What a CONFIRM that is being written will say: runs ahead of `confirmed_lsn`."""
         self.term_of: dict[int, int] = {}
         """By origin: the term of its last PROMOTE or DEMOTE that took effect (Tarantool's `promote_term_map`)."""
+        self.held_lsn = 0
+        """The owner's entries up to this one came confirmed in a snapshot: CONFIRMs of them may still come."""
         self.confirmed_of: dict[int, int] = {}
         """By owner, present and past: up to where its transactions are confirmed (`confirmed_vclock`)."""
         self.is_in_rollback = False
@@ -141,6 +143,7 @@ class Limbo:
         confirmed = self.confirm(lsn)
         discarded = self.roll_back(lsn + 1)
         self.owner_id, self.term = owner_id, term
+        self.held_lsn = 0
         self.term_of[origin] = term
         self.confirmed_lsn = self.confirming_lsn = self.confirmed_of.get(owner_id, 0)
         return confirmed, discarded

@@ -41,7 +41,6 @@ from nodes.iproto.messages import (
     Vote,
 )
 from nodes.kernel.effects import Connect, Disconnect, Effect, Log, Remove, Send, SetTimer
-from nodes.kernel.errors import StartRefused
 from nodes.kernel.events import (
     Accepted,
     Connected,
@@ -196,6 +195,10 @@ class Replica:
 
     def _proceed(self, now: Instant) -> None:
         """What an event has made possible, whatever it was."""
+        if self.joining is not None and self.joining.is_waiting and not self.journal.in_flight:
+            self._end_join(self.joining, now)
+            if self._installing is not None:
+                return
         self._take_part(now)
         if len(self.reads):
             self._ask_and_read(now)
@@ -270,7 +273,7 @@ class Replica:
         if found is not None:
             registered = self.configuration.as_registered(members_of(found.tuples))
             self._build(registered, self.journal, found.tuples)
-            self.commits.restore(found.queue)
+            self.commits.restore(found.queue, found.vclock)
         self.spaces[CLUSTER].on_commit = self._members_changed
         self.commits.replay(_transactions(recovered.rows), now)
         term, vote = _vote_of(recovered.rows)
@@ -466,13 +469,21 @@ class Replica:
         if joining is None or not joining.take(message):
             self._drop(applier.link, f"unexpected {type(message).__name__} while joining")
         elif joining.is_complete:
-            if covers(joining.data_vclock, public(self.journal.vclock)):
-                self._write_what_we_joined_with(joining, now)
-            else:
-                self._drop(applier.link, "cannot join anew: we have rows that it does not have")
+            self._end_join(joining, now)
+
+    def _end_join(self, joining: Joining, now: Instant) -> None:
+        """All is there: write it, as soon as nothing else is under way to the disk."""
+        for link in list(self._applier_links):
+            self._drop(link, "all that we joined for is there")
+        if not covers(joining.data_vclock, public(self.journal.promised)):
+            self.joining = None  # what was missing has come from another peer meanwhile
+        elif self.journal.in_flight:
+            joining.is_waiting = True
+        else:
+            self._write_what_we_joined_with(joining, now)
 
     def _write_what_we_joined_with(self, joining: Joining, now: Instant) -> None:
-        """A snapshot, and a log behind it; then all that was before goes, and the node begins anew."""
+        """A snapshot, and a log behind it; when both are on disk all that was before goes, and the node begins anew."""
         configuration = self.configuration
         journal = _journal(configuration, first_token=self.journal.next_token)
         local = self.journal.promised.get(LOCAL, 0)
@@ -482,14 +493,10 @@ class Replica:
         found = Snapshot(begin, in_order(joining.tuples), joining.queue, election)
         snapshot = journal.keep_snapshot(found, now.wall_ns / 1e9)
         log = journal.file_behind(found, joining.rows)
-        old = [name for name, _ in self.journal.snapshots] + [file.name for file in self.journal.files]
-        for link in [*self._applier_links, *self.relays]:
-            self._out.append(Disconnect(link))
+        for link in list(self.relays):
+            self._drop(link, "beginning anew")
         self._out += [snapshot, log]
-        self._out += [Remove(name) for name in old if name not in (snapshot.file, log.file)]
-        files = {snapshot.file: snapshot.data, log.file: log.data}
-        self.journal = journal
-        self._installing = (log.token, files)
+        self._installing = (log.token, {snapshot.file: snapshot.data, log.file: log.data})
 
     def _install(self, event: Event, now: Instant) -> Sequence[Effect]:
         """What we joined with is on its way to the disk: as in a process that starts, nobody is listened to."""
@@ -500,12 +507,20 @@ class Replica:
                 self._out.append(Disconnect(link))
             case Persisted(done) if done == token:
                 self._installing = self.joining = None
-                self._build(self.configuration, _journal(self.configuration, self.journal.next_token))
+                old = self.journal
+                names = [name for name, _ in old.snapshots] + [file.name for file in old.files]
+                self._out += [Remove(name) for name in names if name not in files]
+                self._build(self.configuration, _journal(self.configuration, token + 1))
                 self._recover(files, now)
                 self._out.append(Log("info", "joined", {"id": self.configuration.me.id}))
                 self._beat(now)
             case PersistFailed(_, error):
-                raise StartRefused(f"what we joined with cannot be written: {error}")
+                self._installing = None
+                self.joining = Joining(self.configuration.is_anonymous)
+                self.retention.failed()
+                self.journal.skip_tokens(token + 1)
+                self._out.append(Log("error", "what we joined with cannot be written", {"error": error}))
+                self._beat(now)
             case _:
                 pass
         effects = self._out[:]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from nodes.iproto import xlog
 from nodes.iproto.errors import XlogError
 from nodes.iproto.messages import Key, Row, Type
+from nodes.iproto.packing import is_vclock, packed_vclock
 from nodes.kernel.errors import StartRefused
 from nodes.qsync.bootstrap import Stored, insert_row, stored
 
@@ -26,6 +27,8 @@ class QueueState:
     owner_id: int = 0
     term: int = 1
     confirmed_lsn: int = 0
+    confirmed_of: Mapping[int, int] = field(default_factory=dict)
+    """The same of each that ever owned it: replica id → lsn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +55,21 @@ def queue_rows(snapshot: Snapshot) -> list[Row]:
         if snapshot.election.vote:
             body[1] = snapshot.election.vote
         rows.append(Row(Type.RAFT.value, 0, 0, 0.0, 0, group_id=1, body=body))
-    queue = snapshot.queue
-    if queue.owner_id or queue.term > 1:
-        rows.append(
-            Row(
-                Type.PROMOTE.value,
-                0,
-                0,
-                0.0,
-                0,
-                body={
-                    Key.REPLICA_ID.value: queue.owner_id,
-                    Key.LSN.value: queue.confirmed_lsn,
-                    Key.TERM.value: queue.term,
-                    Key.VCLOCK.value: {queue.owner_id: queue.confirmed_lsn} if queue.owner_id else {},
-                },
-            )
-        )
-    return rows
+    promote = promote_row(snapshot.queue)
+    return rows if promote is None else [*rows, promote]
+
+
+def promote_row(queue: QueueState) -> Row | None:
+    """The state of the queue as Tarantool writes it; None if nobody has owned it yet."""
+    if not queue.owner_id and queue.term <= 1:
+        return None
+    body = {
+        Key.REPLICA_ID.value: queue.owner_id,
+        Key.LSN.value: queue.confirmed_lsn,
+        Key.TERM.value: queue.term,
+        Key.VCLOCK.value: packed_vclock(queue.confirmed_of),
+    }
+    return Row(Type.PROMOTE.value, 0, 0, 0.0, 0, body=body)
 
 
 def file_of(snapshot: Snapshot, instance_uuid: str, timestamp: float, version: str) -> bytes:
@@ -132,7 +132,9 @@ def queue_state(row: Row) -> QueueState:
     assert isinstance(owner_id, int), row
     assert isinstance(lsn, int), row
     assert isinstance(term, int), row
-    return QueueState(owner_id, term, lsn)
+    confirmed_of = row.body.get(Key.VCLOCK.value, {})
+    assert is_vclock(confirmed_of), row
+    return QueueState(owner_id, term, lsn, confirmed_of)
 
 
 def _stored(rows: Sequence[Row]) -> Iterator[Stored]:

@@ -76,13 +76,17 @@ class VirtualDisk:
         del file.data[max(length, file.synced) :]
 
     def lose_power(self, chance: random.Random) -> int:
-        """Keep what was synced and what chance leaves of the rest; returns how many bytes were lost or spoilt."""
+        """Keep what was synced and what chance leaves of the rest; returns how many bytes were lost or spoilt.
+
+        A host syncs a file before it writes to the next one: where one lost something, files made later have nothing
+        that was not synced.
+        """
         lost = 0
-        for name in sorted(self._files):
+        for name in list(self._files):
             file = self._files[name]
             tail = len(file.data) - file.synced
             if tail:
-                kept = chance.choice((0, 0, chance.randrange(tail + 1)))
+                kept = 0 if lost else chance.choice((0, 0, chance.randrange(tail + 1)))
                 zeros = tail - kept if kept < tail and chance.random() < 0.2 else 0
                 file.data[file.synced + kept :] = bytes(zeros)
                 lost += tail - kept

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 
 import pytest
 
 from nodes.iproto import xlog
 from nodes.iproto.messages import Answer
-from nodes.kernel.effects import Persist
+from nodes.kernel.effects import UNFINISHED, Persist
 from nodes.world.machine import Machine
 from tests.nodes.qsync.virtual_cluster import NAMES, Asked, VirtualCluster, Wire, memory
 
@@ -20,9 +21,10 @@ LINKS = [(a, b) for a in (*NAMES, "client") for b in (*NAMES, "client") if a != 
 class Chaos:
     """Draws what happens next, does it, and checks what can be checked at once."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, settings: Mapping[str, object] | None = None) -> None:
         self.chance = random.Random(seed)
-        self.cluster = VirtualCluster(seed, codec=Wire() if seed % 4 == 3 else None)
+        codec = Wire() if seed % 4 == 3 else None
+        self.cluster = VirtualCluster(seed, codec=codec, settings=settings)
         self.cluster.promote()
         self.cuts: list[list[tuple[str, str]]] = []
         self.held: list[tuple[str, str]] = []
@@ -149,11 +151,13 @@ class Chaos:
 
     def synced_lsn(self, name: str) -> int:
         """How far a node's log reaches that no power loss can take."""
+        lsn = 0
         for file, held in self.cluster.machine(name).disk._files.items():
-            if file.endswith(".xlog"):
-                rows = xlog.decode(bytes(held.data[: held.synced])).rows
-                return max((row.lsn for row in rows if row.replica_id == 1), default=0)
-        return 0
+            found = xlog.decode(bytes(held.data[: held.synced]))
+            if found.meta is not None and not file.endswith(UNFINISHED):
+                lsn = max(lsn, found.meta.vclock.get(1, 0))
+                lsn = max([lsn, *(row.lsn for row in found.rows if row.replica_id == 1)])
+        return lsn
 
     def check_replay(self, machine: Machine) -> None:
         """With nothing under way to the disk, memory is what the log says."""
@@ -193,3 +197,21 @@ def test_random_run(seed: int) -> None:
     chaos.heal_all()
     chaos.check()
     chaos.check_end()
+
+
+SMALL_FILES = {"wal_max_size": 900, "checkpoint_wal_threshold": 1_500, "checkpoint_count": 1}
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(100, 104), *(pytest.param(s, marks=pytest.mark.nightly) for s in range(104, 160))]
+)
+def test_random_run_of_small_files(seed: int) -> None:
+    """Broken, some moment of a rotation, a snapshot, a collection or a rejoin is one in which a crash loses data."""
+    chaos = Chaos(seed, SMALL_FILES)
+    for _ in range(STEPS):
+        chaos.step()
+    chaos.heal_all()
+    chaos.check()
+    chaos.check_end()
+    names = [name for node in NAMES for name in chaos.cluster.machine(node).disk.files()]
+    assert any(name.endswith(".snap") and int(name[:20]) > 0 for name in names), "no snapshot was taken"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from nodes.iproto.decoders import ApplierDecoder, ClientDecoder, ServerDecoder
@@ -104,8 +104,16 @@ class VirtualCluster:
         codec: Codec | None = None,
         record_trace: bool = False,
         bugs: tuple[str, ...] = (),
+        settings: Mapping[str, object] | None = None,
+        more: Sequence[Configuration] = (),
     ) -> None:
-        self.configurations = {name: _configuration(name, bugs) for name in NAMES}
+        """`settings` are fields of all configurations, `more` those of nodes that start later."""
+        own = dict(settings or {})
+        self.configurations = {
+            name: replace(_configuration(name, bugs), **own)  # type: ignore[arg-type]
+            for name in NAMES
+        }
+        self.configurations |= {conf.name: conf for conf in more}
         makers: Mapping[str, Callable[[], Node]] = {
             name: lambda conf=conf: Replica(conf)  # type: ignore[misc]
             for name, conf in self.configurations.items()
@@ -115,7 +123,8 @@ class VirtualCluster:
         self.crashes: list[tuple[str, str]] = []
         for machine in self.world.machines.values():
             machine.on_crash = lambda name, how: self.crashes.append((name, how))
-            machine.start()
+            if machine.name in NAMES:
+                machine.start()
 
     def run(self, milliseconds: float) -> None:
         """Let virtual time pass."""

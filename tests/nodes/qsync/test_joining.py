@@ -1,0 +1,193 @@
+"""Nodes that come without data: they join, at whatever moment something dies, and only confirmed data reaches them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nodes.iproto.messages import Answer, Refusal
+from nodes.qsync.configuration import Configuration, Identity
+from nodes.world.network import MILLISECOND
+from tests.nodes.qsync.conversation import UUID, configuration
+from tests.nodes.qsync.virtual_cluster import NAMES, Asked, VirtualCluster, memory
+
+JOINER = "n4"
+
+
+def joiner(number: int = 4, **settings: object) -> Configuration:
+    """A node that the others have never heard of."""
+    base = configuration("n1", synchro_timeout_ns=200 * MILLISECOND, replication_timeout_ns=50 * MILLISECOND)
+    me = Identity(id=0, name=JOINER, uuid=UUID.format(number))
+    fields: dict[str, object] = {"name": JOINER, "members": (*base.members, me), "joins": True, **settings}
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+def cluster_with(seed: int, conf: Configuration, **settings: object) -> VirtualCluster:
+    cluster = VirtualCluster(seed, settings=settings, more=[conf])
+    cluster.promote()
+    return cluster
+
+
+def write(cluster: VirtualCluster, *pairs: tuple[str, int], space: str = "register") -> Asked:
+    statements = [("replace", space, pair) for pair in pairs]
+    return cluster.client.ask("n1", "qsync.transaction", statements)
+
+
+def written(cluster: VirtualCluster, *pairs: tuple[str, int], space: str = "register") -> None:
+    asked = write(cluster, *pairs, space=space)
+    cluster.run(100)
+    assert isinstance(asked.reply, Answer), asked
+
+
+def same_everywhere(cluster: VirtualCluster, *names: str) -> None:
+    first = memory(cluster.node("n1"))
+    for name in names:
+        assert memory(cluster.node(name)) == first, name
+        assert memory(cluster.replayed(name)) == first, name
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_node_joins_whatever_dies_on_the_way(seed: int) -> None:
+    """Broken, a crash in the middle of a join leaves a node that has half of the data and thinks it has all."""
+    cluster = cluster_with(seed, joiner())
+    written(cluster, *((f"k{number}", number) for number in range(20)))
+    machine = cluster.machine(JOINER)
+    machine.start()
+    for moment_ms in (0.3, 0.5, 0.7, 0.9, 1.3, 2, 4):
+        cluster.run(moment_ms * (1 + seed / 4))
+        write(cluster, (f"m{moment_ms}", seed))
+        victim = machine if seed % 3 else cluster.machine("n1" if seed % 2 else "n2")
+        if seed % 2:
+            victim.kill()
+        else:
+            victim.lose_power()
+        cluster.run(5)
+        victim.start()
+    cluster.run(1_500)
+    assert cluster.crashes == []
+    same_everywhere(cluster, *NAMES, JOINER)
+    assert cluster.node(JOINER).configuration.me.id == 4
+    assert cluster.node("n1").schema.members()[4] == UUID.format(4)
+
+
+def test_one_that_joined_counts_for_the_quorum() -> None:
+    """Broken, a cluster that was enlarged still needs its first members, or counts nodes that it does not know."""
+    cluster = cluster_with(1, joiner())
+    cluster.machine(JOINER).start()
+    cluster.run(500)
+    for name in ("n2", "n3"):
+        cluster.machine(name).kill()
+    written(cluster, ("r1", 1))
+    cluster.machine(JOINER).kill()
+    asked = write(cluster, ("r1", 2))
+    cluster.run(600)
+    assert isinstance(asked.reply, Refusal)
+
+
+def test_an_anonymous_replica_follows_and_counts_for_nothing() -> None:
+    """Broken, a node that nobody knows makes a quorum, or can write."""
+    cluster = cluster_with(2, joiner(is_anonymous=True))
+    written(cluster, ("r1", 1))
+    cluster.machine(JOINER).start()
+    cluster.run(500)
+    assert memory(cluster.node(JOINER))[0] == memory(cluster.node("n1"))[0]
+    assert 4 not in cluster.node("n1").schema.members()
+    refused = cluster.client.ask(JOINER, "qsync.transaction", [("replace", "notes", ("a", 1))])
+    for name in ("n2", "n3"):
+        cluster.machine(name).kill()
+    asked = write(cluster, ("r1", 2))
+    cluster.run(600)
+    assert isinstance(asked.reply, Refusal)
+    assert isinstance(refused.reply, Refusal) and refused.reply.code == 7
+
+
+def test_what_is_not_confirmed_does_not_leave_by_a_join() -> None:
+    """Broken (#5097), a node that joins during a rollback keeps for ever what was rolled back."""
+    cluster = cluster_with(3, joiner())
+    written(cluster, ("r1", 1))
+    for name in ("n2", "n3"):
+        cluster.machine(name).pause()
+    cluster.machine(JOINER).start()
+    asked = write(cluster, ("r2", 2))
+    cluster.run(150)
+    assert not cluster.node(JOINER).has_data
+    cluster.run(400)
+    assert isinstance(asked.reply, Refusal)
+    for name in ("n2", "n3"):
+        cluster.machine(name).resume()
+    cluster.run(800)
+    same_everywhere(cluster, *NAMES, JOINER)
+    spaces = memory(cluster.node(JOINER))[0]
+    assert isinstance(spaces, dict)
+    assert spaces["register"] == ([("r1", 1)], [("r1", 1)])
+
+
+def test_a_snapshot_waits_for_the_limbo_and_begins_again_after_a_rollback() -> None:
+    """Broken (#5167), a snapshot holds what is rolled back later: the row comes back at the next start."""
+    cluster = cluster_with(4, joiner())
+    written(cluster, ("r1", 1))
+    for name in ("n2", "n3"):
+        cluster.machine(name).pause()
+    write(cluster, ("r2", 2))
+    cluster.run(10)
+    asked = cluster.client.ask("n1", "box.snapshot")
+    cluster.run(100)
+    assert asked.reply is None
+    cluster.run(400)
+    assert isinstance(asked.reply, Answer)
+    for name in ("n2", "n3"):
+        cluster.machine(name).resume()
+    cluster.run(300)
+    same_everywhere(cluster, *NAMES)
+    assert sum(name.endswith(".snap") for name in cluster.machine("n1").disk.files()) == 2
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_replica_behind_the_collected_logs_joins_anew(dies: bool) -> None:
+    """Broken, a replica that was away for long never comes back, or comes back with a hole."""
+    cluster = cluster_with(5, joiner(), checkpoint_count=1)
+    written(cluster, ("r1", 1))
+    cluster.machine("n3").kill()
+    for name in ("n1", "n2"):  # who was here in this life is waited for: so both forget n3
+        cluster.machine(name).kill()
+        cluster.machine(name).start()
+    cluster.run(300)
+    for number in range(3):
+        written(cluster, ("r1", 10 + number))
+        for name in ("n1", "n2"):
+            cluster.client.ask(name, "box.snapshot")
+        cluster.run(100)
+    assert cluster.node("n1").journal.first_vclock[1] > 3
+    cluster.machine("n3").start()
+    for _ in range(8 if dies else 0):
+        cluster.run(55)
+        cluster.machine("n3").lose_power()
+        cluster.machine("n3").start()
+    cluster.run(600)
+    same_everywhere(cluster, *NAMES)
+    assert cluster.node("n3").configuration.me.id == 3
+    assert cluster.crashes == []
+
+
+def test_a_node_that_lost_its_disk_comes_back_under_a_new_identity() -> None:
+    """Broken, a node that forgot what it wrote writes other rows under the same numbers."""
+    cluster = cluster_with(6, joiner())
+    written(cluster, ("r1", 1))
+    machine = cluster.machine("n1")
+    machine.kill()
+    for name in list(machine.disk.files()):
+        machine.disk.remove(name)
+    machine.start()
+    cluster.run(400)
+    assert cluster.node("n1").status()["following"] == []  # refused: its rows are still there, it is not
+    machine.kill()
+    log = cluster.node("n2").journal.vclock
+    assert log[1] >= 2
+    me = Identity(id=0, name="n1", uuid=UUID.format(7))
+    old = cluster.configurations["n1"]
+    conf = replace(old, joins=True, members=(me, *old.members[1:]))
+    assert (
+        conf.as_registered({1: UUID.format(1), 2: UUID.format(2), 3: UUID.format(3), 4: UUID.format(7)}).me.id
+        == 4
+    )
