@@ -129,7 +129,8 @@ class Hosting:
                 guest, Rows(tuple(self._rows_between(guest.request.vclock, vclock))), Stage(sync, vclock)
             )
             return
-        rows = Rows(tuple(insert_row(pair, 0) for pair in found.tuples))
+        near = {number for number, space in self._schema.by_id.items() if not space.definition.is_replicated}
+        rows = Rows(tuple(insert_row(pair, 0) for pair in found.tuples if pair[0] not in near))
         self._send(guest, Stage(sync, vclock), *self._meta(guest.request, found), rows, Stage(sync, vclock))
         if not guest.request.is_anonymous:
             self._send(guest, Stage(sync, vclock))

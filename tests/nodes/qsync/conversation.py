@@ -17,7 +17,9 @@ A line that begins with `>` happens; the indented lines under it are the effects
 | `leader n1 elections=candidate […]` | n1 won the election of term 2 and owns the queue; all follow each other |
 | `written [all]` | the oldest record is on disk; all of them, those that come of it included |
 | `disk fails` | nothing that is under way reached the disk |
-| `c1 [dirty] replace SPACE KEY VALUE; cas SPACE KEY OLD NEW; …` | one transaction of a client |
+| `c1 [dirty\\|sync\\|lazy] replace SPACE KEY VALUE; cas SPACE KEY OLD NEW; …` | one transaction of a client |
+| `… update SPACE KEY OP FIELD VALUE`, `… upsert SPACE KEY VALUE OP FIELD VALUE` | among its statements |
+| `c1 alter SPACE OPTION VALUE`, `c1 delete-request SPACE KEY`, `c1 update-request SPACE KEY OP FIELD VALUE` | |
 | `c1 promote`, `c1 select SPACE [KEY]`, `c1 insert SPACE KEY VALUE` | other requests |
 | `n2 subscribes [anonymously] [LSN]`, `n2 acks LSN [in term 3]`, `n2 hangs up` | a follower |
 | `n1 answers`, `n1 rows R + R \\| R`, `n1 heartbeat`, `n1 is lost` | a peer that we follow; + joins a transaction |
@@ -43,6 +45,7 @@ from nodes.iproto.messages import (
     Ack,
     Answer,
     Call,
+    Delete,
     Heartbeat,
     Insert,
     Key,
@@ -54,6 +57,7 @@ from nodes.iproto.messages import (
     Subscribe,
     Subscribed,
     Type,
+    Update,
 )
 from nodes.kernel.effects import (
     CancelTimer,
@@ -86,7 +90,14 @@ UUID = "00000000-0000-4000-8000-00000000000{}"
 SPACES = (
     SpaceDefinition(id=512, name="register", is_sync=True),
     SpaceDefinition(id=513, name="notes", is_sync=False),
+    SpaceDefinition(id=514, name="near", is_local=True),
+    SpaceDefinition(id=515, name="brief", is_temporary=True),
 )
+_TRANSACTION_OPTIONS: dict[str, dict[str, object]] = {
+    "dirty": {"read": "dirty"},
+    "sync": {"is_sync": True},
+    "lazy": {"is_lazy": True},
+}
 _SPACE_NAMES = {space.id: space.name for space in SPACES}
 _HEADER = xlog.encode_header("XLOG", UUID.format(1), {})
 
@@ -285,9 +296,17 @@ class Conversation:
                 self.step(Received(link, Select(1, _space_id(space), tuple(_values(key)))))
             case ["INSERT", space, *values]:
                 self.step(Received(link, Insert(1, _space_id(space), tuple(_values(values)))))
+            case ["alter", space, option, value]:
+                options = {option: value == "true"}
+                self.step(Received(link, Call(1, f"box.space.{space}:alter", (options,))))
+            case ["delete-request", space, *key]:
+                self.step(Received(link, Delete(1, _space_id(space), tuple(_values(key)))))
+            case ["update-request", space, key, *operation]:
+                operations = (_values(operation),)
+                self.step(Received(link, Update(1, _space_id(space), (key,), operations)))
             case _:
                 statements = tuple(_statement(part.split()) for part in request.split(";"))
-                options = ({"read": "dirty"},) if mode else ()
+                options = (_TRANSACTION_OPTIONS[mode.strip()],) if mode else ()
                 self.step(Received(link, Call(1, "qsync.transaction", (statements, *options))))
 
     def subscribe(self, name: str, lsn: str, anonymous: str = "") -> None:
@@ -368,7 +387,7 @@ _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (rf"replica {_NODE}{_OPTIONS}", Conversation.replica),
     (r"written(?P<all_> all)?", Conversation.write),
     (r"disk fails", Conversation.fail),
-    (r"(?P<name>c\d) (?P<mode>dirty )?(?P<request>.+)", Conversation.client),
+    (r"(?P<name>c\d) (?P<mode>dirty |sync |lazy )?(?P<request>.+)", Conversation.client),
     (rf"{_NODE} subscribes(?P<anonymous> anonymously)?( (?P<lsn>\d+))?", Conversation.subscribe),
     (rf"{_NODE} acks (?P<lsn>\d+)( in term (?P<term>\d+))?", Conversation.acknowledge),
     (rf"{_NODE} is {_STATE}( for (?P<vote>n\d))?(?P<seeing> seeing the leader)?", Conversation.raft),
@@ -422,6 +441,10 @@ def _statement(words: Sequence[str]) -> list[object]:
     match words:
         case [("insert" | "replace") as verb, space, *values]:
             return [verb, space, tuple(_values(values))]
+        case ["update", space, key, *operation]:
+            return ["update", space, key, [_values(operation)]]
+        case ["upsert", space, key, value, *operation]:
+            return ["upsert", space, tuple(_values([key, value])), [_values(operation)]]
         case [verb, *arguments]:
             return [verb, *_values(arguments)]
         case _:
@@ -487,7 +510,8 @@ def _body(row: Row) -> str:
     body = dict(row.body)
     if Key.SPACE_ID.value in body:
         value = body.get(Key.TUPLE.value, body.get(Key.KEY.value))
-        return f" {_SPACE_NAMES[int(str(body[Key.SPACE_ID.value]))]} {_json(value)}"
+        number = int(str(body[Key.SPACE_ID.value]))
+        return f" {_SPACE_NAMES.get(number, number)} {_json(value)}"
     if row.type in (Type.CONFIRM, Type.ROLLBACK):
         return f" {body[Key.LSN.value]}"
     if row.type == Type.RAFT:
