@@ -1,4 +1,6 @@
-"""The proofs of a linearizability verdict, checked by `checkers.verify`, which shares no code with the search.
+"""The proofs in a verdict, checked by `checkers.verify` and, of transactions, by `checkers.verify_isolation`.
+
+They share no code with the search.
 
 Refused proofs take the verdict's word away: a "valid" becomes "unknown". An anomaly stays one, for an unknown never
 hides an anomaly; but it is said that its proof was refused.
@@ -9,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from checkers import verify
+from checkers import verify, verify_isolation
 from checkers.by_model import with_single_dequeues
 from checkers.history.history import History
 from checkers.verdict import Verdict
@@ -18,19 +20,30 @@ from harness.judge import EXIT_CODES
 
 def add_to(verdict: dict[str, Any], history: History) -> None:
     """Check the proofs and put what came of it under "verified"; nothing if nothing was decided."""
-    for check in verdict["checks"]:
-        if check["checker"] != "linearizable" or check["result"] == "unknown":
-            continue
-        found = verify.check(with_single_dequeues(history), Verdict.from_json(check))
-        verdict["verified"] = {
-            "accepted": found.accepted,
-            "refused": list(found.refused),
-            "without": list(found.without),
-            "holds": found.holds,
-        }
-        if found.refused and verdict["outcome"] == "valid":
-            verdict["outcome"], verdict["exit_code"] = "unknown", EXIT_CODES["unknown"]
-            verdict["sentence"] = f"Not decided: the proof of linearizable was refused: {found.refused[0]}."
+    found = [each for check in verdict["checks"] if (each := _verified(check, history)) is not None]
+    if not found:
+        return
+    refused = [reason for each in found for reason in each.refused]
+    verdict["verified"] = {
+        "accepted": sum(each.accepted for each in found),
+        "refused": refused,
+        "without": [name for each in found for name in each.without],
+        "holds": all(each.holds for each in found),
+    }
+    if refused and verdict["outcome"] == "valid":
+        verdict["outcome"], verdict["exit_code"] = "unknown", EXIT_CODES["unknown"]
+        verdict["sentence"] = f"Not decided: a proof was refused: {refused[0]}."
+
+
+def _verified(check: dict[str, Any], history: History) -> verify.Verified | None:
+    """None if the check has no proofs to look at."""
+    if check["result"] == "unknown":
+        return None
+    if check["checker"] == "linearizable":
+        return verify.check(with_single_dequeues(history), Verdict.from_json(check))
+    if "proof" in check.get("details", {}):
+        return verify_isolation.check(history, Verdict.from_json(check))
+    return None
 
 
 def lines(verdict: dict[str, Any]) -> Iterator[str]:
@@ -38,7 +51,7 @@ def lines(verdict: dict[str, Any]) -> Iterator[str]:
     found = verdict.get("verified")
     if found is None:
         return
-    without = f", {len(found['without'])} keys decided without proof" if found["without"] else ""
+    without = f", {len(found['without'])} decided without proof" if found["without"] else ""
     yield f"verified  {found['accepted']} proofs accepted{without}"
     for reason in found["refused"][:3]:
         yield f"  REFUSED  {reason}"

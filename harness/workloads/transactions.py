@@ -191,7 +191,8 @@ class Transactions:
     def _strict(self, history: History, reads: Reads) -> Verdict:
         chosen = selected(history, lambda each: reads(each.role, each.mode))
         verdict = transactional.check(chosen, workload=self.model, model=STRICT, timeout_s=SEARCH_S)
-        return replace(verdict, details={**verdict.details, "findings": []})
+        told = {"findings": [], "reads_not_judged": left_out(history, chosen)}
+        return replace(verdict, details={**verdict.details, **told})
 
     def _snapshots(self, history: History) -> Verdict:
         """Of all answers but dirty ones, each node's reads in their order. What is stale is told, not condemned."""
@@ -201,9 +202,13 @@ class Transactions:
         )
         old = [name for name in verdict.details.get("findings", ()) if name.endswith("-realtime")]
         found = [f"reads were stale, as is allowed: {', '.join(old)}"] if old else []
-        return renamed(
-            replace(verdict, details={**verdict.details, "findings": found}), "snapshots", NEVER_BACK
-        )
+        told = {
+            "findings": found,
+            "promised": SNAPSHOTS,
+            "sessions": "node",
+            "reads_not_judged": left_out(history, chosen),
+        }
+        return renamed(replace(verdict, details={**verdict.details, **told}), "snapshots", NEVER_BACK)
 
     def kind(self, operation: Recorded) -> str:
         return "transactions that read" if is_read_only(operation) else "transactions that write"
@@ -256,6 +261,18 @@ def selected(history: History, keep: Callable[[Recorded], bool]) -> History:
         if each.f == "txn" and (not is_read_only(each) or (each.type == "ok" and keep(each)))
     )
     return replace(history, operations=operations)
+
+
+def left_out(history: History, chosen: History) -> list[str]:
+    """The classes of reads that were answered and are not judged here, in words."""
+    kept = {each.invoke_index for each in chosen.operations}
+    return sorted(
+        {
+            f"{each.mode or 'no mode'} at {each.role or 'unknown role'}"
+            for each in history.select(f="txn", outcome="ok")
+            if each.invoke_index not in kept
+        }
+    )
 
 
 def _session(operation: Recorded) -> str | None:
