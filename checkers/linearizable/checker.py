@@ -98,6 +98,11 @@ class _KeySearch:
         return self.keys[0] if len(self.keys) == 1 else ", ".join(str(key) for key in self.keys)
 
     @property
+    def has_names(self) -> bool:
+        """Whether the index of its invocation names an operation: not those that a drain was taken apart into."""
+        return len({each.operation.invoke_index for each in self.subjects}) == len(self.subjects)
+
+    @property
     def observed(self) -> int:
         """How many answers say something about the value."""
         return sum(
@@ -204,7 +209,7 @@ def _proofs(model: Model, searches: Sequence[_KeySearch], operations_max: int) -
     left = operations_max
     decided = sorted((each for each in searches if each.found.result != "unknown"), key=_valid_last)
     for each in decided:
-        if each.found.result == "yes" and len(each.subjects) > left:
+        if not each.has_names or (each.found.result == "yes" and len(each.subjects) > left):
             continue
         if each.found.result == "yes":
             proof: dict[str, Any] | None = proving.of_yes(model, each.keys, each.subjects, each.found)

@@ -46,7 +46,10 @@ class Columns:
 
 
 def register_columns(calls: Sequence[Call], starts: Sequence[State]) -> tuple[Columns, dict[State, int]]:
-    """A register's calls (in any order; columns keep it), and the code of each value. `starts` come first."""
+    """A register's calls (in any order; columns keep it), and the code of each value. `starts` come first.
+
+    Ranks may be tied.
+    """
     codes: dict[State, int] = {}
     for state in starts:
         codes.setdefault(state, len(codes))
@@ -84,10 +87,19 @@ def top(columns: Columns) -> int:
 
 
 def dense(columns: Columns) -> Columns:
-    """The same with ranks that count from 0."""
-    live = columns.complete < NEVER
-    ranks = numpy.sort(numpy.concatenate((columns.invoke, columns.complete[live])))
+    """The same with ranks that count from 0, all different: of equal ones invocations come first."""
+    live = numpy.flatnonzero(columns.complete < NEVER)
+    count = len(columns)
+    order = numpy.argsort(numpy.concatenate((columns.invoke, columns.complete[live])), kind="stable")
+    ranks = numpy.empty(len(order), dtype=numpy.int64)
+    ranks[order] = numpy.arange(len(order))
     complete = columns.complete.copy()
-    complete[live] = numpy.searchsorted(ranks, complete[live])
-    invoke = numpy.searchsorted(ranks, columns.invoke)
-    return replace(columns, invoke=invoke, complete=complete)
+    complete[live] = ranks[count:]
+    return replace(columns, invoke=ranks[:count], complete=complete)
+
+
+def tied(columns: Columns) -> bool:
+    """Whether some ranks are equal: of calls that one operation stands for, such as a drain."""
+    live = columns.complete < NEVER
+    ranks = numpy.concatenate((columns.invoke, columns.complete[live]))
+    return len(numpy.unique(ranks)) < len(ranks)

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from checkers.compiled import waiting_for
 from checkers.linearizable import forward, monitors, search, search_kernels, zones
-from checkers.linearizable.columns import NOTHING, Columns, register_columns
+from checkers.linearizable.columns import NOTHING, Columns, register_columns, tied
 from checkers.linearizable.models import Action, Kind, Model, Register, State
 from checkers.linearizable.search import Call, Found, Limits
 from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFUSE, UPDATE
@@ -97,6 +97,8 @@ def _by_zones(calls: Sequence[Call], start: State) -> Found | None:
         return None
     places = sorted(range(len(calls)), key=lambda place: calls[place].invoke)
     columns, _ = register_columns([calls[place] for place in places], (start,))
+    if tied(columns):
+        return None
     decided = zones.decide(columns)
     return None if decided is None else _found(columns, decided, places)
 

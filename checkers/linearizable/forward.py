@@ -14,7 +14,7 @@ import numpy
 
 from checkers.compiled import load, why_plain
 from checkers.linearizable import layout_kernels, search_kernels
-from checkers.linearizable.columns import NOTHING, Columns, dense, is_dense, register_columns, top
+from checkers.linearizable.columns import NOTHING, Columns, dense, is_dense, register_columns, tied, top
 from checkers.linearizable.models import ILLEGAL, Action, Model, Register, State
 from checkers.linearizable.search import Call, Found, Limits
 from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, UPDATE
@@ -43,13 +43,14 @@ def search(
     beginning = (model.initial,) if starts is None else tuple(starts)
     if isinstance(model, Register):
         columns, codes = register_columns(calls, beginning)
-        return search_columns(columns, limits, [codes[state] for state in beginning])
+        return _Search(columns, limits, [codes[state] for state in beginning], None, ties=tied(columns)).run()
     steps = _Steps(model, beginning)
-    return _Search(steps.columns(calls), limits, list(range(len(steps.states))), steps).run()
+    columns = steps.columns(calls)
+    return _Search(columns, limits, list(range(len(steps.states))), steps, ties=tied(columns)).run()
 
 
 def search_columns(columns: Columns, limits: Limits, starts: Sequence[int] = (0,)) -> Found:
-    """The same for a register's calls as columns."""
+    """The same for a register's calls as columns, whose ranks are all different."""
     return _Search(columns, limits, list(starts), None).run()
 
 
@@ -108,12 +109,14 @@ def _table(size: int) -> Array:
 class _Search:
     """One walk over the events of one object's calls: what the kernel works on, and what it needs done for it."""
 
-    def __init__(self, columns: Columns, limits: Limits, starts: list[int], steps: _Steps | None) -> None:
+    def __init__(
+        self, columns: Columns, limits: Limits, starts: list[int], steps: _Steps | None, *, ties: bool = False
+    ) -> None:
         self._limits = limits
         self._steps = steps
         self._kernels = load(search_kernels)
         self._returns = columns.complete
-        self._columns = columns if is_dense(columns) else dense(columns)
+        self._columns = columns if is_dense(columns) and not ties else dense(columns)
         self._misses = numpy.empty((search_kernels.MISSES_MAX if steps else 1, 2), dtype=numpy.int64)
         self._no_table = _table(1)
         self._starts = starts

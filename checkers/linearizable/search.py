@@ -348,7 +348,10 @@ class _Search:
 
 
 def events(calls: Sequence[Call]) -> list[tuple[int, int, bool]]:
-    """(event, call, whether it returns), in event order. Observations that never return tell nothing."""
+    """(event, call, whether it returns), in event order, of equal ones invocations first.
+
+    Observations that never return tell nothing.
+    """
     events: list[tuple[int, int, bool]] = []
     for position, call in enumerate(calls):
         if call.complete is not None:
@@ -356,7 +359,7 @@ def events(calls: Sequence[Call]) -> list[tuple[int, int, bool]]:
         elif call.action.kind == "observe":
             continue
         events.append((call.invoke, position, False))
-    return sorted(events)
+    return sorted(events, key=lambda event: (event[0], event[2], event[1]))
 
 
 def _most_at_once(calls: Sequence[Call]) -> int:

@@ -6,12 +6,13 @@ import random
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy
 import pytest
 
-from checkers import linearizable, verify
+from checkers import by_model, linearizable, verify
 from checkers.compiled import PLAIN_VARIABLE
 from checkers.history import Event, Header, History, parquet
 from checkers.linearizable import (
@@ -97,6 +98,27 @@ def test_compiled_and_plain_agree_on_middling_histories(name: str, most: int, co
             assert (compiled.result, compiled.failing) == (plain.result, plain.failing), calls
             if compiled.log is not None:
                 assert replays(model, calls, placed(model, calls, compiled.log, model.initial))
+
+
+@pytest.mark.parametrize("name", ["queue", "cas-register", "kv"])
+def test_calls_that_share_an_event_are_all_looked_at(name: str) -> None:
+    """If this fails, of what one operation stands for (a drain is many dequeues) all but one call is forgotten."""
+    chance = random.Random(5)
+    model = MODELS[name]()
+    seen = set()
+    for _ in range(400):
+        for calls in calls_by_keys(model, tiny_histories.history(name, chance, most=6, length=4)):
+            tied = [replace(call, invoke=call.invoke // 3, complete=_coarse(call)) for call in calls]
+            plain, compiled = (way.search(model, tied, Limits()) for way in (search, forward))
+            legal = brute.linearizable(model, tied)
+            assert (compiled.result == "yes", plain.result == "yes") == (legal, legal), tied
+            assert (decide.decide(model, tied, Limits()).result == "yes") == legal, tied
+            seen.add(legal)
+    assert seen == {True, False}
+
+
+def _coarse(call: Call) -> int | None:
+    return None if call.complete is None else call.complete // 3
 
 
 def replays(model: Model, calls: list[Call], order: list[int]) -> bool:
@@ -284,3 +306,28 @@ def test_kernels_know_the_same_numbers() -> None:
     )
     for name in (*names.split(), "BASE", "OP", "INVOKED", "TRIED_AT", "TOTAL", "BITS"):
         assert getattr(layout_kernels, name) == getattr(search_kernels, name)
+
+
+def test_a_drain_is_many_dequeues_without_a_name() -> None:
+    """If this fails, a queue that was drained is called broken, or its verdict is refused for want of a proof."""
+    events = []
+    for place in range(60):
+        for ends in (False, True):
+            events.append(
+                Event(
+                    index=len(events), time_ns=len(events), type="ok" if ends else "invoke", process=0, f="enqueue",
+                    key="q", value=place % 50,
+                )
+            )  # fmt: skip
+    for ends in (False, True):
+        shown = [place % 50 for place in range(60)] if ends else None
+        events.append(
+            Event(
+                index=len(events), time_ns=len(events), type="ok" if ends else "invoke", process=1, f="drain", key="q",
+                value=shown,
+            )
+        )  # fmt: skip
+    history = by_model.with_single_dequeues(History.of(Header(), events))
+    verdict = linearizable.check(history, model="queue")
+    assert verdict.result == "valid"
+    assert (verdict.details["proofs"], verdict.details["decided_without_proof"]) == ([], 1)
