@@ -107,21 +107,21 @@ class _Limbo:
             self.replayed.order.append(entry.id)
 
     def _promote(self, row: Record) -> None:
-        if row.term <= max((known.term for known in self.pending), default=self.term):
+        if row.term <= self.term:
             return
         if self.is_at_once:
             self._change_owner(row)
         else:
-            self.pending.append(row)
+            self.pending = sorted((*self.pending, row), key=lambda known: known.term)
 
     def _take_over(self, promotion: Record) -> None:
-        """It takes effect, after those that it stands on."""
-        place = self.pending.index(promotion)
+        """It takes effect, after those that it stands on, whatever order they came in."""
         chain = [promotion]
-        for earlier in reversed(self.pending[:place]):
-            if earlier.origin == chain[0].owner and earlier.lsn <= chain[0].until:
+        for earlier in reversed(self.pending):
+            stands_on = earlier.origin == chain[0].owner and earlier.lsn <= chain[0].until
+            if stands_on and earlier.term < chain[0].term:
                 chain.insert(0, earlier)
-        del self.pending[: place + 1]
+        self.pending = [row for row in self.pending if row.term > promotion.term]
         for row in chain:
             self._change_owner(row)
 

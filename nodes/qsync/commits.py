@@ -74,7 +74,7 @@ class Commits:
         self.spaces = spaces
         self.election = election
         self.pending: list[Promotion] = []
-        """In the order of the log: a later one may stand on an earlier one."""
+        """By ascending term: a later one may stand on an earlier one, whatever order they came in."""
         self.out = out
         self.limbo = Limbo()
         self.committed_count = 0
@@ -427,8 +427,9 @@ class Commits:
         promotion = Promotion.of_row(row)
         if not self._has_elections:
             self._change_owner(promotion)
-        elif promotion.term > max((known.term for known in self.pending), default=self.limbo.term):
-            self.pending.append(promotion)
+        elif promotion.term > self.limbo.term:
+            # One that a newer one outran on the way here may still be what the next leader stands on.
+            self.pending = sorted((*self.pending, promotion), key=lambda known: known.term)
             if self._promotes_at_once:
                 self._take_over(promotion)
         else:

@@ -15,9 +15,9 @@ or DEMOTE than its own last one has taken effect here (`Limbo.term_of`, kept by 
 confirmed already (not for CONFIRM and ROLLBACK) or lies in the queue. What fails a check is a **split-brain**: the
 sender has a history that contradicts ours, nothing of it may be taken in, and we stop following that peer.
 
-With *synchronous PROMOTE* a PROMOTE decides only when it is confirmed. So one of an older term is no contradiction
-(it comes to nothing), one may stand on another that is not confirmed yet, and its lsn is checked once more against the
-queue when the CONFIRM comes that lets it take effect. A ROLLBACK may not discard what a PROMOTE on our disk wants to
+With *synchronous PROMOTE* a PROMOTE decides only when it is confirmed. So one of a term that is over is no contradiction
+(it comes to nothing), one may stand on another that is not confirmed yet, even if that one came late, and its lsn is
+checked once more against the queue when the CONFIRM comes that lets it take effect. A ROLLBACK may not discard what a PROMOTE on our disk wants to
 keep: our acknowledgement of that PROMOTE said that we have it.
 
 Pure: no journal, no time. Rules and messages are those of `txn_limbo.c` and `applier.cc` in Tarantool 3.
@@ -90,11 +90,11 @@ def number(row: Row, key: Key) -> int:
 
 
 def chain_of(promotion: Promotion, pending: Sequence[Promotion]) -> list[Promotion]:
-    """The pending PROMOTEs that one stands on, in the order of the log, itself the last."""
+    """The pending PROMOTEs that one stands on, by ascending term, itself the last."""
     chain = [promotion]
-    place = pending.index(promotion) if promotion in pending else len(pending)
-    for earlier in reversed(pending[:place]):
-        if earlier.new_owner == chain[0].old_owner and earlier.row_lsn <= chain[0].lsn:
+    for earlier in reversed(pending):
+        stands_on = earlier.new_owner == chain[0].old_owner and earlier.row_lsn <= chain[0].lsn
+        if stands_on and earlier.term < chain[0].term:
             chain.insert(0, earlier)
     return chain
 
@@ -160,7 +160,7 @@ def _check_promotion(
     if promotion.is_demote and promotion.old_owner == 0:
         raise Contradiction(Code.UNSUPPORTED, "Replication", "synchronous requests with zero replica_id")
     if synchronous_promote:
-        if promotion.term <= max((known.term for known in pending), default=limbo.term):
+        if promotion.term <= limbo.term:
             return  # comes to nothing
         if len(chain_of(promotion, pending)) > 1:
             return  # stands on one that is not confirmed: checked when it takes effect
