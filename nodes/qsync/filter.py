@@ -15,10 +15,10 @@ or DEMOTE than its own last one has taken effect here (`Limbo.term_of`, kept by 
 confirmed already (not for CONFIRM and ROLLBACK) or lies in the queue. What fails a check is a **split-brain**: the
 sender has a history that contradicts ours, nothing of it may be taken in, and we stop following that peer.
 
-With *synchronous PROMOTE* a PROMOTE decides only when it is confirmed. So one of a term that is over is no contradiction
-(it comes to nothing), one may stand on another that is not confirmed yet, even if that one came late, and its lsn is
-checked once more against the queue when the CONFIRM comes that lets it take effect. A ROLLBACK may not discard what a PROMOTE on our disk wants to
-keep: our acknowledgement of that PROMOTE said that we have it.
+With *synchronous PROMOTE* a PROMOTE decides only when it is confirmed. So one of a term that is over is no
+contradiction (it comes to nothing), one may stand on another that is not confirmed yet, even if that one came late,
+and its lsn is checked once more against the queue when the CONFIRM comes that lets it take effect. A ROLLBACK may not
+discard what a PROMOTE on our disk wants to keep: our acknowledgement of that PROMOTE said that we have it.
 
 Pure: no journal, no time. Rules and messages are those of `txn_limbo.c` and `applier.cc` in Tarantool 3.
 """
