@@ -12,7 +12,7 @@ from checkers.history.history import Header
 from harness.draw import refuse_impossible
 from harness.errors import WrongUse
 from harness.faults.schedule import names_for
-from harness.plan import Plan
+from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster
 from harness.systems import SYSTEMS, Operated, System
 from harness.workloads import WORKLOADS, Workload
@@ -76,7 +76,18 @@ def header(parts: Parts) -> Header:
         owner=parts.system.owner(plan) if keeps_its_owner(parts) else None,
         heartbeat_ns=plan.heartbeat_ns,
         seed=plan.seed,
+        extra=_expected(parts),
     )
+
+
+def _expected(parts: Parts) -> dict[str, object]:
+    """What checkers of elections must know. Only virtual time is so regular that being late is a fault of the store."""
+    plan = parts.plan
+    fencing = plan.election_fencing if plan.has_elections else "off"
+    expected: dict[str, object] = {"fencing": fencing, "operated": plan.needs_operator}
+    if plan.cluster == "sim" and parts.system.promise(plan).final_state:
+        expected["leader_within_ns"] = int(10 * plan.election_timeout_s * SECOND_NS)
+    return expected
 
 
 def keeps_its_owner(parts: Parts) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -27,6 +27,15 @@ from nodes.kernel.outbox import Durability
 from nodes.world.world import World
 
 T = TypeVar("T")
+
+
+@runtime_checkable
+class Counts(Protocol):
+    """A node that counts its rare turns."""
+
+    @property
+    def sometimes(self) -> Mapping[str, int]: ...
+
 
 BYTES_EVERY = 10
 """One seed in so many sends bytes."""
@@ -51,10 +60,12 @@ class SimCluster:
         self._faults = VirtualFaults(self.world, self.sleep_until, heartbeat_ns)
         self._moments = Moments(self.world)
         self._folder = folder
+        self._sometimes: dict[str, int] = {}
         self._ended: list[Ended] = []
         self._logs: dict[str, list[bytes]] = {name: [] for name in makers}
         for machine in self.world.machines.values():
             machine.on_crash = self._crashed
+            machine.on_end = self._count
             machine.on_log = self._logged
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -130,6 +141,19 @@ class SimCluster:
     def stalls(self) -> tuple[tuple[int, float], ...]:
         """Virtual time does not stall."""
         return ()
+
+    def sometimes(self) -> dict[str, int]:
+        """How often the rare turns came about that nodes count, in all their lives."""
+        for machine in self.world.machines.values():
+            if machine.node is not None:
+                self._count(machine.node)
+                machine.node = None
+        return self._sometimes
+
+    def _count(self, node: Node) -> None:
+        if isinstance(node, Counts):
+            for row, times in node.sometimes.items():
+                self._sometimes[row] = self._sometimes.get(row, 0) + times
 
     # ---- what the machines say
 

@@ -32,7 +32,7 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
         "faults": ("halves", "isolate-owner", "kill", "holds"),
     },
     "no-fencing": {**ELECTED, "faults": ("isolate-owner", "halves")},
-    "no-pre-vote": {**ELECTED, "faults": ("isolate-one", "isolate-owner")},
+    "no-pre-vote": {**ELECTED, "faults": ("isolate-one", "isolate-owner"), "election_timeout_s": 0.2},
     "cas-from-pending": {**ELECTED, "workers": 6, "rate": 150.0},
     "promote-at-once": {**ELECTED, "configuration": "H"},
     "vote-before-flush": {**ELECTED, "rate": 150.0},

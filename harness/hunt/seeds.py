@@ -12,16 +12,21 @@ from dataclasses import dataclass
 
 import msgspec
 
-from checkers.history import jsonl
+from checkers.history import History, jsonl
 from harness.assemble import header, parts_of, simulated
 from harness.conductor import Conductor
 from harness.errors import HarnessError
 from harness.execute import in_virtual_time
+from harness.hunt.variety import hunted
 from harness.judge import judge
 from harness.plan import Plan
 from harness.systems.xlogs import log_of
 
 AHEAD_PER_JOB = 4
+POWER_LOST_BYTES = "power loss lost or spoilt bytes"
+MESSAGE_HELD = "message held by a directed fault"
+DIED_AT_A_MOMENT = "node died at a moment"
+BY_FAULTS = (POWER_LOST_BYTES, MESSAGE_HELD, DIED_AT_A_MOMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,10 @@ class Tried:
     ok: int
     kinds_that_bit: int
     rollbacks: int
+    configuration: str
+    sometimes: dict[str, int]
+    again: str
+    """The line that repeats this seed."""
 
 
 def try_seed(plan: Plan) -> Tried:
@@ -70,12 +79,31 @@ def try_seed(plan: Plan) -> Tried:
         ok=evidence["ok"],
         kinds_that_bit=len(evidence["kinds_that_bit"]),
         rollbacks=evidence["rollbacks"],
+        configuration=plan.letter,
+        sometimes={**cluster.sometimes(), **_done_by_faults(history)},
+        again=verdict["repeat"]["command"],
     )
 
 
-def hunt(plan: Plan, seeds: Iterable[int], jobs: int) -> Iterator[Tried]:
-    """Try all seeds, `jobs` at a time, as they come; stop taking from it to stop the hunt."""
-    plans = (msgspec.structs.replace(plan, seed=seed, drawn=None) for seed in seeds)
+def _done_by_faults(history: History) -> dict[str, int]:
+    """Rare turns that only who injects them can see."""
+    lost = sum(fault.evidence.get("counters", {}).get("bytes_lost", 0) > 0 for fault in history.faults)
+    held = sum(fault.does == "hold" and fault.bit for fault in history.faults)
+    moments = sum(
+        fault.asked.get("on") is not None and fault.does in ("kill", "power") and fault.bit
+        for fault in history.faults
+    )
+    return {POWER_LOST_BYTES: lost, MESSAGE_HELD: held, DIED_AT_A_MOMENT: moments}
+
+
+def hunt(plan: Plan, seeds: Iterable[int], jobs: int, given: frozenset[str] | None = None) -> Iterator[Tried]:
+    """Try all seeds, `jobs` at a time, as they come; stop taking from it to stop the hunt.
+
+    With `given`, the names of the fields of the plan that stay, all others are drawn from each seed.
+    """
+    plans: Iterable[Plan] = (msgspec.structs.replace(plan, seed=seed, drawn=None) for seed in seeds)
+    if given is not None:
+        plans = (hunted(each, given) for each in plans)
     if jobs <= 1:
         yield from map(try_seed, plans)
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from checkers import availability, convergence, crash, quorum
+from checkers import availability, convergence, crash, leadership, quorum
 from checkers.history.operation import Operation
 from checkers.linearizable import promised_linearizable
 from harness.check import Check
@@ -58,6 +58,12 @@ def of_every_run(promise: Promise, space: str = "") -> tuple[Check, ...]:
             "after healing all nodes hold the same: nothing confirmed is missing, nothing failed is there",
             final_state,
             lambda history: convergence.check(history, space=space),
+        ),
+        Check(
+            "leadership",
+            "one leader a term, fenced without a quorum, and there again after healing",
+            leadership.MODEL,
+            leadership.check,
         ),
         Check("crash", "no node ends without a fault telling it to", "no node ends untold", crash.check),
         Check(

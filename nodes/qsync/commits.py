@@ -25,6 +25,7 @@ from nodes.iproto.codes import Code
 from nodes.iproto.messages import Key, Refusal, Response, Row, Type
 from nodes.kernel.effects import Effect, Log, Send, SetTimer
 from nodes.kernel.events import Instant
+from nodes.qsync import sometimes as rare
 from nodes.qsync.bugs import (
     ACK_WITHOUT_TERM,
     CONFIRM_BEFORE_WAL_OWNER,
@@ -47,6 +48,7 @@ from nodes.qsync.filter import Contradiction, Promotion, chain_of, filtered, num
 from nodes.qsync.journal import LOCAL, Draft, Journal, Write
 from nodes.qsync.limbo import UNWRITTEN, Entry, Limbo
 from nodes.qsync.snapshot import QueueState
+from nodes.qsync.sometimes import Sometimes
 from nodes.qsync.spaces import Change, Space, Transaction, commit, prepare, roll_back, show
 
 SYNCHRO_TIMER = "synchro"
@@ -90,6 +92,7 @@ class Commits:
         self._confirms_early = CONFIRM_EARLY in configuration.bugs
         self._counts_any_term = ACK_WITHOUT_TERM in configuration.bugs
         self._bugs = frozenset(configuration.bugs)
+        self.sometimes = Sometimes()
         self._unwritten_confirms: list[Write] = []
         """Of the seeded bugs in which a CONFIRM takes effect before it is on its way to the disk."""
         self._timer_armed = False
@@ -254,8 +257,12 @@ class Commits:
             return rows
         asked = sender if FILTER_BY_SENDER in self._bugs else rows[-1].replica_id
         try:
-            return filtered(rows, asked, self.limbo, self.pending, synchronous_promote=is_synchronous)
+            taken = filtered(rows, asked, self.limbo, self.pending, synchronous_promote=is_synchronous)
+            if taken is not rows:
+                self.sometimes.note(rare.OLD_ROW_DROPPED)
+            return taken
         except Contradiction:
+            self.sometimes.note(rare.SPLIT_BRAIN)
             if NO_SPLIT_BRAIN_CHECK in self._bugs:
                 return rows
             raise
@@ -439,6 +446,10 @@ class Commits:
     def _take_over(self, promotion: Promotion) -> None:
         """A PROMOTE takes effect, after those that it stands on; others before it came to nothing."""
         chain = chain_of(promotion, self.pending)
+        if len(chain) > 1:
+            self.sometimes.note(rare.PROMOTE_STACKED)
+        if len(chain) <= self.pending.index(promotion):
+            self.sometimes.note(rare.PROMOTE_OVERTAKEN)
         self.pending = self.pending[self.pending.index(promotion) + 1 :]
         for link in chain:
             self._change_owner(link)
@@ -447,12 +458,18 @@ class Commits:
 
     def _change_owner(self, promotion: Promotion) -> None:
         owner = promotion.new_owner
+        if self.limbo.entries and owner != self.limbo.owner_id:
+            self.sometimes.note(rare.OWNER_CHANGED_BUSY)
         confirmed, discarded = self.limbo.promote(promotion.origin, owner, promotion.lsn, promotion.term)
         self._commit_entries(confirmed)
         for entry in discarded:
             self._discard(entry.transaction, Code.SYNC_ROLLBACK)
         if self.is_owner and not self._has_elections:
             self.limbo.acknowledge(self._me, self.journal.vclock.get(self._me, 0))
+        if confirmed and promotion.old_owner != owner:
+            self.sometimes.note(rare.CONFIRMED_FOREIGN)
+        if discarded:
+            self.sometimes.note(rare.PROMOTE_ROLLED_BACK)
         fields = {"owner": owner, "term": promotion.term, "confirmed": len(confirmed)}
         self.out.append(Log("info", "the queue has an owner", {**fields, "rolled_back": len(discarded)}))
 
@@ -460,6 +477,8 @@ class Commits:
         """A replica has our rows up to `lsn`; only members of the cluster count, each once, in our own term."""
         is_ours = term == self.election.term or self._counts_any_term
         counts = is_ours and self.election.is_leader if self._has_elections else self.is_owner
+        if counts and lsn > self.journal.vclock.get(self._me, 0):
+            self.sometimes.note(rare.ACK_BEFORE_LSN)
         if counts and replica_id in self._replicas and self.limbo.acknowledge(replica_id, lsn):
             self.confirm_what_a_quorum_has(now)
 
@@ -517,6 +536,7 @@ class Commits:
             self.watch_timeout(now)
             return
         if not self.configuration.rollback_on_timeout:
+            self.sometimes.note(rare.DETACHED)
             self._refuse(entry.transaction.replies, Code.SYNC_TIMEOUT)
             entry.transaction.replies.clear()
             self.watch_timeout(now)
@@ -529,6 +549,7 @@ class Commits:
     def _roll_back(self, lsn: int) -> None:
         discarded = self.limbo.roll_back(lsn)
         self.limbo.is_in_rollback = False
+        self.sometimes.note(rare.ROLLED_BACK, bool(discarded))
         if NO_CASCADE in self._bugs and self.is_owner:
             while len(discarded) > 1:
                 self.limbo.append(discarded.pop(-2))

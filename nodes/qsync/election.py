@@ -27,6 +27,8 @@ from typing import Literal
 
 from nodes.iproto.messages import RaftState
 from nodes.kernel.vclock import covers
+from nodes.qsync import sometimes as rare
+from nodes.qsync.sometimes import Sometimes
 
 Mode = Literal["off", "voter", "manual", "candidate"]
 Fencing = Literal["off", "soft", "strict"]
@@ -66,6 +68,7 @@ class Election:
     deadline_ns: int = 0
     """When a candidate gives this term up, or a follower without a leader may begin one."""
     said_seen: bool = False
+    sometimes: Sometimes = field(default_factory=Sometimes)
 
     @property
     def is_leader(self) -> bool:
@@ -138,6 +141,8 @@ class Election:
             self.vote = candidate
             self.votes[self.me] = candidate
             self.must_write = self.must_tell = True
+        elif may_vote:
+            self.sometimes.note(rare.VOTE_REFUSED)
 
     def _count(self, now_ns: int) -> None:
         mine = sum(choice == self.me for choice in self.votes.values())
@@ -149,6 +154,7 @@ class Election:
         rivals = set(self.votes.values())
         best = max(sum(choice == rival for choice in self.votes.values()) for rival in rivals)
         if best + open_votes < self.quorum:  # split: nobody can win this term any more
+            self.sometimes.note(rare.SPLIT_VOTE)
             self.deadline_ns = min(self.deadline_ns, now_ns + self._spread(self.election_timeout_ns))
 
     # ---- what time does
@@ -161,6 +167,7 @@ class Election:
             return
         if self.state == LEADER:
             if self.fencing != "off" and followers < self.quorum:
+                self.sometimes.note(rare.FENCED)
                 self._resign(now_ns)
         elif self.state == CANDIDATE:
             if now_ns >= self.deadline_ns:
@@ -195,6 +202,7 @@ class Election:
 
     def _try(self, now_ns: int, connected: int) -> None:
         if self.has_pre_vote and (connected < self.quorum or any(self.seen_by.values())):
+            self.sometimes.note(rare.HELD_BACK)
             self._wait(now_ns, self.death_timeout_ns // 4)
         else:
             self._begin(now_ns)

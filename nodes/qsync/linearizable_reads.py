@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from nodes.kernel.vclock import covers
+from nodes.qsync import sometimes as rare
+from nodes.qsync.sometimes import Sometimes
 
 
 @dataclass(slots=True, eq=False)
@@ -37,6 +39,7 @@ class LinearizableReads:
         self._waiting: list[WaitingRead] = []
         self.number = 0
         self.must_ask = False
+        self.sometimes = Sometimes()
 
     def begin(self, deadline_ns: int, answer: Callable[[], None], give_up: Callable[[], None]) -> None:
         self.number += 1
@@ -60,6 +63,8 @@ class LinearizableReads:
                 if len(read.heard) < self.others_needed or not covers(vclock, read.target):
                     continue
                 read.limbo_number = last_in_limbo
+                if not has_settled(last_in_limbo):
+                    self.sometimes.note(rare.READ_WAITED)
             if has_settled(read.limbo_number):
                 self._waiting.remove(read)
                 read.answer()
@@ -69,6 +74,7 @@ class LinearizableReads:
         for read in list(self._waiting):
             if read.deadline_ns <= now_ns:
                 self._waiting.remove(read)
+                self.sometimes.note(rare.READ_GIVEN_UP)
                 read.give_up()
 
     def __len__(self) -> int:

@@ -80,6 +80,7 @@ from nodes.qsync.retention import Retention
 from nodes.qsync.schema import Schema
 from nodes.qsync.service import Service
 from nodes.qsync.snapshot import ElectionState, Snapshot
+from nodes.qsync.sometimes import RECOVERED_BUSY
 from nodes.qsync.system_spaces import CLUSTER
 
 BEAT_TIMER = "beat"
@@ -221,6 +222,11 @@ class Replica:
             now=now,
         )
 
+    @property
+    def sometimes(self) -> Mapping[str, int]:
+        """How often rare turns came about in this life: rows of `nodes.qsync.sometimes`."""
+        return {**self.commits.sometimes, **self.election.sometimes, **self.reads.sometimes}
+
     def status(self) -> Mapping[str, object]:
         """What an operator asks for; JSON values."""
         limbo = self.commits.limbo
@@ -276,6 +282,8 @@ class Replica:
             self.commits.restore(found.queue, found.vclock)
         self.spaces[CLUSTER].on_commit = self._members_changed
         self.commits.replay(_transactions(recovered.rows), now)
+        if self.commits.limbo.entries:
+            self.commits.sometimes.note(RECOVERED_BUSY)
         term, vote = _vote_of(recovered.rows)
         if not term and found is not None:
             term, vote = found.election.term, found.election.vote

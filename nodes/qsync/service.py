@@ -58,6 +58,7 @@ from nodes.qsync.keys import Rejected, Tuple, exact_key
 from nodes.qsync.linearizable_reads import LinearizableReads
 from nodes.qsync.schema import Schema
 from nodes.qsync.selection import ITERATORS_END, Iterator, selected
+from nodes.qsync.sometimes import ANSWER_WAITED
 from nodes.qsync.spaces import Space
 from nodes.qsync.statements import run, writes
 from nodes.qsync.system_spaces import INDEX, SPACE
@@ -352,6 +353,8 @@ class Service:
             refusal = Refusal(sync, outcome.duplicate.code, str(outcome.duplicate))
             answer_later(outcome.looked_at, link, refusal, self._out)
         elif outcome.mismatch is not None or not outcome.changes:
+            if outcome.looked_at is not None:
+                commits.sometimes.note(ANSWER_WAITED)
             looked_at = None if CAS_FROM_PENDING in commits.configuration.bugs else outcome.looked_at
             answer_later(looked_at, link, make(outcome), self._out)
         else:

@@ -91,6 +91,8 @@ class Machine:
         self.on_log: Callable[[str, Log], None] = lambda name, line: None
         self.on_crash: Callable[[str, str], None] = lambda name, how: None
         self.trace: Callable[[str], None] | None = None
+        self.on_end: Callable[[Node], None] | None = None
+        """Told of a node whose life is over."""
         self.on_record: Callable[[str, str, str], None] | None = None
         """Told "writes" (handed to the disk) or "wrote" (synced), who, and the kind of record."""
         self._make = make
@@ -168,6 +170,8 @@ class Machine:
                 action()
 
     def _die(self) -> None:
+        if self.node is not None and self.on_end is not None:
+            self.on_end(self.node)
         self.state = "down"
         self._life += 1
         self.node = None

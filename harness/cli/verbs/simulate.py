@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -32,11 +33,15 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Many seeds in the simulator; stops at the first anomaly and prints the line that repeats it."""
+    """Many seeds in the simulator; stops at the first anomaly and prints the line that repeats it.
+
+    What is not said (nodes, election modes, fencing, faults and how strong they are) is drawn from each seed; with
+    --bug it is what that bug shows in.
+    """
     import msgspec
 
     from harness.assemble import parts_of
-    from harness.hunt import Tried, hunt
+    from harness.hunt import Tried, hunt, hunted
 
     given["cluster"] = given.get("cluster") or "sim"
     if given.get("seed") is None and plan_file is None:
@@ -48,18 +53,21 @@ def command(
         raise click.UsageError(
             f"{plan_file} is drawn out: it is one run, not many; try: qsync run --plan {plan_file}"
         )
-    parts_of(plan)
+    said = frozenset(name for name, value in given.items() if value not in (None, ()))
+    parts_of(hunted(plan, said) if plan_file is None else plan)
+    drawing = said if plan_file is None else None
     tried: list[Tried] = []
+    bar = ProgressBar(seeds, sys.stderr)
     range_ = range(plan.seed, plan.seed + seeds)
     codes: list[ExitCode] = []
     try:
-        for one in hunt(plan, range_, min(jobs or os.cpu_count() or 1, seeds)):
+        for one in hunt(plan, range_, min(jobs or os.cpu_count() or 1, seeds), drawing):
             tried.append(one)
             codes.append(ExitCode(one.exit_code))
             if as_json:
                 click.echo(msgspec.json.encode(one).decode())
             else:
-                _show(one, len(tried), seeds)
+                bar.show(one)
             if one.outcome == "anomaly" and not keep_going:
                 break
     except KeyboardInterrupt:
@@ -70,48 +78,83 @@ def command(
             raise
         click.echo(f"qsync: the hunt broke off: {type(error).__name__}: {error}", err=True)
     if not as_json:
-        _summary(tried, plan)
-        _keep_first_anomaly(tried, plan, results)
+        bar.clear()
+        _summary(tried)
+        worst = next((one for one in tried if one.outcome == "anomaly"), None)
+        if worst is not None:
+            again = msgspec.structs.replace(plan, seed=worst.seed)
+            _keep(again if drawing is None else hunted(again, drawing), results)
     return gravest(codes)
 
 
-def _keep_first_anomaly(tried: list[Any], plan: Any, results: Path) -> None:
+def _keep(plan: Any, results: Path) -> None:
     """Run it again, this time into a folder, so that there is a page to look at."""
-    import msgspec
-
     from harness.assemble import parts_of
     from harness.execute import execute
     from harness.finish import finish
 
-    worst = next((one for one in tried if one.outcome == "anomaly"), None)
-    if worst is not None:
-        again = msgspec.structs.replace(plan, seed=worst.seed)
-        executed = execute(parts_of(again), results)
-        finish(executed.folder, again)
-        click.echo(f"report  {executed.folder.path / 'report.html'}")
+    executed = execute(parts_of(plan), results)
+    finish(executed.folder, plan)
+    click.echo(f"report  {executed.folder.path / 'report.html'}")
 
 
-def _show(one: Any, done: int, seeds: int) -> None:
-    if sys.stderr.isatty():
-        click.echo(f"\r{done}/{seeds} seeds", err=True, nl=False)
-    if one.outcome != "valid":
-        if sys.stderr.isatty():
-            click.echo("\r", err=True, nl=False)
-        click.echo(f"seed {one.seed}: {one.outcome}: {one.sentence}")
+class ProgressBar:
+    """One line on a terminal; elsewhere only what is worth a line of its own."""
+
+    WIDTH = 30
+
+    def __init__(self, seeds: int, stream: Any) -> None:
+        self._seeds = seeds
+        self._stream = stream
+        self._is_seen = stream.isatty()
+        self._began_s = time.monotonic()
+        self._done = 0
+        self._found = 0
+
+    def show(self, one: Any) -> None:
+        """One more seed is done."""
+        self._done += 1
+        self._found += one.outcome == "anomaly"
+        if one.outcome != "valid":
+            self.clear()
+            click.echo(f"seed {one.seed}: {one.outcome}: {one.sentence}")
+        if self._is_seen:
+            full = self.WIDTH * self._done // self._seeds
+            per_s = self._done / max(time.monotonic() - self._began_s, 1e-3)
+            left_s = (self._seeds - self._done) / per_s
+            bar = "#" * full + "." * (self.WIDTH - full)
+            found = f"  {self._found} anomalies" if self._found else ""
+            line = f"\r[{bar}] {self._done}/{self._seeds} seeds  {per_s:.1f}/s  {left_s:.0f} s left{found} "
+            click.echo(line, file=self._stream, nl=False)
+
+    def clear(self) -> None:
+        if self._is_seen:
+            click.echo("\r\x1b[K", file=self._stream, nl=False)
 
 
-def _summary(tried: list[Any], plan: Any) -> None:
-    import msgspec
-
-    from harness.judge import repeat_line
-
-    if sys.stderr.isatty():
-        click.echo("\r", err=True, nl=False)
+def _summary(tried: list[Any]) -> None:
     counts = Counter(one.outcome for one in tried)
     words = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
     click.echo(f"{len(tried)} seeds: {words}; {sum(one.ok for one in tried):,} operations succeeded")
+    letters = Counter(one.configuration for one in tried)
+    click.echo("configurations: " + ", ".join(f"{letter} ({letters[letter]})" for letter in sorted(letters)))
+    _sometimes(tried)
     worst = next((one for one in tried if one.outcome == "anomaly"), None)
     if worst is not None:
         found_by = Counter(name for one in tried for name in one.violated)
         click.echo("found by: " + ", ".join(f"{name} ({count})" for name, count in found_by.most_common()))
-        click.echo("again   " + repeat_line(msgspec.structs.replace(plan, seed=worst.seed)))
+        click.echo("again   " + worst.again)
+
+
+def _sometimes(tried: list[Any]) -> None:
+    """What came about sometimes: a hunt in which the rare turns are missing has hunted nothing."""
+    from harness.hunt import BY_FAULTS
+    from nodes.qsync.sometimes import ROWS
+
+    if not tried:
+        return
+    click.echo("sometimes")
+    for row in (*ROWS, *BY_FAULTS):
+        times = sum(one.sometimes.get(row, 0) for one in tried)
+        seeds = sum(one.sometimes.get(row, 0) > 0 for one in tried)
+        click.echo(f"  {row:<46} {times:>9,}  in {seeds:,} seeds" if times else f"  {row:<46}     never")

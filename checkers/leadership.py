@@ -1,0 +1,154 @@
+"""Leadership: what nodes said of their elections, against what an election promises.
+
+| rule | violated when |
+|---|---|
+| two-leaders | two nodes said that they lead the same term |
+| unfenced | a node that heard no quorum for long said that it still owns the queue, although it is to be fenced |
+| runaway-term | a node that heard nobody stood for election all the same: its term rose (no pre-vote) |
+| no-leader | after the last fault had healed, nobody owned the queue in time |
+| not-converged | after the last fault had healed, the nodes did not become quiet and equal in time |
+
+The nodes' own words are the monitor's lines; which node heard no quorum is known from verified cuts alone. The last two
+are judged where the header says within which time (`leader_within_ns`): the simulator's time does not depend on how
+busy a machine is. `unfenced` needs the header's `fencing` to be soft or strict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from checkers.history.faults import FaultSpan
+from checkers.history.history import History, State
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+
+NAME = "leadership"
+MODEL = "one leader a term, fenced without a quorum, there again after healing"
+FENCED_BEATS = 8
+"""So many heartbeats without a quorum and a leader has resigned: twice the death timeout."""
+CALM_BEATS = 6
+"""So many heartbeats after a cut a node knows that it hears nobody."""
+
+
+def check(history: History) -> Verdict:
+    """Whether elections kept what they promise. `details` counts what could be judged."""
+    witnesses = [*_two_leaders(history), *_deaf(history), *_after_healing(history)]
+    terms = {state.status.get("election_term") for state in history.states}
+    details: dict[str, Any] = {
+        "terms": len(terms - {None}),
+        "violations": len(witnesses),
+        "deaf_ms": sum((end - start) // 1_000_000 for *_, start, end in _deaf_times(history)),
+    }
+    if not witnesses:
+        summary = f"one leader a term ({details['terms']} terms), and one was there when it had to be"
+        return Verdict(checker=NAME, result="valid", summary=summary, model=MODEL, details=details)
+    more = "" if len(witnesses) == 1 else f" (and {len(witnesses) - 1} more)"
+    return Verdict(
+        checker=NAME,
+        result="invalid",
+        summary=witnesses[0].summary + more,
+        model=MODEL,
+        witnesses=tuple(witnesses[:WITNESSES_MAX]),
+        details=details,
+    )
+
+
+def _two_leaders(history: History) -> Iterator[Witness]:
+    leaders: dict[object, State] = {}
+    for state in history.states:
+        if state.status.get("election") != "leader":
+            continue
+        term = state.status.get("election_term")
+        first = leaders.setdefault(term, state)
+        if first.node != state.node:
+            yield _witness("two-leaders", f"{first.node} and {state.node} both led term {term}", first, state)
+            return
+
+
+def _deaf_times(history: History) -> list[tuple[str, bool, int, int]]:
+    """Node, whether it heard nobody at all, from, to: it surely heard too few others for a quorum."""
+    header = history.header
+    if header.quorum is None:
+        return []
+    starving = len(header.nodes) - header.quorum + 1
+    times: list[tuple[str, bool, int, int]] = []
+    for fault in history.faults:
+        if fault.does != "cut" or fault.sure is None:
+            continue
+        for node in header.nodes:
+            silent = {source for source, target in fault.links if target == node and source in header.nodes}
+            if len(silent) >= starving:
+                times.append((node, len(silent) == len(header.nodes) - 1, *fault.sure))
+    return times
+
+
+def _deaf(history: History) -> Iterator[Witness]:
+    beat_ns = history.header.heartbeat_ns or 0
+    extra = history.header.extra
+    asked = [fault for fault in history.faults if fault.does == "failover"]
+    for node, hears_nobody, start, end in _deaf_times(history):
+        states = [state for state in history.states if state.node == node and state.status.get("up")]
+        if extra.get("fencing") in ("soft", "strict"):
+            yield from _unfenced(node, states, start + FENCED_BEATS * beat_ns, end)
+        is_asked = extra.get("operated") or any(_overlaps(fault, start, end) for fault in asked)
+        if hears_nobody and not is_asked:
+            yield from _runaway(node, states, start + CALM_BEATS * beat_ns, end)
+
+
+def _overlaps(fault: FaultSpan, start: int, end: int) -> bool:
+    return fault.start_ns <= end and (fault.end_ns is None or fault.end_ns >= start)
+
+
+def _unfenced(node: str, states: list[State], start: int, end: int) -> Iterator[Witness]:
+    late = [s for s in states if start < s.time_ns < end and s.status.get("role") == "owner"]
+    if late:
+        words = f"{node} still owned the queue {FENCED_BEATS} heartbeats after it had last heard a quorum"
+        yield _witness("unfenced", words, late[0], late[-1])
+
+
+def _runaway(node: str, states: list[State], start: int, end: int) -> Iterator[Witness]:
+    told = [s for s in states if start < s.time_ns < end and isinstance(s.status.get("election_term"), int)]
+    if told:
+        first, last = told[0].status["election_term"], told[-1].status["election_term"]
+        if last > first:
+            words = f"{node} went from term {first} to term {last} while it heard nobody"
+            yield _witness("runaway-term", words, told[0], told[-1])
+
+
+def _after_healing(history: History) -> Iterator[Witness]:
+    within_ns = history.header.extra.get("leader_within_ns")
+    settled = [e for e in history.events if e.process == "harness" and e.f == "settled"]
+    if not isinstance(within_ns, int) or not settled or not history.states:
+        return
+    healed_ns = max((fault.end_ns or fault.start_ns for fault in history.faults), default=0)
+    led = [s for s in history.states if s.time_ns >= healed_ns and s.status.get("role") == "owner"]
+    last = history.states[-1]
+    if last.time_ns > healed_ns + within_ns and (not led or led[0].time_ns > healed_ns + within_ns):
+        words = f"nobody owned the queue within {within_ns / 1e9:g} s after the last fault had healed"
+        yield _witness("no-leader", words, last, last)
+    elif settled[-1].value is False:
+        words = "after healing the nodes did not become quiet and equal: " + _differences(history)
+        yield _witness("not-converged", words, last, last)
+
+
+def _differences(history: History) -> str:
+    newest = {state.node: state.status for state in history.states}
+    told = []
+    for node in sorted(newest):
+        status = newest[node]
+        stopped = status.get("stopped")
+        why = f", stopped: {stopped}" if stopped else ""
+        told.append(f"{node} {status.get('role', 'silent')} at {status.get('vclock')}{why}")
+    return "; ".join(told)
+
+
+def _witness(rule: str, summary: str, first: State, last: State) -> Witness:
+    return Witness(
+        rule=rule,
+        summary=summary,
+        events=tuple(sorted({first.index, last.index})),
+        key=None,
+        node=last.node,
+        start_ns=first.time_ns,
+        end_ns=last.time_ns,
+    )

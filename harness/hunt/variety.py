@@ -1,0 +1,105 @@
+"""Variety: what `qsync simulate` leaves to the seed that nobody asked for by name.
+
+How many nodes, which of them stand for election, fencing, rollback on timeout, which faults and how dense, slow clocks
+and power losses among them: one draw a seed, from a stream of its own. Only configurations are drawn that promise
+something, so that every seed is a claim: C, H and I.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from harness.faults.schedule import names_for
+from harness.faults.table import HOLDS
+from harness.hunt.bug_plans import bug_plan
+from harness.plan import Plan
+
+LIGHT: Mapping[str, Any] = {
+    "time_limit_s": 30.0,
+    "rate": 60.0,
+    "workers": 6,
+    "read": "mixed",
+    "replica_reads": 0.4,
+    "faults": ("all", HOLDS),
+}
+"""What a seed of a hunt is: long in virtual time, sparse in operations."""
+
+NODES = ((3, 12), (5, 4), (4, 3), (2, 2), (1, 1))
+MODES = (
+    ("candidate", 10),
+    ("manual", 3),
+    ("off", 3),
+    ("one voter", 2),
+    ("all but one voters", 1),
+    ("mixed", 3),
+)
+FENCING = (("soft", 5), ("strict", 3), ("off", 2))
+
+
+def hunted(plan: Plan, given: frozenset[str]) -> Plan:
+    """One seed's plan: what is `given` stays, the rest comes from the bug that is hunted, or from the seed."""
+    fields: dict[str, Any] = {**LIGHT, **(bug_plan(plan.bugs) if plan.bugs else {})}
+    chance = plan.streams()["variety"]
+    if not plan.bugs and "configuration" not in given:
+        fields.update(_drawn(chance, plan, given))
+    fields = {name: value for name, value in fields.items() if name not in given}
+    varied = msgspec.structs.replace(plan, **fields)
+    if "faults" not in given and not plan.bugs:
+        varied = msgspec.structs.replace(varied, faults=_faults(chance, varied))
+    return varied
+
+
+def _drawn(chance: random.Random, plan: Plan, given: frozenset[str]) -> dict[str, Any]:
+    nodes = plan.nodes if "nodes" in given else _weighted(chance, NODES)
+    mode = _modes(chance, _weighted(chance, MODES), nodes)
+    drawn: dict[str, Any] = {
+        "nodes": nodes,
+        "election_mode": mode,
+        "election_fencing": _weighted(chance, FENCING),
+        "rate": float(chance.choice((40, 60, 60, 90))),
+        "synchro_timeout_s": chance.choice((0.3, 0.6, 0.6, 1.5)),
+        "election_timeout_s": chance.choice((0.3, 0.5, 0.5, 0.8)),
+    }
+    if mode == "off":
+        drawn.update(configuration="C", read="read-confirmed", election_fencing="soft")
+    elif chance.random() < 0.2:
+        drawn["configuration"] = "I"
+    return drawn
+
+
+def _modes(chance: random.Random, word: str, nodes: int) -> str:
+    """Each node's mode; a single node has nobody to vote for it but itself."""
+    if nodes < 3 and word not in ("candidate", "manual", "off"):
+        word = "candidate"
+    match word:
+        case "one voter":
+            modes = ["candidate"] * (nodes - 1) + ["voter"]
+        case "all but one voters":
+            modes = ["candidate"] + ["voter"] * (nodes - 1)
+        case "mixed":
+            modes = [chance.choice(("candidate", "manual", "voter")) for _ in range(nodes - 1)] + [
+                "candidate"
+            ]
+        case same:
+            return same
+    chance.shuffle(modes)
+    return ",".join(modes)
+
+
+def _faults(chance: random.Random, plan: Plan) -> tuple[str, ...]:
+    """All, or a few of them; beside them holds, more often than not."""
+    possible = names_for(msgspec.structs.replace(plan, faults=("all",)))
+    names: tuple[str, ...] = ("all",)
+    if chance.random() < 0.4:
+        names = tuple(chance.sample(possible, chance.randrange(1, 1 + min(4, len(possible)))))
+    has_holds = plan.nodes > 1 and chance.random() < 0.7
+    return (*names, HOLDS) if has_holds else names
+
+
+def _weighted(chance: random.Random, table: tuple[tuple[Any, int], ...]) -> Any:
+    values, weights = zip(*table, strict=True)
+    return chance.choices(values, weights)[0]

@@ -1,0 +1,54 @@
+"""What must happen sometimes: rare turns of a node, counted, so that a soak in which none came about says so.
+
+A run of the simulator reads these counts out of the nodes; nothing else depends on them.
+"""
+
+from __future__ import annotations
+
+OWNER_CHANGED_BUSY = "leader changed with a non-empty limbo"
+CONFIRMED_FOREIGN = "PROMOTE confirmed somebody else's entries"
+PROMOTE_ROLLED_BACK = "PROMOTE rolled back entries"
+PROMOTE_OVERTAKEN = "PROMOTE was overtaken by another"
+PROMOTE_STACKED = "PROMOTE stood on one without a quorum"
+OLD_ROW_DROPPED = "row of an old term dropped"
+SPLIT_BRAIN = "split-brain detected, applier stopped"
+ACK_BEFORE_LSN = "ACK before the owner knew its LSN"
+DETACHED = "client of a waiting transaction let go"
+ROLLED_BACK = "rolled back on timeout"
+SPLIT_VOTE = "split vote"
+FENCED = "leader fenced"
+HELD_BACK = "candidacy held back by pre-vote"
+VOTE_REFUSED = "vote refused to a node that lacks rows"
+RECOVERED_BUSY = "recovered with a non-empty limbo"
+READ_WAITED = "linearizable read waited for the limbo"
+READ_GIVEN_UP = "linearizable read given up"
+ANSWER_WAITED = "answer without effect waited for what it saw"
+
+ROWS = (
+    OWNER_CHANGED_BUSY,
+    CONFIRMED_FOREIGN,
+    PROMOTE_ROLLED_BACK,
+    PROMOTE_OVERTAKEN,
+    PROMOTE_STACKED,
+    OLD_ROW_DROPPED,
+    SPLIT_BRAIN,
+    ACK_BEFORE_LSN,
+    DETACHED,
+    ROLLED_BACK,
+    SPLIT_VOTE,
+    FENCED,
+    HELD_BACK,
+    VOTE_REFUSED,
+    RECOVERED_BUSY,
+    READ_WAITED,
+    READ_GIVEN_UP,
+    ANSWER_WAITED,
+)
+"""In the order in which a table shows them."""
+
+
+class Sometimes(dict[str, int]):
+    """Counts by row."""
+
+    def note(self, row: str, times: int = 1) -> None:
+        self[row] = self.get(row, 0) + times

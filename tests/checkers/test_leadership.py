@@ -1,0 +1,92 @@
+"""Leadership: each rule rejects a history made for it, and leaves its lawful neighbour in peace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from checkers import leadership
+from checkers.history.history import Header, History
+from checkers.history.operation import Event
+
+BEAT_NS = 250_000_000
+SECOND_NS = 1_000_000_000
+CUT = [["n2", "n1"], ["n3", "n1"], ["n1", "n2"], ["n1", "n3"]]
+
+
+def state(
+    time_s: float, node: str, role: str = "replica", term: int = 2, election: str = ""
+) -> dict[str, Any]:
+    status = {"up": True, "role": role, "election_term": term, "election": election or "follower"}
+    return {"time": time_s, "type": "info", "process": "monitor", "f": "state", "node": node, "value": status}
+
+
+def cut(start_s: float, end_s: float, links: list[list[str]]) -> list[dict[str, Any]]:
+    start = {"id": 0, "name": "isolate-one", "does": "cut", "links": links}
+    evidence = {
+        "id": 0,
+        "bit": True,
+        "all_in_effect_ns": int(start_s * SECOND_NS),
+        "heal_asked_ns": int(end_s * SECOND_NS),
+        "healed": True,
+    }
+    return [
+        {"time": start_s, "type": "invoke", "process": "nemesis", "f": "isolate-one", "value": start},
+        {"time": end_s, "type": "info", "process": "nemesis", "f": "isolate-one", "value": evidence},
+    ]
+
+
+def rules(*lines: dict[str, Any], **extra: Any) -> list[str]:
+    header = Header(
+        nodes=("n1", "n2", "n3"), quorum=2, heartbeat_ns=BEAT_NS, extra={"fencing": "soft", **extra}
+    )
+    events = [
+        Event(index=index, time_ns=int(line.pop("time") * SECOND_NS), **line)
+        for index, line in enumerate(sorted((dict(each) for each in lines), key=lambda each: each["time"]))
+    ]
+    verdict = leadership.check(History.of(header, events))
+    assert (verdict.result == "invalid") == bool(verdict.witnesses)
+    return [witness.rule for witness in verdict.witnesses]
+
+
+def test_two_leaders_of_one_term() -> None:
+    """If it failed, a vote that was given twice would stay unseen."""
+    one = state(1, "n1", "owner", 4, "leader")
+    assert rules(one, state(2, "n2", "owner", 4, "leader")) == ["two-leaders"]
+    assert rules(one, state(2, "n2", "owner", 5, "leader")) == []
+
+
+def test_a_leader_that_hears_nobody_resigns() -> None:
+    """If it failed, an isolated leader that takes asynchronous writes for ever would pass."""
+    late = state(3.5, "n1", "owner", 2, "leader")
+    assert rules(*cut(1, 4, CUT), late) == ["unfenced"]
+    assert rules(*cut(1, 4, CUT), state(2.5, "n1", "owner", 2, "leader")) == []
+    assert rules(*cut(1, 4, CUT[:1]), late) == [], "it still hears n3"
+    assert rules(*cut(1, 4, CUT), late, fencing="off") == []
+
+
+def test_who_hears_nobody_does_not_stand() -> None:
+    """If it failed, a node whose term runs away would pass, and depose a healthy leader when it is back."""
+    before, after = state(2.6, "n1", term=3), state(3.9, "n1", term=5)
+    assert rules(*cut(1, 4, CUT), before, after) == ["runaway-term"]
+    assert rules(*cut(1, 4, CUT[:1]), before, after) == []
+    assert rules(*cut(1, 4, CUT), before, after, operated=True) == [], "somebody may have asked it to"
+    assert rules(*cut(1, 4, CUT), state(1.5, "n1", term=3), state(2.0, "n1", term=5)) == []
+
+
+SETTLED = {"time": 20, "type": "info", "process": "harness", "f": "settled"}
+
+
+@pytest.mark.parametrize(
+    ("leader_s", "settled", "found"),
+    [(5, True, []), (12, True, ["no-leader"]), (5, False, ["not-converged"])],
+)
+def test_after_healing_somebody_leads_and_all_become_equal(
+    leader_s: float, settled: bool, found: list[str]
+) -> None:
+    """If it failed, a cluster that never recovers would be no more than a run without evidence."""
+    lines = [*cut(1, 4, CUT[:1]), state(leader_s, "n2", "owner", 3, "leader"), {**SETTLED, "value": settled}]
+    lines.append(state(19, "n3"))
+    assert rules(*lines, leader_within_ns=5 * SECOND_NS) == found
+    assert rules(*lines) == []
