@@ -448,8 +448,7 @@ class Commits:
         chain = chain_of(promotion, self.pending)
         if len(chain) > 1:
             self.sometimes.note(rare.PROMOTE_STACKED)
-        if len(chain) <= self.pending.index(promotion):
-            self.sometimes.note(rare.PROMOTE_OVERTAKEN)
+        self.sometimes.note(rare.PROMOTE_OVERTAKEN, self.pending.index(promotion) >= len(chain))
         self.pending = self.pending[self.pending.index(promotion) + 1 :]
         for link in chain:
             self._change_owner(link)

@@ -37,8 +37,11 @@ def test_seeds_without_an_anomaly_are_0(qsync: Qsync, results: Path) -> None:
     """If it failed, a good store would not be told from a bad one, or a thousand folders would be left."""
     done = qsync(*QUICK, "--seeds", "3")
     assert (done.code, done.err) == (0, "")
-    (line,) = done.out.splitlines()
+    line, configurations, sometimes, *table = done.out.splitlines()
     assert line.startswith("3 seeds: 3 valid; ")
+    assert configurations.startswith("configurations: ")
+    assert sometimes == "sometimes"
+    assert any(row.strip().startswith("split vote") and row.endswith("never") for row in table)
     assert not results.exists()
 
 
@@ -46,7 +49,7 @@ def test_an_anomaly_ends_the_hunt_with_the_line_that_repeats_it(qsync: Qsync) ->
     """If it failed, a hunt would find something that nobody can look at."""
     done = qsync(*BUG, "--seeds", "5", "--seed", "1")
     assert done.code == 1
-    first, summary, found_by, again, report = done.out.splitlines()
+    first, summary, *_, found_by, again, report = done.out.splitlines()
     assert first.startswith("seed 1: anomaly: Key ")
     assert summary.startswith("1 seeds: 1 anomaly; ")
     assert "linearizable (1)" in found_by

@@ -1,0 +1,51 @@
+"""Variety: what a seed decides, what the command line keeps, and that a bug brings its own configuration."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.assemble import parts_of
+from harness.hunt import hunted
+from harness.hunt.bug_plans import BUG_PLANS
+from harness.plan import Plan
+from nodes.qsync.bugs import BUGS, TABLE
+
+NOTHING: frozenset[str] = frozenset()
+
+
+def test_seeds_differ_in_more_than_chance() -> None:
+    """If it failed, a hunt would try one configuration a thousand times."""
+    plans = [hunted(Plan(cluster="sim", seed=seed), NOTHING) for seed in range(200)]
+    assert plans[:20] == [hunted(Plan(cluster="sim", seed=seed), NOTHING) for seed in range(20)]
+    assert {plan.nodes for plan in plans} == {1, 2, 3, 4, 5}
+    assert {plan.letter for plan in plans} == {"C", "H", "I"}
+    assert {plan.election_fencing for plan in plans} == {"off", "soft", "strict"}
+    assert {mode for plan in plans for mode in plan.election_modes} == {"off", "voter", "manual", "candidate"}
+    assert {"holds" in plan.faults for plan in plans} == {True, False}
+    for plan in plans:
+        parts_of(plan)
+
+
+def test_what_is_said_stays() -> None:
+    """If it failed, an option would be taken back by chance."""
+    plan = Plan(cluster="sim", seed=3, nodes=5, rate=33.0, faults=("kill",))
+    for seed in range(30):
+        varied = hunted(
+            Plan(**{"cluster": "sim", "nodes": 5, "rate": 33.0, "faults": ("kill",), "seed": seed}),
+            frozenset(("nodes", "rate", "faults")),
+        )
+        assert (varied.nodes, varied.rate, varied.faults) == (plan.nodes, plan.rate, plan.faults)
+    kept = hunted(Plan(cluster="sim", configuration="F", seed=3), frozenset(("configuration",)))
+    assert kept.letter == "F"
+    assert kept.nodes == 3
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_bug_is_hunted_where_it_can_show(bug: str) -> None:
+    """If it failed, a hunt for a bug would look where it cannot be."""
+    plan = hunted(Plan(cluster="sim", seed=1, bugs=(bug,)), NOTHING)
+    parts_of(plan)
+    assert set(BUG_PLANS) <= set(BUGS)
+    assert TABLE[bug].does
+    assert TABLE[bug].seen
+    assert TABLE[bug].checkers
