@@ -47,6 +47,8 @@ def hunted(plan: Plan, given: frozenset[str]) -> Plan:
         fields.update(_drawn(chance, plan, given))
     fields = {name: value for name, value in fields.items() if name not in given}
     varied = msgspec.structs.replace(plan, **fields)
+    if "read" not in given and not varied.has_elections:
+        varied = msgspec.structs.replace(varied, read=None)
     if "faults" not in given and not plan.bugs:
         varied = msgspec.structs.replace(varied, faults=_faults(chance, varied))
     return varied
@@ -64,7 +66,7 @@ def _drawn(chance: random.Random, plan: Plan, given: frozenset[str]) -> dict[str
         "election_timeout_s": chance.choice((0.3, 0.5, 0.5, 0.8)),
     }
     if mode == "off":
-        drawn.update(configuration="C", read="read-confirmed", election_fencing="soft")
+        drawn.update(configuration="C", election_fencing="soft")
     elif chance.random() < 0.2:
         drawn["configuration"] = "I"
     return drawn

@@ -31,7 +31,7 @@ def test_what_is_said_stays() -> None:
     plan = Plan(cluster="sim", seed=3, nodes=5, rate=33.0, faults=("kill",))
     for seed in range(30):
         varied = hunted(
-            Plan(**{"cluster": "sim", "nodes": 5, "rate": 33.0, "faults": ("kill",), "seed": seed}),
+            Plan(cluster="sim", nodes=5, rate=33.0, faults=("kill",), seed=seed),
             frozenset(("nodes", "rate", "faults")),
         )
         assert (varied.nodes, varied.rate, varied.faults) == (plan.nodes, plan.rate, plan.faults)
