@@ -43,7 +43,7 @@ def decide(
         found = _by_zones(calls, model.initial if starts is None else starts[0])
         if found is not None:
             return found
-    if starts is None:
+    if starts is None or tuple(starts) == (model.initial,):
         watched = monitors.decide(model, calls)
         if watched is not None:
             return watched

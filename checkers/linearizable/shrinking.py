@@ -162,7 +162,9 @@ class _Shrinking:
             candidates = [
                 subject
                 for subject in subjects
-                if subject is not self.failing and subject.call.action.kind in kinds
+                if subject is not self.failing
+                and subject.call.action.kind in kinds
+                and self._might_go(subject)
             ]
             for first in range(0, len(candidates), size):
                 if self.limits.clock() > self.limits.deadline_s:
@@ -173,6 +175,10 @@ class _Shrinking:
                 if self._may_go(gone, rest) and self.proves(rest):
                     subjects = rest
         return subjects
+
+    def _might_go(self, subject: Subject) -> bool:
+        action = subject.call.action
+        return action.kind == "observe" or self.model.leaves(action) is not None
 
     def _may_go(self, gone: Sequence[Subject], rest: Sequence[Subject]) -> bool:
         """Whether nothing that stays can have depended on what goes."""

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from checkers import linearizable
+from checkers.history import Event, Header, History
 from checkers.linearizable import decide, monitors, search
 from checkers.linearizable.models import Action
 from checkers.linearizable.search import Call, Limits
@@ -109,3 +111,19 @@ def test_a_long_history_is_decided_without_a_search(name: str) -> None:
     found = decide.decide(MODELS[name](), calls, Limits())
     assert (found.result, found.algorithm) == ("yes", "monitor")
     assert time.process_time() - began_s < 2.0
+
+
+def test_a_long_wrong_queue_is_explained_at_once() -> None:
+    """If this fails, looking for a small proof takes all the time that was left, and finds none."""
+    asked = [("enqueue", each) for each in range(1_500)] + [("dequeue", each) for each in range(1_500)]
+    asked[-1] = ("dequeue", 3)
+    events = [
+        Event(index=2 * place + ends, time_ns=place, type="ok" if ends else "invoke", process=0, f=f, key="q", value=value)
+        for place, (f, value) in enumerate(asked)
+        for ends in (0, 1)
+    ]  # fmt: skip
+    began_s = time.process_time()
+    verdict = linearizable.check(History.of(Header(), events), model="queue")
+    assert (verdict.result, verdict.details["decided_by"]) == ("invalid", {"monitor": 1})
+    assert verdict.witnesses[0].events[-1] == len(events) - 1
+    assert time.process_time() - began_s < 3.0
