@@ -118,7 +118,9 @@ def test_a_long_wrong_queue_is_explained_at_once() -> None:
     asked = [("enqueue", each) for each in range(1_500)] + [("dequeue", each) for each in range(1_500)]
     asked[-1] = ("dequeue", 3)
     events = [
-        Event(index=2 * place + ends, time_ns=place, type="ok" if ends else "invoke", process=0, f=f, key="q", value=value)
+        Event(
+            index=2 * place + ends, time_ns=place, type="ok" if ends else "invoke", process=0, f=f, key="q", value=value
+        )
         for place, (f, value) in enumerate(asked)
         for ends in (0, 1)
     ]  # fmt: skip
