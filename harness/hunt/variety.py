@@ -20,7 +20,7 @@ from harness.plan import Plan
 
 LIGHT: Mapping[str, Any] = {
     "time_limit_s": 30.0,
-    "rate": 60.0,
+    "rate": 40.0,
     "read": "mixed",
     "replica_reads": 0.4,
     "faults": ("all", HOLDS),
@@ -61,7 +61,7 @@ def _drawn(chance: random.Random, plan: Plan, given: frozenset[str]) -> dict[str
         "nodes": nodes,
         "election_mode": mode,
         "election_fencing": _weighted(chance, FENCING),
-        "rate": float(chance.choice((60, 60, 90))),
+        "rate": float(chance.choice((36, 40, 60))),
         "synchro_timeout_s": chance.choice((0.3, 0.6, 0.6, 1.5)),
         "election_timeout_s": chance.choice((0.3, 0.5, 0.5, 0.8)),
     }
