@@ -19,6 +19,7 @@ VERBS: dict[str, Verb] = {
     "audit": Verb(
         "harness.cli.verbs.audit", "rules over the nodes' own logs, of a run or of any folder of xlogs"
     ),
+    "xlog": Verb("harness.cli.verbs.xlog", "what xlog and snap files hold, or what is wrong with them"),
     "nightly": Verb("harness.cli.verbs.nightly", "a matrix of runs, resumable, with known anomalies"),
     "analyze": Verb("harness.cli.verbs.analyze", "the Spark pipeline over results/ → tables"),
     "report": Verb("harness.cli.verbs.report", "write the page of a stored run again"),

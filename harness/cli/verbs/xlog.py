@@ -1,0 +1,83 @@
+"""`qsync xlog`: what an xlog or snap file holds, or what is wrong with it and how much of it is good."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from nodes.iproto.messages import Row
+
+SUFFIXES = (".xlog", ".snap")
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--rows", "with_rows", is_flag=True, help="Print each good row too, one JSON object a line.")
+def command(paths: tuple[Path, ...], with_rows: bool) -> int:
+    """One line for each xlog or snap file, ours or any Tarantool's.
+
+    PATHS are files, or folders in which all of them are looked at. Exit code 1 if any is damaged.
+    """
+    from harness.errors import WrongUse
+    from nodes.iproto.inspection import inspect
+
+    files = [file for path in paths for file in _files(path)]
+    if not files:
+        raise WrongUse(
+            f"{paths[0]}: expected *.xlog or *.snap files, found none; try: a file, or a node's folder"
+        )
+    is_sound = True
+    for file in files:
+        try:
+            data = file.read_bytes()
+        except OSError as error:
+            raise WrongUse(f"{file}: cannot be read: {error.strerror}") from error
+        found = inspect(data)
+        is_sound = is_sound and found.is_sound
+        click.echo(f"{file}: {found.sentence}")
+        if with_rows:
+            _print_rows(data)
+    return int(ExitCode.VALID if is_sound else ExitCode.ANOMALY)
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES)
+    return [path]
+
+
+def _print_rows(data: bytes) -> None:
+    from nodes.iproto import xlog
+    from nodes.iproto.errors import XlogError
+
+    try:
+        rows = xlog.decode(data).rows
+    except XlogError:
+        return  # said already
+    for row in rows:
+        click.echo(json.dumps(_as_json(row), ensure_ascii=False, default=str))
+
+
+def _as_json(row: Row) -> dict[str, object]:
+    from nodes.iproto.messages import Key, Type
+
+    known = {kind.value: kind.name for kind in Type}
+    flags = [name for name in ("is_commit", "wait_sync", "wait_ack") if getattr(row, name)]
+    keys = {key.value: key.name.lower() for key in Key}
+    named = row.type not in (Type.RAFT, Type.NOP)
+    body = {(keys.get(key, key) if named else key): value for key, value in row.body.items()}
+    return {
+        "type": known.get(row.type, row.type),
+        "replica_id": row.replica_id,
+        "lsn": row.lsn,
+        "timestamp": row.timestamp,
+        "transaction": row.tsn,
+        "flags": flags,
+        "body": body,
+    }

@@ -1,0 +1,49 @@
+"""One line about an xlog or snap file, of any Tarantool or ours: what it is, or what is wrong and how much is good.
+
+A log without an end marker is whole: its process was killed, or still writes. A snapshot without one is not: nobody can
+tell what is missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nodes.iproto import xlog
+from nodes.iproto.errors import XlogError
+from nodes.iproto.messages import Type
+from nodes.kernel.vclock import text
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """`is_sound`: all of it can be used."""
+
+    is_sound: bool
+    sentence: str
+
+
+def inspect(data: bytes) -> Inspection:
+    """Never raises: what is no xlog at all is told as well."""
+    try:
+        found = xlog.decode(data)
+    except XlogError as error:
+        return Inspection(False, f"{error}; none of {len(data)} bytes is good")
+    if found.meta is None:
+        return Inspection(False, f"damaged: {found.damage}")
+    what = _what(found.meta, found)
+    if found.damage is not None:
+        torn = "" if xlog.goes_on(data, found.good_bytes) else ", as a crash leaves it"
+        lost = "; more good rows stand behind the damage" if not torn else ""
+        return Inspection(False, f"{what} damaged{torn}: {found.damage}{lost}")
+    if found.meta.kind == "SNAP" and not found.finished:
+        good = f"the {len(found.rows)} rows in all {len(data)} bytes are good"
+        return Inspection(False, f"{what} damaged: a snapshot without its end marker is not whole; {good}")
+    end = "closed in order" if found.finished else "not closed (its process was killed, or still writes)"
+    return Inspection(True, f"{what} good: {len(found.rows)} rows in {len(data)} bytes, {end}")
+
+
+def _what(meta: xlog.Meta, found: xlog.Xlog) -> str:
+    kind = "log" if meta.kind == "XLOG" else "snapshot"
+    later = {Type.RAFT.value, Type.PROMOTE.value, Type.DEMOTE.value}
+    hint = ", which 2.6 cannot read" if any(row.type in later for row in found.rows) else ""
+    return f"{kind} of {meta.server_version or 'no version'} from {text(meta.vclock)} on{hint}:"
