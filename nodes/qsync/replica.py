@@ -578,6 +578,8 @@ class Replica:
         after = self.journal.last_token()
         has_elections = self.configuration.election_mode != "off"
         term = self.election.term if has_elections else self.commits.limbo.term
+        if self.configuration.protocol == "2.6":
+            term = 0  # it knows none
         for applier in appliers:
             if applier.state == "following":
                 vclock = public(self.journal.promised)

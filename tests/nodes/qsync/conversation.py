@@ -20,7 +20,9 @@ A line that begins with `>` happens; the indented lines under it are the effects
 | `c1 [dirty\\|sync\\|lazy] replace SPACE KEY VALUE; cas SPACE KEY OLD NEW; …` | one transaction of a client |
 | `… update SPACE KEY OP FIELD VALUE`, `… upsert SPACE KEY VALUE OP FIELD VALUE` | among its statements |
 | `c1 alter SPACE OPTION VALUE`, `c1 delete-request SPACE KEY`, `c1 update-request SPACE KEY OP FIELD VALUE` | |
+| `c1 snapshot`, `c1 clear` | an administrator |
 | `c1 promote`, `c1 select SPACE [KEY]`, `c1 insert SPACE KEY VALUE` | other requests |
+| `n4 joins [anonymously]`, `n4 asks for a ballot` | a node without data |
 | `n2 subscribes [anonymously] [LSN]`, `n2 acks LSN [in term 3]`, `n2 hangs up` | a follower |
 | `n1 answers`, `n1 rows R + R \\| R`, `n1 heartbeat`, `n1 is lost` | a peer that we follow; + joins a transaction |
 | `1/5 REPLACE register r1 1 [wait-sync] [wait-ack]`, `1/6 CONFIRM 5 [n1]`, `2/1 PROMOTE 3 [n1 LSN]` | rows |
@@ -44,20 +46,26 @@ from nodes.iproto import xlog
 from nodes.iproto.messages import (
     Ack,
     Answer,
+    Ballot,
     Call,
     Delete,
     Heartbeat,
     Insert,
+    Join,
+    JoinMeta,
+    JoinSnapshot,
     Key,
     RaftState,
     Refusal,
     Row,
     Rows,
     Select,
+    Stage,
     Subscribe,
     Subscribed,
     Type,
     Update,
+    Vote,
 )
 from nodes.kernel.effects import (
     CancelTimer,
@@ -66,6 +74,7 @@ from nodes.kernel.effects import (
     Effect,
     Log,
     Persist,
+    Remove,
     Send,
     SetTimer,
     Truncate,
@@ -98,7 +107,7 @@ _TRANSACTION_OPTIONS: dict[str, dict[str, object]] = {
     "sync": {"is_sync": True},
     "lazy": {"is_lazy": True},
 }
-_SPACE_NAMES = {space.id: space.name for space in SPACES}
+_SPACE_NAMES = {space.id: space.name for space in SPACES} | {320: "_cluster"}
 _HEADER = xlog.encode_header("XLOG", UUID.format(1), {})
 
 
@@ -172,10 +181,20 @@ class Conversation:
                 self.timers.pop(name, None)
             case Truncate(file, size):
                 del self.files[file][size:]
+            case Remove(file):
+                self.files.pop(file, None)
         self.lines.append(self._told(effect))
 
     def _told(self, effect: Effect) -> str:
         match effect:
+            case Persist(token, file, data, "snapshot"):
+                return f"persist #{token} snapshot: {file}: {_snapshot(data)}"
+            case Persist(token, file, data, record) if data[:1] == b"X" and xlog.decode(data).rows:
+                return f"persist #{token} {record}: {file} begins: {_rows(xlog.decode(data).rows)}"
+            case Remove(file):
+                return f"remove {file}"
+            case Persist(token, file, _, "eof"):
+                return f"persist #{token} eof: {file}"
             case Persist(token, file, data, record):
                 what = (
                     _rows(xlog.decode(_HEADER + data).rows)
@@ -276,10 +295,16 @@ class Conversation:
     def write(self, all_: str) -> None:
         while self.unwritten:
             record = self.unwritten.popleft()
-            self.files.setdefault(record.file, bytearray()).extend(record.data)
+            self._reaches_disk(record)
             self.step(Persisted(record.token))
             if not all_:
                 return
+
+    def _reaches_disk(self, record: Persist) -> None:
+        if record.is_whole:
+            self.files[record.file] = bytearray(record.data)
+        else:
+            self.files.setdefault(record.file, bytearray()).extend(record.data)
 
     def fail(self) -> None:
         tokens = tuple(record.token for record in self.unwritten)
@@ -292,6 +317,10 @@ class Conversation:
         match words:
             case ["promote"]:
                 self.step(Received(link, Call(1, "box.ctl.promote", ())))
+            case ["snapshot"]:
+                self.step(Received(link, Call(1, "box.snapshot", ())))
+            case ["clear"]:
+                self.step(Received(link, Call(1, "box.ctl.clear_synchro_queue", ())))
             case ["select", space, *key]:
                 self.step(Received(link, Select(1, _space_id(space), tuple(_values(key)))))
             case ["INSERT", space, *values]:
@@ -314,6 +343,14 @@ class Conversation:
         uuids = self.conf.cluster_uuid, UUID.format(number)
         request = Subscribe(0, *uuids, number, vclock, is_anonymous=bool(anonymous))
         self.step(Received(self._new_link(self.links, name), request))
+
+    def join(self, name: str, anonymous: str) -> None:
+        uuid = "" if anonymous else UUID.format(name[1:])
+        request = Join(0, uuid, is_anonymous=bool(anonymous))
+        self.step(Received(self._new_link(self.links, name), request))
+
+    def ask_for_ballot(self, name: str) -> None:
+        self.step(Received(self._new_link(self.links, name), Vote(0)))
 
     def acknowledge(self, name: str, lsn: str, term: str = "") -> None:
         self.step(Received(self.links[name], Ack({1: int(lsn)}, int(term or 2))))
@@ -349,7 +386,7 @@ class Conversation:
 
     def restart(self, all_written: str) -> None:
         for record in self.unwritten if all_written else ():
-            self.files.setdefault(record.file, bytearray()).extend(record.data)
+            self._reaches_disk(record)
         self.start()
 
     def tear(self, size: str) -> None:
@@ -388,6 +425,8 @@ _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (r"written(?P<all_> all)?", Conversation.write),
     (r"disk fails", Conversation.fail),
     (r"(?P<name>c\d) (?P<mode>dirty |sync |lazy )?(?P<request>.+)", Conversation.client),
+    (rf"{_NODE} joins(?P<anonymous> anonymously)?", Conversation.join),
+    (rf"{_NODE} asks for a ballot", Conversation.ask_for_ballot),
     (rf"{_NODE} subscribes(?P<anonymous> anonymously)?( (?P<lsn>\d+))?", Conversation.subscribe),
     (rf"{_NODE} acks (?P<lsn>\d+)( in term (?P<term>\d+))?", Conversation.acknowledge),
     (rf"{_NODE} is {_STATE}( for (?P<vote>n\d))?(?P<seeing> seeing the leader)?", Conversation.raft),
@@ -413,6 +452,9 @@ _FIELDS: Mapping[str, Callable[[str], tuple[str, object]]] = {
     "mvcc": lambda value: ("memtx_use_mvcc_engine", value == "on"),
     "queue": lambda value: ("synchro_queue_max_size", int(value)),
     "read_only": lambda value: ("read_only", value == "yes"),
+    "protocol": lambda value: ("protocol", value),
+    "file": lambda value: ("wal_max_size", int(value)),
+    "keep": lambda value: ("checkpoint_count", int(value)),
 }
 """Options of a node in a script, and the fields of the configuration that they are."""
 
@@ -522,8 +564,30 @@ def _body(row: Row) -> str:
     return f" term {body[Key.TERM.value]}" + (f" from n{old} at {lsn}" if old else "")
 
 
+def _snapshot(data: bytes) -> str:
+    """What is not the same in all: users' tuples, the queue, the election."""
+    return _stored(xlog.decode(data).rows)
+
+
+def _stored(rows: Iterable[Row]) -> str:
+    own = [row for row in rows if int(str(row.body.get(Key.SPACE_ID.value, 512))) >= 512]
+    told = [f"{Type(row.type).name}{_body(row)}" for row in own]
+    return ", ".join(told) or "no data"
+
+
 def _message(message: object) -> str:
     match message:
+        case Rows(rows) if rows[0].lsn == 0:
+            return f"data: {_stored(rows)}"
+        case Stage(_, vclock):
+            return f"up to {_vclock(vclock)}"
+        case JoinMeta():
+            return "states:"
+        case JoinSnapshot():
+            return "all data:"
+        case Ballot():
+            flags = "loading" if message.is_loading else "read-only" if message.is_read_only else "writable"
+            return f"ballot: {flags}, at {_vclock(message.vclock)}, logs from {_vclock(message.gc_vclock)} on"
         case Rows(rows):
             return f"rows {_rows(rows)}"
         case Answer(_, data):
