@@ -83,7 +83,7 @@ class Access:
 
     def check(self, link: int, privilege: str, kind: str, name: object) -> None:
         """Raises Rejected if the link's user may not: `privilege` is read, write or execute."""
-        user = self.user_of(link)
+        user = self._sessions.get(link, self._guest)
         if privilege not in user.may:
             raise Rejected(Code.ACCESS_DENIED, privilege.capitalize(), kind, name, user.name)
 

@@ -95,6 +95,8 @@ class Commits:
         self.sometimes = Sometimes()
         self._unwritten_confirms: list[Write] = []
         """Of the seeded bugs in which a CONFIRM takes effect before it is on its way to the disk."""
+        self._counted: Configuration | None = None
+        self._quorum_size = 0
         self._timer_armed = False
         self._barriers = 0
         self._submitted = 0
@@ -147,6 +149,13 @@ class Commits:
             return self.pending[-1] if self.pending[-1].term == self.election.term else None
         return None
 
+    @property
+    def _quorum(self) -> int:
+        """Of the present configuration, counted once: members come and go seldom, acknowledgements do not."""
+        if self._counted is not self.configuration:
+            self._counted, self._quorum_size = self.configuration, self.configuration.quorum_size
+        return self._quorum_size
+
     # ---- submitting
 
     def submit(
@@ -167,7 +176,7 @@ class Commits:
             assert reply is not None, "what we write ourselves is logged"
             self._commit_unlogged(changes, reply)
             return
-        is_local = all(draft.is_local for draft in drafts)
+        is_local = drafts[0].is_local and all(draft.is_local for draft in drafts)
         wait_ack = not is_local and (is_sync or any(change.space.is_sync for change in changes))
         replies = [] if reply is None else [reply]
         wait_sync = wait_ack or len(self.limbo) > 0
@@ -491,7 +500,7 @@ class Commits:
             return
         if limbo.confirming_lsn > limbo.confirmed_lsn:
             return
-        lsn = limbo.confirmable(self.configuration.quorum_size)
+        lsn = limbo.confirmable(self._quorum)
         if lsn is not None:
             limbo.confirming_lsn = lsn
             self.confirm_lag_ns = now.monotonic_ns - limbo.entries[0].written_ns
@@ -501,7 +510,7 @@ class Commits:
     def _confirm_promotion(self, promotion: Promotion, now: Instant) -> None:
         if self._is_confirming_promotion or self.limbo.is_in_rollback:
             return
-        if self.limbo.quorum_lsn(self.configuration.quorum_size) >= promotion.row_lsn:
+        if self.limbo.quorum_lsn(self._quorum) >= promotion.row_lsn:
             self._is_confirming_promotion = True
             body = {Key.REPLICA_ID.value: self._me, Key.LSN.value: promotion.row_lsn}
             self._control(Type.CONFIRM, body, now)

@@ -378,7 +378,7 @@ class Journal:
         self, drafts: tuple[Draft, ...], timestamp: float, *, wait_sync: bool = False, wait_ack: bool = False
     ) -> Write:
         """Number our own rows and start writing them."""
-        if any(draft.is_local for draft in drafts):
+        if drafts[0].is_local or (len(drafts) > 1 and any(draft.is_local for draft in drafts)):
             return self._write_with_local(drafts, timestamp, wait_sync=wait_sync, wait_ack=wait_ack)
         first = self.promised.get(self.replica_id, 0) + 1
         last = len(drafts) - 1

@@ -77,7 +77,7 @@ from nodes.qsync.journal import LOCAL, Journal, public
 from nodes.qsync.linearizable_reads import LinearizableReads
 from nodes.qsync.relay import Relay
 from nodes.qsync.retention import Retention
-from nodes.qsync.schema import Schema
+from nodes.qsync.schema import FIRST_VERSION, Schema
 from nodes.qsync.service import Service
 from nodes.qsync.snapshot import ElectionState, Snapshot
 from nodes.qsync.sometimes import RECOVERED_BUSY
@@ -184,7 +184,7 @@ class Replica:
         self._proceed(now)
         effects = self._out[:]
         self._out.clear()
-        if self.schema.version != Answer(0).schema_version:
+        if self.schema.version != FIRST_VERSION:
             return [self._under_schema(effect) for effect in effects]
         return effects
 

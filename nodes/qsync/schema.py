@@ -17,6 +17,10 @@ from nodes.qsync.keys import Tuple
 from nodes.qsync.spaces import Space, key_of_tuple
 
 
+FIRST_VERSION = 1
+"""The one that answers say without being told; it grows with every change of a definition."""
+
+
 class Schema:
     """All spaces, by number and by name."""
 
@@ -25,7 +29,7 @@ class Schema:
         self.by_id: dict[int, Space] = {}
         self.lookup: dict[object, Space] = {}
         """By id and by name."""
-        self.version = 1
+        self.version = FIRST_VERSION
         self._dropped: dict[int, Space] = {}
         """Dropped by a transaction that may still be rolled back."""
         for definition in system.definitions():
