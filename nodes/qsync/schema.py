@@ -16,7 +16,6 @@ from nodes.qsync.definitions import SpaceDefinition, definition_of_rows
 from nodes.qsync.keys import Tuple
 from nodes.qsync.spaces import Space, key_of_tuple
 
-
 FIRST_VERSION = 1
 """The one that answers say without being told; it grows with every change of a definition."""
 
