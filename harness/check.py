@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from checkers.history.history import History
-from checkers.verdict import Verdict
+from checkers.verdict import Verdict, run_safely
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +20,12 @@ class Check:
     summary: str
     model: str
     run: Callable[[History], Verdict]
+
+
+RunCheck = Callable[[Check, History], Verdict]
+"""How a check comes to its verdict on a history."""
+
+
+def run_here(check: Check, history: History) -> Verdict:
+    """In this process; a checker that raises says unknown."""
+    return run_safely(check.run, history, name=check.name)

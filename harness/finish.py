@@ -10,6 +10,7 @@ from checkers.history.history import History
 from checkers.history.jsonl import read
 from checkers.verdict import Verdict
 from harness import report
+from harness.check import RunCheck, run_here
 from harness.errors import StoreError
 from harness.judge import judge
 from harness.judge.strongest import strongest
@@ -31,7 +32,12 @@ def read_history(folder: RunFolder) -> History:
 
 
 def finish(
-    folder: RunFolder, plan: Plan, *, interrupted: bool = False, failure: str | None = None
+    folder: RunFolder,
+    plan: Plan,
+    *,
+    interrupted: bool = False,
+    failure: str | None = None,
+    run_check: RunCheck = run_here,
 ) -> dict[str, Any]:
     """Judge a run; write verdict.json, history.parquet and report.html; returns the verdict.
 
@@ -49,6 +55,7 @@ def finish(
         plan_file=folder.plan_file,
         logs=read_logs(folder.nodes),
         rules=SYSTEMS[plan.system].log_rules(plan),
+        run_check=run_check,
     )
     verdicts = [Verdict.from_json(check) for check in verdict["checks"]]
     verdict["strongest"] = strongest(WORKLOADS[plan.workload], history, verdicts)

@@ -58,6 +58,21 @@ def read(path: Path) -> History:
     return History.of(parse_header(metadata[_METADATA]), [_event(row) for row in rows])
 
 
+def read_keys(path: Path, keys: Sequence[str]) -> History:
+    """The operations on these keys alone; events keep the indexes that they have in the file. Raises as `read`."""
+    import pyarrow.parquet
+
+    try:
+        table = pyarrow.parquet.read_table(path, filters=[("key", "in", list(keys))])
+    except pyarrow.ArrowInvalid as error:
+        raise _not_ours(str(error)) from error
+    metadata = pyarrow.parquet.read_schema(path).metadata or {}
+    if _METADATA not in metadata:
+        raise _not_ours("a table without that metadata")
+    rows = sorted(table.to_pylist(), key=lambda row: int(row["index"]))
+    return History.of(parse_header(metadata[_METADATA]), [_event(row) for row in rows])
+
+
 def _columns(events: Sequence[Event]) -> dict[str, list[Any]]:
     same = ("index", "time_ns", "type", "f", "key", "node", "role", "mode", "error", "phase")
     columns: dict[str, list[Any]] = {name: [getattr(event, name) for event in events] for name in same}

@@ -25,7 +25,8 @@ Reads = Callable[[str | None, str | None], bool]
 ABSENT = -(1 << 62)
 """The value of a register that was never written."""
 
-_NEEDED = ("index", "type", "process", "f", "key", "role", "mode", "error", "value")
+NEEDED = ("index", "type", "process", "f", "key", "role", "mode", "error", "value")
+WORDS = ("type", "f", "key", "role", "mode", "error")
 _PAIR = r"^\[(?P<old>-?\d{1,18}|null), ?(?P<new>-?\d{1,18}|null)\]$"
 KINDS = {"read": OBSERVE, "write": OVERWRITE, "cas": UPDATE}
 
@@ -52,10 +53,15 @@ def read(path: Path, *, reads: Reads, failed_cas_observes: bool = True) -> Regis
     """The calls in such a file; None if it takes more than columns to read it."""
     import pyarrow.parquet
 
-    words = ["type", "f", "key", "role", "mode", "error"]
-    table = pyarrow.parquet.read_table(path, columns=list(_NEEDED), read_dictionary=words)
-    table = table.filter(pyarrow.compute.is_valid(table["process"])).combine_chunks()
-    columns = {name: table[name].combine_chunks() for name in _NEEDED}
+    table = pyarrow.parquet.read_table(path, columns=list(NEEDED), read_dictionary=list(WORDS))
+    table = table.filter(pyarrow.compute.is_valid(table["process"]))
+    return of_table(table, reads=reads, failed_cas_observes=failed_cas_observes)
+
+
+def of_table(table: Arrow, *, reads: Reads, failed_cas_observes: bool = True) -> Registers | None:
+    """The same of clients' events that are already there: the columns NEEDED, WORDS as dictionaries, in event order."""
+    table = table.combine_chunks()
+    columns = {name: table[name].combine_chunks() for name in NEEDED}
     values = _values(columns["value"])
     names = _words(columns["f"])
     if values is None or not set(names[1]) <= {*KINDS, "dump", None}:
@@ -64,6 +70,26 @@ def read(path: Path, *, reads: Reads, failed_cas_observes: bool = True) -> Regis
     if partner is None:
         return None
     return _Reading(columns, names, values, partner, reads, failed_cas_observes).registers()
+
+
+def pairs(table: Arrow) -> tuple[Array, Array] | None:
+    """Rows of invocations and of what ended them, of those that ended; None if processes do not take turns."""
+    columns = {name: table[name].combine_chunks() for name in ("process", "type")}
+    partner = _partners(_numbers(columns["process"]), _is(columns["type"], "invoke"))
+    if partner is None:
+        return None
+    asked = numpy.flatnonzero(partner >= 0)
+    return asked, partner[asked]
+
+
+def says(table: Arrow, column: str, word: str) -> Array:
+    """Which rows have this word."""
+    return _is(table[column].combine_chunks(), word)
+
+
+def coded(table: Arrow, column: str) -> tuple[Array, list[Any]]:
+    """A column of words as codes, and what they stand for; the last is None."""
+    return _words(table[column].combine_chunks())
 
 
 class _Reading:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from checkers.history.history import History
-from checkers.verdict import Verdict, run_safely
+from checkers.verdict import Verdict
 from checkers.wal import NAME as AUDIT
 from checkers.wal import LogRules, NodeLog
+from harness.check import RunCheck, run_here
 from harness.judge.audit import audit
 from harness.judge.evidence import evidence_of, was_interrupted
 from harness.judge.words import Outcome, repeat_line, sentence
@@ -33,14 +34,16 @@ def judge(
     plan_file: Path | None = None,
     logs: Sequence[NodeLog] = (),
     rules: LogRules | None = None,
+    run_check: RunCheck = run_here,
 ) -> dict[str, Any]:
     """The content of verdict.json. `plan_file` is where the plan is kept, for the line that repeats the run.
 
     `logs` are those of the nodes and `rules` how to read them (None: nobody knows, so they are not looked at).
+    `run_check` says how a check comes to its verdict: here, or by somebody who has spread the work.
     """
     workload = WORKLOADS[plan.workload]
     checks = (*workload.checks(promise, plan.promise), *SYSTEMS[plan.system].checks(plan))
-    judged = [(check.model, run_safely(check.run, history, name=check.name)) for check in checks]
+    judged = [(check.model, run_check(check, history)) for check in checks]
     audited = None if rules is None or not logs else audit(logs, rules, history, checks)
     if audited is not None:
         judged.append((promise.logs, audited.logs))

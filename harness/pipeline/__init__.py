@@ -11,6 +11,8 @@
 | `workers` | files that only our own code can read |
 | `tables` | the folder: a batch gets in as a whole or not at all |
 | `overview`, `progress` | what a person sees |
+| `checking` | checks of runs over workers: checks, keys, segments, whole runs |
+| `spread` | registers of one big history.parquet over workers |
 
 Nothing here is imported before a verb needs it: `qsync run` does not pay for Spark.
 """

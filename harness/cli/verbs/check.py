@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.exit_codes import ExitCode
+from harness.cli.options import spark_options
 
 if TYPE_CHECKING:
     from checkers.history.history import History
@@ -46,16 +47,37 @@ SECOND_OPINION_S = 600.0
 @click.option(
     "--second-opinion", metavar="CMD", help="Ask another checker too; {file} and {edn} are filled in."
 )
-def command(path: Path, as_json: bool, **given: Any) -> int:
-    """Check a stored run again, or a history file.
+@click.option(
+    "--engine",
+    type=click.Choice(["process", "spark"]),
+    default="process",
+    show_default=True,
+    help="spark: checks, keys and segments of long keys (or many runs) are spread over workers.",
+)
+@spark_options
+def command(path: Path, as_json: bool, engine: str, master: str, conf: tuple[str, ...], **given: Any) -> int:
+    """Check a stored run again, or a history file, or all runs in a folder.
 
     PATH is a run's folder or a file in it, or any history: history.jsonl or .parquet, Jepsen's EDN or log,
     Porcupine's key-value file, elle-cli's JSON. Beside a file nothing is written.
     """
+    if engine == "spark" or _holds_runs(path):
+        from harness.cli.verbs.check_spread import check_spread
+
+        return check_spread(path, as_json, engine, master, conf, given)
     folder = None if any(given[name] is not None for name in _ABOUT_FILES) else _run_folder(path)
     if folder is not None:
         return _check_run(folder, as_json, **given)
     return _check_file(path, as_json, **given)
+
+
+def _holds_runs(path: Path) -> bool:
+    """A folder with runs below it: results/, or that of a plan."""
+    return (
+        path.is_dir()
+        and not (path / "history.jsonl").exists()
+        and any(True for depth in ("*", "*/*") for _ in path.glob(f"{depth}/plan.json"))
+    )
 
 
 _ABOUT_FILES = ("model", "key", "timeout_s", "memory_mib", "failed_cas")

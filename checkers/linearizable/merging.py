@@ -1,0 +1,117 @@
+"""Verdicts on parts of a history, by keys, made into the verdict on all of it.
+
+A key's operations have an order or not whatever other keys do (linearizability is local), so the whole is as its parts
+are. Parts that are fine are only counted; keys that are not are handed to `check` together, so that witnesses come in
+the order of what went wrong first, and are the same as if nothing had been split.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy
+
+from checkers.linearizable.checker import NAME, PROOF_OPERATIONS
+from checkers.linearizable.recorded import Registers
+from checkers.verdict import Result, Verdict
+
+SUMS = ("keys", "operations", "observations")
+
+
+def merged(fine: Sequence[Verdict], rest: Verdict | None) -> Verdict:
+    """`fine`: verdicts on parts in which no key is invalid or undecided; `rest`: on all other keys (None: none)."""
+    parts = [verdict for verdict in (*fine, rest) if verdict is not None]
+    assert parts and all(not _left_over(verdict) for verdict in fine), "a part that is not fine"
+    details = _details([verdict.details for verdict in parts], rest)
+    result, summary = _conclusion(details, rest)
+    return Verdict(
+        checker=NAME,
+        result=result,
+        summary=summary,
+        model=NAME,
+        witnesses=() if rest is None else rest.witnesses,
+        details=details,
+        seconds=sum(verdict.seconds for verdict in parts),
+    )
+
+
+def of_segments(verdicts: Sequence[Verdict]) -> Verdict:
+    """The verdict on one key from those on its segments (see `segments`), all of them fine.
+
+    The write that a later segment begins with is no operation of its own. No proof is kept: those of segments prove
+    nothing of the whole to whoever does not know how it was cut.
+    """
+    details = _details([{**verdict.details, "proofs": []} for verdict in verdicts], None)
+    details |= {
+        "keys": 1,
+        "operations": details["operations"] - (len(verdicts) - 1),
+        "decided_by": {"segments": 1},
+        "decided_without_proof": 1,
+    }
+    result, summary = _conclusion(details, None)
+    return Verdict(checker=NAME, result=result, summary=summary, model=NAME, details=details)
+
+
+def _left_over(verdict: Verdict) -> bool:
+    return bool(verdict.details["keys_invalid"] or verdict.details["keys_undecided"])
+
+
+def _details(parts: Sequence[Mapping[str, Any]], rest: Verdict | None) -> dict[str, Any]:
+    details: dict[str, Any] = {name: sum(part[name] for part in parts) for name in SUMS}
+    details["keys_invalid"] = [] if rest is None else rest.details["keys_invalid"]
+    details["keys_undecided"] = {} if rest is None else rest.details["keys_undecided"]
+    details["configurations_max"] = max(part["configurations_max"] for part in parts)
+    for name in ("decided_by", "reads_not_judged"):
+        details[name] = dict(sorted(_added(part[name] for part in parts).items()))
+    details["failed_cas_observes"] = parts[0]["failed_cas_observes"]
+    details["model"] = parts[0]["model"]
+    proofs = _within(parts if rest is None else [rest.details, *parts[:-1]])
+    decided = details["keys"] - len(details["keys_undecided"])
+    return {**details, "proofs": proofs, "decided_without_proof": decided - len(proofs)}
+
+
+def _added(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    whole: Counter[str] = Counter()
+    for each in counts:
+        whole.update(each)
+    return whole
+
+
+def _within(parts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Proofs for as long as they name no more operations together than those of one check do."""
+    kept: list[dict[str, Any]] = []
+    left = PROOF_OPERATIONS
+    for proof in (proof for part in parts for proof in part["proofs"]):
+        named = len(proof.get("operations", ()))
+        if named <= left or proof.get("result") == "no":
+            kept.append(proof)
+            left -= named
+    return kept
+
+
+def _conclusion(details: Mapping[str, Any], rest: Verdict | None) -> tuple[Result, str]:
+    keys, observed = details["keys"], details["observations"]
+    if rest is not None and rest.result == "invalid":
+        return "invalid", rest.summary
+    if details["keys_undecided"]:
+        reason = next(iter(details["keys_undecided"].values()))
+        return "unknown", f"{len(details['keys_undecided'])} of {keys} keys could not be decided: {reason}"
+    if not observed:
+        return "unknown", "no answer says anything about a value: there is nothing to judge"
+    return "valid", f"on each of {keys} keys one order explains all answers ({observed} observations)"
+
+
+def without_keys(registers: Registers, left_out: set[str]) -> Registers:
+    """The calls on all other keys."""
+    is_out = numpy.array([str(key) in left_out for key in registers.keys], dtype=bool)
+    kept = ~is_out[registers.key]
+    return replace(
+        registers,
+        **{
+            name: getattr(registers, name)[kept]
+            for name in ("key", "invoke", "complete", "kind", "old", "new")
+        },
+    )

@@ -1,0 +1,122 @@
+"""A long history of one register, cut into segments that can be decided by themselves.
+
+A *cut* is a write or compare-and-set that was answered ok while nothing else on the key was under way: after it the
+register surely holds its value. What comes later can be decided from that value alone, if nothing from before can still
+be seen later: a call that crashed before the cut may take effect after it, so every value that such calls leave must
+never be seen again. Who could see it: a read that shows it, a compare-and-set that asks for it, and a refused
+compare-and-set, which sees that *something else* is there. Where that cannot be told, there is no cut.
+
+Then the whole has an order if and only if every segment has one from its start: orders of segments, one behind the
+other, are an order of the whole, and from an order of the whole the unseen crashed calls can be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from checkers.history.operation import Operation
+
+NEVER = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Operations from one cut to the next. A segment that is not the first begins with a write of what the cut left."""
+
+    operations: tuple[Operation, ...]
+
+
+def segments(operations: Sequence[Operation], at_least: int) -> list[Segment]:
+    """Operations of one key, in order of invocation, in segments of `at_least` operations or (the last) fewer.
+
+    Every operation is in one segment; the synthetic writes come on top. Operations other than read, write and cas are
+    not known here: then all is one segment.
+    """
+    if not {operation.f for operation in operations} <= {"read", "write", "cas"}:
+        return [Segment(tuple(operations))]
+    found: list[Segment] = []
+    begin, start = 0, None
+    for place in _cuts(operations):
+        if place + 1 - begin >= at_least and place + 1 < len(operations):
+            found.append(_segment(operations[begin : place + 1], start))
+            begin, start = place + 1, operations[place]
+    found.append(_segment(operations[begin:], start))
+    return found
+
+
+def _segment(operations: Sequence[Operation], start: Operation | None) -> Segment:
+    return Segment((*([] if start is None else [_as_write(start)]), *operations))
+
+
+def _as_write(cut: Operation) -> Operation:
+    """The cut as the write of what it left: its own events, which come before all others of the segment."""
+    return Operation(
+        type="ok",
+        process=-1,
+        f="write",
+        key=cut.key,
+        value=_left(cut),
+        invoke_index=cut.invoke_index,
+        invoke_ns=cut.invoke_ns,
+        complete_index=cut.complete_index,
+        complete_ns=cut.complete_ns,
+        node=cut.node,
+        role=cut.role,
+        mode=cut.mode,
+    )
+
+
+def _left(operation: Operation) -> Any:
+    """The value that a write or compare-and-set leaves."""
+    return operation.value[1] if operation.f == "cas" else operation.value
+
+
+def _cuts(operations: Sequence[Operation]) -> Iterable[int]:
+    """The places of operations that are cuts."""
+    seen, refused = _last_seen(operations)
+    latest_end = -1
+    hidden_until = -1  # before this index something that crashed may still be seen
+    for place, operation in enumerate(operations):
+        is_alone = operation.invoke_index > latest_end and not _is_met(operations, place)
+        if operation.f != "read" and operation.type == "info":
+            value = _frozen(_left(operation))
+            hidden_until = max(hidden_until, seen.get(value, -1), refused)
+        elif operation.complete_index is not None:
+            latest_end = max(latest_end, operation.complete_index)
+        is_sure = operation.f != "read" and operation.type == "ok" and operation.complete_index is not None
+        if is_sure and is_alone and hidden_until <= (operation.complete_index or 0):
+            yield place
+
+
+def _is_met(operations: Sequence[Operation], place: int) -> bool:
+    """The next operation begins before this one has ended."""
+    ended = operations[place].complete_index
+    return ended is None or (place + 1 < len(operations) and operations[place + 1].invoke_index < ended)
+
+
+def _last_seen(operations: Iterable[Operation]) -> tuple[dict[Any, int], int]:
+    """By value the last event at which somebody may see it; and the last at which somebody sees that it is another."""
+    seen: dict[Any, int] = {}
+    refused = -1
+    for operation in operations:
+        ended = (
+            NEVER
+            if operation.type == "info" or operation.complete_index is None
+            else operation.complete_index
+        )
+        if operation.f == "read" and operation.type == "ok":
+            seen[_frozen(operation.value)] = max(seen.get(_frozen(operation.value), -1), ended)
+        elif operation.f == "cas":
+            if operation.type == "fail":
+                refused = max(refused, ended)
+            else:
+                old = _frozen(operation.value[0])
+                seen[old] = max(seen.get(old, -1), ended)
+    return seen, refused
+
+
+def _frozen(value: Any) -> Any:
+    """A value that can be looked up; lists by what they hold."""
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

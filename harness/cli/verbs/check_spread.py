@@ -1,0 +1,137 @@
+"""`qsync check` of many runs, and on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from harness.cli import spark_group
+from harness.cli.exit_codes import ExitCode, gravest
+from harness.errors import HarnessError, StoreError, WrongUse
+
+if TYPE_CHECKING:
+    from pathlib import Path as Folder
+
+ALLOWED = ("promise", "timeout_s")
+"""Options of the verb that mean something here too: of a history.parquet the time limit."""
+
+
+def check_spread(
+    path: Path, as_json: bool, engine: str, master: str, conf: tuple[str, ...], given: Mapping[str, Any]
+) -> int:
+    """Judge what PATH holds: all runs below it, one run, or a history.parquet."""
+    refused = [name for name, value in given.items() if value and name != "timeout_s"]
+    if refused:
+        option = "--" + refused[0].removesuffix("s" if refused[0] == "verifies" else "").replace("_", "-")
+        raise click.UsageError(
+            f"{option} does not go with --engine spark or many runs; check one run in process"
+        )
+    if engine == "process":
+        return _tell_many(_in_process(_runs(path)), as_json)
+    spark_group.ensure("--engine spark")
+    if path.is_file() and path.suffix == ".parquet" and not (path.parent / "plan.json").exists():
+        return _check_parquet(path, as_json, given["timeout_s"] or 600.0, _session(master, conf))
+    if path.is_dir() and not (path / "history.jsonl").exists():
+        runs = _runs(path)
+        with _session(master, conf) as spark:
+            from harness.pipeline.checking import check_runs
+
+            return _tell_many(check_runs(spark, runs), as_json)
+    return _check_run(path, as_json, _session(master, conf))
+
+
+def _session(master: str, conf: tuple[str, ...]) -> AbstractContextManager[Any]:
+    from harness.cli.verbs.analyze import settings_of
+    from harness.pipeline.session import session
+
+    return session(master, conf=settings_of(conf))
+
+
+def _runs(path: Path) -> list[Folder]:
+    """All runs below a folder that have a record, oldest first."""
+    found = [each.parent for depth in ("*", "*/*") for each in path.glob(f"{depth}/plan.json")]
+    runs = [
+        run for run in dict.fromkeys(found) if (run / "history.jsonl").exists() and "latest" not in run.parts
+    ]
+    if not runs:
+        raise WrongUse(f"{path} holds no runs; try: qsync run first")
+    return sorted(runs, key=lambda run: (run.name, str(run)))
+
+
+def _in_process(runs: Iterable[Path]) -> Iterable[tuple[Path, dict[str, Any]]]:
+    from harness.finish import finish
+    from harness.store import RunFolder
+
+    for run in runs:
+        folder = RunFolder(run)
+        try:
+            yield run, finish(folder, folder.read_plan())
+        except HarnessError as error:
+            yield run, {"outcome": "not-evidence", "exit_code": error.exit_code, "sentence": error.message}
+
+
+def _tell_many(found: Iterable[tuple[Path, Mapping[str, Any]]], as_json: bool) -> int:
+    codes = []
+    for run, verdict in found:
+        codes.append(ExitCode(verdict["exit_code"]))
+        if as_json:
+            told = {name: verdict[name] for name in ("outcome", "exit_code", "sentence")}
+            click.echo(msgspec.json.encode({"folder": str(run), **told}).decode())
+        else:
+            click.echo(f"{verdict['outcome']:<12} {run}: {verdict['sentence']}")
+    return gravest(codes)
+
+
+def _check_run(path: Path, as_json: bool, session: AbstractContextManager[Any]) -> int:
+    from harness.cli.verbs.run import _print
+    from harness.store import resolve
+
+    folder = resolve(path)
+    with session as spark:
+        from harness.pipeline.checking import check_run
+
+        verdict = check_run(spark, folder)
+    _print(verdict, folder.path, as_json)
+    return ExitCode(verdict["exit_code"])
+
+
+_OUTCOMES = {"valid": "valid", "invalid": "anomaly", "unknown": "unknown"}
+
+
+def _check_parquet(path: Path, as_json: bool, timeout_s: float, session: AbstractContextManager[Any]) -> int:
+    """All registers of a big record."""
+    from harness.judge import EXIT_CODES
+
+    with session as spark:
+        from harness.pipeline.spread import check_parquet
+
+        found = check_parquet(spark, path, timeout_s=timeout_s)
+    if found is None:
+        raise StoreError(
+            f"{path} cannot be taken as columns (values that are no whole numbers, other operations than read, write "
+            f"and cas, or a record that does not add up); try: qsync check {path}"
+        )
+    outcome: Any = _OUTCOMES[found.verdict.result]
+    if as_json:
+        document = {
+            "outcome": outcome,
+            "exit_code": EXIT_CODES[outcome],
+            "sentence": found.verdict.summary,
+            "latency_ms": found.quantiles_ms,
+            "checks": [found.verdict.to_json()],
+            "file": str(path),
+        }
+        click.echo(msgspec.json.encode(document).decode())
+    else:
+        click.echo(
+            f"{outcome:<8} {found.verdict.summary}; {found.verdict.seconds:.1f} s in {found.tasks} tasks"
+        )
+        for f, quantiles in found.quantiles_ms.items():
+            words = "  ".join(f"{name} {quantiles[name]:.2f} ms" for name in ("p50", "p95", "p99", "max"))
+            click.echo(f"  {f:<6} {int(quantiles['count']):>12,} ok  {words}")
+    return EXIT_CODES[outcome]

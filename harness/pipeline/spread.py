@@ -1,0 +1,256 @@
+"""Registers of one big history.parquet, spread over workers by key: pairing, latencies, linearizability.
+
+One task for each row group of the file splits its events by the hash of their key, as columns. What goes through the
+shuffle are few rows with many events each, packed by Arrow, which nobody looks into on the way. A second task for each
+hash has all events of its keys, and reads and decides them with the same compiled code as
+`checkers.linearizable.check_parquet`. What it does not find to be fine it only names: those keys are looked at again in
+process, so verdict and witnesses are as there.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from checkers.linearizable import check, merging, promised_linearizable, recorded
+from checkers.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EVENTS_A_TASK = 1_000_000
+COLUMNS = ("time_ns", *recorded.NEEDED)
+_SPLIT = "part int, events binary"
+BUCKETS_A_DECADE = 200
+"""A quantile is told as the upper edge of its bucket: at most 1.2 % too much."""
+ANSWER = (
+    "verdict string, odd boolean, f array<string>, bucket array<int>, many array<long>, keys array<string>"
+)
+Quantiles = dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """What the workers say: the verdict in process and on Spark are the same; quantiles are by f, of what ended ok."""
+
+    verdict: Verdict
+    quantiles_ms: Quantiles
+    tasks: int
+
+
+def check_parquet(
+    spark: SparkSession,
+    path: Path,
+    *,
+    timeout_s: float = 30.0,
+    memory_limit: int = 1_000_000,
+    failed_cas_observes: bool = True,
+) -> Spread | None:
+    """The verdict on all registers in such a file; None if it takes more than columns to read it.
+
+    `timeout_s` is for each task. Reads are judged as `promised_linearizable` says.
+    """
+    import msgspec
+    import pyarrow.parquet
+
+    began_s = time.monotonic()
+    about = pyarrow.parquet.ParquetFile(path).metadata
+    tasks = max(spark.sparkContext.defaultParallelism, math.ceil(about.num_rows / EVENTS_A_TASK))
+    worker = _Worker(timeout_s, memory_limit, failed_cas_observes)
+    groups = spark.range(about.num_row_groups, numPartitions=about.num_row_groups)
+    split = groups.mapInArrow(_Splitter(str(path.absolute()), tasks), _SPLIT)
+    told = split.repartitionById(tasks, "part").mapInArrow(worker, ANSWER).collect()
+    if any(answer.odd for answer in told):
+        return None
+    verdicts = [Verdict.from_json(msgspec.json.decode(answer.verdict)) for answer in told]
+    again = sorted({key for answer in told for key in answer.keys})
+    rest = None
+    if again:
+        history = _only(path, again)
+        rest = check(
+            history, timeout_s=timeout_s, memory_limit=memory_limit, failed_cas_observes=failed_cas_observes
+        )
+    whole = merging.merged(verdicts, rest)
+    return Spread(
+        verdict=replace(whole, seconds=round(time.monotonic() - began_s, 6)),
+        quantiles_ms=_quantiles(told),
+        tasks=tasks,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Splitter:
+    """Called in Spark's Python workers with numbers of row groups: gives their clients' events, by hash of the key."""
+
+    path: str
+    parts: int
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow
+        import pyarrow.parquet
+
+        file = pyarrow.parquet.ParquetFile(self.path, read_dictionary=list(recorded.WORDS))
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for part, events in self._split(file.read_row_group(number, columns=list(COLUMNS))):
+                    yield pyarrow.RecordBatch.from_arrays(
+                        [
+                            pyarrow.array([part], pyarrow.int32()),
+                            pyarrow.array([packed(events)], pyarrow.binary()),
+                        ],
+                        names=["part", "events"],
+                    )
+
+    def _split(self, table: Any) -> Iterator[tuple[int, Any]]:
+        import numpy
+        import pyarrow
+        import pyarrow.compute
+
+        table = table.filter(pyarrow.compute.is_valid(table["process"])).combine_chunks()
+        codes, words = recorded.coded(table, "key")
+        of_word = numpy.array([zlib.crc32(str(word).encode()) % self.parts for word in words])
+        part = of_word[codes]
+        order = numpy.argsort(part, kind="stable")
+        bounds = numpy.searchsorted(part[order], numpy.arange(self.parts + 1))
+        table = table.take(pyarrow.array(order))
+        for number in range(self.parts):
+            first, end = int(bounds[number]), int(bounds[number + 1])
+            if first < end:
+                yield number, table.slice(first, end - first)
+
+
+def packed(events: Any) -> bytes:
+    """A table as Arrow's own bytes, compressed; its keys are only those that it has."""
+    import pyarrow
+
+    place = events.schema.get_field_index("key")
+    keys = events["key"].combine_chunks().dictionary_decode().dictionary_encode()
+    events = events.set_column(place, "key", keys)
+    sink = pyarrow.BufferOutputStream()
+    options = pyarrow.ipc.IpcWriteOptions(compression="lz4")
+    with pyarrow.ipc.new_stream(sink, events.schema, options=options) as writer:
+        writer.write_table(events)
+    return bytes(sink.getvalue())
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """Called in Spark's Python workers with all events of some keys, packed, in any order."""
+
+    timeout_s: float
+    memory_limit: int
+    failed_cas_observes: bool
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow
+
+        held = [events for batch in batches for events in batch.column("events")]
+        if held:
+            yield pyarrow.RecordBatch.from_pylist([self._answer(held)], schema=_answer_schema())
+
+    def _answer(self, batches: list[Any]) -> dict[str, Any]:
+        import msgspec
+
+        from checkers.linearizable import check_columns
+
+        table = unpacked(batches)
+        latencies = _histogram(table)
+        registers = recorded.of_table(
+            table, reads=promised_linearizable, failed_cas_observes=self.failed_cas_observes
+        )
+        if registers is None or latencies is None:
+            return {"verdict": "", "odd": True, "f": [], "bucket": [], "many": [], "keys": []}
+        verdict = check_columns(
+            registers,
+            timeout_s=self.timeout_s,
+            memory_limit=self.memory_limit,
+            failed_cas_observes=self.failed_cas_observes,
+        )
+        again = [*verdict.details["keys_invalid"], *verdict.details["keys_undecided"]]
+        if again:  # counted without them: they are decided, and counted, in process
+            kept = merging.without_keys(registers, set(again))
+            verdict = check_columns(kept, timeout_s=self.timeout_s, memory_limit=self.memory_limit)
+        f, bucket, many = latencies
+        text = msgspec.json.encode(verdict.to_json()).decode()
+        return {"verdict": text, "odd": False, "f": f, "bucket": bucket, "many": many, "keys": again}
+
+
+def _answer_schema() -> Any:
+    import pyarrow
+
+    words = pyarrow.list_(pyarrow.string())
+    return pyarrow.schema(
+        [
+            ("verdict", pyarrow.string()),
+            ("odd", pyarrow.bool_()),
+            ("f", words),
+            ("bucket", pyarrow.list_(pyarrow.int32())),
+            ("many", pyarrow.list_(pyarrow.int64())),
+            ("keys", words),
+        ]
+    )
+
+
+def unpacked(packs: list[Any]) -> Any:
+    """The events in their order, as `recorded.of_table` takes them. `packs` is emptied: they are held but once."""
+    import numpy
+    import pyarrow
+
+    table = pyarrow.concat_tables([pyarrow.ipc.open_stream(each.as_buffer()).read_all() for each in packs])
+    packs.clear()
+    table = table.unify_dictionaries().combine_chunks()
+    return table.take(pyarrow.array(numpy.argsort(table["index"].to_numpy(), kind="stable")))
+
+
+def _histogram(table: Any) -> tuple[list[str], list[int], list[int]] | None:
+    """How many operations of which f ended ok within which latency; None if processes do not take turns."""
+    import numpy
+
+    pairs = recorded.pairs(table)
+    if pairs is None:
+        return None
+    asked, ended = pairs
+    times = table["time_ns"].to_numpy()
+    is_ok = recorded.says(table, "type", "ok")[ended]
+    took_ns = numpy.maximum(times[ended] - times[asked], 1)[is_ok]
+    bucket = numpy.ceil(numpy.log10(took_ns) * BUCKETS_A_DECADE).astype(numpy.int64)
+    codes, words = recorded.coded(table, "f")
+    together = codes[asked][is_ok] * 10_000 + bucket
+    different, many = numpy.unique(together, return_counts=True)
+    f = [str(words[int(each) // 10_000]) for each in different]
+    return f, [int(each) % 10_000 for each in different], many.tolist()
+
+
+def _quantiles(told: Iterable[Any]) -> Quantiles:
+    """The histograms of all workers, added up."""
+    counts: dict[str, dict[int, int]] = {}
+    for answer in told:
+        for f, bucket, many in zip(answer.f, answer.bucket, answer.many, strict=True):
+            of_f = counts.setdefault(f, {})
+            of_f[bucket] = of_f.get(bucket, 0) + many
+    return {f: _of_histogram(of_f) for f, of_f in sorted(counts.items())}
+
+
+def _of_histogram(counts: dict[int, int]) -> dict[str, float]:
+    whole = sum(counts.values())
+    found: dict[str, float] = {}
+    for name, share in (("p50", 0.50), ("p95", 0.95), ("p99", 0.99), ("max", 1.0)):
+        left = math.ceil(share * whole)
+        for bucket in sorted(counts):
+            left -= counts[bucket]
+            if left <= 0:
+                found[name] = 10 ** (bucket / BUCKETS_A_DECADE) / 1e6
+                break
+    return {**found, "count": whole}
+
+
+def _only(path: Path, keys: list[str]) -> Any:
+    """The history of these keys alone, with the indexes that its events have in the file."""
+    from checkers.history import parquet
+
+    return parquet.read_keys(path, keys)

@@ -1,0 +1,232 @@
+"""Checks on Spark say what checks in process say."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from checkers import linearizable
+from checkers.history import parquet
+from checkers.history.operation import Event
+from harness.finish import finish
+from harness.pipeline import checking, spread
+from harness.store import RunFolder
+from tests.harness.pipeline.stored_runs import store_run
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checked")
+    store_run(folder, 1, time_limit_s=6.0)
+    store_run(folder, 3, name="bugs", time_limit_s=10.0, bugs=("confirm-early",), faults=("isolate-owner",))
+    return folder
+
+
+def runs(results: Path) -> list[Path]:
+    return sorted(path.parent for path in results.glob("[bn]*/*/plan.json"))
+
+
+DIFFERENT = ("seconds", "proofs", "decided_without_proof", "decided_by")
+
+
+def without_times(found: Any) -> Any:
+    """A verdict as it is on disk, but for how long it took, and the proofs that only one of the ways keeps."""
+    if isinstance(found, dict):
+        return {name: without_times(value) for name, value in found.items() if name not in DIFFERENT}
+    if isinstance(found, list | tuple):
+        return [without_times(each) for each in found]
+    return found
+
+
+@pytest.mark.parametrize("segment", [checking.SEGMENT, 10])
+def test_a_run_has_the_same_verdict_and_witnesses_by_keys_and_by_segments(
+    spark: Any, results: Path, segment: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a verdict would depend on where it was computed."""
+    monkeypatch.setattr(checking, "SEGMENT", segment)
+    outcomes = []
+    for path in runs(results):
+        folder = RunFolder(path)
+        plain = without_times(finish(folder, folder.read_plan()))
+        assert without_times(checking.check_run(spark, folder)) == plain
+        outcomes.append(plain["outcome"])
+    assert outcomes == ["anomaly", "valid"]
+
+
+def test_many_runs_are_judged_and_written_by_the_workers(spark: Any, results: Path) -> None:
+    """If it failed, a campaign that is judged again on Spark would keep old verdicts."""
+    before = {}
+    for path in runs(results):
+        before[path] = msgspec.json.decode((path / "verdict.json").read_bytes())
+        (path / "verdict.json").unlink()
+    missing = results / "nowhere"
+    found = dict(checking.check_runs(spark, [*before, missing]))
+    assert found.pop(missing)["exit_code"] == 64
+    for path, verdict in before.items():
+        assert found[path] == {name: verdict[name] for name in ("outcome", "exit_code", "sentence")}
+        again = msgspec.json.decode((path / "verdict.json").read_bytes())
+        assert without_times(again) == without_times(verdict)
+
+
+def big_record(path: Path, *, lie: bool) -> None:
+    """A parquet record of many registers; with a lie, one read shows a value that is gone."""
+    from bench.big_histories import write
+
+    write(path, 6_000, 40)
+    if lie:
+        history = parquet.read(path)
+        events = list(history.events)
+        first = next(event for event in events if event.f == "write" and event.type == "ok")
+        late = next(
+            event
+            for event in reversed(events)
+            if event.f == "read" and event.type == "ok" and event.key == first.key
+        )
+        events[late.index] = Event(
+            **{**{name: getattr(late, name) for name in Event.__struct_fields__}, "value": first.value}
+        )
+        parquet.write(path, type(history).of(history.header, events))
+
+
+@pytest.mark.parametrize("lie", [False, True])
+def test_a_big_record_is_decided_as_in_process(spark: Any, tmp_path: Path, lie: bool) -> None:
+    """If it failed, the way for fifty million operations would say something else than the one for a thousand."""
+    path = tmp_path / "history.parquet"
+    big_record(path, lie=lie)
+    found = spread.check_parquet(spark, path)
+    plain = linearizable.check_parquet(path)
+    assert found is not None
+    assert (found.verdict.result, found.verdict.witnesses) == (plain.result, plain.witnesses)
+    assert found.verdict.result == ("invalid" if lie else "valid")
+    same = ("keys", "operations", "observations", "keys_invalid", "keys_undecided", "reads_not_judged")
+    assert {name: found.verdict.details[name] for name in same} == {
+        name: plain.details[name] for name in same
+    }
+    assert found.verdict.summary == plain.summary
+    exact = exact_quantiles(path)
+    for f, quantiles in exact.items():
+        for name, value in quantiles.items():
+            assert value <= found.quantiles_ms[f][name] <= value * 1.012
+
+
+def exact_quantiles(path: Path) -> dict[str, dict[str, float]]:
+    from checkers.availability import quantiles_ms
+
+    by_f: dict[str, list[int]] = {}
+    for each in parquet.read(path).operations:
+        if each.type == "ok" and each.complete_ns is not None:
+            by_f.setdefault(each.f, []).append(each.complete_ns - each.invoke_ns)
+    return {f: quantiles_ms(times) for f, times in by_f.items()}
+
+
+def test_what_columns_cannot_hold_is_left_to_the_check_in_process(spark: Any, tmp_path: Path) -> None:
+    """If it failed, a record of texts would be judged as if it had no values."""
+    path = tmp_path / "history.parquet"
+    big_record(path, lie=False)
+    history = parquet.read(path)
+    events = list(history.events)
+    events[0] = Event(
+        **{**{name: getattr(events[0], name) for name in Event.__struct_fields__}, "value": "text"}
+    )
+    parquet.write(path, type(history).of(history.header, events))
+    assert spread.check_parquet(spark, path) is None
+
+
+# ---- a master of its own
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[str]:
+    """A standalone master and two workers on loopback, as they come with PySpark."""
+    import socket
+
+    import pyspark
+
+    from harness.pipeline.java import find
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
+    environ = {
+        **os.environ,
+        "JAVA_HOME": str(find(os.environ).home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, *words: str) -> Path:
+        log = tmp_path / f"{name}.log"
+        command = [spark_class, f"org.apache.spark.deploy.{words[0]}", *words[1:]]
+        with log.open("wb") as file:
+            started.append(subprocess.Popen(command, env=environ, stdout=file, stderr=file, cwd=tmp_path))
+        return log
+
+    url = f"spark://127.0.0.1:{port}"
+    try:
+        log = start(
+            "master", "master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"
+        )
+        until(log, "New state: ALIVE")
+        for number in (1, 2):
+            work = str(tmp_path / f"work{number}")
+            log = start(
+                f"worker{number}", "worker.Worker", "--cores", "1", "--memory", "1g", "--host", "127.0.0.1",
+                "--webui-port", "0", "--work-dir", work, url,
+            )  # fmt: skip
+            until(log, "Successfully registered with master")
+        yield url
+    finally:
+        for process in reversed(started):
+            process.terminate()
+        for process in started:
+            process.wait(timeout=30)
+
+
+def until(log: Path, words: str) -> None:
+    deadline_s = time.monotonic() + 60
+    while words not in log.read_text(errors="replace"):
+        assert time.monotonic() < deadline_s, log.read_text(errors="replace")
+        time.sleep(0.1)
+
+
+def test_a_standalone_master_with_two_workers_does_the_same(
+    master: str, results: Path, tmp_path: Path
+) -> None:
+    """If it failed, `--master spark://…` would need more than a master: code on its workers, another Python, a Java."""
+    words = [
+        sys.executable,
+        "-P",
+        "-m",
+        "harness.cli",
+        "check",
+        "--engine",
+        "spark",
+        "--json",
+        "--master",
+        master,
+    ]
+    conf = ("spark.executor.memory=512m", "spark.driver.host=127.0.0.1", "spark.driver.bindAddress=127.0.0.1")
+    words += [word for each in conf for word in ("--conf", each)]
+    for path in runs(results)[:1]:  # the one with an anomaly
+        before = msgspec.json.decode((path / "verdict.json").read_bytes())
+        done = subprocess.run([*words, str(path)], capture_output=True, check=False, timeout=150)
+        assert done.returncode == before["exit_code"], done.stderr
+        assert without_times(msgspec.json.decode(done.stdout)) == without_times(
+            {**before, "folder": str(path.resolve())}
+        )
+    executors = list(tmp_path.glob("work*/app-*/*/stderr"))
+    assert {path.relative_to(tmp_path).parts[0] for path in executors} == {"work1", "work2"}
