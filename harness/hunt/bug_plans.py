@@ -34,6 +34,7 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
     "no-fencing": {**ELECTED, "faults": ("isolate-owner", "halves")},
     "no-pre-vote": {**ELECTED, "faults": ("isolate-one", "isolate-owner"), "election_timeout_s": 0.2},
     "cas-from-pending": {**ELECTED, "workers": 6, "rate": 150.0},
+    "decide-on-confirmed": {**FIXED, "workload": "append", "rate": 120.0},
     "promote-at-once": {**ELECTED, "configuration": "H"},
     "vote-before-flush": {**ELECTED, "rate": 150.0},
 }

@@ -26,7 +26,7 @@ from harness.generators.generator import Value
 from harness.plan import SECOND_NS, Operation, Plan
 from harness.protocols import Reply
 from harness.systems.promises import Promise
-from harness.workloads.checks import Check, fresh_reads, is_fresh_at_the_end, of_every_run
+from harness.workloads.checks import Check, fresh_reads, is_fresh_at_the_end, of_every_run, with_a_known_end
 from harness.workloads.keyed import Keyed, mixed, unread_keys
 from harness.workloads.reads import drawn_read, final_mode
 from nodes.iproto.messages import Request
@@ -95,7 +95,7 @@ class Counter(Keyed):
                 counter.NAME,
                 "every read that must be fresh lies between what surely and what possibly was added",
                 counter.MODEL if promise.writes == "linearizable" else "",
-                lambda history: counter.check(history, reads=reads),
+                lambda history: counter.check(with_a_known_end(history), reads=reads),
             ),
             *of_every_run(promise),
         )

@@ -29,6 +29,7 @@ NO_PRE_VOTE = "no-pre-vote"
 QUORUM_HALF = "quorum-without-plus-one"
 LINEARIZABLE_FROM_CONFIRMED = "linearizable-from-confirmed"
 CAS_FROM_PENDING = "cas-from-pending"
+DECIDE_ON_CONFIRMED = "decide-on-confirmed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,20 @@ TABLE: dict[str, Bug] = {
         "a compare-and-set that failed is answered at once, though what it saw is not confirmed",
         "it observed a value that is rolled back",
         ("linearizable",),
+    ),
+    DECIDE_ON_CONFIRMED: Bug(
+        "a writing transaction decides on what is confirmed, and does not see what others are about to write",
+        "two that run together start from the same state, and one of them is lost: money is made, numbers come twice",
+        (
+            "transactional",
+            "bank",
+            "balances",
+            "counter",
+            "unique-ids",
+            "queues",
+            "durability",
+            "linearizable",
+        ),
     ),
     CONFIRM_EARLY: Bug(
         "the client is answered and the row shown before the quorum; the entry stays in the limbo",

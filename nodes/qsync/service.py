@@ -51,7 +51,7 @@ from nodes.kernel.effects import Effect
 from nodes.kernel.events import Instant
 from nodes.qsync import ddl
 from nodes.qsync.access import Access
-from nodes.qsync.bugs import CAS_FROM_PENDING
+from nodes.qsync.bugs import CAS_FROM_PENDING, DECIDE_ON_CONFIRMED
 from nodes.qsync.commits import Commits, answer_later
 from nodes.qsync.evaluation import Evaluation, Outcome
 from nodes.qsync.keys import Rejected, Tuple, exact_key
@@ -339,7 +339,11 @@ class Service:
     ) -> None:
         """Evaluate on the prepared state; submit what comes of it, or let an answer without effect wait."""
         commits = self._commits
-        evaluation = Evaluation(self._schema.lookup, confirmed_only=False, may_write=commits.is_writable)
+        evaluation = Evaluation(
+            self._schema.lookup,
+            confirmed_only=DECIDE_ON_CONFIRMED in commits.configuration.bugs,
+            may_write=commits.is_writable,
+        )
         outcome = evaluation.outcome
         try:
             evaluate(evaluation)
