@@ -162,6 +162,8 @@ def _take(queue: _Queue, calls: Sequence[Call]) -> bool | None:
         if element is None or element.put[0] > returned or element.took_by is not None:
             if returned < EVER:
                 queue.wrong.append((returned, place))
+            if element is not None and element.took_by is not None:  # until then it may have been either
+                element.took = min(element.took[0], times[0]), EVER
         else:
             element.took, element.took_by = times, place
     return optional

@@ -98,9 +98,17 @@ def agree(name: str, count: int, seed: int) -> None:
             seen["not asked"] += 1
             continue
         seen[found.result] += 1
-        assert (found.result, found.failing) == (plain.result, plain.failing), calls
+        assert found.result == plain.result, calls
+        assert found.failing == plain.failing or _later(calls, found.failing, plain.failing), calls
         assert found.order is None or replays(model, calls, list(found.order)), calls
     assert seen["yes"] > count / 3 and seen["no"] > count / 20 and seen["not asked"] < count / 20, seen
+
+
+def _later(calls: list[Call], one: int | None, other: int | None) -> bool:
+    """Of an element that came out twice, a later call may be named: what came before it has no order either."""
+    out = [call.action.values for call in calls if call.action.word == "dequeue"]
+    assert one is not None and other is not None
+    return len(set(out)) < len(out) and (calls[one].complete or 0) > (calls[other].complete or 0)
 
 
 @pytest.mark.parametrize("name", ["set", "queue"])
