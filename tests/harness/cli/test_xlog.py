@@ -1,0 +1,42 @@
+"""`qsync xlog`: one line a file, and an exit code that a script can trust."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from harness.cli.verbs.xlog import command
+from nodes.iproto import xlog
+from nodes.iproto.messages import Row, Type
+
+INSTANCE = "7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7"
+ROW = Row(Type.REPLACE.value, 1, 1, 1.5, 1, body={0x10: 512, 0x21: ("k", 1)})
+LOG = xlog.encode_header("XLOG", INSTANCE, {}) + xlog.encode_block([ROW])
+
+
+def said(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(command, arguments, standalone_mode=False)
+    return result.return_value, result.output
+
+
+def test_a_good_file_and_its_rows(tmp_path: Path) -> None:
+    """Broken, a person could not look into a node's log without Tarantool's own tool."""
+    path = tmp_path / "00000000000000000000.xlog"
+    path.write_bytes(LOG)
+    code, output = said(str(tmp_path), "--rows")
+    line, row = output.splitlines()
+    assert code == 0
+    assert line.startswith(f"{path}: log of 3.2.0 from {{}} on: good: 1 rows")
+    assert json.loads(row)["body"] == {"space_id": 512, "tuple": ["k", 1]}
+
+
+def test_a_damaged_file(tmp_path: Path) -> None:
+    """Broken, a script that asks whether a file is good would be told that a damaged one is."""
+    path = tmp_path / "damaged.xlog"
+    path.write_bytes(LOG[:-1])
+    code, output = said(str(path))
+    assert code == 1
+    assert "the 0 rows in the first" in output
+    assert len(output.splitlines()) == 1
