@@ -6,7 +6,7 @@ recorded in one order: an invocation before anything of it is sent, a completion
 | who | does |
 |---|---|
 | a worker | its own operations, one at a time; after an outcome that nobody knows it goes on as a new process |
-| the nemesis | one fault after the other, its start, its end and the evidence of what it did |
+| the nemesis | one fault after the other in each lane, its start, its end and the evidence of what it did |
 | directed faults | each at its time or moment, beside the others |
 | the monitor | asks every node for its state, notes nodes that ended untold, and keeps the record on disk |
 """
@@ -27,6 +27,7 @@ from harness.errors import ClusterError
 from harness.failover import Failover, Operator, fail_over
 from harness.faults.directed import in_place
 from harness.faults.fault import Evidence, Fault
+from harness.faults.lanes import exclude, lanes_of
 from harness.generators.generator import Value
 from harness.plan import SECOND_NS, Operation, Plan
 from harness.protocols import Cluster, Task, WatchesMoments
@@ -118,7 +119,10 @@ class Conductor:
         self._phase("load")
         workers = [self.cluster.spawn(self._part(self.work(worker))) for worker in range(self.plan.workers)]
         faults = faults_of(self.plan, self.system)
-        nemesis = self.cluster.spawn(self._part(self._nemesis([f for f in faults if not f.is_directed])))
+        nemesis = [
+            self.cluster.spawn(self._part(self._nemesis(lane)))
+            for lane in lanes_of(fault for fault in faults if not fault.is_directed)
+        ]
         directed = {
             fault.id: self.cluster.spawn(self._part(self._directed(fault)))
             for fault in faults
@@ -126,14 +130,14 @@ class Conductor:
         }
         monitor = self.cluster.spawn(self._part(self._monitor()))
         try:
-            for task in (*workers, nemesis):
+            for task in (*workers, *nemesis):
                 await task
             await self._end_directed(directed)
             self._is_over = True
             await monitor
         finally:
             self._is_over = True
-            for task in (*workers, nemesis, *directed.values(), monitor):
+            for task in (*workers, *nemesis, *directed.values(), monitor):
                 task.cancel()
         if self._failure is not None:
             raise self._failure
@@ -211,7 +215,9 @@ class Conductor:
             await self._wait_until(fault.at_ns)
             if self._is_interrupted:
                 return
-            await self._fault(self._at_present(fault))
+            present = self._at_present(fault)
+            if not any(exclude(present, other) for other in self.progress.active.values()):
+                await self._fault(present)  # else its node was exchanged for one that is down already
 
     async def _directed(self, fault: Fault) -> None:
         """One fault that goes on beside the others, when its time or its moment has come."""

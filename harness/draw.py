@@ -6,13 +6,14 @@ what happens. A worker that is still busy when its next operation is due leaves 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from harness.errors import WrongUse
 from harness.faults.directed import PLACEHOLDERS
 from harness.faults.fault import Fault
+from harness.faults.lanes import impossible
 from harness.faults.schedule import draw_faults
 from harness.faults.table import can_do
 from harness.generators import Context, Draft, Generator, Later
@@ -48,22 +49,22 @@ def refuse_impossible(plan: Plan, workload: Workload) -> None:
             workload.request(operation, operation.value, 0)
         except WrongUse as error:
             raise WrongUse(f"{here}: {error.message}") from error
-    before: Fault | None = None
+    before: list[Fault] = []
     ids: dict[int, None] = {}
     for fault in sorted(plan.drawn.faults, key=lambda fault: fault.at_ns):
-        _refuse_impossible_fault(plan, fault, None if fault.is_directed else before)
+        _refuse_impossible_fault(plan, fault, [] if fault.is_directed else before)
         if fault.id in ids:
             raise WrongUse(f"two faults have the id {fault.id}; give each its own")
         ids[fault.id] = None
-        before = before if fault.is_directed else fault
+        before += [] if fault.is_directed else [fault]
 
 
-def _refuse_impossible_fault(plan: Plan, fault: Fault, before: Fault | None) -> None:
+def _refuse_impossible_fault(plan: Plan, fault: Fault, before: Sequence[Fault]) -> None:
     here = f"fault {fault.id} ({fault.name})"
     if fault.until_ns < fault.at_ns:
         raise WrongUse(f"{here}: until_ns {fault.until_ns} comes before at_ns {fault.at_ns}")
-    if before is not None and fault.at_ns < before.until_ns:
-        raise WrongUse(f"{here} begins before fault {before.id} has ended; faults come one after the other")
+    if why := impossible(fault, before, plan.overlap):
+        raise WrongUse(f"{here} {why}")
     if fault.does not in can_do(plan.cluster):
         raise WrongUse(f"{here}: --cluster {plan.cluster} cannot do {fault.does!r}")
     needed = "links" if fault.does in ("cut", "slow", "hold") else "nodes"

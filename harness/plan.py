@@ -108,6 +108,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """None: as the configuration; "mixed" is mostly that, and a few of all the others."""
     replica_reads: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
     """The share of reads that go to nodes which are not the owner."""
+    overlap: Annotated[int, msgspec.Meta(ge=1, le=8)] = 1
+    """How many faults may be at work at once."""
     bugs: tuple[str, ...] = ()
     promise: str | None = None
     """A stricter model to judge by than what the system promises."""

@@ -26,6 +26,7 @@ DRAWN_FROM = (
     "workload",
     "read",
     "replica_reads",
+    "overlap",
 )
 """What decides the lines of a drawn-out plan."""
 
@@ -105,6 +106,7 @@ def plan_options(function: F) -> F:
         ),
         click.option("--read", help="Read mode: linearizable, read-confirmed, dirty or mixed."),
         click.option("--replica-reads", type=float, help="Share of reads that go to replicas."),
+        click.option("--overlap", type=int, help="How many faults may be at work at once (default: 1)."),
         click.option("--promise", help="Judge against a stricter model: linearizable."),
         click.option("--bug", "bugs", multiple=True, help="Switch a seeded bug on (may be repeated)."),
         click.option("--base-port", type=int, help="First port to use; 0: any free ones."),

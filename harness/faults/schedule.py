@@ -1,4 +1,4 @@
-"""Which faults when: drawn from the seed, one after the other, with quiet times between.
+"""Which faults when: drawn from the seed, one after the other (or in several lanes), with quiet times between.
 
 "All" means: first one fault of every group in random order, then every fault in ever new order. The first partition is
 the one that forces a decision about pending transactions (`isolate-owner`), and the first power loss the owner's, so
@@ -15,6 +15,7 @@ import msgspec
 from harness.errors import WrongUse
 from harness.faults.directed import draw_directed
 from harness.faults.fault import Fault
+from harness.faults.lanes import impossible
 from harness.faults.table import FAILOVER, FAULTS, HOLDS
 from harness.plan import SECOND_NS, Plan
 
@@ -72,13 +73,19 @@ def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
     names = [name for name in asked if name != HOLDS]
     chance = plan.streams()["faults"]
     faults: list[Fault] = []
-    at_ns = FIRST_NS
+    free_ns = [FIRST_NS] * plan.overlap
     for name in _order(names, chance):
+        lane = free_ns.index(min(free_ns))
+        at_ns = free_ns[lane]
         until_ns = at_ns + chance.randrange(*LASTS_NS)
         if until_ns > plan.time_limit_ns - LAST_HEALED_NS:
             break
-        faults.append(_fault(len(faults), name, at_ns, until_ns, plan, owner))
-        at_ns = until_ns + chance.randrange(*QUIET_NS)
+        fault = _fault(len(faults), name, at_ns, until_ns, plan, owner)
+        free_ns[lane] = until_ns + chance.randrange(*QUIET_NS)
+        if impossible(fault, faults, plan.overlap):
+            free_ns[lane] = at_ns + QUIET_NS[0]
+        else:
+            faults.append(fault)
     if HOLDS in asked:
         last_ns = plan.time_limit_ns - LAST_SCENE_NS
         chance = plan.streams()["holds"]

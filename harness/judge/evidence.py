@@ -157,6 +157,16 @@ def _is_steered(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
     )
 
 
+def _is_beside_another(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
+    """Another fault was on at the same time: it may have kept this one from being felt."""
+    return any(
+        other is not fault
+        and other.start_ns <= (fault.end_ns or fault.start_ns)
+        and (other.end_ns or NEVER) >= fault.start_ns
+        for other in others
+    )
+
+
 def _missing_of_faults(plan: Plan, history: History, evidence: dict[str, Any]) -> list[str]:
     missing: list[str] = []
     if not history.faults:
@@ -166,9 +176,9 @@ def _missing_of_faults(plan: Plan, history: History, evidence: dict[str, Any]) -
             continue
         if fault.end_index is None:
             missing.append(f"fault {fault.id} ({fault.name}) never ended")
-        elif not fault.bit:
+        elif not fault.bit and not _is_beside_another(fault, history.faults):
             missing.append(f"fault {fault.id} ({fault.name}) did not bite")
-        elif not fault.healed:  # None: it could not even be tried
+        elif fault.bit and not fault.healed:  # None: it could not even be tried
             missing.append(f"fault {fault.id} ({fault.name}) was not seen to heal")
     least = 1 if plan.drawn is None else 0  # a plan that was cut down to a few operations may have none
     wanted = max(least, int(evidence["asked"] * USEFUL_SHARE_UNDER_FAULT))

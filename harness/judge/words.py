@@ -62,6 +62,7 @@ _NAMED = {
     "election_timeout_s": "--election-timeout",
     "rollback_on_timeout": "--rollback-on-timeout",
     "replica_reads": "--replica-reads",
+    "overlap": "--overlap",
     "promise": "--promise",
     "base_port": "--base-port",
 }

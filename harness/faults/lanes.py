@@ -1,0 +1,52 @@
+"""Faults beside each other: which may be at work at once, and who carries out which.
+
+With `overlap` 1 faults come one after the other. With more, that many *lanes* each have their own sequence, so that a
+kill happens inside a partition. Two faults that stop processes never want the same node at once: a dead process cannot
+be paused. Two promotions would only outrun each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from harness.faults.fault import Does, Fault
+
+STOPS_PROCESSES: frozenset[Does] = frozenset(("kill", "pause", "power"))
+
+
+def meet(one: Fault, other: Fault) -> bool:
+    """They are at work at the same time."""
+    return one.at_ns < other.until_ns and other.at_ns < one.until_ns
+
+
+def exclude(one: Fault, other: Fault) -> bool:
+    """They cannot be at work at the same time."""
+    if one.does == other.does == "failover":
+        return True
+    both_stop = one.does in STOPS_PROCESSES and other.does in STOPS_PROCESSES
+    return both_stop and bool({*one.nodes} & {*other.nodes})
+
+
+def lanes_of(faults: Iterable[Fault]) -> list[list[Fault]]:
+    """Each fault in the first lane that is free at its time; without overlap there is one lane."""
+    lanes: list[list[Fault]] = []
+    for fault in sorted(faults, key=lambda fault: fault.at_ns):
+        free = next((lane for lane in lanes if lane[-1].until_ns <= fault.at_ns), None)
+        if free is None:
+            lanes.append([fault])
+        else:
+            free.append(fault)
+    return lanes
+
+
+def impossible(fault: Fault, others: Sequence[Fault], overlap: int) -> str:
+    """Why the fault cannot be at work beside those that began before; "" if it can."""
+    beside = [other for other in others if meet(fault, other)]
+    for other in beside:
+        if overlap == 1:
+            return f"begins before fault {other.id} has ended; faults come one after the other unless --overlap is given"
+        if exclude(fault, other):
+            return f"cannot be at work beside fault {other.id} ({other.name})"
+    if len(beside) >= overlap:
+        return f"would be one of {len(beside) + 1} faults at once, the plan allows {overlap}"
+    return ""
