@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from harness.cluster.clock_faults import ClockFault
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.network_faults import NetworkFault
 from harness.cluster.place import Command, Place, node_host
@@ -48,7 +49,7 @@ _PORT_MAX: Final = 65535
 _CHOSEN_PORTS: Final = (20_000, 32_000)
 _STATUS_WITHIN_NS: Final = 500_000_000
 
-FaultAtWork = NetworkFault | Kill | Pause
+FaultAtWork = NetworkFault | Kill | Pause | ClockFault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +179,8 @@ class LocalCluster:
                 at_work = Kill(fault, roster, self.now_ns, self._answers)
             case "pause":
                 at_work = Pause(fault, roster, self.now_ns, self._answers)
+            case "clock":
+                at_work = ClockFault(fault, self._clock_folder, self.now_ns, self.status)
             case simulated:
                 raise WrongUse(f"fault {fault.name}: only --cluster sim can do {simulated!r}")
         self._at_work[fault.id] = at_work
@@ -243,6 +246,7 @@ class LocalCluster:
             config=str(config),
             data=str(folder),
             log=str(folder / "log.jsonl"),
+            clock=str(folder / "clock"),
             listen=f"{_HOST}:{port}",
             peers={peer: f"{_HOST}:{route}" for peer, route in peers.items()},
             epoch_ns=settings.epoch_ns,
@@ -250,6 +254,9 @@ class LocalCluster:
         command = settings.command or node_host(settings.system, settings.durability, settings.host_command)
         early_port = port if settings.are_dialed_unready else 0
         return Orders(node=node, command=command(place), output=folder / "output.txt", early_port=early_port)
+
+    def _clock_folder(self, node: str) -> Path:
+        return self._settings.folder / "nodes" / node / "clock"
 
     def _relay_errors(self) -> Path:
         return self._settings.folder / "relay.txt"

@@ -10,6 +10,9 @@ from typing import Final
 
 from nodes.kernel.outbox import Durability
 
+OUR_CLOCK: Final = "clock.json"
+FAKETIME: Final = "faketime"
+"""Files of the folder `clock`: for nodes of ours, and for a process under libfaketime."""
 ROOT: Final = Path(__file__).parents[2]
 
 
@@ -17,7 +20,8 @@ ROOT: Final = Path(__file__).parents[2]
 class Place:
     """Paths and addresses of one node. `epoch_ns` is the monotonic time of its machine at which the run began.
 
-    `python` is the interpreter there, `root` the folder that holds the package `nodes`.
+    `python` is the interpreter there, `root` the folder that holds the package `nodes`; `clock` the folder in which
+    files say by how much the node's clocks are wrong (`harness.cluster.clock_faults`).
     """
 
     node: str
@@ -27,6 +31,7 @@ class Place:
     listen: str
     peers: Mapping[str, str]
     epoch_ns: int
+    clock: str
     python: str = sys.executable
     root: str = str(ROOT)
 
@@ -53,6 +58,7 @@ def node_host(system: str, durability: Durability, program: tuple[str, ...] = ()
             *("--epoch-ns", str(place.epoch_ns)),
             *("--log", place.log),
             *("--durability", durability),
+            *("--clock", f"{place.clock}/{OUR_CLOCK}"),
             "--stdin-lifeline",
         )
 

@@ -25,7 +25,7 @@ READY_WITHIN_S: Final = 15.0
 STOPPED_WITHIN_S: Final = 2.0
 _ROOT: Final = Path(__file__).parents[2]
 _POLL_S: Final = 0.003
-_LAST_LINES: Final = 40
+_LAST_LINES: Final = 60
 _WORDS_MAX: Final = 300
 _THREADS_ARE_SEEN: Final = Path("/proc/self/task").is_dir()
 

@@ -44,7 +44,9 @@ def impossible(fault: Fault, others: Sequence[Fault], overlap: int) -> str:
     beside = [other for other in others if meet(fault, other)]
     for other in beside:
         if overlap == 1:
-            return f"begins before fault {other.id} has ended; faults come one after the other without --overlap"
+            return (
+                f"begins before fault {other.id} has ended; faults come one after the other without --overlap"
+            )
         if exclude(fault, other):
             return f"cannot be at work beside fault {other.id} ({other.name})"
     if len(beside) >= overlap:

@@ -101,7 +101,7 @@ FAULTS: dict[str, Kind] = {
         "the owner loses power: unsynced bytes are gone", "power", "power", _owner, SIMULATED
     ),
     "power-all": Kind("all nodes lose power at once", "power", "power", _everyone, SIMULATED),
-    "clock": Kind("a wall clock jumps, a monotonic clock drifts", "clock", "clock", _clock, SIMULATED),
+    "clock": Kind("a wall clock jumps, a monotonic clock drifts", "clock", "clock", _clock),
     HOLDS: Kind(
         "beside the others: messages of a kind are held, disks are slow, nodes die at a moment (not among all)",
         "directed",

@@ -167,6 +167,11 @@ def _is_beside_another(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
     )
 
 
+def _was_hidden(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
+    """Whether it healed could not even be tried, because of another fault."""
+    return fault.healed is None and _is_beside_another(fault, others)
+
+
 def _missing_of_faults(plan: Plan, history: History, evidence: dict[str, Any]) -> list[str]:
     missing: list[str] = []
     if not history.faults:
@@ -178,7 +183,7 @@ def _missing_of_faults(plan: Plan, history: History, evidence: dict[str, Any]) -
             missing.append(f"fault {fault.id} ({fault.name}) never ended")
         elif not fault.bit and not _is_beside_another(fault, history.faults):
             missing.append(f"fault {fault.id} ({fault.name}) did not bite")
-        elif fault.bit and not fault.healed:  # None: it could not even be tried
+        elif fault.bit and not fault.healed and not _was_hidden(fault, history.faults):
             missing.append(f"fault {fault.id} ({fault.name}) was not seen to heal")
     least = 1 if plan.drawn is None else 0  # a plan that was cut down to a few operations may have none
     wanted = max(least, int(evidence["asked"] * USEFUL_SHARE_UNDER_FAULT))

@@ -13,12 +13,13 @@ import shutil
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
 from checkers.wal.record import LogRules
 from harness.check import Check
-from harness.cluster.place import Command, Place
+from harness.cluster.place import FAKETIME, Command, Place
 from harness.configurations import DEFAULT
 from harness.errors import ClusterError, WrongUse
 from harness.plan import SECOND_NS, Plan
@@ -35,6 +36,8 @@ PROGRAM = "QSYNC_TARANTOOL"
 LUA = "nodes/tarantool/node.lua"
 SET_UP_TIMEOUT_NS = 20 * SECOND_NS
 POLL_NS = SECOND_NS // 50
+FAKETIME_LIBRARY = "*/faketime/libfaketimeMT.so.1"
+IN_CONTAINERS = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
 _NAMESPACE = uuid.UUID("0f6c35a7-7a0f-4a0e-9a5c-2f8f3d1f60aa")
 
 
@@ -68,7 +71,15 @@ class Tarantool:
         def words(place: Place) -> tuple[str, ...]:
             peers = (f"{peer}={address}" for peer, address in place.peers.items())
             binary = (program() if place.is_here else None) or "tarantool"
-            return (binary, f"{place.root}/{LUA}", place.config, place.data, place.listen, *peers)
+            return (
+                *_under_faketime(place),
+                binary,
+                f"{place.root}/{LUA}",
+                place.config,
+                place.data,
+                place.listen,
+                *peers,
+            )
 
         return words
 
@@ -169,6 +180,20 @@ class Tarantool:
 def program() -> str | None:
     """The binary that is under test; None if there is none."""
     return shutil.which(os.environ.get(PROGRAM, "tarantool"))
+
+
+def _under_faketime(place: Place) -> tuple[str, ...]:
+    """What lets its wall clock jump, if libfaketime is there; its monotonic clock stays the machine's."""
+    library = next(iter(sorted(Path("/usr/lib").glob(FAKETIME_LIBRARY))), None)
+    if library is None:
+        return ()
+    settings = {
+        "LD_PRELOAD": str(library) if place.is_here else IN_CONTAINERS,
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_TIMESTAMP_FILE": f"{place.clock}/{FAKETIME}",
+    }
+    return ("env", *(f"{name}={value}" for name, value in settings.items()))
 
 
 def _uuid(plan: Plan, name: str) -> str:

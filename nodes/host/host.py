@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 import traceback
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from nodes.host.clock import Clock
 from nodes.host.codec import Codec
 from nodes.host.disk import Committed, Disk, Outcome
 from nodes.host.links import Address, Links
@@ -34,7 +34,7 @@ from nodes.kernel.effects import (
     SetTimer,
     Truncate,
 )
-from nodes.kernel.events import Event, Instant, Persisted, PersistFailed, Started, Stopping
+from nodes.kernel.events import Event, Persisted, PersistFailed, Started, Stopping
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability, Outbox, Queued
 
@@ -52,13 +52,15 @@ class Host:
         directory: str,
         durability: Durability,
         log: NodeLog,
+        clock: Clock | None = None,
     ) -> None:
+        self._clock = clock or Clock()
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._loop_failed)
         self._node = node
         self._log = log
         self._outbox = Outbox()
-        self._timers = Timers(self._loop, self._deliver_from_outside)
+        self._timers = Timers(self._loop, self._deliver_from_outside, self._clock)
         self.links = Links(codec, peers, self._deliver_from_outside, log)
         self._disk = Disk(directory, durability, self._report_from_thread)
         self._disk_is_busy = False
@@ -68,7 +70,7 @@ class Host:
 
     def start(self, files: Mapping[str, bytes]) -> None:
         """The first event. What it raises is the caller's to tell."""
-        self._take(self._node.step(Started(files), _now()))
+        self._take(self._node.step(Started(files), self._clock.now()))
 
     async def stop(self) -> None:
         """Let the node say what it must, wait for the disk, close everything."""
@@ -88,7 +90,7 @@ class Host:
 
     def _deliver(self, event: Event) -> None:
         try:
-            effects = self._node.step(event, _now())
+            effects = self._node.step(event, self._clock.now())
         except Exception as error:  # whatever it is, the node is broken and ends
             self.end_broken("assertion failed", error)
         if effects:
@@ -181,7 +183,3 @@ def fields_of_failure(error: BaseException) -> dict[str, object]:
         for frame in traceback.extract_tb(error.__traceback__)
     ]
     return {"error": traceback.format_exception_only(error)[-1].strip(), "where": where[-1:]}
-
-
-def _now() -> Instant:
-    return Instant(time.monotonic_ns(), time.time_ns())

@@ -28,6 +28,7 @@ class Options:
     log: str
     durability: Durability
     stdin_lifeline: bool
+    clock: str | None = None
 
 
 class _Parser(argparse.ArgumentParser):
@@ -51,6 +52,7 @@ def parse(arguments: Sequence[str], systems: Sequence[str]) -> Options:
         log=given.log,
         durability=cast(Durability, given.durability),
         stdin_lifeline=given.stdin_lifeline,
+        clock=given.clock,
     )
 
 
@@ -77,6 +79,11 @@ def _parser(systems: Sequence[str]) -> _Parser:
         choices=("synced", "written"),
         default="synced",
         help="written: the bug ack-before-fsync",
+    )
+    option(
+        "--clock",
+        metavar="FILE",
+        help="JSON: by how much the node's clocks are wrong; may change at any time",
     )
     option("--stdin-lifeline", action="store_true", help="end when stdin ends; ignore SIGINT")
     return parser

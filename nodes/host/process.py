@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from nodes.host import folder, lifeline
+from nodes.host.clock import Clock
 from nodes.host.host import Host, fields_of_failure
 from nodes.host.links import Address
 from nodes.host.log import NodeLog
@@ -56,7 +57,8 @@ async def _live(options: Options, system: System) -> None:
         log = NodeLog(options.log, hosted.name, options.epoch_ns, hosted.node.status)
     except OSError as error:
         raise NotStarted(f"the log {options.log} cannot be written: {error.strerror}") from error
-    host = Host(hosted.node, hosted.codec, options.peers, options.data, options.durability, log)
+    clock = Clock(options.clock)
+    host = Host(hosted.node, hosted.codec, options.peers, options.data, options.durability, log, clock)
     server = await _listening(host, options.listen)
     _start(host, hosted, files, options, log)
     await server.start_serving()

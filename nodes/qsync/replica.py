@@ -114,6 +114,7 @@ class Replica:
         self.election = _election(configuration)
         self._led_term = 0
         self._started_ns = 0
+        self._now = Instant(0, 0)
         self._hears_no_terms = ACK_WITHOUT_TERM in configuration.bugs
         self._votes_before_flush = VOTE_BEFORE_FLUSH in configuration.bugs
         self._tells_confirmed = LINEARIZABLE_FROM_CONFIRMED in configuration.bugs
@@ -153,6 +154,7 @@ class Replica:
 
     def step(self, event: Event, now: Instant) -> Sequence[Effect]:
         """Take one event; see `nodes.kernel.node.Node`."""
+        self._now = now
         if self._installing is not None:
             return self._install(event, now)
         match event:
@@ -232,6 +234,7 @@ class Replica:
         limbo = self.commits.limbo
         return {
             "name": self.configuration.name,
+            "wall_ns": self._now.wall_ns,
             "id": self.configuration.me.id,
             "role": self._role(),
             "election": STATE_NAMES[self.election.state],

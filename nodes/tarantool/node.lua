@@ -228,7 +228,7 @@ function qsync.status()
     local following, followers, upstreams = links()
     return {
         role = role(), id = box.info.id, vclock = vclock(), term = status.generation, version = box.info.version,
-        state = box.info.status, limbo = status.in_flight, rollbacks = status.rollbacks, in_rollback = false,
+        wall_ns = tonumber(require('clock').time64()), state = box.info.status, limbo = status.in_flight, rollbacks = status.rollbacks, in_rollback = false,
         following = sorted(following), followers = sorted(followers),
         upstreams = setmetatable(upstreams, {__serialize = 'map'}),
     }

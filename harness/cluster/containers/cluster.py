@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from harness.cluster.clock_faults import ClockFault
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.fleet import DATA, PORT, Berth, Fleet, Limits
 from harness.cluster.containers.image import NODE_ROOT, connect, node_image
@@ -61,7 +62,7 @@ class ContainerCluster(RealTime):
         self._packets: Packets | None = None
         self._connections = Connections(lambda node: PORT, self._addresses.__getitem__)
         self._admin = Admin(lambda node: PORT, settings.status_function, self._addresses.__getitem__)
-        self._at_work: dict[int, PacketFault | Kill | Pause] = {}
+        self._at_work: dict[int, PacketFault | Kill | Pause | ClockFault] = {}
         self._stalls = StallWatch(settings.epoch_ns)
         self._started_for_ns = 0
         self._stall_watch: asyncio.Task[None] | None = None
@@ -112,6 +113,7 @@ class ContainerCluster(RealTime):
             config=f"{DATA}/config.json",
             data=DATA,
             log=f"{DATA}/log.jsonl",
+            clock=f"{DATA}/clock",
             listen=f"{self._addresses[node]}:{PORT}",
             peers={peer: f"{self._addresses[peer]}:{PORT}" for peer in self._nodes if peer != node},
             epoch_ns=self._settings.epoch_ns,
@@ -169,7 +171,7 @@ class ContainerCluster(RealTime):
     async def inject(self, fault: Fault) -> None:
         fleet, packets = self._running(), self._packets
         assert packets is not None
-        at_work: PacketFault | Kill | Pause
+        at_work: PacketFault | Kill | Pause | ClockFault
         match fault.does:
             case "cut":
                 at_work = PacketFault(fault, packets)
@@ -177,6 +179,8 @@ class ContainerCluster(RealTime):
                 at_work = Kill(fault, fleet, self.now_ns, self._answers)
             case "pause":
                 at_work = Pause(fault, fleet, self.now_ns, self._answers)
+            case "clock":
+                at_work = ClockFault(fault, self._clock_folder, self.now_ns, self.status)
             case other:
                 raise WrongUse(f"fault {fault.name}: --cluster docker cannot do {other!r}")
         self._at_work[fault.id] = at_work
@@ -193,6 +197,9 @@ class ContainerCluster(RealTime):
 
     def stalls(self) -> tuple[tuple[int, int], ...]:
         return self._stalls.stalls()
+
+    def _clock_folder(self, node: str) -> Path:
+        return self._settings.folder / "nodes" / node / "clock"
 
     async def _answers(self, node: str) -> bool:
         return await self.status(node) is not None
