@@ -2,7 +2,8 @@
 
 The file is JSON, `{"wall_offset_ns": N, "drift_ppm": N}`, and may be replaced (by rename) at any time; it is looked at
 again every 10 ms. The wall clock jumps with the offset; both clocks run `drift_ppm` parts per million too fast from
-then on; what the wall clock gained is gone when the drift changes. The monotonic clock never goes back. The machine's own clock is never touched.
+then on; what the wall clock gained is gone when the drift changes. The monotonic clock never goes back. The machine's
+own clock is never touched.
 """
 
 from __future__ import annotations

@@ -69,6 +69,7 @@ def arguments() -> argparse.Namespace:
     for name in ("--system", "--config", "--data", "--listen", "--epoch-ns", "--log", "--durability"):
         parser.add_argument(name, required=True)
     parser.add_argument("--peer", action="append", default=[])
+    parser.add_argument("--clock")
     parser.add_argument("--stdin-lifeline", action="store_true")
     return parser.parse_args()
 
