@@ -41,6 +41,7 @@ from checkers import (
     crash,
     dirty,
     domain,
+    early_timeout,
     linearizable,
     overruled,
     prefix,
@@ -60,6 +61,7 @@ CHECKERS: dict[str, Callable[..., Verdict]] = {
     "quorum": quorum.check,
     "crash": crash.check,
     "overruled": overruled.check,
+    early_timeout.NAME: early_timeout.check,
     "replication": replication.check,
     "availability": availability.check,
     **{checker.NAME: checker.check for checker in domain.CHECKERS},
@@ -99,6 +101,7 @@ for _module in (
         sessions,
     ),
     transactional,
+    early_timeout,
     *domain.CHECKERS,
 ):
     _module.__class__ = _Checker

@@ -1,7 +1,8 @@
 """Clocks that are wrong, on real nodes: files in the node's folder say by how much.
 
-The machine's own clock is never touched. A node of ours reads `clock.json` (offset and drift); a process under
-libfaketime reads `faketime` (offset). Bit if the node's own clock, as it tells it in its status, was seen to be wrong by the jump; healed if it was seen to be right.
+The machine's own clock is never touched. A node of ours reads `clock.json` (offset and drift), a process under
+libfaketime `faketime` (offset). Bit if the node's own clock, as it tells it in its status, was seen to be wrong by the
+jump; healed if it was seen to be right.
 """
 
 from __future__ import annotations

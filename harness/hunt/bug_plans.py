@@ -31,6 +31,13 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
         "nodes": 4,
         "faults": ("halves", "isolate-owner", "kill", "holds"),
     },
+    "lease-by-wall-clock": {
+        **ELECTED,
+        "faults": ("clock", "isolate-owner"),
+        "overlap": 2,
+        "read": "linearizable",
+    },
+    "timers-by-wall-clock": {**ELECTED, "faults": ("clock", "isolate-owner", "halves"), "overlap": 3},
     "no-fencing": {**ELECTED, "faults": ("isolate-owner", "halves")},
     "no-pre-vote": {**ELECTED, "faults": ("isolate-one", "isolate-owner"), "election_timeout_s": 0.2},
     "cas-from-pending": {**ELECTED, "workers": 6, "rate": 150.0},

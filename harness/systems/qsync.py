@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from checkers import early_timeout
 from checkers.wal.record import LogRules
 from harness.check import Check
 from harness.cluster.place import Command, node_host
@@ -186,7 +187,15 @@ class Qsync:
         )
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
-        return ()
+        timeout_ns = int(plan.synchro_timeout_s * SECOND_NS)
+        return (
+            Check(
+                early_timeout.NAME,
+                "nobody is told of a quorum timeout before it has passed",
+                early_timeout.MODEL,
+                lambda history: early_timeout.check(history, timeout_ns=timeout_ns),
+            ),
+        )
 
     def bugs(self) -> Mapping[str, str]:
         return BUGS

@@ -30,6 +30,8 @@ QUORUM_HALF = "quorum-without-plus-one"
 LINEARIZABLE_FROM_CONFIRMED = "linearizable-from-confirmed"
 CAS_FROM_PENDING = "cas-from-pending"
 DECIDE_ON_CONFIRMED = "decide-on-confirmed"
+LEASE_BY_WALL_CLOCK = "lease-by-wall-clock"
+TIMERS_BY_WALL_CLOCK = "timers-by-wall-clock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,16 @@ TABLE: dict[str, Bug] = {
             "durability",
             "linearizable",
         ),
+    ),
+    LEASE_BY_WALL_CLOCK: Bug(
+        "an owner that a quorum has answered serves linearizable reads by itself for two heartbeats of its wall clock",
+        "when that clock goes back, a deposed owner goes on with it, and linearizable reads are stale",
+        ("linearizable",),
+    ),
+    TIMERS_BY_WALL_CLOCK: Bug(
+        "how long a transaction has waited for its quorum is told by the wall clock",
+        "when that clock goes forward, clients are told of a timeout that has not passed",
+        ("early-timeout",),
     ),
     CONFIRM_EARLY: Bug(
         "the client is answered and the row shown before the quorum; the entry stays in the limbo",

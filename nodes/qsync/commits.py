@@ -39,6 +39,7 @@ from nodes.qsync.bugs import (
     NO_TERM_FILTER,
     PROMOTE_AT_ONCE,
     PROMOTE_FORGETS_QUORUM,
+    TIMERS_BY_WALL_CLOCK,
     WRITABLE_BEFORE_PROMOTE,
 )
 from nodes.qsync.configuration import Configuration
@@ -90,6 +91,7 @@ class Commits:
             not configuration.synchronous_promote or PROMOTE_AT_ONCE in configuration.bugs
         )
         self._confirms_early = CONFIRM_EARLY in configuration.bugs
+        self._waits_by_wall = TIMERS_BY_WALL_CLOCK in configuration.bugs
         self._counts_any_term = ACK_WITHOUT_TERM in configuration.bugs
         self._bugs = frozenset(configuration.bugs)
         self.sometimes = Sometimes()
@@ -388,7 +390,7 @@ class Commits:
 
     def _written(self, entry: Entry, lsn: int, now: Instant) -> None:
         entry.lsn = lsn
-        entry.written_ns = now.monotonic_ns
+        entry.written_ns = self._waiting_clock(now)
         if self._confirms_early and self.is_owner and entry.wait_ack:
             show(entry.transaction)
             self._answer(entry.transaction)
@@ -503,7 +505,7 @@ class Commits:
         lsn = limbo.confirmable(self._quorum)
         if lsn is not None:
             limbo.confirming_lsn = lsn
-            self.confirm_lag_ns = now.monotonic_ns - limbo.entries[0].written_ns
+            self.confirm_lag_ns = self._waiting_clock(now) - limbo.entries[0].written_ns
             for _ in range(2 if DUPLICATE_CONFIRM in self._bugs else 1):
                 self._control(Type.CONFIRM, {Key.REPLICA_ID.value: self._me, Key.LSN.value: lsn}, now)
 
@@ -514,6 +516,10 @@ class Commits:
             self._is_confirming_promotion = True
             body = {Key.REPLICA_ID.value: self._me, Key.LSN.value: promotion.row_lsn}
             self._control(Type.CONFIRM, body, now)
+
+    def _waiting_clock(self, now: Instant) -> int:
+        """The clock that says how long entries have waited."""
+        return now.wall_ns if self._waits_by_wall else now.monotonic_ns
 
     def _oldest_watched(self) -> Entry | None:
         """The entry whose time runs out first: the oldest, or with no rollback the oldest that has a client."""
@@ -531,7 +537,7 @@ class Commits:
         if entry is None:
             return
         self._timer_armed = True
-        left_ns = entry.written_ns + self.configuration.synchro_timeout_ns - now.monotonic_ns
+        left_ns = entry.written_ns + self.configuration.synchro_timeout_ns - self._waiting_clock(now)
         self.out.append(SetTimer(SYNCHRO_TIMER, max(left_ns, 0)))
 
     def timed_out(self, now: Instant) -> None:
@@ -540,7 +546,7 @@ class Commits:
         limbo, entry = self.limbo, self._oldest_watched()
         if entry is None or limbo.is_in_rollback:
             return
-        if entry.written_ns + self.configuration.synchro_timeout_ns > now.monotonic_ns:
+        if entry.written_ns + self.configuration.synchro_timeout_ns > self._waiting_clock(now):
             self.watch_timeout(now)
             return
         if not self.configuration.rollback_on_timeout:
@@ -609,7 +615,9 @@ class Commits:
                 self._take_queue(rows[-1].replica_id)
             if wait_ack or (len(self.limbo) > 0 and not _is_nothing(rows)):
                 lsn = rows[-1].lsn
-                entry = Entry(transaction, wait_ack, lsn, promised_lsn=lsn, written_ns=now.monotonic_ns)
+                entry = Entry(
+                    transaction, wait_ack, lsn, promised_lsn=lsn, written_ns=self._waiting_clock(now)
+                )
                 self.limbo.append(entry)
             else:
                 commit(transaction)

@@ -60,6 +60,7 @@ from nodes.qsync.applier import Applier, gap, is_known
 from nodes.qsync.bootstrap import Stored, first_snapshot, in_order, members_of
 from nodes.qsync.bugs import (
     ACK_WITHOUT_TERM,
+    LEASE_BY_WALL_CLOCK,
     LINEARIZABLE_FROM_CONFIRMED,
     NO_FENCING,
     NO_PRE_VOTE,
@@ -117,9 +118,13 @@ class Replica:
         self._now = Instant(0, 0)
         self._hears_no_terms = ACK_WITHOUT_TERM in configuration.bugs
         self._votes_before_flush = VOTE_BEFORE_FLUSH in configuration.bugs
+        self._heard_wall_ns: dict[int, int] = {}
+        """When each replica answered last, by the wall clock: only the bug asks."""
         self._tells_confirmed = LINEARIZABLE_FROM_CONFIRMED in configuration.bugs
         self.commits = Commits(configuration, journal, self.spaces, self.election, self._out)
         self.reads = LinearizableReads(_others_to_ask(configuration))
+        if LEASE_BY_WALL_CLOCK in configuration.bugs:
+            self.reads.has_lease = self._has_lease
         self._service = Service(self.commits, self.schema, self.status, self._info, self.reads, self._out)
         self.captures = Captures(self.commits, journal, self.schema)
         self._hosting = Hosting(self.commits, journal, self.schema, self.captures, self._out)
@@ -228,6 +233,15 @@ class Replica:
     def sometimes(self) -> Mapping[str, int]:
         """How often rare turns came about in this life: rows of `nodes.qsync.sometimes`."""
         return {**self.commits.sometimes, **self.election.sometimes, **self.reads.sometimes}
+
+    def _has_lease(self) -> bool:
+        """The bug `lease-by-wall-clock`: a quorum answered within two heartbeats of a clock that may jump."""
+        since_ns = self._now.wall_ns - 2 * self.configuration.replication_timeout_ns
+        heard = sum(wall_ns >= since_ns for wall_ns in self._heard_wall_ns.values())
+        return (
+            self.commits.limbo.owner_id == self.configuration.me.id
+            and 1 + heard >= self.configuration.quorum_size
+        )
 
     def status(self) -> Mapping[str, object]:
         """What an operator asks for; JSON values."""
@@ -344,6 +358,7 @@ class Replica:
                 if not self._hears_no_terms:
                     self._see_term(term, now)
                 relay.acknowledge(vclock, self.journal.rows, now.monotonic_ns)
+                self._heard_wall_ns[relay.replica_id] = now.wall_ns
                 self.commits.acknowledge(relay.replica_id, vclock.get(self.configuration.me.id, 0), term, now)
                 if sync:
                     self.reads.heard(relay.replica_id, sync, vclock)

@@ -1,0 +1,59 @@
+"""Early timeouts: nobody is told that a quorum did not come in time before that time has passed.
+
+A store that waits for a quorum for `timeout_ns` may refuse with a timeout (Tarantool's error 216) only when the client
+has waited for at least that long. Clocks drift, so a tenth is let go; a clock that jumps is no excuse: timers have a
+clock of their own. Rule: early-timeout. Cost: linear.
+"""
+
+from __future__ import annotations
+
+from checkers.history.history import History
+from checkers.history.operation import Operation
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+
+NAME = "early-timeout"
+MODEL = "a timeout is told when it has passed"
+TIMED_OUT = "(216)"
+DRIFT_SHARE = 0.1
+
+
+def check(history: History, *, timeout_ns: int | None = None) -> Verdict:
+    """Whether each timeout had passed. Without `timeout_ns`, the header's `synchro_timeout_ns`; without it unknown."""
+    wanted_ns = history.header.extra.get("synchro_timeout_ns") if timeout_ns is None else timeout_ns
+    if not isinstance(wanted_ns, int):
+        summary = "nobody tells how long the store waits for a quorum"
+        return Verdict(checker=NAME, result="unknown", summary=summary, model=MODEL)
+    least_ns = int(wanted_ns * (1 - DRIFT_SHARE))
+    writes = history.select(f="write")  # what looked at another's entry and waits for that may be told sooner
+    told = [each for each in writes if each.error is not None and each.error.endswith(TIMED_OUT)]
+    early = [each for each in told if (each.complete_ns or each.invoke_ns) - each.invoke_ns < least_ns]
+    witnesses = tuple(_witness(each, wanted_ns) for each in early[:WITNESSES_MAX])
+    details = {"timeouts": len(told), "early": len(early), "vacuous": not told}
+    summary = (
+        f"{len(told)} timeouts were told, none before its time"
+        if told
+        else "nothing to judge: no timeout was told"
+    )
+    return Verdict(
+        checker=NAME,
+        result="invalid" if early else "valid",
+        summary=witnesses[0].summary if early else summary,
+        model=MODEL,
+        witnesses=witnesses,
+        details=details,
+    )
+
+
+def _witness(operation: Operation, wanted_ns: int) -> Witness:
+    end_ns = operation.complete_ns or operation.invoke_ns
+    waited_ms = (end_ns - operation.invoke_ns) / 1e6
+    return Witness(
+        rule="early-timeout",
+        summary=f"process {operation.process} was told after {waited_ms:.1f} ms that no quorum came in time to its write "
+        f"of key {operation.key} at {operation.node}, which is {wanted_ns / 1e6:g} ms",
+        events=operation.events,
+        key=operation.key,
+        node=operation.node,
+        start_ns=operation.invoke_ns,
+        end_ns=end_ns,
+    )
