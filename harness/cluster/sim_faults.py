@@ -115,16 +115,24 @@ class VirtualFaults:
         if not any(self._both_up(pair) for pair in watched):
             return None
         network = self._world.network
-        for pair in watched:
-            network.effects[pair] = Effect()
+        seen = {pair: Effect() for pair in watched}
+        for pair, effect in seen.items():
+            network.effects[pair] = effect
         deadline_ns = self._world.agenda.now_ns + 20 * self._heartbeat_ns
         while True:
-            quiet = [pair for pair in watched if network.effects[pair].passed == 0 and self._both_up(pair)]
+            for pair in watched:  # another fault of the same pair may have begun or ended meanwhile
+                seen[pair] = network.effects.setdefault(pair, seen[pair])
+            quiet = [
+                pair
+                for pair, effect in seen.items()
+                if effect.passed == 0 and self._both_up(pair) and not network.is_cut(pair)
+            ]
             if not quiet or self._world.agenda.now_ns > deadline_ns:
                 break
             await self._sleep_until(self._world.agenda.now_ns + POLL_NS)
         for pair in watched:
-            network.effects.pop(pair, None)
+            if not network.is_cut(pair):
+                network.effects.pop(pair, None)
         return not quiet
 
     def _both_up(self, pair: Pair) -> bool:

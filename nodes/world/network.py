@@ -247,6 +247,10 @@ class Network:
                     self._flow_again(connection, stream)
         return reset
 
+    def is_cut(self, pair: Pair) -> bool:
+        """Some fault cuts it now."""
+        return pair in self._cuts
+
     def slow(self, pairs: Iterable[Pair], delay_ns: int, jitter_ns: int) -> None:
         for pair in pairs:
             self._slow.setdefault(pair, []).append((delay_ns, jitter_ns))
