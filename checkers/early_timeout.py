@@ -49,8 +49,8 @@ def _witness(operation: Operation, wanted_ns: int) -> Witness:
     waited_ms = (end_ns - operation.invoke_ns) / 1e6
     return Witness(
         rule="early-timeout",
-        summary=f"process {operation.process} was told after {waited_ms:.1f} ms that no quorum came in time to its write "
-        f"of key {operation.key} at {operation.node}, which is {wanted_ns / 1e6:g} ms",
+        summary=f"process {operation.process} was told after {waited_ms:.1f} ms that no quorum came in time "
+        f"to its write of key {operation.key} at {operation.node}, which is {wanted_ns / 1e6:g} ms",
         events=operation.events,
         key=operation.key,
         node=operation.node,
