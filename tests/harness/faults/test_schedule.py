@@ -89,7 +89,7 @@ def test_all_is_what_the_cluster_can_do() -> None:
     """If it failed, "all faults" would ask a cluster for what it cannot do, or leave something out."""
     assert set(names_for(Plan(cluster="sim"))) == set(FAULTS) - {"holds"}
     local = set(names_for(Plan(cluster="local")))
-    assert set(FAULTS) - local == {"power-owner", "power-all", "clock", "holds"}
+    assert set(FAULTS) - local == {"power-owner", "power-all", "holds"}
     assert names_for(Plan(cluster="local", nodes=1)) == ("kill", "pause")
     assert can_do("local") == {"cut", "slow", "kill", "pause", "failover"}
     assert can_do("sim") == {
