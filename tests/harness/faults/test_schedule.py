@@ -90,8 +90,8 @@ def test_all_is_what_the_cluster_can_do() -> None:
     assert set(names_for(Plan(cluster="sim"))) == set(FAULTS) - {"holds"}
     local = set(names_for(Plan(cluster="local")))
     assert set(FAULTS) - local == {"power-owner", "power-all", "holds"}
-    assert names_for(Plan(cluster="local", nodes=1)) == ("kill", "pause")
-    assert can_do("local") == {"cut", "slow", "kill", "pause", "failover"}
+    assert names_for(Plan(cluster="local", nodes=1)) == ("kill", "pause", "clock")
+    assert can_do("local") == {"cut", "slow", "kill", "pause", "failover", "clock"}
     assert can_do("sim") == {
         "cut",
         "slow",
