@@ -1,13 +1,13 @@
 """`qsync analyze --follow`: Structured Streaming keeps the tables fresh while runs come in.
 
 The stream's source is the page of every run, which is the last file that a run writes: a run is taken when it is whole.
-Each micro-batch brings in all that is new (`analyze`), so a run that was missed by one is taken by the next. Where the
-stream is stands in the tables' folder; after a kill it goes on there.
+Each micro-batch brings in all that is new (`analyze`), so a run that was missed by one is taken by the next, and a call
+begins with a look at everything: where an earlier stream was need not be known.
 """
 
 from __future__ import annotations
 
-import os
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -22,7 +22,6 @@ from harness.store.run_folder import REPORT
 
 SOURCE = "path string, modificationTime timestamp, length long, content binary"
 EVERY = "2 seconds"
-CHECKPOINT = "_follow"
 
 
 def follow(
@@ -37,7 +36,10 @@ def follow(
     """Until Ctrl-C, or `until` says so, which is asked a few times a second."""
     results.mkdir(parents=True, exist_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
-    with session(master, conf=conf, log=folder / "_spark.log") as spark:
+    with (
+        session(master, conf=conf, log=folder / "_spark.log") as spark,
+        tempfile.TemporaryDirectory(prefix="qsync-follow-", ignore_cleanup_errors=True) as checkpoint,
+    ):
         bring_in(spark, results, folder, tell)
         pages = (
             spark.readStream.format("binaryFile").schema(SOURCE).load(str(results / "*" / "[0-9]*" / REPORT))
@@ -45,7 +47,7 @@ def follow(
         query = (
             pages.select("path")
             .writeStream.foreachBatch(lambda batch, number: bring_in(spark, results, folder, tell))
-            .option("checkpointLocation", str(folder / CHECKPOINT / str(os.getpid())))
+            .option("checkpointLocation", checkpoint)
             .trigger(processingTime=EVERY)
             .start()
         )

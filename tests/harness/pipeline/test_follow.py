@@ -1,0 +1,61 @@
+"""`qsync analyze --follow` while runs come in."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.pipeline.stored_runs import store_run
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
+WAIT_S = 90
+
+
+def test_runs_that_come_in_are_in_the_tables_without_another_call(tmp_path: Path) -> None:
+    """If it failed, whoever watches a night would look at yesterday's tables."""
+    results = tmp_path / "results"
+    store_run(results, 1)
+    words = [sys.executable, "-P", "-m", "harness.cli", "analyze", "--follow", "--results", str(results)]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    watchdog = threading.Timer(WAIT_S, process.kill)
+    watchdog.start()
+    try:
+        said = _until(process, "following")
+        assert "1 new, 0 changed" in said
+        store_run(results, 2)
+        (results / "nightly" / "20261121T000000Z-9").mkdir()  # a run that has just begun
+        assert "1 new, 0 changed" in _until(process, "new,")
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert "the tables are whole" in process.stderr.read()
+        assert process.wait() == 0
+    finally:
+        watchdog.cancel()
+        process.kill()
+        process.communicate()
+    assert len({row["run"] for row in _rows(results / "_tables" / "runs")}) == 2
+    assert (results / "_tables" / "overview.html").exists()
+
+
+def _until(process: subprocess.Popen[str], word: str) -> str:
+    """What it says up to the line with this word."""
+    assert process.stderr is not None
+    said = ""
+    for line in process.stderr:
+        said += line
+        if word in line:
+            return said
+    raise AssertionError(f"{word!r} was never said, only: {said}")
+
+
+def _rows(folder: Path) -> list[dict[str, Any]]:
+    import pyarrow.dataset
+
+    found: list[dict[str, Any]] = pyarrow.dataset.dataset(folder, partitioning="hive").to_table().to_pylist()
+    return found
