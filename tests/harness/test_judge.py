@@ -23,6 +23,7 @@ from harness.faults.fault import Fault
 from harness.judge import EXIT_CODES, judge, repeat_line
 from harness.judge.words import _NAMED
 from harness.plan import Drawn, Plan, to_json
+from harness.systems import SYSTEMS
 from harness.systems.promises import FIXED_OWNER
 from harness.workloads import WORKLOADS
 
@@ -356,7 +357,8 @@ def test_the_verdict_is_json_with_everything_in_it() -> None:
     assert verdict["promise"]["why"]
     assert verdict["repeat"]["repeats"] == "outcome"
     assert [each["checker"] for each in verdict["checks"]] == [
-        each.name for each in WORKLOADS["register"].checks(FIXED_OWNER, None)
+        each.name
+        for each in (*WORKLOADS["register"].checks(FIXED_OWNER, None), *SYSTEMS["qsync"].checks(PLAN))
     ]
     local = judged(good(), msgspec.structs.replace(PLAN, cluster="local"))
     assert local["repeat"]["repeats"] == "schedule"
