@@ -110,6 +110,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The share of reads that go to nodes which are not the owner."""
     overlap: Annotated[int, msgspec.Meta(ge=1, le=8)] = 1
     """How many faults may be at work at once."""
+    stray_writes: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    """The share of writes that go to nodes which are not the owner: a correct store refuses them."""
     bugs: tuple[str, ...] = ()
     promise: str | None = None
     """A stricter model to judge by than what the system promises."""

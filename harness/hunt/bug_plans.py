@@ -43,6 +43,7 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
     "cas-from-pending": {**ELECTED, "workers": 6, "rate": 150.0},
     "decide-on-confirmed": {**FIXED, "workload": "append", "rate": 120.0},
     "promote-at-once": {**ELECTED, "configuration": "H"},
+    "writable-before-promote": {**ELECTED, "stray_writes": 0.4},
     "vote-before-flush": {**ELECTED, "rate": 150.0},
 }
 

@@ -63,6 +63,7 @@ _NAMED = {
     "rollback_on_timeout": "--rollback-on-timeout",
     "replica_reads": "--replica-reads",
     "overlap": "--overlap",
+    "stray_writes": "--stray-writes",
     "promise": "--promise",
     "base_port": "--base-port",
 }

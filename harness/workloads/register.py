@@ -58,7 +58,9 @@ class Register:
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         def write(context: Context, count: int) -> Draft:
-            return Draft("write", _key(context), _unique(worker, 2 * count))
+            strays = plan.stray_writes > 0 and context.chance.random() < plan.stray_writes
+            node = "@replica" if strays else "@owner"
+            return Draft("write", _key(context), _unique(worker, 2 * count), node=node)
 
         def cas(context: Context, count: int) -> Draft:
             return Draft("cas", _key(context), (SEEN, _unique(worker, 2 * count + 1)))
