@@ -108,7 +108,9 @@ def plan_options(function: F) -> F:
         click.option("--read", help="Read mode: linearizable, read-confirmed, dirty or mixed."),
         click.option("--replica-reads", type=float, help="Share of reads that go to replicas."),
         click.option("--overlap", type=int, help="How many faults may be at work at once (default: 1)."),
-        click.option("--stray-writes", type=float, help="Share of writes that go to replicas, which refuse them."),
+        click.option(
+            "--stray-writes", type=float, help="Share of writes that go to replicas, which refuse them."
+        ),
         click.option("--promise", help="Judge against a stricter model: linearizable."),
         click.option("--bug", "bugs", multiple=True, help="Switch a seeded bug on (may be repeated)."),
         click.option("--base-port", type=int, help="First port to use; 0: any free ones."),

@@ -52,7 +52,7 @@ TABLE: dict[str, Bug] = {
     PROMOTE_FORGETS_QUORUM: Bug(
         "a new leader keeps only what it knows to be confirmed, and rolls back what a quorum has acknowledged",
         "an acknowledged write is lost in a failover",
-        ("linearizable", "convergence", "audit"),
+        ("linearizable", "convergence", "audit", "leadership"),
         5435,
     ),
     NO_CASCADE: Bug(
@@ -184,7 +184,7 @@ TABLE: dict[str, Bug] = {
     ACK_WITHOUT_TERM: Bug(
         "an acknowledgement counts whatever the term of the replica is, as in Tarantool up to 2.10",
         "a deposed owner confirms what the replica has thrown away as rows of an old term",
-        ("linearizable", "convergence", "audit"),
+        ("linearizable", "convergence", "audit", "leadership"),
     ),
 }
 

@@ -1,0 +1,58 @@
+"""Every seeded bug is found, by a stored plan: not by a seed that the next commit shifts.
+
+A plan in `tests/plans` has the name of its bug. Operations are drawn out, and faults hold and kill where the bug shows.
+It must be found by a checker that the bug's entry names, and the same plan without the bug must find nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.hunt import try_seed
+from harness.plan import Plan, read
+from nodes.qsync.bugs import BUGS, TABLE
+
+PLANS = Path(__file__).parent / "plans"
+CANNOT_BE_RAISED = {
+    "vote-before-flush": "a vote follows the rows that its voter had in flight, on the same stream: the candidate has them "
+    "before it leads",
+}
+"""At most three, with the reason."""
+ELSEWHERE = {
+    "decide-on-confirmed": "of transactions: tests/harness/workloads/test_all_workloads.py",
+    "lease-by-wall-clock": "of wall clocks",
+    "timers-by-wall-clock": "of wall clocks",
+}
+"""Bugs that are not of the 21, with what they belong to."""
+STORED = sorted(path.stem for path in PLANS.glob("*.json"))
+
+
+def stored(name: str) -> Plan:
+    return read(PLANS / f"{name}.json")
+
+
+def test_every_bug_has_its_plan() -> None:
+    """If it failed, a bug could be switched on that nothing is known to find."""
+    assert set(STORED) | set(CANNOT_BE_RAISED) | set(ELSEWHERE) == set(BUGS)
+    assert len(CANNOT_BE_RAISED) <= 3
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_a_known_bug_is_found(name: str) -> None:
+    """If it failed, the harness would be blind to a bug that Tarantool really had."""
+    plan = stored(name)
+    assert plan.bugs == (name,)
+    assert plan.drawn is not None
+    found = try_seed(plan)
+    assert found.outcome == "anomaly", found.sentence
+    assert set(found.violated) & set(TABLE[name].checkers), found.sentence
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_without_its_switch_the_plan_finds_nothing(name: str) -> None:
+    """If it failed, the alarm would ring for a store that is in order."""
+    clean = try_seed(msgspec.structs.replace(stored(name), bugs=()))
+    assert clean.violated == (), clean.sentence
