@@ -17,8 +17,8 @@ from nodes.qsync.bugs import BUGS, TABLE
 
 PLANS = Path(__file__).parent / "plans"
 CANNOT_BE_RAISED = {
-    "vote-before-flush": "a vote follows the rows that its voter had in flight, on the same stream: the candidate has them "
-    "before it leads",
+    "vote-before-flush": "a vote follows the rows that its voter had in flight on the same stream: "
+    "the candidate has them before it leads",
 }
 """At most three, with the reason."""
 ELSEWHERE = {
