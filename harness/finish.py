@@ -63,6 +63,7 @@ def finish(
         _keep(folder, history, verdict)
     except StoreError as error:
         if verdict["outcome"] != "anomaly":
+            folder.forget_verdict()  # a run that could not be kept is no evidence, whatever its checks said
             raise
         verdict["findings"].append({"checker": "store", "summary": error.message})
     return verdict

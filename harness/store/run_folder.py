@@ -96,6 +96,11 @@ class RunFolder:
             return None
         return found if isinstance(found, dict) else None
 
+    def forget_verdict(self) -> None:
+        """Leave the run as one that nobody has judged."""
+        with suppress(OSError):
+            (self.path / VERDICT).unlink(missing_ok=True)
+
     def read_verdict_outcome(self) -> str | None:
         """What was decided; None if nothing was, or it cannot be read."""
         verdict = self.read_verdict()

@@ -253,6 +253,21 @@ def test_a_full_disk_is_one_line_with_3(
         assert again.out.startswith("NOT EVIDENCE  ")
 
 
+def test_a_run_whose_columns_cannot_be_kept_has_no_verdict(
+    qsync: Qsync, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, its folder would say valid, and a campaign that it is no evidence."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("checkers.history.parquet.write", full)
+    done = qsync(*QUICK)
+    assert done.code == 3
+    assert "cannot write the columns" in done.line
+    assert not (only_run(results) / "verdict.json").exists()
+
+
 def test_a_full_disk_does_not_hide_an_anomaly(qsync: Qsync, monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, a lost write that stands in the record would be shrugged off."""
 
