@@ -62,7 +62,7 @@ def only_run(results: Path) -> Path:
         (("--name", "latest"), "the name 'latest' is taken"),
         (("--settle-timeout", "0"), "--settle-timeout"),
         (("--faults", "bridge", "--nodes", "2"), "the fault 'bridge' needs at least 3 nodes, got 2"),
-        (("--faults", "clock", "--cluster", "local"), "--cluster local cannot do the fault 'clock'"),
+        (("--faults", "power-all", "--cluster", "local"), "--cluster local cannot do the fault 'power-all'"),
         (("--repeat", "0"), "--repeat"),
         (("--colour", "red"), "--colour"),
     ],
