@@ -6,23 +6,19 @@ Both clusters are real processes on loopback, quorum 2; clients write as fast as
 from __future__ import annotations
 
 import asyncio
-import socket
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from bench.clusters import TIMEOUT_NS, direct
 from bench.table import print_table
 from harness.assemble import local, parts_of
-from harness.cluster.connections import Connections
-from harness.cluster.processes import NodeProcess, Orders
 from harness.plan import Plan
 from harness.protocols import Replied, Reply
 from nodes.iproto.messages import Answer, Call, Request
 
 SECONDS = 3.0
-TIMEOUT_NS = 5_000_000_000
 CONNECTIONS = (1, 16, 64)
 
 Caller = Callable[[int, Request], Awaitable[Reply]]
@@ -63,45 +59,12 @@ async def with_relay(folder: Path) -> list[float]:
         await cluster.stop()
 
 
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
 async def without_relay(folder: Path) -> list[float]:
-    plan = Plan(name="bench", faults=("none",))
-    parts = parts_of(plan)
-    configurations = parts.system.configurations(plan, parts.workload.spaces)
-    ports = dict(zip(configurations, _free_ports(len(configurations)), strict=True))
-    processes: list[NodeProcess] = []
-    connections = Connections(lambda node: ports[node])
-    try:
-        for name, data in configurations.items():
-            (folder / name).mkdir(parents=True)
-            (folder / name / "config.json").write_bytes(data)
-            peers = [f"--peer={other}=127.0.0.1:{port}" for other, port in ports.items() if other != name]
-            command = (
-                *(sys.executable, "-m", "nodes.host", "--system", "qsync", "--stdin-lifeline"),
-                *("--config", str(folder / name / "config.json"), "--data", str(folder / name)),
-                *("--listen", f"127.0.0.1:{ports[name]}", *peers),
-            )
-            orders = Orders(node=name, command=command, output=folder / name / "output.txt")
-            processes.append(await NodeProcess.spawn(orders))
-        for process in processes:
-            await process.ready()
-        await connections.call(-1, "n1", Call(1, "box.ctl.promote", ()), TIMEOUT_NS)
-        await asyncio.sleep(1.0)  # the replicas find the owner
+    async with direct(folder) as connections:
         return [
             await writes_per_s(lambda n, request: connections.call(n, "n1", request, TIMEOUT_NS), clients)
             for clients in CONNECTIONS
         ]
-    finally:
-        connections.close()
-        for process in processes:
-            await process.kill()
 
 
 async def measure() -> None:
