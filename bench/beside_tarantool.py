@@ -148,13 +148,17 @@ async def measure() -> None:
             str(clients),
             name,
             f"{best[name, clients].rate:,.0f}",
-            f"{best['ours', clients].rate / best[name, clients].rate:.2f}",
+            _ratio(best["ours", clients].rate, best[name, clients].rate),
             str(best[name, clients].stalls),
         ]
         for clients in CONNECTIONS
         for name in systems
     ]
     print_table(["connections", "system", "writes/s", "ours : this", "stalls"], rows)
+
+
+def _ratio(ours: float, other: float) -> str:
+    return f"{ours / other:.2f}" if other else "–"
 
 
 def main() -> int:

@@ -24,8 +24,9 @@ from harness.judge import EXIT_CODES, judge, repeat_line
 from harness.judge.words import _NAMED
 from harness.plan import Drawn, Plan, to_json
 from harness.systems import SYSTEMS
-from harness.systems.promises import FIXED_OWNER
+from harness.systems.promises import ELECTED, FIXED_OWNER, Promise
 from harness.workloads import WORKLOADS
+from harness.workloads.checks import Check
 
 MILLISECOND_NS = 1_000_000
 NODES = ("n1", "n2", "n3")
@@ -304,6 +305,19 @@ def test_a_finding_is_shown_and_changes_no_exit_code() -> None:
     assert outcome(verdict) == ("valid", 0)
     assert [finding["checker"] for finding in verdict["findings"]] == ["prefix"]
     assert "stale" in verdict["findings"][0]["summary"]
+
+
+def test_a_failed_compare_is_as_fresh_as_the_owners_reads() -> None:
+    """Broken, a paused ex-leader that compares with its old state is an alarm where its reads may be stale."""
+    stale = [*good(), *operation(2_950, "cas", [29, 30], type_="fail", error="mismatch")]
+    fixed = register_check(FIXED_OWNER).run(history(stale))
+    elected = register_check(ELECTED).run(history(stale))
+    assert fixed.result == "invalid"
+    assert elected.result != "invalid"
+
+
+def register_check(promise: Promise) -> Check:
+    return WORKLOADS["register"].checks(promise, None)[0]
 
 
 def test_a_stricter_promise_judges_replica_reads_too() -> None:
