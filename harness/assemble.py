@@ -14,7 +14,7 @@ from harness.errors import WrongUse
 from harness.faults.schedule import names_for
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster
-from harness.systems import SYSTEMS, Operated, System
+from harness.systems import System, system_of
 from harness.workloads import WORKLOADS, Workload
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class Parts:
 
 def parts_of(plan: Plan) -> Parts:
     """Look the names up; WrongUse says which is unknown and what there is."""
-    system = _known(SYSTEMS, plan.system, "system")
+    system = system_of(plan.system)
     workload = _known(WORKLOADS, plan.workload, "workload")
     _known(CLUSTERS, plan.cluster, "cluster")
     if plan.promise is not None and plan.promise != STRICTER:
@@ -73,7 +73,7 @@ def header(parts: Parts) -> Header:
         workload=plan.workload,
         nodes=plan.node_names,
         quorum=plan.quorum_size,
-        owner=parts.system.owner(plan) if keeps_its_owner(parts) else None,
+        owner=None if plan.fails_over else parts.system.owner(plan),
         heartbeat_ns=plan.heartbeat_ns,
         seed=plan.seed,
         extra=_expected(parts),
@@ -88,12 +88,6 @@ def _expected(parts: Parts) -> dict[str, object]:
     if plan.cluster == "sim" and parts.system.promise(plan).final_state:
         expected["leader_within_ns"] = int(10 * plan.election_timeout_s * SECOND_NS)
     return expected
-
-
-def keeps_its_owner(parts: Parts) -> bool:
-    """Nobody else becomes the owner while the run goes on."""
-    is_operated = isinstance(parts.system, Operated) and parts.system.is_operated(parts.plan)
-    return not parts.plan.fails_over and not is_operated
 
 
 def simulated(parts: Parts, folder: Path | None, *, record_trace: bool = False) -> SimCluster:

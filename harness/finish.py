@@ -16,7 +16,7 @@ from harness.judge import judge
 from harness.judge.strongest import strongest
 from harness.plan import Plan
 from harness.store import RunFolder
-from harness.systems import SYSTEMS
+from harness.systems import system_of
 from harness.systems.xlogs import read_logs
 from harness.workloads import WORKLOADS
 
@@ -45,7 +45,7 @@ def finish(
     disk must not hide it.
     """
     history = read_history(folder)
-    promise = SYSTEMS[plan.system].promise(plan)
+    promise = system_of(plan.system).promise(plan)
     verdict = judge(
         plan,
         promise,
@@ -54,7 +54,7 @@ def finish(
         failure=failure,
         plan_file=folder.plan_file,
         logs=read_logs(folder.nodes),
-        rules=SYSTEMS[plan.system].log_rules(plan),
+        rules=system_of(plan.system).log_rules(plan),
         run_check=run_check,
     )
     verdicts = [Verdict.from_json(check) for check in verdict["checks"]]

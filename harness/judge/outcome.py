@@ -15,7 +15,7 @@ from harness.judge.audit import audit
 from harness.judge.evidence import evidence_of, was_interrupted
 from harness.judge.words import Outcome, repeat_line, sentence
 from harness.plan import Plan
-from harness.systems import SYSTEMS
+from harness.systems import system_of
 from harness.systems.promises import Promise
 from harness.workloads import WORKLOADS
 
@@ -42,7 +42,7 @@ def judge(
     `run_check` says how a check comes to its verdict: here, or by somebody who has spread the work.
     """
     workload = WORKLOADS[plan.workload]
-    checks = (*workload.checks(promise, plan.promise), *SYSTEMS[plan.system].checks(plan))
+    checks = (*workload.checks(promise, plan.promise), *system_of(plan.system).checks(plan))
     judged = [(check.model, run_check(check, history)) for check in checks]
     audited = None if rules is None or not logs else audit(logs, rules, history, checks)
     if audited is not None:

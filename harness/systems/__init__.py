@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from harness.errors import WrongUse
 from harness.systems.qsync import Qsync
 from harness.systems.system import Operated, System
 from harness.systems.tarantool import Tarantool
 
 SYSTEMS: dict[str, System] = {"qsync": Qsync(), "tarantool": Tarantool()}
 
-__all__ = ["SYSTEMS", "Operated", "System"]
+
+def system_of(name: str) -> System:
+    """By its name in the table, or by the path of a file of one's own (`harness.systems.own`). Raises WrongUse."""
+    if name.endswith(".py"):
+        from harness.systems.own import load
+
+        return load(name)
+    if name not in SYSTEMS:
+        raise WrongUse(f"unknown system {name!r}; try one of: {', '.join(SYSTEMS)}, or a file: ./mystore.py")
+    return SYSTEMS[name]
+
+
+__all__ = ["SYSTEMS", "Operated", "System", "system_of"]

@@ -87,12 +87,12 @@ def _of_run(path: Path) -> tuple[LogRules, History, tuple[Check, ...]]:
     from harness.errors import WrongUse
     from harness.finish import read_history
     from harness.store import resolve
-    from harness.systems import SYSTEMS
+    from harness.systems import system_of
     from harness.workloads import WORKLOADS
 
     folder = resolve(path)
     plan = folder.read_plan()
-    system = SYSTEMS[plan.system]
+    system = system_of(plan.system)
     rules = system.log_rules(plan)
     if rules is None:
         raise WrongUse(f"{path}: the nodes of {plan.system} leave no xlogs; try: ./qsync check {path}")

@@ -1,0 +1,56 @@
+"""A store of one's own: the example is judged as any store is, and what is no store is told in a line."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli.main import main
+from harness.errors import WrongUse
+from harness.systems import system_of
+
+EXAMPLE = Path(__file__).parents[3] / "docs" / "mystore.py"
+
+
+def run(folder: Path, *words: str) -> dict[str, Any]:
+    printed = io.StringIO()
+    options = ("--system", str(EXAMPLE), "--nodes", "1", "--seed", "1", "--rate", "100")
+    with redirect_stdout(printed):
+        main(["run", *options, *words, "--json", "--results", str(folder)])
+    verdict: dict[str, Any] = json.loads(printed.getvalue())
+    return verdict
+
+
+def test_the_example_is_clean_when_calm(tmp_path: Path) -> None:
+    """If it failed, nobody could put a store of their own under test by following the documentation."""
+    verdict = run(tmp_path, "--faults", "none", "--time-limit", "3")
+    assert verdict["outcome"] == "valid", verdict["sentence"]
+
+
+def test_the_example_loses_what_it_acknowledged_when_it_is_killed(tmp_path: Path) -> None:
+    """If it failed, the harness would sign for a store that keeps nothing."""
+    verdict = run(tmp_path, "--faults", "kill", "--time-limit", "5")
+    assert {"linearizable", "convergence"} & set(verdict["violations"]), verdict["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "there is no file"),
+        ("raise ValueError('no')", "ValueError: no"),
+        ("SYSTEM = 3", "has no SYSTEM"),
+    ],
+)
+def test_what_is_no_store_is_told_in_one_line(tmp_path: Path, text: str | None, words: str) -> None:
+    """If it failed, a mistake in one's own file would end in a traceback of the harness."""
+    path = tmp_path / "mystore.py"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(WrongUse) as refused:
+        system_of(str(path))
+    assert words in refused.value.message
