@@ -34,7 +34,7 @@ def test_the_example_is_clean_when_calm(tmp_path: Path) -> None:
 
 def test_the_example_loses_what_it_acknowledged_when_it_is_killed(tmp_path: Path) -> None:
     """If it failed, the harness would sign for a store that keeps nothing."""
-    verdict = run(tmp_path, "--faults", "kill", "--time-limit", "5")
+    verdict = run(tmp_path, "--faults", "kill", "--time-limit", "9")
     assert {"linearizable", "convergence"} & set(verdict["violations"]), verdict["sentence"]
 
 
