@@ -5,11 +5,9 @@ import json
 import sys
 from typing import Any
 
-from harness.systems.own import OwnStore
 from nodes.iproto.frames import ServerDecoder, encode, greeting
 from nodes.iproto.messages import Answer, Call, Refusal
 
-SYSTEM = OwnStore("a dictionary", start=lambda place: (place.python, __file__, place.listen))
 SPACES: dict[str, dict[Any, Any]] = {}
 
 
@@ -25,8 +23,7 @@ def transaction(statements: Any) -> dict[str, Any]:
             case "cas", [key, old, new]:
                 if space.get(key) != old:
                     return {"committed": False, "mismatch": [number, space.get(key)], "role": "owner"}
-                space[key] = new
-                results.append(True)
+                results.append(space.update({key: new}) is None)
     return {"committed": True, "results": results, "role": "owner"}
 
 
@@ -56,3 +53,7 @@ async def main(host: str, port: str) -> None:
 
 if __name__ == "__main__":
     asyncio.run(main(*sys.argv[1].split(":")))
+else:  # the harness reads this file for the following; a node starts sooner without it
+    from harness.systems.own import OwnStore
+
+    SYSTEM = OwnStore("a dictionary", start=lambda place: (place.python, __file__, place.listen))

@@ -28,13 +28,13 @@ def run(folder: Path, *words: str) -> dict[str, Any]:
 
 def test_the_example_is_clean_when_calm(tmp_path: Path) -> None:
     """If it failed, nobody could put a store of their own under test by following the documentation."""
-    verdict = run(tmp_path, "--faults", "none", "--time-limit", "3")
+    verdict = run(tmp_path, "--faults", "none", "--time-limit", "4")
     assert verdict["outcome"] == "valid", verdict["sentence"]
 
 
 def test_the_example_loses_what_it_acknowledged_when_it_is_killed(tmp_path: Path) -> None:
     """If it failed, the harness would sign for a store that keeps nothing."""
-    verdict = run(tmp_path, "--faults", "kill", "--time-limit", "9")
+    verdict = run(tmp_path, "--faults", "kill", "--time-limit", "6")
     assert {"linearizable", "convergence"} & set(verdict["violations"]), verdict["sentence"]
 
 
