@@ -23,9 +23,9 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
     "ack-before-fsync": {**FIXED, "faults": ("power-owner", "power-all", "isolate-one")},
     "no-cascading-rollback": {**FIXED, "rate": 150.0},
     "confirm-before-wal-owner": {**FIXED, "rate": 20.0},
-    "confirm-before-wal-replica": {**FIXED, "rate": 40.0, "replica_reads": 0.7},
+    "confirm-before-wal-replica": {**FIXED, "rate": 20.0, "replica_reads": 0.9},
     "definite-timeout": ROLLING_BACK,
-    "no-split-brain-check": ROLLING_BACK,
+    "no-split-brain-check": {**ROLLING_BACK, "rate": 60.0},
     "quorum-without-plus-one": {
         **ELECTED,
         "nodes": 4,
