@@ -2,8 +2,8 @@
 
     .venv/bin/python -m bench.failover [--kills 10] [--replication-timeout 0.25]
 
-A node counts as the new leader when a write at it is answered ok. Times are from the kill, in seconds and in multiples of
-the replication timeout; the death timeout alone is 4 of these.
+A node counts as the new leader when a write at it is answered ok. Times are from the kill, in seconds and in multiples
+of the replication timeout; the death timeout alone is 4 of these.
 """
 
 from __future__ import annotations

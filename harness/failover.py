@@ -19,8 +19,8 @@ POLL_NS = SECOND_NS // 20
 ASK_AGAIN_TIMEOUTS = 2
 """After so many election timeouts the operator asks again for a promotion that came to nothing."""
 RETRY_TIMEOUTS = 0.4
-"""The same of the fault. Under load voters are ahead of a candidate by the rows of a moment, and refuse it; nobody writes
-after that, so it has caught up when it is asked again, which must be before another node stands for election."""
+"""The same of the fault. Under load voters are ahead of a candidate by the rows of a moment, and refuse it; nobody
+writes after that, so it has caught up when it is asked again, which must be before another node stands for election."""
 LEADERLESS_BEATS = 2
 """For how many heartbeats nobody may be the owner before the operator acts."""
 
