@@ -40,7 +40,8 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
     "timers-by-wall-clock": {**ELECTED, "faults": ("clock", "isolate-owner", "halves"), "overlap": 3},
     "no-fencing": {**ELECTED, "faults": ("isolate-owner", "halves")},
     "no-pre-vote": {**ELECTED, "faults": ("isolate-one", "isolate-owner"), "election_timeout_s": 0.2},
-    "cas-from-pending": {**ELECTED, "workers": 6, "rate": 150.0},
+    # Elsewhere a deposed leader may compare with an old state: there a failed compare is no observation.
+    "cas-from-pending": {**FIXED, "workers": 6, "rate": 150.0},
     "decide-on-confirmed": {**FIXED, "workload": "append", "rate": 120.0},
     "promote-at-once": {**ELECTED, "configuration": "H"},
     "writable-before-promote": {**ELECTED, "stray_writes": 0.4},
