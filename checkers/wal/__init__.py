@@ -21,6 +21,7 @@ from checkers.wal.settle import Settled, settle
 
 NAME = "audit"
 MODEL = "logs that agree"
+CLIPPED = 120
 
 
 CONTRADICTIONS = {
@@ -76,8 +77,8 @@ def _contradictions(settled: Settled) -> list[Witness]:
     return [
         Witness(
             rule=rule,
-            summary=f"process {operation.process}'s {operation.f} of {operation.value} to {operation.key} "
-            f"{CONTRADICTIONS[rule]}",
+            summary=f"process {operation.process}'s {operation.f} of {_clipped(operation.value)}"
+            f"{f' to {operation.key}' if operation.key else ''} {CONTRADICTIONS[rule]}",
             events=operation.events,
             key=operation.key,
             node=operation.node,
@@ -87,6 +88,11 @@ def _contradictions(settled: Settled) -> list[Witness]:
         for rule, operations in zip(CONTRADICTIONS, (settled.lost, settled.kept), strict=True)
         for operation in operations
     ]
+
+
+def _clipped(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= CLIPPED else text[: CLIPPED - 1] + "…"
 
 
 def _one_of_each_first(witnesses: list[Witness]) -> list[Witness]:

@@ -15,12 +15,13 @@ must not talk a client's observation away.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.wal.record import Id
+from checkers.wal.record import Id, Record
 from checkers.wal.replay import Fate, Replayed
 
 DID_NOT = "settled by the logs: it did not happen"
@@ -45,7 +46,7 @@ class Settled:
 
 
 def settle(history: History, nodes: Sequence[Replayed], *, is_final: bool) -> Settled:
-    """Settle the writes of `history` (f: write, cas) whose new value nothing else wrote under its key.
+    """Settle the writes of `history` (f: write, cas, txn) whose new values nothing else wrote under their keys.
 
     `is_final`: every node's whole log is here, and the nodes were equal when it was taken.
     """
@@ -56,10 +57,11 @@ def settle(history: History, nodes: Sequence[Replayed], *, is_final: bool) -> Se
     kept: list[Operation] = []
     operations: list[Operation] = []
     for operation in history.operations:
-        mark = marks.get(operation.invoke_index)
-        fates = None if mark is None else _fates(found.get(mark, set()), nodes, is_final)
+        written = marks.get(operation.invoke_index)
+        ids = {name for mark in written or () for name in found.get(mark, ())}
+        fates = None if written is None else _fates(ids, nodes, is_final)
         if fates is None:
-            if operation.type == "info" and operation.f in _WRITES:
+            if operation.type == "info" and _written(operation):
                 settled["open"].append(operation.invoke_index)
         elif operation.type == "info":
             settled[fates].append(operation.invoke_index)
@@ -79,17 +81,28 @@ def settle(history: History, nodes: Sequence[Replayed], *, is_final: bool) -> Se
     )
 
 
-_WRITES = frozenset({"write", "cas"})
+def _written(operation: Operation) -> list[Mark]:
+    """What it puts in place: of a transaction the last value under each key."""
+    match operation.f, operation.key, operation.value:
+        case "write", str(key), value:
+            return [(key, value)]
+        case "cas", str(key), (_, value):
+            return [(key, value)]
+        case "txn", _, list() as parts:
+            last = {part[1]: part[2] for part in parts if part[0] in ("append", "w")}
+            return list(last.items())
+    return []
 
 
-def _marks(history: History) -> Mapping[int, Mark]:
-    """By invocation: what this operation, and no other, writes."""
-    writers: dict[Mark, list[Operation]] = {}
-    for operation in history.operations:
-        if operation.f in _WRITES and operation.key is not None:
-            value = operation.value[1] if operation.f == "cas" else operation.value
-            writers.setdefault((operation.key, value), []).append(operation)
-    return {alone[0].invoke_index: mark for mark, alone in writers.items() if len(alone) == 1}
+def _marks(history: History) -> Mapping[int, list[Mark]]:
+    """By invocation: what this operation, and no other, writes; operations that share anything are left out."""
+    written = {operation.invoke_index: _written(operation) for operation in history.operations}
+    writers = Counter(mark for marks in written.values() for mark in marks)
+    return {
+        index: marks
+        for index, marks in written.items()
+        if marks and all(writers[mark] == 1 for mark in marks)
+    }
 
 
 def _transactions(nodes: Iterable[Replayed]) -> Mapping[Mark, set[Id]]:
@@ -97,13 +110,20 @@ def _transactions(nodes: Iterable[Replayed]) -> Mapping[Mark, set[Id]]:
     for node in nodes:
         for name, rows in node.transactions.items():
             for row in rows:
-                if len(row.tuple) == 2 and isinstance(row.tuple[0], str) and _is_hashable(row.tuple[1]):
-                    found.setdefault((row.tuple[0], row.tuple[1]), set()).add(name)
+                mark = _mark_of(row)
+                if mark is not None:
+                    found.setdefault(mark, set()).add(name)
     return found
 
 
-def _is_hashable(value: object) -> bool:
-    return isinstance(value, int | str | float | bool | None)
+def _mark_of(row: Record) -> Mark | None:
+    """Key and value of a row; of a list what was appended last."""
+    match row.tuple:
+        case (str(key), [*_, int() | str() as last]):
+            return key, last
+        case (str(key), int() | str() | float() | None as value):
+            return key, value
+    return None
 
 
 def _fates(ids: set[Id], nodes: Sequence[Replayed], is_final: bool) -> str | None:

@@ -18,7 +18,7 @@ from checkers.wal import LogRules, NodeLog, Settled
 from harness.judge.evidence import has_settled
 from harness.workloads.checks import Check
 
-SETTLED_CHECKS = frozenset({"linearizable"})
+SETTLED_CHECKS = frozenset({"linearizable", "transactional"})
 """Checks that an operation without an outcome leaves room to."""
 
 

@@ -168,7 +168,7 @@ class Tarantool:
         return PROMISES[plan.letter]
 
     def log_rules(self, plan: Plan) -> LogRules | None:
-        return None  # 2.6 changes the owner of the queue without a row that says so
+        return LogRules(promotes="at once", has_votes=False, quorum=plan.quorum_size, members=plan.nodes)
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
         return CHECKS

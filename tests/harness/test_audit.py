@@ -56,6 +56,15 @@ def test_the_logs_of_sound_nodes_agree_and_settling_flips_nothing(seed: int, ele
     assert verdict["settled"]["open"] == 0
 
 
+def test_transactions_are_settled_too() -> None:
+    """Breaks if the logs said nothing of the outcomes of transactions over lists."""
+    verdict = judged(small(seed=3, time_limit_s=20.0, workload="append", configuration="H"))
+    assert verdict["settled"]["did_not"] + verdict["settled"]["happened"] > 0
+    assert verdict["settled"]["open"] == 0
+    assert all(check["result"] == "valid" for check in verdict["settled"]["checks"])
+    assert check_of(verdict, "audit")["result"] == "valid"
+
+
 @pytest.mark.parametrize("bug", ["confirm-early", "ack-before-fsync"])
 def test_the_logs_of_broken_nodes_tell_on_them(bug: str) -> None:
     """Breaks if logs in which an acknowledged transaction is discarded passed."""

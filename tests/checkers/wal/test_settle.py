@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from checkers import linearizable
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
@@ -94,3 +96,15 @@ def test_the_verdict_over_settled_operations_sees_more() -> None:
     everything = {"reads": lambda role, mode: True}
     assert linearizable.check(past, **everything).result == "valid"
     assert linearizable.check(found.history, **everything).result == "invalid"
+
+
+def test_a_transaction_is_joined_by_what_it_put_last_under_each_key() -> None:
+    """Breaks if transactions over lists could not be settled, or one of several keys were enough to settle by."""
+    asked = [["append", "x", 7], ["append", "x", 8], ["w", "y", 9], ["r", "z", None]]
+    past = history(("invoke", 1, "txn", asked), ("info", 1, "txn", asked))
+    rows = (write(1, 1, [3, 7, 8]), write(1, 2, 9, key="y"))
+    one = tuple(replace(row, first=1, ends=row.lsn == 2) for row in rows)
+    assert settled(past, log("n1", *one, confirm(1, 3, until=2))).happened == (0,)
+    assert settled(past, log("n1", *one, rollback(1, 3, start=1))).did_not == (0,)
+    two = (rows[0], confirm(1, 3, until=1), replace(rows[1], lsn=4, first=4))
+    assert settled(past, log("n1", *two)).open == (0,)
