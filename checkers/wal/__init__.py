@@ -38,8 +38,9 @@ def check(logs: Sequence[NodeLog], rules: LogRules) -> Verdict:
 def check_replayed(nodes: Sequence[Replayed], rules: LogRules, settled: Settled | None = None) -> Verdict:
     """The same over logs that were replayed already; `settled`: what clients were told must not contradict them.
 
-    Without any record the verdict is unknown. `details["findings"]` says which logs are not whole,
-    `details["breaches"]` counts by rule, `details["nodes"]` what became of the transactions in each log.
+    Without any record the verdict is unknown. `details["findings"]` says which logs are damaged or missing,
+    `details["notes"]` what was left out for that, `details["breaches"]` counts by rule, `details["nodes"]` what became
+    of the transactions in each log.
     """
     records = sum(len(node.log.records) for node in nodes)
     if records == 0:
@@ -56,7 +57,8 @@ def check_replayed(nodes: Sequence[Replayed], rules: LogRules, settled: Settled 
         "records": records,
         "nodes": {node.log.node: _counts(node) for node in nodes},
         "breaches": dict(Counter(witness.rule for witness in witnesses)),
-        "findings": _notes(nodes, rules.members),
+        "findings": _lost(nodes, rules.members),
+        "notes": _notes(nodes, cluster.is_complete),
     }
     counts = f"{records:,} records, {_confirmed(nodes):,} synchronous transactions confirmed"
     if not witnesses:
@@ -105,16 +107,23 @@ def _one_of_each_first(witnesses: list[Witness]) -> list[Witness]:
     return [witness for _, _, witness in sorted(ranked, key=lambda entry: entry[:2])]
 
 
-def _notes(nodes: Sequence[Replayed], members: int | None) -> list[str]:
-    notes = [f"{node.log.node}: {node.log.damage}" for node in nodes if node.log.damage]
-    notes += [
+def _lost(nodes: Sequence[Replayed], members: int | None) -> list[str]:
+    """Sentences on what should be here and is not."""
+    lost = [f"{node.log.node}: {node.log.damage}" for node in nodes if node.log.damage]
+    if members is not None and len(nodes) < members:
+        lost.append(f"the logs of {members - len(nodes)} of {members} nodes are missing")
+    return lost
+
+
+def _notes(nodes: Sequence[Replayed], is_complete: bool) -> list[str]:
+    notes = [
         f"{node.log.node}: its log begins at a snapshot" for node in nodes if any(node.log.begins.values())
     ]
-    if members is not None and len(nodes) < members:
-        notes.append(f"the logs of {members - len(nodes)} of {members} nodes are missing")
-    if notes:
-        notes.append("rules that count nodes were not applied, for logs are not whole")
-    return notes
+    return (
+        notes
+        if is_complete
+        else [*notes, "not all logs are known to be whole: rules that count nodes were left out"]
+    )
 
 
 def _counts(node: Replayed) -> dict[str, int]:

@@ -141,6 +141,8 @@ def _node_lines(found: Audit) -> Iterator[str]:
         yield f"  {node}  {said}"
     for text in found.logs.details.get("findings", ()):
         yield f"  finding    {text}"
+    for text in found.logs.details.get("notes", ()):
+        yield f"  note       {text}"
 
 
 def _settled_lines(found: Audit) -> Iterator[str]:
