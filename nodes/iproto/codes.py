@@ -63,6 +63,7 @@ class Code(IntEnum):
     NO_SUCH_USER = 45, "User '%s' is not found"
     PASSWORD_MISMATCH = 47, "Incorrect password supplied for user '%s'"
     UNKNOWN_REQUEST_TYPE = 48, "Unknown request type %d"
+    RELOAD_CFG = 58, "Can't set option '%s' dynamically"
     CFG = 59, "Incorrect value for option '%s': %s"
     UNKNOWN_REPLICA = 62, "Replica %s is not registered with replica set %s"
     REPLICASET_UUID_MISMATCH = 63, "Replica set UUID mismatch: expected %s, got %s"

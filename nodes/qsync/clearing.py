@@ -45,7 +45,7 @@ class Clearing:
         if self._commits.is_owner:
             self._out.append(Send(link, response))
             return
-        timeout_ns = 2 * self._commits.configuration.synchro_timeout_ns
+        timeout_ns = 2 * self._commits.options.synchro_timeout_ns
         self._waiting.append(Waiting(link, response, now.monotonic_ns + timeout_ns))
 
     def proceed(self, now: Instant) -> None:
@@ -63,7 +63,7 @@ class Clearing:
     def _force(self, owner: int, now: Instant) -> None:
         vclocks: Sequence[Vclock | Mapping[int, int]] = self._vclocks()
         lsns = sorted((vclock.get(owner, 0) for vclock in vclocks), reverse=True)
-        quorum = self._commits.configuration.quorum_size
+        quorum = self._commits.options.quorum_size
         lsn = lsns[quorum - 1] if len(lsns) >= quorum else 0
         self._out.append(Log("warning", "clearing the queue", {"owner": owner, "confirmed_to": lsn}))
         self._commits.clear_queue(owner, lsn, now)

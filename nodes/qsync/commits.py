@@ -43,11 +43,13 @@ from nodes.qsync.bugs import (
     WRITABLE_BEFORE_PROMOTE,
 )
 from nodes.qsync.configuration import Configuration
-from nodes.qsync.election import Election
+from nodes.qsync.election import STATE_NAMES, Election
 from nodes.qsync.evaluation import change_of_row
 from nodes.qsync.filter import Contradiction, Promotion, chain_of, filtered, number, promotion_decided
 from nodes.qsync.journal import LOCAL, Draft, Journal, Write
+from nodes.qsync.keys import Rejected
 from nodes.qsync.limbo import UNWRITTEN, Entry, Limbo
+from nodes.qsync.options import Options
 from nodes.qsync.snapshot import QueueState
 from nodes.qsync.sometimes import Sometimes
 from nodes.qsync.spaces import Change, Space, Transaction, commit, prepare, roll_back, show
@@ -55,6 +57,7 @@ from nodes.qsync.spaces import Change, Space, Transaction, commit, prepare, roll
 SYNCHRO_TIMER = "synchro"
 _BARRIERS = frozenset({Type.ROLLBACK.value, Type.PROMOTE.value, Type.DEMOTE.value})
 """Rows that discard entries: what comes after them may only be taken in when they have taken effect."""
+READ_ONLY = "Can't modify data on a read-only instance"
 _CONTROL = _BARRIERS | {Type.CONFIRM.value}
 
 Waiting = Entry | Transaction | None
@@ -70,9 +73,11 @@ class Commits:
         journal: Journal,
         spaces: dict[int, Space],
         election: Election,
+        options: Options,
         out: list[Effect],
     ) -> None:
         self.configuration = configuration
+        self.options = options
         self.journal = journal
         self.spaces = spaces
         self.election = election
@@ -84,12 +89,12 @@ class Commits:
         self.confirm_lag_ns = 0
         """For how long the oldest entry of the last CONFIRM had waited."""
         self._me = configuration.me.id
-        self._has_elections = configuration.election_mode != "off"
+        self.is_orphan = configuration.replication_connect_quorum > 0
+        self.saw_promote = True
+        """Since the node started, if it owned the queue then."""
         self._is_confirming_promotion = False
         self._writes: dict[int, tuple[Waiting, tuple[int, Response] | None, bool]] = {}
-        self._promotes_at_once = (
-            not configuration.synchronous_promote or PROMOTE_AT_ONCE in configuration.bugs
-        )
+        self.promotes_at_once = not configuration.synchronous_promote or PROMOTE_AT_ONCE in configuration.bugs
         self._confirms_early = CONFIRM_EARLY in configuration.bugs
         self._waits_by_wall = TIMERS_BY_WALL_CLOCK in configuration.bugs
         self._counts_any_term = ACK_WITHOUT_TERM in configuration.bugs
@@ -97,8 +102,6 @@ class Commits:
         self.sometimes = Sometimes()
         self._unwritten_confirms: list[Write] = []
         """Of the seeded bugs in which a CONFIRM takes effect before it is on its way to the disk."""
-        self._counted: Configuration | None = None
-        self._quorum_size = 0
         self._timer_armed = False
         self._barriers = 0
         self._submitted = 0
@@ -130,19 +133,68 @@ class Commits:
         return self.limbo.owner_id == self._me != 0
 
     @property
+    def is_frozen(self) -> bool:
+        """Nothing may be decided: a higher term has begun, or no PROMOTE came since the start."""
+        return self.election.term > self.limbo.term or not self.saw_promote
+
+    @property
     def may_decide(self) -> bool:
         """We own the queue, and no other can have become the leader as far as we know."""
-        if not self.is_owner:
+        if not self.is_owner or self.is_frozen:
             return False
-        return not self._has_elections or (self.election.is_leader and self.election.term == self.limbo.term)
+        return not self.options.has_elections or self.election.is_leader
 
     @property
     def is_writable(self) -> bool:
-        if self._has_implicit_owner:
-            return not self.configuration.read_only and self._me != 0
         if WRITABLE_BEFORE_PROMOTE in self._bugs and self.election.is_leader:
             return True
-        return self.may_decide or (not self._has_elections and self.limbo.owner_id == 0 and self._me != 0)
+        return self.ro_reason is None
+
+    @property
+    def ro_reason(self) -> str | None:
+        """Why clients may not write: one reason of several, in Tarantool's order; None if they may."""
+        if self._me == 0:
+            return "config"  # who is no member must be read-only
+        if self._has_implicit_owner:
+            return "config" if self.options.read_only else None
+        if self.options.has_elections and not self.election.is_leader:
+            return "election"
+        if not self.may_decide and (self.limbo.owner_id != 0 or self.options.has_elections):
+            return "synchro"
+        if self.options.read_only:
+            return "config"
+        return "orphan" if self.is_orphan else None
+
+    def read_only_error(self) -> Rejected:
+        """Error 7; only later versions than 2.6 say why."""
+        if self._has_implicit_owner:
+            return Rejected(Code.READONLY)
+        return Rejected(Code.READONLY, message=f"{READ_ONLY} - {self.ro_text()}")
+
+    def ro_text(self) -> str:
+        """The reason in words: what stands behind the message of error 7."""
+        limbo, election = self.limbo, self.election
+        match self.ro_reason:
+            case "election":
+                why = f"state is election {STATE_NAMES[election.state]} with term {election.term}"
+                why += f", leader is {election.leader_id}{self._uuid(election.leader_id)}" * (
+                    election.leader_id > 0
+                )
+            case "synchro":
+                why = f"synchro queue with term {limbo.term} belongs to {limbo.owner_id}{self._uuid(limbo.owner_id)}"
+                if self.is_owner and election.term > limbo.term:
+                    why += " and is frozen due to fencing"
+                elif self.is_owner and not self.saw_promote:
+                    why += " and is frozen until promotion"
+            case "config":
+                why = "box.cfg.read_only is true"
+            case _:
+                why = "it is an orphan"
+        return why
+
+    def _uuid(self, number: int) -> str:
+        found = [member.uuid for member in self.configuration.members if member.id == number]
+        return f" ({found[0]})" if found else ""
 
     @property
     def _own_promotion(self) -> Promotion | None:
@@ -150,13 +202,6 @@ class Commits:
         if self.pending and self.pending[-1].origin == self._me and self.election.is_leader:
             return self.pending[-1] if self.pending[-1].term == self.election.term else None
         return None
-
-    @property
-    def _quorum(self) -> int:
-        """Of the present configuration, counted once: members come and go seldom, acknowledgements do not."""
-        if self._counted is not self.configuration:
-            self._counted, self._quorum_size = self.configuration, self.configuration.quorum_size
-        return self._quorum_size
 
     # ---- submitting
 
@@ -263,7 +308,7 @@ class Commits:
     def _filtered(self, rows: tuple[Row, ...], sender: int) -> tuple[Row, ...]:
         if self._has_implicit_owner:
             return rows
-        is_synchronous = self._has_elections and not self._promotes_at_once
+        is_synchronous = self.options.has_elections and not self.promotes_at_once
         if NO_TERM_FILTER in self._bugs:
             return rows
         asked = sender if FILTER_BY_SENDER in self._bugs else rows[-1].replica_id
@@ -280,7 +325,12 @@ class Commits:
 
     def lead(self, now: Instant) -> None:
         """We won an election: write the PROMOTE that asks for the queue in our term."""
-        self.limbo.acknowledged.clear()
+        self.write_promotion(now, None, is_demote=False)
+
+    def write_promotion(self, now: Instant, reply: tuple[int, Response] | None, *, is_demote: bool) -> None:
+        """PROMOTE or DEMOTE, in the term of the election; all that waits in the queue stays."""
+        if self.options.has_elections:
+            self.limbo.acknowledged.clear()
         if self.pending:
             old_owner, lsn = self.pending[-1].new_owner, self.pending[-1].row_lsn
         else:
@@ -293,18 +343,19 @@ class Commits:
             Key.TERM.value: self.election.term,
         }
         self._is_confirming_promotion = False
-        self._control(Type.PROMOTE, body, now)
+        self._control(Type.DEMOTE if is_demote else Type.PROMOTE, body, now, reply)
+
+    def begin_term(self, now: Instant) -> None:
+        """A term that nobody was elected for; it is in the log before what is written in it."""
+        self.election.new_term(now.monotonic_ns)
+        self.election.must_write = False
+        self.save_vote(now)
 
     def save_vote(self, now: Instant) -> None:
         """Write the election's term and vote; whatever is told of them stands behind this record."""
         self._write(
             self.journal.write_vote(self.election.term, self.election.vote, now.wall_ns / 1e9), None, None
         )
-
-    def promote(self, reply: tuple[int, Response], now: Instant) -> None:
-        """Write the PROMOTE that makes us the owner of an unclaimed queue."""
-        body = {Key.REPLICA_ID.value: 0, Key.LSN.value: 0, Key.TERM.value: self.limbo.term + 1}
-        self._control(Type.PROMOTE, body, now, reply)
 
     def _begin(self, write: Write, transaction: Transaction, entry: Entry | None) -> None:
         self._prepare(transaction)
@@ -374,7 +425,9 @@ class Commits:
         """A write is on disk: now it counts."""
         waiting, reply, is_barrier = self._writes.pop(write.token)
         self._barriers -= is_barrier
-        if write.origin == self._me and (self.election.is_leader if self._has_elections else self.is_owner):
+        if write.origin == self._me and (
+            self.election.is_leader if self.options.has_elections else self.is_owner
+        ):
             self.limbo.acknowledge(self._me, write.lsn)
         match waiting:
             case None:
@@ -443,12 +496,12 @@ class Commits:
 
     def _promote_written(self, row: Row) -> None:
         promotion = Promotion.of_row(row)
-        if not self._has_elections:
+        if not self.options.has_elections:
             self._change_owner(promotion)
         elif promotion.term > self.limbo.term:
             # One that a newer one outran on the way here may still be what the next leader stands on.
             self.pending = sorted((*self.pending, promotion), key=lambda known: known.term)
-            if self._promotes_at_once:
+            if self.promotes_at_once:
                 self._take_over(promotion)
         else:
             fields = {"origin": promotion.origin, "term": promotion.term}
@@ -470,11 +523,12 @@ class Commits:
         owner = promotion.new_owner
         if self.limbo.entries and owner != self.limbo.owner_id:
             self.sometimes.note(rare.OWNER_CHANGED_BUSY)
+        self.saw_promote = True
         confirmed, discarded = self.limbo.promote(promotion.origin, owner, promotion.lsn, promotion.term)
         self._commit_entries(confirmed)
         for entry in discarded:
             self._discard(entry.transaction, Code.SYNC_ROLLBACK)
-        if self.is_owner and not self._has_elections:
+        if self.is_owner and not self.options.has_elections:
             self.limbo.acknowledge(self._me, self.journal.vclock.get(self._me, 0))
         if confirmed and promotion.old_owner != owner:
             self.sometimes.note(rare.CONFIRMED_FOREIGN)
@@ -484,9 +538,15 @@ class Commits:
         self.out.append(Log("info", "the queue has an owner", {**fields, "rolled_back": len(discarded)}))
 
     def acknowledge(self, replica_id: int, lsn: int, term: int, now: Instant) -> None:
-        """A replica has our rows up to `lsn`; only members of the cluster count, each once, in our own term."""
-        is_ours = term == self.election.term or self._counts_any_term
-        counts = is_ours and self.election.is_leader if self._has_elections else self.is_owner
+        """A replica has our rows up to `lsn`; only members of the cluster count, each once, in our own term.
+
+        Without elections nobody votes, and a lower term counts too: it knows of no other owner than we do.
+        """
+        if self.options.has_elections:
+            is_ours = term == self.election.term or self._counts_any_term
+            counts = is_ours and self.election.is_leader
+        else:
+            counts = self.is_owner and (not self.is_frozen or self._counts_any_term)
         if counts and lsn > self.journal.vclock.get(self._me, 0):
             self.sometimes.note(rare.ACK_BEFORE_LSN)
         if counts and replica_id in self._replicas and self.limbo.acknowledge(replica_id, lsn):
@@ -502,7 +562,7 @@ class Commits:
             return
         if limbo.confirming_lsn > limbo.confirmed_lsn:
             return
-        lsn = limbo.confirmable(self._quorum)
+        lsn = limbo.confirmable(self.options.quorum_size)
         if lsn is not None:
             limbo.confirming_lsn = lsn
             self.confirm_lag_ns = self._waiting_clock(now) - limbo.entries[0].written_ns
@@ -512,7 +572,7 @@ class Commits:
     def _confirm_promotion(self, promotion: Promotion, now: Instant) -> None:
         if self._is_confirming_promotion or self.limbo.is_in_rollback:
             return
-        if self.limbo.quorum_lsn(self._quorum) >= promotion.row_lsn:
+        if self.limbo.quorum_lsn(self.options.quorum_size) >= promotion.row_lsn:
             self._is_confirming_promotion = True
             body = {Key.REPLICA_ID.value: self._me, Key.LSN.value: promotion.row_lsn}
             self._control(Type.CONFIRM, body, now)
@@ -523,11 +583,17 @@ class Commits:
 
     def _oldest_watched(self) -> Entry | None:
         """The entry whose time runs out first: the oldest, or with no rollback the oldest that has a client."""
-        if self.configuration.rollback_on_timeout:
+        if self.options.rollback_on_timeout:
             entry = self.limbo.first_waiting() if self.may_decide else None
         else:
             entry = next((entry for entry in self.limbo.entries if entry.transaction.replies), None)
         return None if entry is None or entry.lsn == UNWRITTEN else entry
+
+    def options_changed(self, now: Instant) -> None:
+        """Quorum and timeout may be others now."""
+        self._timer_armed = False
+        self.confirm_what_a_quorum_has(now)
+        self.watch_timeout(now)
 
     def watch_timeout(self, now: Instant) -> None:
         """Keep one timer running while the oldest entry waits; it looks again when it fires."""
@@ -537,7 +603,7 @@ class Commits:
         if entry is None:
             return
         self._timer_armed = True
-        left_ns = entry.written_ns + self.configuration.synchro_timeout_ns - self._waiting_clock(now)
+        left_ns = entry.written_ns + self.options.synchro_timeout_ns - self._waiting_clock(now)
         self.out.append(SetTimer(SYNCHRO_TIMER, max(left_ns, 0)))
 
     def timed_out(self, now: Instant) -> None:
@@ -546,10 +612,10 @@ class Commits:
         limbo, entry = self.limbo, self._oldest_watched()
         if entry is None or limbo.is_in_rollback:
             return
-        if entry.written_ns + self.configuration.synchro_timeout_ns > self._waiting_clock(now):
+        if entry.written_ns + self.options.synchro_timeout_ns > self._waiting_clock(now):
             self.watch_timeout(now)
             return
-        if not self.configuration.rollback_on_timeout:
+        if not self.options.rollback_on_timeout:
             self.sometimes.note(rare.DETACHED)
             self._refuse(entry.transaction.replies, Code.SYNC_TIMEOUT)
             entry.transaction.replies.clear()
@@ -623,7 +689,8 @@ class Commits:
                 commit(transaction)
         del self.out[mark:]
         self.limbo.rollback_count = 0
-        if self.is_owner and not self._has_elections:
+        self.saw_promote = not self.is_owner or self.configuration.owner_after_restart
+        if self.is_owner and not self.options.has_elections:
             self.limbo.acknowledge(self._me, self.journal.vclock.get(self._me, 0))
         self.watch_timeout(now)
 

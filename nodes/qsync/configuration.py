@@ -42,6 +42,13 @@ class User:
     may: tuple[str, ...] = ("read", "write", "execute")
 
 
+def quorum_size(quorum: int | str, members: int, bugs: tuple[str, ...]) -> int:
+    """What a quorum comes to in a cluster of so many members."""
+    if QUORUM_HALF in bugs:
+        return max(members // 2, 1)
+    return evaluate(quorum, max(members, 1))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """`quorum` counts the owner itself. Times are nanoseconds on the monotonic clock."""
@@ -70,6 +77,11 @@ class Configuration:
     commit_wait: CommitWait = "complete"
     """What a transaction waits for that does not say: `complete` (committed), `submit`, `none`."""
     read_only: bool = False
+    owner_after_restart: bool = True
+    """Without elections: a node that owned the queue when it ended owns it writable when it starts again. False, as in
+    Tarantool: only after a new PROMOTE ("frozen until promotion")."""
+    replication_connect_quorum: int = 0
+    """How many peers a node must follow at once, after its start, before it is writable; until then it is an orphan."""
     users: tuple[User, ...] = ()
     protocol: Protocol = "3.2"
     """As which version of Tarantool the node writes and speaks. "2.6": no RAFT, PROMOTE or DEMOTE row, no flags of
@@ -115,9 +127,7 @@ class Configuration:
     @property
     def quorum_size(self) -> int:
         """What the quorum comes to in a cluster of these members."""
-        if QUORUM_HALF in self.bugs:
-            return max(len(self.registered) // 2, 1)
-        return evaluate(self.quorum, max(len(self.registered), 1))
+        return quorum_size(self.quorum, len(self.registered), self.bugs)
 
     @property
     def registered(self) -> tuple[Identity, ...]:

@@ -68,6 +68,8 @@ class Election:
     deadline_ns: int = 0
     """When a candidate gives this term up, or a follower without a leader may begin one."""
     said_seen: bool = False
+    rival: int = 0
+    """Another leader of our own term: no quorum can have elected both. For the log."""
     sometimes: Sometimes = field(default_factory=Sometimes)
 
     @property
@@ -119,11 +121,14 @@ class Election:
         if message.term < self.term:
             self.must_tell = True  # it is behind: let it know
             return
+        if self.mode == "off":
+            return
         self.seen_by[source] = message.is_leader_seen
         if message.vote:
             self.votes[source] = message.vote
-        if message.state == LEADER and self.leader_id != source:
-            assert self.state != LEADER, f"two leaders in term {self.term}: {self.me} and {source}"
+        if message.state == LEADER and self.leader_id not in (0, source):
+            self.rival = source
+        elif message.state == LEADER and self.leader_id != source:
             self.state, self.leader_id, self.leader_heard_ns = FOLLOWER, source, now_ns
             self.must_tell = True
         elif message.state != LEADER and self.leader_id == source:
@@ -161,10 +166,10 @@ class Election:
 
     def tick(self, now_ns: int, connected: int, followers: int) -> None:
         """Look at the clock. `connected`: members that we hear, with us; `followers`: that acknowledge, with us."""
-        if self.sees_leader(now_ns) != self.said_seen:
-            self.must_tell = True
         if self.mode == "off":
             return
+        if self.sees_leader(now_ns) != self.said_seen:
+            self.must_tell = True
         if self.state == LEADER:
             if self.fencing != "off" and followers < self.quorum:
                 self.sometimes.note(rare.FENCED)
@@ -195,6 +200,26 @@ class Election:
     def follower_silent_ns(self) -> int:
         """For how long a follower may be silent and still count against fencing."""
         return self.death_timeout_ns // 2 if self.fencing == "strict" else self.death_timeout_ns
+
+    def set_mode(self, mode: Mode, now_ns: int) -> None:
+        """Take part in another way from now on; who may not lead any more stops."""
+        self.mode = mode
+        if mode in ("off", "voter") and self.state != FOLLOWER:
+            self._resign(now_ns)
+        if mode == "off":
+            self.leader_id = 0
+            self.seen_by.clear()
+        self.must_tell = True
+
+    def set_quorum(self, quorum: int, now_ns: int) -> None:
+        """So many votes are needed from now on; a candidate may have them already."""
+        self.quorum = quorum
+        if self.state == CANDIDATE:
+            self._count(now_ns)
+
+    def new_term(self, now_ns: int) -> None:
+        """Begin a term without a candidate, because the queue is to have an owner without elections."""
+        self._enter(self.term + 1, now_ns)
 
     def campaign(self, now_ns: int) -> None:
         """Begin a term and ask for votes, because an operator said so."""

@@ -44,15 +44,15 @@ class Outcome:
 class Evaluation:
     """Statements of one transaction over the spaces, its own changes included.
 
-    `may_write` is false on a node where only local and temporary spaces may be written.
+    `read_only` is what is raised where only local and temporary spaces may be written.
     """
 
     def __init__(
-        self, spaces: Mapping[object, Space], *, confirmed_only: bool, may_write: bool = True
+        self, spaces: Mapping[object, Space], *, confirmed_only: bool, read_only: Rejected | None = None
     ) -> None:
         self._spaces = spaces
         self._confirmed_only = confirmed_only
-        self._may_write = may_write
+        self._read_only = read_only
         self.own: dict[tuple[int, Hashable], Tuple | None] = {}
         self.outcome = Outcome()
 
@@ -64,8 +64,8 @@ class Evaluation:
 
     def to_write(self, name: object) -> Space:
         space = self.space(name)
-        if not self._may_write and space.definition.is_replicated:
-            raise Rejected(Code.READONLY)
+        if self._read_only is not None and space.definition.is_replicated:
+            raise self._read_only
         return space
 
     def read(self, space: Space, key: Hashable) -> Tuple | None:

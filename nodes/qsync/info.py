@@ -1,9 +1,9 @@
 """`box.info`: what a node tells of itself in Tarantool's words; times are seconds.
 
 `ro_reason` is why only local and temporary spaces can be written: "election" (another leads, or nobody), "synchro"
-(the queue is another's) or nil. `synchro.queue.age` is for how long the oldest entry waits, `confirm_lag` for how long
-the oldest of the last ones that were confirmed had, `busy` whether a record that decides about entries is on its way to
-the disk.
+(the queue is another's, or frozen), "config" (`read_only`), "orphan" or nil. `synchro.queue.age` is for how long the
+oldest entry waits, `confirm_lag` for how long the oldest of the last ones that were confirmed had, `busy` whether a
+record that decides about entries is on its way to the disk.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def box_info(
         "uuid": me.uuid,
         "name": me.name,
         "ro": not commits.is_writable,
-        "ro_reason": ro_reason(commits, configuration),
+        "ro_reason": None if commits.is_writable else commits.ro_reason,
         "status": "running",
         "vclock": dict(sorted(vclock.items())),
         "signature": sum(vclock.values()),
@@ -68,13 +68,6 @@ def box_info(
     }
 
 
-def ro_reason(commits: Commits, configuration: Configuration) -> str | None:
-    if commits.is_writable:
-        return None
-    has_elections = configuration.election_mode != "off"
-    return "election" if has_elections and not commits.election.is_leader else "synchro"
-
-
 def synchro(commits: Commits, now: Instant) -> dict[str, object]:
     limbo = commits.limbo
     oldest = limbo.entries[0].written_ns if limbo.entries else 0
@@ -87,7 +80,7 @@ def synchro(commits: Commits, now: Instant) -> dict[str, object]:
             "confirm_lag": _seconds(commits.confirm_lag_ns),
             "busy": commits.is_behind_barrier or limbo.confirming_lsn > limbo.confirmed_lsn,
         },
-        "quorum": commits.configuration.quorum_size,
+        "quorum": commits.options.quorum_size,
     }
 
 

@@ -21,10 +21,13 @@ Scalar = None | bool | int | float | str | bytes
 
 
 class Rejected(Exception):
-    """A request cannot be done; carries Tarantool's code, its message filled in with `arguments`."""
+    """A request cannot be done; carries Tarantool's code, its message filled in with `arguments`.
 
-    def __init__(self, code: Code, *arguments: object) -> None:
-        super().__init__(code.text(*arguments))
+    `message` stands in place of the code's own, where later versions say more.
+    """
+
+    def __init__(self, code: Code, *arguments: object, message: str = "") -> None:
+        super().__init__(message or code.text(*arguments))
         self.code = code
 
 

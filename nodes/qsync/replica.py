@@ -70,12 +70,14 @@ from nodes.qsync.checkpoints import Captures
 from nodes.qsync.clearing import Clearing
 from nodes.qsync.commits import SYNCHRO_TIMER, Commits
 from nodes.qsync.configuration import Configuration
-from nodes.qsync.election import STATE_NAMES, Election
+from nodes.qsync.control import CONTROL_TIMER, Control
+from nodes.qsync.election import STATE_NAMES, Election, Fencing
 from nodes.qsync.filter import Contradiction
 from nodes.qsync.info import box_info
 from nodes.qsync.joining import Hosting, Joining
 from nodes.qsync.journal import LOCAL, Journal, public
 from nodes.qsync.linearizable_reads import LinearizableReads
+from nodes.qsync.options import Options
 from nodes.qsync.relay import Relay
 from nodes.qsync.retention import Retention
 from nodes.qsync.schema import FIRST_VERSION, Schema
@@ -101,6 +103,7 @@ class Replica:
         """What we have got so far, while we have to join."""
         self._installing: tuple[int, dict[str, bytes]] | None = None
         """The last record of what we joined with, and the files it makes: when it is on disk we begin anew."""
+        self.options = Options.of(configuration)
         self._build(configuration, _journal(configuration, first_token=1))
 
     def _build(
@@ -112,7 +115,8 @@ class Replica:
         journal.replica_id = configuration.me.id
         self.schema = Schema(configuration, stored)
         self.spaces = self.schema.by_id
-        self.election = _election(configuration)
+        self.options.counts(len(configuration.registered))
+        self.election = _election(configuration, self.options)
         self._led_term = 0
         self._started_ns = 0
         self._now = Instant(0, 0)
@@ -121,14 +125,17 @@ class Replica:
         self._heard_wall_ns: dict[int, int] = {}
         """When each replica answered last, by the wall clock: only the bug asks."""
         self._tells_confirmed = LINEARIZABLE_FROM_CONFIRMED in configuration.bugs
-        self.commits = Commits(configuration, journal, self.spaces, self.election, self._out)
-        self.reads = LinearizableReads(_others_to_ask(configuration))
+        self.commits = Commits(configuration, journal, self.spaces, self.election, self.options, self._out)
+        self.reads = LinearizableReads(_others_to_ask(self.options))
         if LEASE_BY_WALL_CLOCK in configuration.bugs:
             self.reads.has_lease = self._has_lease
         self._service = Service(self.commits, self.schema, self.status, self._info, self.reads, self._out)
         self.captures = Captures(self.commits, journal, self.schema)
         self._hosting = Hosting(self.commits, journal, self.schema, self.captures, self._out)
         self.retention = Retention(self.captures, journal, configuration, self._out)
+        self.control = Control(
+            self.commits, self._acked, self._connected_members, self._options_changed, self._out
+        )
         self._clearing = Clearing(self.commits, self._known_vclocks, self._out)
         self._offer_functions()
         self.appliers = {peer.name: Applier(peer.name, peer.id) for peer in configuration.peers}
@@ -141,9 +148,9 @@ class Replica:
         functions["box.snapshot"] = lambda caller, _, now: self.retention.begin(
             now, (caller.link, caller.answer("ok"))
         )
-        if self.configuration.protocol == "2.6":
-            functions.pop("box.ctl.promote", None)
-            functions.pop("box.ctl.demote", None)
+        functions.update(self.control.functions)
+        if not self.options.knows_elections:
+            del functions["box.ctl.promote"], functions["box.ctl.demote"]
             functions["box.ctl.clear_synchro_queue"] = lambda caller, _, now: self._clearing.begin(
                 caller.link, caller.answer(), now
             )
@@ -183,6 +190,7 @@ class Replica:
                 self._disconnected(link, reason)
             case PersistFailed(tokens, error):
                 self._persist_failed(tokens, error, now)
+                self._save_vote(now)  # again, before anything is acknowledged in its term
                 self._take_backlogs()
             case Started(files):
                 self._start(files, now)
@@ -208,6 +216,10 @@ class Replica:
             if self._installing is not None:
                 return
         self._take_part(now)
+        if self.has_data:
+            self.control.advance(now)
+            if self.election.must_tell:
+                self._take_part(now)
         if len(self.reads):
             self._ask_and_read(now)
         if len(self._hosting):
@@ -236,11 +248,10 @@ class Replica:
 
     def _has_lease(self) -> bool:
         """The bug `lease-by-wall-clock`: a quorum answered within two heartbeats of a clock that may jump."""
-        since_ns = self._now.wall_ns - 2 * self.configuration.replication_timeout_ns
+        since_ns = self._now.wall_ns - 2 * self.options.replication_timeout_ns
         heard = sum(wall_ns >= since_ns for wall_ns in self._heard_wall_ns.values())
         return (
-            self.commits.limbo.owner_id == self.configuration.me.id
-            and 1 + heard >= self.configuration.quorum_size
+            self.commits.limbo.owner_id == self.configuration.me.id and 1 + heard >= self.options.quorum_size
         )
 
     def status(self) -> Mapping[str, object]:
@@ -251,6 +262,9 @@ class Replica:
             "wall_ns": self._now.wall_ns,
             "id": self.configuration.me.id,
             "role": self._role(),
+            "ro": not self.commits.is_writable,
+            "ro_reason": None if self.commits.is_writable else self.commits.ro_reason,
+            "elections": self.control.elections,
             "election": STATE_NAMES[self.election.state],
             "election_term": self.election.term,
             "leader": self.election.leader_id,
@@ -322,8 +336,9 @@ class Replica:
         self.configuration = registered
         self.commits.reconfigure(registered)
         self.election.members = len(registered.registered)
-        self.election.quorum = registered.quorum_size
-        self.reads.others_needed = _others_to_ask(registered)
+        self.options.counts(len(registered.registered))
+        self.election.quorum = self.options.quorum_size
+        self.reads.others_needed = _others_to_ask(self.options)
         for peer in registered.peers:
             self.appliers[peer.name].peer_id = peer.id
         members = {str(member.id): member.uuid for member in registered.registered}
@@ -442,7 +457,7 @@ class Replica:
             case Heartbeat(_, _, sync) if applier.state == "following":
                 self._acknowledge([applier], sync)
             case RaftState() if applier.state == "following" and message.replica_id == applier.peer_id:
-                if self.configuration.election_mode != "off":
+                if self.options.knows_elections:
                     self.election.receive(message, self._vote_vclock(), now.monotonic_ns)
                     self._save_vote(now)
             case Ballot() if applier.state == "asking":
@@ -455,6 +470,8 @@ class Replica:
                     return
                 applier.state, applier.last_error = "following", ""
                 self._out.append(Log("info", "following", {"peer": applier.peer}))
+                if self._connected_members() > self.configuration.replication_connect_quorum:
+                    self.commits.is_orphan = False
                 self._acknowledge([applier])
             case Refusal(_, code, text_):
                 self._refused(applier, code, text_)
@@ -594,10 +611,7 @@ class Replica:
     def _acknowledge(self, appliers: Iterable[Applier], sync: int = 0) -> None:
         """Tell peers what we have, as soon as all of it is on disk: rows, and the term that they are in."""
         after = self.journal.last_token()
-        has_elections = self.configuration.election_mode != "off"
-        term = self.election.term if has_elections else self.commits.limbo.term
-        if self.configuration.protocol == "2.6":
-            term = 0  # it knows none
+        term = self.election.term if self.options.knows_elections else 0
         for applier in appliers:
             if applier.state == "following":
                 vclock = public(self.journal.promised)
@@ -629,7 +643,7 @@ class Replica:
         vclock, me = public(self.journal.vclock), self.configuration.me.id
         answer = Subscribed(request.sync, self.configuration.cluster_uuid, vclock, me)
         self._out.append(Send(link, answer))
-        if self.configuration.election_mode != "off":
+        if self.options.knows_elections:
             state = self.election.said(public(self.journal.promised), now.monotonic_ns)
             self._out.append(Send(link, state, self.journal.last_token()))
 
@@ -671,7 +685,7 @@ class Replica:
 
     def _see_term(self, term: int, now: Instant) -> None:
         """Somebody is in this term: if it is higher than ours, we follow, before anything else is counted."""
-        if self.configuration.election_mode != "off" and self.election.see_term(term, now.monotonic_ns):
+        if self.options.knows_elections and self.election.see_term(term, now.monotonic_ns):
             self._save_vote(now)
 
     def _vote_vclock(self) -> Mapping[int, int]:
@@ -685,14 +699,18 @@ class Replica:
 
     def _take_part(self, now: Instant) -> None:
         """Write, lead, tell: in this order, so that nothing is told that is not on disk."""
-        if self.configuration.election_mode == "off" or not self.has_data:
+        if not self.options.knows_elections or not self.has_data:
             return
         election = self.election
         self._save_vote(now)
+        if election.rival:
+            fields = {"election_term": election.term, "leader": election.leader_id, "another": election.rival}
+            self._out.append(Log("error", "two leaders in one term", fields))
+            election.rival = 0
         if election.is_leader and self._led_term != election.term and not self.commits.is_behind_barrier:
             self._led_term = election.term
             self._out.append(Log("info", "won the election", {"election_term": election.term}))
-            self.commits.lead(now)
+            self.control.lead(now)
         if election.must_tell:
             election.must_tell = False
             state = election.said(public(self.journal.promised), now.monotonic_ns)
@@ -713,10 +731,32 @@ class Replica:
             for relay in self.relays.values()
             if relay.replica_id in members and relay.heard_ns >= since_ns
         }
-        connected = [applier for applier in self.appliers.values() if applier.state == "following"]
-        self.election.tick(now.monotonic_ns, 1 + len(connected), 1 + len(followers))
+        self.election.tick(now.monotonic_ns, self._connected_members(), 1 + len(followers))
         self._save_vote(now)
         self._set_election_timer(now)
+
+    def _connected_members(self) -> int:
+        return 1 + sum(applier.state == "following" for applier in self.appliers.values())
+
+    def _acked(self, owner: int, lsn: int) -> int:
+        """How many members have this row of an owner on disk."""
+        members = {peer.id for peer in self.configuration.peers if peer.id}
+        relays = {relay.replica_id for relay in self.relays.values() if relay.vclock.get(owner, 0) >= lsn}
+        return len(relays & members) + (self.journal.vclock.get(owner, 0) >= lsn)
+
+    def _options_changed(self, now: Instant) -> None:
+        """What the parts made of the options, they make anew."""
+        options, election = self.options, self.election
+        election.fencing = _fencing(options)
+        election.election_timeout_ns = options.election_timeout_ns
+        election.death_timeout_ns = DISCONNECT_AFTER_BEATS * options.replication_timeout_ns
+        if election.mode != options.election_mode:
+            election.set_mode(options.election_mode, now.monotonic_ns)
+        election.set_quorum(options.quorum_size, now.monotonic_ns)
+        self.reads.others_needed = _others_to_ask(options)
+        self._out.append(Log("info", "options changed", options.told()))
+        self.commits.options_changed(now)
+        self._out.append(SetTimer(BEAT_TIMER, 0))  # with the new timeout from then on
 
     def _ask_and_read(self, now: Instant) -> None:
         """Linearizable reads: ask the followers, and answer what has heard enough."""
@@ -734,14 +774,16 @@ class Replica:
             self._beat(now)
         elif name == ELECTION_TIMER:
             self._look_at_election(now)
+        elif name == CONTROL_TIMER:
+            pass  # whatever waits is looked at after each event
         else:
             assert name == SYNCHRO_TIMER, f"no timer is called {name!r}"
             self.commits.timed_out(now)
 
     def _beat(self, now: Instant) -> None:
         """Every replication timeout: heartbeats, silent links are given up, lost peers are called again."""
-        self._out.append(SetTimer(BEAT_TIMER, self.configuration.replication_timeout_ns))
-        silent_since = now.monotonic_ns - DISCONNECT_AFTER_BEATS * self.configuration.replication_timeout_ns
+        self._out.append(SetTimer(BEAT_TIMER, self.options.replication_timeout_ns))
+        silent_since = now.monotonic_ns - DISCONNECT_AFTER_BEATS * self.options.replication_timeout_ns
         for relay in list(self.relays.values()):
             if relay.heard_ns < silent_since:
                 self._drop(relay.link, "no acknowledgement for too long")
@@ -753,7 +795,7 @@ class Replica:
             elif applier.state == "off":
                 applier.state = "connecting"
                 self._out.append(Connect(applier.peer))
-        if self.configuration.election_mode != "off" and self.has_data:
+        if self.options.has_elections and self.has_data:
             self._look_at_election(now)
         self.commits.flush_confirms()
         self.reads.give_up(now.monotonic_ns)
@@ -777,23 +819,27 @@ class Replica:
                     self._drop(applier.link, "its rows could not be written")
 
 
-def _election(configuration: Configuration) -> Election:
+def _fencing(options: Options) -> Fencing:
+    return "off" if NO_FENCING in options.bugs else options.election_fencing
+
+
+def _election(configuration: Configuration, options: Options) -> Election:
     return Election(
         me=configuration.me.id,
-        mode=configuration.election_mode,
-        fencing="off" if NO_FENCING in configuration.bugs else configuration.election_fencing,
+        mode=options.election_mode,
+        fencing=_fencing(options),
         has_pre_vote=NO_PRE_VOTE not in configuration.bugs,
-        quorum=configuration.quorum_size,
-        members=len(configuration.registered),
-        election_timeout_ns=configuration.election_timeout_ns,
-        death_timeout_ns=DISCONNECT_AFTER_BEATS * configuration.replication_timeout_ns,
+        quorum=options.quorum_size,
+        members=options.members,
+        election_timeout_ns=options.election_timeout_ns,
+        death_timeout_ns=DISCONNECT_AFTER_BEATS * options.replication_timeout_ns,
         chance=random.Random(f"{configuration.seed}/election {configuration.name}"),
     )
 
 
-def _others_to_ask(configuration: Configuration) -> int:
+def _others_to_ask(options: Options) -> int:
     """A linearizable read asks N − Q + 1 nodes, itself among them."""
-    return max(len(configuration.registered) - configuration.quorum_size, 0)
+    return max(options.members - options.quorum_size, 0)
 
 
 def _journal(configuration: Configuration, first_token: int) -> Journal:

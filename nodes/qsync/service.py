@@ -8,7 +8,7 @@ All data requests of IPROTO, AUTH and PING; EVAL and SQL are refused. Named func
 | `qsync.dump` | – | map: spaces → name → all confirmed tuples, of those that are replicated |
 | `qsync.status` | – | map: the node's status |
 | `box.info`, `box.info.synchro` … | – | as Tarantool (`nodes.qsync.info`) |
-| `box.ctl.promote` | – | – |
+| `box.ctl.…`, `box.cfg`, … | | `nodes.qsync.control` |
 | `box.schema.space.create`, `box.space.NAME:alter`, `:drop` … | as Tarantool | `nodes.qsync.ddl` |
 | `box.space.NAME:insert`, `:select` … | as Tarantool | tuples |
 
@@ -126,7 +126,6 @@ class Service:
             "qsync.dump": self._dump,
             "qsync.status": self._tell_status,
             "box.info": self._tell_info,
-            "box.ctl.promote": self._promote,
             "box.schema.space.create": self._create_space,
         }
         """What can be called by its name alone."""
@@ -193,7 +192,7 @@ class Service:
     def _write(self, link: int, request: Insert | Replace | Update | Upsert | Delete, now: Instant) -> None:
         space = self._space(request.space_id)
         if space.definition.is_replicated and not self._commits.is_writable:
-            raise Rejected(Code.READONLY)
+            raise self._commits.read_only_error()
         self._access.check(link, "write", "space", space.definition.name)
         sync = request.sync
 
@@ -302,22 +301,6 @@ class Service:
         else:
             self._answer(caller.link, make(outcome))
 
-    def _promote(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
-        owner = self._commits.limbo.owner_id
-        if self._commits.may_decide:
-            self._answer(caller.link, caller.answer())
-        elif self._commits.election.mode in ("manual", "candidate"):
-            self._commits.election.campaign(now.monotonic_ns)
-            self._answer(caller.link, caller.answer())
-        elif self._commits.election.mode == "voter":
-            raise Rejected(Code.UNSUPPORTED, "election_mode='voter'", "manual elections")
-        elif self._commits.is_behind_barrier:
-            raise Rejected(Code.IN_ANOTHER_PROMOTE)
-        elif owner == 0:
-            self._commits.promote((caller.link, caller.answer()), now)
-        else:
-            raise Rejected(Code.UNSUPPORTED, "qsync", f"taking the queue over from instance {owner}")
-
     def _dump(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         spaces = {
             space.definition.name: list(space.scan(dirty=False))
@@ -342,7 +325,7 @@ class Service:
         evaluation = Evaluation(
             self._schema.lookup,
             confirmed_only=DECIDE_ON_CONFIRMED in commits.configuration.bugs,
-            may_write=commits.is_writable,
+            read_only=None if commits.is_writable else commits.read_only_error(),
         )
         outcome = evaluation.outcome
         try:
@@ -388,7 +371,7 @@ class Service:
         def give_up() -> None:
             self._answer(caller.link, Refusal(caller.sync, Code.SYSTEM, Code.SYSTEM.text("timed out")))
 
-        deadline_ns = now.monotonic_ns + self._commits.configuration.synchro_timeout_ns
+        deadline_ns = now.monotonic_ns + self._commits.options.synchro_timeout_ns
         self._reads.begin(deadline_ns, answer, give_up)
 
 

@@ -14,6 +14,7 @@ from nodes.kernel.events import Instant, Started
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 from nodes.qsync.configuration import Configuration
+from nodes.qsync.journal import public
 from nodes.qsync.replica import Replica
 from nodes.world.machine import Machine
 from nodes.world.network import MILLISECOND, Codec, Decoder
@@ -172,5 +173,5 @@ def memory(node: Replica) -> tuple[object, ...]:
         },
         [(entry.lsn, entry.wait_ack) for entry in limbo.entries],
         (limbo.owner_id, limbo.term, limbo.confirmed_lsn),
-        node.journal.vclock,
+        public(node.journal.vclock),
     )

@@ -1,0 +1,331 @@
+"""What an operator asks of a node: `box.ctl`, `box.cfg`, and notice of elections. All by CALL.
+
+| function | arguments | answer |
+|---|---|---|
+| `box.ctl.promote`, `box.ctl.clear_synchro_queue` | – | when the queue is ours, or the election is won |
+| `box.ctl.demote` | – | when nobody owns the queue, or the leader has stepped off |
+| `box.ctl.wait_rw`, `box.ctl.wait_ro` | seconds | when the node is writable, or is not; error 78 when the time is up |
+| `box.cfg`, `qsync.cfg` | map of options | – ; without a map: all options (`nodes.qsync.options`) |
+| `qsync.on_election` | number, seconds | when there have been more elections than that: number, state, term, leader |
+
+With elections (`manual`, `candidate`) promote asks for votes, once, and the winner writes its PROMOTE by itself.
+Without, promote and demote walk through steps, and a step that somebody disturbs ends in that one's error:
+
+| step | until | errors |
+|---|---|---|
+| empty | the queue is empty, or twice the synchro timeout is over | 223 another PROMOTE came first |
+| term | a new term has begun (demote does this first) | |
+| acked | a quorum has all that waits in the queue | 222 the synchro timeout is over, 223, 246 another term began |
+| written | the PROMOTE or DEMOTE is on disk and has taken effect | |
+
+As shipped (`synchronous_promote` off), the winner of an election goes through the step `acked` too, without a limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from nodes.iproto.codes import Code
+from nodes.iproto.messages import Refusal
+from nodes.kernel.effects import Effect, Log, Send, SetTimer
+from nodes.kernel.events import Instant
+from nodes.qsync.commits import Commits
+from nodes.qsync.election import CANDIDATE, STATE_NAMES
+from nodes.qsync.keys import Rejected, Tuple
+from nodes.qsync.options import SECOND_NS
+from nodes.qsync.service import Caller, Function
+
+CONTROL_TIMER = "control"
+FOREVER_NS = 2**62
+
+Step = Literal["empty", "term", "acked"]
+
+
+@dataclass(slots=True, eq=False)
+class Procedure:
+    """A promote or demote under way, or a new leader on its way to its PROMOTE (then nobody called)."""
+
+    steps: list[Step]
+    is_demote: bool
+    caller: Caller | None
+    promote_term: int
+    """The greatest term of a PROMOTE when it began."""
+    deadline_ns: int
+    term: int = 0
+    """The term that it works in, once that has begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """An election that an operator asked for, in `term`."""
+
+    caller: Caller
+    term: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """For something to become so: `is_met` says whether it is, `answer` what is answered then."""
+
+    caller: Caller
+    deadline_ns: int
+    is_met: Callable[[], bool]
+    answer: Callable[[], tuple[object, ...]]
+
+
+class Control:
+    """Answers operators. `acked(owner, lsn)` counts the nodes that have it, `connected()` those that we hear."""
+
+    def __init__(
+        self,
+        commits: Commits,
+        acked: Callable[[int, int], int],
+        connected: Callable[[], int],
+        changed: Callable[[Instant], None],
+        out: list[Effect],
+    ) -> None:
+        self._commits = commits
+        self._election = commits.election
+        self._options = commits.options
+        self._acked = acked
+        self._connected = connected
+        self._changed = changed
+        self._out = out
+        self._procedure: Procedure | None = None
+        self._rounds: list[Round] = []
+        self._waits: list[Wait] = []
+        self._wakes_ns = FOREVER_NS
+        self.elections = 0
+        """How often state, term or leader changed since the node started."""
+        self._seen: tuple[int, int, int] | None = None
+        self.functions: dict[str, Function] = {
+            "box.ctl.promote": self._promote,
+            "box.ctl.clear_synchro_queue": self._promote,
+            "box.ctl.demote": self._demote,
+            "box.ctl.wait_rw": self._wait_rw,
+            "box.ctl.wait_ro": self._wait_ro,
+            "qsync.on_election": self._on_election,
+            "box.cfg": self._configure,
+            "qsync.cfg": self._configure,
+        }
+
+    def lead(self, now: Instant) -> None:
+        """We won an election."""
+        if self._commits.promotes_at_once:
+            self._procedure = self._new(["acked"], None, now, is_demote=False)
+            self._procedure.term = self._election.term
+            self._procedure.deadline_ns = FOREVER_NS
+        else:
+            self._commits.lead(now)
+
+    def advance(self, now: Instant) -> None:
+        """Look at everything that waits; called after each event."""
+        seen = (self._election.state, self._election.term, self._election.leader_id)
+        if self._seen is None:
+            self._seen = seen
+        if seen != self._seen:
+            self._seen, self.elections = seen, self.elections + 1
+            fields = {"state": STATE_NAMES[seen[0]], "election_term": seen[1], "leader": seen[2]}
+            self._out.append(Log("info", "on election", fields))
+        if self._procedure is not None:
+            self._proceed(self._procedure, now)
+        for one in list(self._rounds):
+            self._look_at_round(one)
+        for wait in list(self._waits):
+            if wait.is_met():
+                self._waits.remove(wait)
+                self._answer(wait.caller, *wait.answer())
+            elif wait.deadline_ns <= now.monotonic_ns:
+                self._waits.remove(wait)
+                self._refuse(wait.caller, Code.TIMEOUT)
+        self._set_timer(now)
+
+    def _set_timer(self, now: Instant) -> None:
+        deadlines = [wait.deadline_ns for wait in self._waits]
+        if self._procedure is not None:
+            deadlines.append(self._procedure.deadline_ns)
+        wakes_ns = min(deadlines, default=FOREVER_NS)
+        if wakes_ns < FOREVER_NS and wakes_ns != self._wakes_ns:
+            self._out.append(SetTimer(CONTROL_TIMER, max(wakes_ns - now.monotonic_ns, 0)))
+        self._wakes_ns = wakes_ns
+
+    # ---- promote and demote
+
+    def _promote(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
+        self._must_be_alone()
+        election, mode = self._election, self._options.election_mode
+        if self._commits.may_decide or election.is_leader:
+            self._answer(caller)
+        elif mode == "voter":
+            raise Rejected(Code.UNSUPPORTED, "election_mode='voter'", "manual elections")
+        elif mode == "off":
+            self._procedure = self._new(["empty", "term", "acked"], caller, now, is_demote=False)
+        else:
+            if self._connected() < self._options.quorum_size:
+                raise Rejected(Code.NO_ELECTION_QUORUM, self._connected(), self._options.quorum_size)
+            election.campaign(now.monotonic_ns)
+            self._rounds.append(Round(caller, election.term))
+
+    def _demote(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
+        self._must_be_alone()
+        limbo, election = self._commits.limbo, self._election
+        is_of_this_term = limbo.term == election.term
+        if self._options.has_elections:
+            if self._commits.is_owner and is_of_this_term:
+                election.resign(now.monotonic_ns)
+            self._answer(caller)
+        elif limbo.owner_id == 0 or (is_of_this_term and not self._commits.is_owner):
+            self._answer(caller)
+        else:
+            self._procedure = self._new(["term", "empty", "acked"], caller, now, is_demote=True)
+
+    def _must_be_alone(self) -> None:
+        if self._procedure is not None or self._commits.is_behind_barrier:
+            raise Rejected(Code.IN_ANOTHER_PROMOTE)
+
+    def _new(self, steps: list[Step], caller: Caller | None, now: Instant, *, is_demote: bool) -> Procedure:
+        deadline_ns = now.monotonic_ns + 2 * self._options.synchro_timeout_ns
+        return Procedure(steps, is_demote, caller, self._commits.limbo.term, deadline_ns)
+
+    def _proceed(self, procedure: Procedure, now: Instant) -> None:
+        """Take all steps that can be taken now."""
+        while self._procedure is procedure:
+            refusal = self._disturbed(procedure)
+            if refusal is not None:
+                self._end(procedure, refusal)
+            elif not procedure.steps:
+                if self._commits.is_behind_barrier:
+                    return  # another decision is on its way to the disk
+                self._write(procedure, now)
+            elif not self._step(procedure, now):
+                return
+
+    def _disturbed(self, procedure: Procedure) -> tuple[Code, tuple[object, ...]] | None:
+        limbo = self._commits.limbo
+        if procedure.caller is None:
+            procedure.promote_term = limbo.term  # a leader goes on, whoever was promoted before it
+        if limbo.term != procedure.promote_term:
+            return Code.INTERFERING_PROMOTE, (limbo.owner_id,)
+        if procedure.term and procedure.term != self._election.term:
+            return Code.INTERFERING_ELECTIONS, ()
+        if procedure.caller is None and not self._election.is_leader:
+            return Code.NOT_LEADER, (self._election.leader_id,)
+        return None
+
+    def _step(self, procedure: Procedure, now: Instant) -> bool:
+        """True if the next step is done."""
+        is_late = now.monotonic_ns >= procedure.deadline_ns
+        match procedure.steps[0]:
+            case "term":
+                self._commits.begin_term(now)
+                procedure.term = self._election.term
+            case "empty" if len(self._commits.limbo) > 0 and not is_late:
+                return False
+            case "acked" if not self._has_quorum():
+                if is_late:
+                    self._end(procedure, (Code.QUORUM_WAIT, (self._options.quorum_size, "timed out")))
+                return False
+        done = procedure.steps.pop(0)
+        if done != "acked" and procedure.deadline_ns < FOREVER_NS:
+            wait_ns = self._options.synchro_timeout_ns * (1 if procedure.steps[0] == "acked" else 2)
+            procedure.deadline_ns = now.monotonic_ns + wait_ns
+        return True
+
+    def _has_quorum(self) -> bool:
+        limbo = self._commits.limbo
+        if not limbo.entries:
+            return True
+        return self._acked(limbo.owner_id, limbo.last_synchronous_lsn()) >= self._options.quorum_size
+
+    def _write(self, procedure: Procedure, now: Instant) -> None:
+        """All that waits is safe: say so in the log. A leader's PROMOTE answers nobody."""
+        self._procedure = None
+        caller = procedure.caller
+        reply = None if caller is None else (caller.link, caller.answer())
+        self._commits.write_promotion(now, reply, is_demote=procedure.is_demote)
+
+    def _end(self, procedure: Procedure, refusal: tuple[Code, tuple[object, ...]]) -> None:
+        self._procedure = None
+        code, arguments = refusal
+        if procedure.caller is not None:
+            self._refuse(procedure.caller, code, *arguments)
+        else:
+            self._out.append(Log("info", "the PROMOTE was not written", {"why": code.text(*arguments)}))
+
+    def _look_at_round(self, one: Round) -> None:
+        election = self._election
+        if election.term == one.term and not election.is_leader:
+            if election.state == CANDIDATE:
+                return
+            code = Code.INTERFERING_ELECTIONS if election.leader_id else Code.TIMEOUT
+        else:
+            code = Code.INTERFERING_ELECTIONS
+        self._rounds.remove(one)
+        if election.is_leader and election.term == one.term:
+            self._answer(one.caller)
+        else:
+            self._refuse(one.caller, Code.ELECTION_DISABLED if election.mode == "off" else code)
+
+    # ---- the rest
+
+    def _wait_rw(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
+        self._wait(caller, _seconds(arguments, 0), now, lambda: self._commits.is_writable, lambda: ())
+
+    def _wait_ro(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
+        self._wait(caller, _seconds(arguments, 0), now, lambda: not self._commits.is_writable, lambda: ())
+
+    def _on_election(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
+        given = arguments[0] if arguments else None
+        known = given if isinstance(given, int) else self.elections
+        seconds = _seconds(arguments, 1)
+        self._wait(caller, seconds, now, lambda: self.elections > known, self._election_told)
+
+    def _configure(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
+        if not arguments:
+            self._answer(caller, self._options.told())
+            return
+        if not isinstance(arguments[0], dict):
+            raise Rejected(Code.ILLEGAL_PARAMS, "cfg should be a table")
+        self._options.set(arguments[0])
+        self._changed(now)
+        self._answer(caller)
+
+    def _election_told(self) -> tuple[object, ...]:
+        election = self._election
+        return (
+            {
+                "number": self.elections,
+                "state": STATE_NAMES[election.state],
+                "term": election.term,
+                "leader": election.leader_id,
+            },
+        )
+
+    def _wait(
+        self,
+        caller: Caller,
+        seconds: float | None,
+        now: Instant,
+        is_met: Callable[[], bool],
+        answer: Callable[[], tuple[object, ...]],
+    ) -> None:
+        deadline_ns = FOREVER_NS if seconds is None else now.monotonic_ns + int(seconds * SECOND_NS)
+        self._waits.append(Wait(caller, min(deadline_ns, FOREVER_NS), is_met, answer))
+
+    def _answer(self, caller: Caller, *values: object) -> None:
+        self._out.append(Send(caller.link, caller.answer(*values)))
+
+    def _refuse(self, caller: Caller, code: Code, *arguments: object) -> None:
+        self._out.append(Send(caller.link, Refusal(caller.sync, code, code.text(*arguments))))
+
+
+def _seconds(arguments: Tuple, place: int) -> float | None:
+    """A timeout among the arguments of a call; None if there is none."""
+    if len(arguments) <= place or arguments[place] is None:
+        return None
+    value = arguments[place]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise Rejected(Code.ILLEGAL_PARAMS, f"expected a timeout in seconds, got {value!r}"[:100])
+    return float(min(value, 1e9))
