@@ -264,9 +264,18 @@ SCENES: tuple[tuple[Callable[[Scene], None], int], ...] = (
 
 
 def draw_directed(
-    nodes: Sequence[str], chance: random.Random, first_ns: int, last_ns: int, first_id: int
+    nodes: Sequence[str],
+    chance: random.Random,
+    first_ns: int,
+    last_ns: int,
+    first_id: int,
+    *,
+    fails_over: bool = True,
 ) -> Iterable[Fault]:
-    """Scenes one after the other, overlapping as it comes, until no new one would heal in time."""
+    """Scenes one after the other, overlapping as it comes, until no new one would heal in time.
+
+    Unless it `fails_over`, nobody else is promoted in them: that would be another configuration.
+    """
     at_ns = first_ns
     number = first_id
     draws, weights = zip(*SCENES, strict=True)
@@ -274,6 +283,8 @@ def draw_directed(
         scene = Scene(at_ns, chance, nodes, [])
         chance.choices(draws, weights)[0](scene)
         for fields in scene.faults:
+            if fields["does"] == "failover" and not fails_over:
+                continue
             yield Fault(**{**fields, "id": number, "seed": chance.getrandbits(32)})
             number += 1
         at_ns += chance.randrange(*BETWEEN_SCENES_NS)

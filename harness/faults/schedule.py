@@ -89,7 +89,10 @@ def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
     if HOLDS in asked:
         last_ns = plan.time_limit_ns - LAST_SCENE_NS
         chance = plan.streams()["holds"]
-        faults.extend(draw_directed(plan.node_names, chance, FIRST_NS, last_ns, len(faults)))
+        scenes = draw_directed(
+            plan.node_names, chance, FIRST_NS, last_ns, len(faults), fails_over=_can_fail_over(plan)
+        )
+        faults.extend(scenes)
     return tuple(faults)
 
 

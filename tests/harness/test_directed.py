@@ -110,6 +110,13 @@ def test_scenes_are_drawn_from_the_seed_alone() -> None:
     assert all(each.is_directed for each in one)
 
 
+def test_with_a_fixed_owner_nobody_else_is_promoted() -> None:
+    """If it failed, a run of one owner would be judged by a promise that its own scenes break."""
+    for fails_over in (True, False):
+        drawn = draw_directed(NODES, random.Random(1), SECOND_NS, 200 * SECOND_NS, 0, fails_over=fails_over)
+        assert any(each.does == "failover" for each in drawn) == fails_over
+
+
 @pytest.mark.parametrize(
     ("cluster", "given", "words"),
     [

@@ -24,7 +24,7 @@ def tried(plan: Plan, seeds: range) -> list[Tried]:
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_known_bug_is_found(bug: str) -> None:
     """If it failed, the whole spine would be blind: a store that loses acknowledged writes would pass."""
-    found = tried(msgspec.structs.replace(DEFAULT, configuration="C", bugs=(bug,)), range(3))
+    found = tried(msgspec.structs.replace(DEFAULT, configuration="C", bugs=(bug,)), range(1, 4))
     assert [(one.outcome, one.exit_code) for one in found] == [("anomaly", 1)] * 3
     assert all({"linearizable", "convergence"} & set(one.violated) for one in found)
     assert all(one.sentence for one in found)

@@ -315,6 +315,8 @@ class Conversation:
         link = self._link(name)
         words = request.split()
         match words:
+            case ["call", name, *given]:
+                self.step(Received(link, Call(1, name, tuple(json.loads(f"[{' '.join(given)}]")))))
             case ["promote"]:
                 self.step(Received(link, Call(1, "box.ctl.promote", ())))
             case ["snapshot"]:
@@ -451,6 +453,9 @@ _FIELDS: Mapping[str, Callable[[str], tuple[str, object]]] = {
     "timeout": lambda value: ("rollback_on_timeout", value == "rolls-back"),
     "mvcc": lambda value: ("memtx_use_mvcc_engine", value == "on"),
     "queue": lambda value: ("synchro_queue_max_size", int(value)),
+    "quorum": lambda value: ("quorum", int(value)),
+    "after_restart": lambda value: ("owner_after_restart", value == "owner"),
+    "connect": lambda value: ("replication_connect_quorum", int(value)),
     "read_only": lambda value: ("read_only", value == "yes"),
     "protocol": lambda value: ("protocol", value),
     "file": lambda value: ("wal_max_size", int(value)),
