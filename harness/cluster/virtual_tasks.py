@@ -17,25 +17,26 @@ class Cancelled(BaseException):
 
 
 class Pending(Generic[T]):
-    """A value that will be there: awaited by one coroutine, resolved once."""
+    """A value that will be there: awaited by any number of coroutines, resolved once."""
 
-    __slots__ = ("_callback", "_value", "is_resolved")
+    __slots__ = ("_callbacks", "_value", "is_resolved")
 
     def __init__(self) -> None:
         self.is_resolved = False
         self._value: T | None = None
-        self._callback: Callable[[], None] | None = None
+        self._callbacks: tuple[Callable[[], None], ...] = ()
 
     def resolve(self, value: T) -> None:
         """Give the value; later values are ignored."""
         if self.is_resolved:
             return
         self.is_resolved, self._value = True, value
-        if self._callback is not None:
-            self._callback()
+        callbacks, self._callbacks = self._callbacks, ()
+        for callback in callbacks:
+            callback()
 
     def on_resolved(self, callback: Callable[[], None]) -> None:
-        self._callback = callback
+        self._callbacks = (*self._callbacks, callback)
 
     def __await__(self) -> Generator[Pending[T], None, T]:
         if not self.is_resolved:

@@ -41,6 +41,17 @@ def test_only_the_first_value_counts() -> None:
     assert started(wait(pending, [])).result() == "answer"
 
 
+def test_all_who_wait_for_one_value_go_on() -> None:
+    """If it failed, of two callers that wait for one connection the first would wait for ever, and the run never end."""
+    said: list[object] = []
+    pending: Pending[str] = Pending()
+    tasks = [VirtualTask(wait(pending, said)) for _ in range(2)]
+    for task in tasks:
+        task.start()
+    pending.resolve("up")
+    assert [task.result() for task in tasks] == ["up", "up"]
+
+
 def test_an_error_is_raised_where_the_task_is_awaited() -> None:
     """If it failed, a bug in a worker of a simulated run would be lost."""
     pending: Pending[None] = Pending()
