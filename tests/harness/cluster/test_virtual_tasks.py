@@ -42,7 +42,7 @@ def test_only_the_first_value_counts() -> None:
 
 
 def test_all_who_wait_for_one_value_go_on() -> None:
-    """If it failed, of two callers that wait for one connection the first would wait for ever, and the run never end."""
+    """If it failed, of two callers that wait for one connection one would wait for ever, and the run never end."""
     said: list[object] = []
     pending: Pending[str] = Pending()
     tasks = [VirtualTask(wait(pending, said)) for _ in range(2)]
