@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ PUBLIC_BASE = "python:3.12-slim"
 REPOSITORY = "qsync-node"
 REQUIRED = ("crc32c", "msgpack", "zstandard")
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "qsync" / "wheels"
+DOCKER_HOST = "unix:///var/run/docker.sock"
 NODE_ROOT = "/opt/node"
 """Where the package `nodes` lies in the image."""
 
@@ -34,13 +36,23 @@ def connect() -> Any:
     import docker  # type: ignore[import-untyped]  # it has no types
 
     try:
+        _knock(os.environ.get("DOCKER_HOST", DOCKER_HOST))
         client = docker.from_env(timeout=60)
         client.ping()
-    except docker.errors.DockerException as error:
+    except (OSError, docker.errors.DockerException) as error:
         raise ClusterError(
             "no Docker daemon answers; try: ./qsync doctor, and start dockerd or set DOCKER_HOST"
         ) from error
     return client
+
+
+def _knock(host: str) -> None:
+    """OSError if nobody listens at a local socket: the SDK would leave its own open then."""
+    kind, _, path = host.partition("://")
+    if kind == "unix":
+        with socket.socket(socket.AF_UNIX) as door:
+            door.settimeout(5)
+            door.connect(path)
 
 
 def node_image(client: Any, *, base: str | None = None) -> str:

@@ -23,6 +23,7 @@ from nodes.iproto.messages import (
     Answer,
     Call,
     Delete,
+    Eval,
     Insert,
     Message,
     Ping,
@@ -219,7 +220,7 @@ def test_a_real_master_streams_to_us_and_obeys_our_acks(server: Server, client: 
     subscribe = Subscribe(0, cluster_uuid, REPLICA, 2, vclock, 0x020600)
     replica.connection.sendall(encode(subscribe))
     arrived = replica.receive()
-    assert arrived[0] == Subscribed(0, cluster_uuid, vclock)
+    assert arrived[0] == Subscribed(0, cluster_uuid, vclock, replica_id=1)
     assert replica.decoder.greeting is not None
     assert replica.decoder.greeting.instance_uuid == instance_uuid
 
@@ -285,6 +286,8 @@ def answer_to(message: Message) -> Message:
             return Refusal(sync, 7, "Can't modify data on a read-only instance")
         case Select(sync) | Ping(sync):
             return Answer(sync)
+        case Eval(sync):
+            return Refusal(sync, 48, "Unknown request type 8")
         case Unknown(sync, code, text):
             return Refusal(sync, code, text)
     raise AssertionError(message)
