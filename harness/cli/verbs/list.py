@@ -28,6 +28,7 @@ def command(table: str | None, cluster: str | None) -> int:
 
 
 def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
+    from checkers.wal import NAME as AUDIT
     from harness.assemble import CLUSTERS
     from harness.faults.table import FAULTS
     from harness.systems import SYSTEMS
@@ -48,10 +49,14 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
                 if cluster is None or cluster in kind.clusters
             }
         case "checkers":
-            return {
+            of_workloads = {
                 check.name: check.summary
                 for workload in WORKLOADS.values()
                 for check in workload.checks(FIXED_OWNER, None)
+            }
+            return {
+                **of_workloads,
+                AUDIT: "the nodes' own logs agree on what was confirmed, and with what clients were told",
             }
         case _:
             return {name: text for system in SYSTEMS.values() for name, text in system.bugs().items()}
