@@ -104,6 +104,20 @@ def test_too_old_a_python_is_one_line(checkout: Path, tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
+def test_tests_after_a_pull_get_their_packages_back(ready: Environment, tmp_path: Path) -> None:
+    """If it failed, a new lock file for running takes the packages of the tests away and `./qsync test` refuses."""
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    for name in ("sh", "readlink", "cat"):
+        (commands / name).symlink_to(shutil.which(name) or "")
+    bare = commands / "python3"
+    bare.write_text('#!/bin/sh\n[ "$1" = -c ] || echo "$@"\n')
+    bare.chmod(0o755)
+    (ready.root / LOCK_FILES["run"]).write_text("click==1.0\n")
+    assert "install run test\n" in qsync(ready.root / "qsync", "test", path=str(commands)).stdout
+    assert "install run\n" in qsync(ready.root / "qsync", "run", path=str(commands)).stdout
+
+
 def test_an_interrupted_setup_is_begun_again(ready: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, a half-installed package would stay for ever."""
     (ready.folder / "test.stamp").unlink()
