@@ -29,6 +29,8 @@ FENCED_BEATS = 8
 CALM_BEATS = 6
 """So many heartbeats after a cut a node knows that it hears nobody."""
 
+ASLEEP = frozenset({"pause", "kill", "power"})
+
 
 def check(history: History) -> Verdict:
     """Whether elections kept what they promise. `details` counts what could be judged."""
@@ -86,13 +88,24 @@ def _deaf(history: History) -> Iterator[Witness]:
     beat_ns = history.header.heartbeat_ns or 0
     extra = history.header.extra
     asked = [fault for fault in history.faults if fault.does == "failover"]
-    for node, hears_nobody, start, end in _deaf_times(history):
+    for node, hears_nobody, cut, end in _deaf_times(history):
+        start = _awake(history, node, cut, end)
         states = [state for state in history.states if state.node == node and state.status.get("up")]
         if extra.get("fencing") in ("soft", "strict"):
             yield from _unfenced(node, states, start + FENCED_BEATS * beat_ns, end)
         is_asked = extra.get("operated") or any(_overlaps(fault, start, end) for fault in asked)
         if hears_nobody and not is_asked:
             yield from _runaway(node, states, start + CALM_BEATS * beat_ns, end)
+
+
+def _awake(history: History, node: str, start: int, end: int) -> int:
+    """From when on it could know what it does not hear: who sleeps counts no time and wakes to old news."""
+    slept = [
+        end if fault.end_ns is None else fault.end_ns
+        for fault in history.faults
+        if fault.does in ASLEEP and node in fault.nodes and _overlaps(fault, start, end)
+    ]
+    return max([start, *slept])
 
 
 def _overlaps(fault: FaultSpan, start: int, end: int) -> bool:

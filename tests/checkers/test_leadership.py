@@ -57,6 +57,19 @@ def test_two_leaders_of_one_term() -> None:
     assert rules(one, state(2, "n2", "owner", 5, "leader")) == []
 
 
+def test_a_leader_that_slept_through_the_cut_counts_from_when_it_woke() -> None:
+    """If it failed, a paused leader that wakes to what was sent before the cut would be an alarm."""
+    asleep = {"id": 1, "name": "pause", "does": "pause", "nodes": ["n1"]}
+    pause = {"process": "nemesis", "f": "pause"}
+    slept = [
+        {**pause, "time": 0.5, "type": "invoke", "value": asleep},
+        {**pause, "time": 4, "type": "info", "value": {"id": 1, "bit": True, "healed": True}},
+    ]
+    owner = state(4.5, "n1", "owner", 2, "leader")
+    assert rules(*cut(1, 5, CUT), *slept, owner) == []
+    assert rules(*cut(1, 5, CUT), owner) == ["unfenced"]
+
+
 def test_a_leader_that_hears_nobody_resigns() -> None:
     """If it failed, an isolated leader that takes asynchronous writes for ever would pass."""
     late = state(3.5, "n1", "owner", 2, "leader")
