@@ -1,4 +1,4 @@
-"""What all tests share: how Hypothesis looks for examples.
+"""What all tests share: how Hypothesis looks for examples, and that Ctrl-C is heard.
 
 By default it draws the same examples in every run, so that a test which passed yesterday fails today only if the
 code changed. `HYPOTHESIS_PROFILE=search ./qsync test -n0` looks for new ones, many more, and takes its time.
@@ -7,6 +7,7 @@ code changed. `HYPOTHESIS_PROFILE=search ./qsync test -n0` looks for new ones, m
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -19,3 +20,7 @@ settings.register_profile(
 )
 settings.register_profile("search", deadline=None, max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# A shell starts what it runs in the background deaf to Ctrl-C, and that is inherited: tests of Ctrl-C would fail there.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
