@@ -158,7 +158,7 @@ class Fleet:
         try:
             await asyncio.to_thread(self._containers[node].start)
         except Exception as error:
-            raise ClusterError(f"{node} cannot be started again: {error}") from error
+            raise ClusterError(f"{node} cannot be started again: {type(error).__name__}: {error}") from error
         self._down.discard(node)
         self._told.discard(node)
 
