@@ -57,6 +57,8 @@ class Fleet:
         self._down: set[str] = set()
         """Nodes that are not running, told or untold."""
         self._told: set[str] = set()
+        self._lives: Counter[str] = Counter()
+        """How often a node was started again: a list asked for before that says nothing of its new life."""
         self._kills: Counter[str] = Counter()
         self._pauses: Counter[str] = Counter()
         self._ended: list[Ended] = []
@@ -159,6 +161,7 @@ class Fleet:
             await asyncio.to_thread(self._containers[node].start)
         except Exception as error:
             raise ClusterError(f"{node} cannot be started again: {type(error).__name__}: {error}") from error
+        self._lives[node] += 1
         self._down.discard(node)
         self._told.discard(node)
 
@@ -212,11 +215,15 @@ class Fleet:
         while True:
             await asyncio.sleep(WATCH_EVERY_S)
             with suppress(Exception):  # the daemon may be slow; it is asked again
+                expected = {node: self._lives[node] for node in self._containers if self._should_run(node)}
                 running = await asyncio.to_thread(self._running)
-                for node in self._containers:
-                    if node not in running and node not in self._down and node not in self._told:
+                for node, life in expected.items():
+                    if node not in running and self._lives[node] == life and self._should_run(node):
                         self._down.add(node)
                         self._ended.append(await asyncio.to_thread(self._how_it_ended, node))
+
+    def _should_run(self, node: str) -> bool:
+        return node not in self._down and node not in self._told
 
     def _running(self) -> set[str]:
         listed = self._client.api.containers(filters={"label": self._run_label})

@@ -1,0 +1,108 @@
+"""Who is said to have ended untold: without any daemon, on a client that answers when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.cluster.containers import fleet as fleets
+from harness.cluster.containers.fleet import Fleet, Limits
+from harness.cluster.containers.ownership import NODE_LABEL, RunId
+
+
+class Container:
+    id = "c1"
+
+    def kill(self, how: str) -> None:
+        pass
+
+    def unpause(self) -> None:
+        pass
+
+    def wait(self, timeout: float) -> None:
+        pass
+
+    def start(self) -> None:
+        pass
+
+    def logs(self, tail: int) -> bytes:
+        return b"last words"
+
+
+class Api:
+    """Lists the running containers as they were when it was asked, and answers late."""
+
+    def __init__(self) -> None:
+        self.running = ["n1"]
+        self.asked = threading.Event()
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+
+    def containers(self, filters: Any) -> list[dict[str, Any]]:
+        listed = [{"Labels": {NODE_LABEL: node}} for node in self.running]
+        self.asked.set()
+        self.may_answer.wait(5)
+        return listed
+
+    def inspect_container(self, _: str) -> dict[str, Any]:
+        return {"State": {"ExitCode": 139}}
+
+
+def fleet_of_one(api: Api, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+    monkeypatch.setattr(fleets, "WATCH_EVERY_S", 0.001)
+    fleet = Fleet(SimpleNamespace(api=api), RunId.new(), lambda: 7, Limits())
+    fleet._containers["n1"] = Container()
+    return fleet
+
+
+async def watched(fleet: Fleet, api: Api) -> None:
+    """Let the watch see at least one whole list that was asked for from now on."""
+    for _ in range(2):
+        api.asked.clear()
+        await asyncio.to_thread(api.asked.wait, 5)
+
+
+def test_a_list_from_before_a_restart_accuses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a node that a fault killed and started again would now and then be reported as crashed."""
+
+    async def scene() -> None:
+        api = Api()
+        fleet = fleet_of_one(api, monkeypatch)
+        await fleet.kill("n1")
+        api.running = []
+        api.may_answer.clear()
+        watch = asyncio.create_task(fleet._watch_all())
+        await asyncio.to_thread(api.asked.wait, 5)  # the daemon has looked: n1 is not there
+        await fleet.start_again("n1")
+        api.running = ["n1"]
+        api.may_answer.set()
+        await watched(fleet, api)
+        watch.cancel()
+        assert fleet.ended() == ()
+        assert fleet.is_alive("n1")
+
+    asyncio.run(scene())
+
+
+def test_a_node_that_ended_untold_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a store whose servers crash in containers would pass."""
+
+    async def scene() -> None:
+        api = Api()
+        fleet = fleet_of_one(api, monkeypatch)
+        watch = asyncio.create_task(fleet._watch_all())
+        await watched(fleet, api)
+        assert fleet.ended() == ()
+        api.running = []
+        await watched(fleet, api)
+        await watched(fleet, api)
+        watch.cancel()
+        (ended,) = fleet.ended()
+        assert (ended.node, ended.how, ended.last_words) == ("n1", "signal 11", ("last words",))
+        assert not fleet.is_alive("n1")
+
+    asyncio.run(scene())
