@@ -23,6 +23,13 @@ _SEEN_WITHIN_S: Final = 3.0
 _ASK_AGAIN_S: Final = 0.02
 
 Status = Callable[[str], Awaitable[Mapping[str, object] | None]]
+SetClock = Callable[[str, int, int], Awaitable[None]]
+"""(node, wall_offset_ns, drift_ppm): how wrong its clocks are from now on; see `write_clock`."""
+
+
+def this_wall_ns(node: str) -> int:
+    """The right time where a node runs: on this machine, that of this machine."""
+    return time.time_ns()
 
 
 def write_clock(folder: Path, wall_offset_ns: int, drift_ppm: int) -> None:
@@ -36,13 +43,19 @@ def write_clock(folder: Path, wall_offset_ns: int, drift_ppm: int) -> None:
 
 
 class ClockFault:
-    """One jump, and a drift, of the clocks of some nodes. `folder` gives a node's folder of clock files."""
+    """One jump, and a drift, of the clocks of some nodes. `wall_ns` is the right time where a node runs."""
 
     def __init__(
-        self, fault: Fault, folder: Callable[[str], Path], now_ns: Callable[[], int], status: Status
+        self,
+        fault: Fault,
+        set_clock: SetClock,
+        now_ns: Callable[[], int],
+        status: Status,
+        wall_ns: Callable[[str], int] = this_wall_ns,
     ) -> None:
         self._fault = fault
-        self._folder = folder
+        self._set_clock = set_clock
+        self._wall_ns = wall_ns
         self._now_ns = now_ns
         self._status = status
         self._asked_ns = now_ns()
@@ -51,13 +64,13 @@ class ClockFault:
     async def begin(self) -> None:
         fault = self._fault
         for node in fault.nodes:
-            write_clock(self._folder(node), fault.jump_ns, fault.drift_ppm)
+            await self._set_clock(node, fault.jump_ns, fault.drift_ppm)
         await asyncio.gather(*map(self._see, fault.nodes))
 
     async def end(self) -> Evidence:
         heal_asked_ns = self._now_ns()
         for node in self._fault.nodes:
-            write_clock(self._folder(node), 0, 0)
+            await self._set_clock(node, 0, 0)
         healed = [await self._is_seen(node, self._is_right) for node in self._fault.nodes]
         tried = [each for each in healed if each is not None]
         return Evidence(
@@ -83,7 +96,7 @@ class ClockFault:
             status = await self._status(node)
             wall_ns = None if status is None else status.get("wall_ns")
             if isinstance(wall_ns, int | float):
-                told = wanted(int(wall_ns) - time.time_ns())
+                told = wanted(int(wall_ns) - self._wall_ns(node))
                 if told:
                     return True
             await asyncio.sleep(_ASK_AGAIN_S)

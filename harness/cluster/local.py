@@ -13,43 +13,34 @@ and relay see it (their stdin ends, on Linux the kernel signals) and the relay k
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import random
 import socket
-import time
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
-from harness.cluster.clock_faults import ClockFault
+from harness.cluster.clock_faults import ClockFault, write_clock
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.network_faults import NetworkFault
 from harness.cluster.place import Command, Place, node_host
 from harness.cluster.probe import Probes
 from harness.cluster.process_faults import Kill, Pause
 from harness.cluster.processes import Orders
+from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
 from harness.cluster.relay.link import LinkName
 from harness.cluster.relay.remote import Relay
 from harness.cluster.roster import Roster
-from harness.cluster.stall import StallWatch
 from harness.errors import ClusterError, WrongUse
-from harness.faults.fault import Evidence, Fault
-from harness.protocols import Ended, Reply
-from nodes.iproto.messages import Request
+from harness.faults.fault import Fault
+from harness.protocols import Ended
 from nodes.kernel.outbox import Durability
 
-T = TypeVar("T")
-
-CLIENT: Final = "client"
 _HOST: Final = "127.0.0.1"
 _PORT_MAX: Final = 65535
 _CHOSEN_PORTS: Final = (20_000, 32_000)
-_STATUS_WITHIN_NS: Final = 500_000_000
-
-FaultAtWork = NetworkFault | Kill | Pause | ClockFault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,56 +67,25 @@ class LocalSettings:
     """Nodes reach each other before they are ready: their ports are chosen for them."""
 
 
-class LocalCluster:
+class LocalCluster(RealCluster):
     """Implements `harness.protocols.Cluster` on asyncio."""
 
     def __init__(self, settings: LocalSettings) -> None:
+        super().__init__(
+            settings.configs,
+            settings.epoch_ns,
+            Connections(lambda node: self._routes[CLIENT, node]),
+            Admin(lambda node: self._running().port(node), settings.status_function),
+        )
         self._settings = settings
-        self._nodes = tuple(settings.configs)
         self._routes: dict[LinkName, int] = {}
         self._relay: Relay | None = None
         self._roster: Roster | None = None
-        self._connections = Connections(lambda node: self._routes[CLIENT, node])
-        self._admin = Admin(lambda node: self._running().port(node), settings.status_function)
-        self._at_work: dict[int, FaultAtWork] = {}
-        self._stalls = StallWatch(settings.epoch_ns)
-        self._tasks: dict[asyncio.Task[Any], None] = {}
-        self._stall_watch: asyncio.Task[None] | None = None
-        self._stopped: asyncio.Task[None] | None = None
-
-    # Time
-
-    def now_ns(self) -> int:
-        return time.monotonic_ns() - self._settings.epoch_ns
-
-    async def sleep_until(self, time_ns: int) -> None:
-        await asyncio.sleep(max(0, time_ns - self.now_ns()) / 1e9)
-
-    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks[task] = None  # the loop itself holds tasks weakly
-        task.add_done_callback(self._tasks.pop)
-        return task
 
     # Life
 
-    async def start(self) -> None:
-        try:
-            await self._start()
-        except OSError as error:
-            await self.stop()
-            raise ClusterError(f"the nodes cannot be set up: {error}") from error
-        except BaseException:
-            await self.stop()
-            raise
-
-    async def stop(self) -> None:
-        if self._stopped is None:
-            self._stopped = asyncio.get_running_loop().create_task(self._stop())
-        await asyncio.shield(self._stopped)
-
-    async def _start(self) -> None:
-        self._stall_watch = asyncio.get_running_loop().create_task(self._stalls.run())
+    async def _begin(self) -> None:
+        self._watch_stalls()
         ports = self._node_ports()
         _check_free(ports.values())
         self._relay = await Relay.start(self._relay_errors())
@@ -134,14 +94,10 @@ class LocalCluster:
         self._roster = Roster(orders, self._relay, self.now_ns)
         await self._roster.start()
         for node in self._nodes:
-            if await self._admin.status(node, 10 * _STATUS_WITHIN_NS) is None:
+            if await self._admin.status(node, 10 * STATUS_WITHIN_NS) is None:
                 raise ClusterError(f"{node} is ready but does not answer {self._settings.status_function}")
 
-    async def _stop(self) -> None:
-        if self._stall_watch is not None:
-            self._stall_watch.cancel()
-        self._connections.close()
-        self._admin.close()
+    async def _end(self) -> None:
         try:
             if self._roster is not None:
                 await self._roster.stop()
@@ -151,63 +107,29 @@ class LocalCluster:
                 if not self._relay_errors().stat().st_size:
                     self._relay_errors().unlink()
 
-    # Clients
-
-    async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
-        return await self._connections.call(process, node, request, timeout_ns)
-
-    async def status(self, node: str) -> Mapping[str, object] | None:
-        """Past the relay; None at once if the process is dead or paused."""
-        roster = self._roster
-        if roster is None or not roster.may_answer(node):
-            return None
-        return await self._admin.status(node, _STATUS_WITHIN_NS)
-
-    # Faults
-
-    async def inject(self, fault: Fault) -> None:
-        """Raises WrongUse for what only the simulator can do."""
-        self._check_names(fault)
-        roster, relay, settings = self._running(), self._relay, self._settings
-        assert relay is not None
-        at_work: FaultAtWork
-        match fault.does:
-            case "cut" | "slow":
-                probes = Probes(self._routes, roster.may_answer)
-                at_work = NetworkFault(fault, relay, probes, settings.heartbeat_ns, settings.epoch_ns)
-            case "kill":
-                at_work = Kill(fault, roster, self.now_ns, self._answers)
-            case "pause":
-                at_work = Pause(fault, roster, self.now_ns, self._answers)
-            case "clock":
-                at_work = ClockFault(fault, self._clock_folder, self.now_ns, self.status)
-            case simulated:
-                raise WrongUse(f"fault {fault.name}: only --cluster sim can do {simulated!r}")
-        self._at_work[fault.id] = at_work
-        await at_work.begin()
-
-    async def heal(self, fault: Fault) -> Evidence:
-        at_work = self._at_work.pop(fault.id, None)
-        if at_work is None:
-            raise WrongUse(f"fault {fault.id} ({fault.name}) is not at work and cannot be healed")
-        return await at_work.end()
+    def _may_answer(self, node: str) -> bool:
+        return self._roster is not None and self._roster.may_answer(node)
 
     def ended(self) -> tuple[Ended, ...]:
         return () if self._roster is None else self._roster.ended()
 
-    def stalls(self) -> tuple[tuple[int, int], ...]:
-        """When the harness's own loop stalled since the last call, and for how many ms."""
-        return self._stalls.stalls()
+    # Faults
 
-    async def _answers(self, node: str) -> bool:
-        return await self.status(node) is not None
-
-    def _check_names(self, fault: Fault) -> None:
-        known = (*self._nodes, CLIENT)
-        named = [*fault.nodes, *(end for link in fault.links for end in link)]
-        unknown = sorted({name for name in named if name not in known} | ({CLIENT} & {*fault.nodes}))
-        if unknown:
-            raise WrongUse(f"fault {fault.name}: no node is called {', '.join(unknown)}")
+    def _at_work_for(self, fault: Fault) -> FaultAtWork:
+        roster, relay, settings = self._running(), self._relay, self._settings
+        assert relay is not None
+        match fault.does:
+            case "cut" | "slow":
+                probes = Probes(self._routes, roster.may_answer)
+                return NetworkFault(fault, relay, probes, settings.heartbeat_ns, settings.epoch_ns)
+            case "kill":
+                return Kill(fault, roster, self.now_ns, self._answers)
+            case "pause":
+                return Pause(fault, roster, self.now_ns, self._answers)
+            case "clock":
+                return ClockFault(fault, self._set_clock, self.now_ns, self.status)
+            case simulated:
+                raise WrongUse(f"fault {fault.name}: only --cluster sim can do {simulated!r}")
 
     # What is started, and where
 
@@ -255,8 +177,8 @@ class LocalCluster:
         early_port = port if settings.are_dialed_unready else 0
         return Orders(node=node, command=command(place), output=folder / "output.txt", early_port=early_port)
 
-    def _clock_folder(self, node: str) -> Path:
-        return self._settings.folder / "nodes" / node / "clock"
+    async def _set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
+        write_clock(self._settings.folder / "nodes" / node / "clock", wall_offset_ns, drift_ppm)
 
     def _relay_errors(self) -> Path:
         return self._settings.folder / "relay.txt"

@@ -24,13 +24,13 @@ class Processes(Protocol):
 
     async def pause(self, node: str) -> bool: ...
 
-    def resume(self, node: str) -> bool: ...
+    async def resume(self, node: str) -> bool: ...
 
     def pid(self, node: str) -> int: ...
 
     def is_alive(self, node: str) -> bool: ...
 
-    def is_stopped(self, node: str) -> bool: ...
+    async def is_stopped(self, node: str) -> bool: ...
 
 
 class _ProcessFault:
@@ -112,7 +112,7 @@ class Pause(_ProcessFault):
 
     async def end(self) -> Evidence:
         self._heal_asked_ns = self._now_ns()
-        still = [self._still_stopped(node) for node in self._fault.nodes]
+        still = [await self._still_stopped(node) for node in self._fault.nodes]
         bit = bool(self._seen_ns) and len(self._seen_ns) == len(still) and all(still)
         healed = await asyncio.gather(*map(self._resume, self._fault.nodes))
         return self._evidence(bit, healed, {"processes_seen_stopped": len(self._seen_ns)})
@@ -123,13 +123,13 @@ class Pause(_ProcessFault):
         else:
             self._details.append(f"{node} was not seen stopped")
 
-    def _still_stopped(self, node: str) -> bool:
-        is_so = self._roster.pid(node) == self._pids[node] and self._roster.is_stopped(node)
+    async def _still_stopped(self, node: str) -> bool:
+        is_so = self._roster.pid(node) == self._pids[node] and await self._roster.is_stopped(node)
         if not is_so:
             self._details.append(f"{node} did not stay stopped")
         return is_so
 
     async def _resume(self, node: str) -> bool | None:
-        if not self._roster.resume(node) or not self._roster.is_alive(node):
+        if not await self._roster.resume(node) or not self._roster.is_alive(node):
             return None
         return await self._answers_again(node)

@@ -74,7 +74,7 @@ class Roster:
         self._pauses[node] += 1
         return await self._processes[node].pause()
 
-    def resume(self, node: str) -> bool:
+    async def resume(self, node: str) -> bool:
         """Undo a `pause`; False if another fault keeps the node stopped."""
         self._pauses[node] -= 1
         if self._pauses[node]:
@@ -92,7 +92,7 @@ class Roster:
         process = self._processes.get(node)
         return process is not None and process.is_alive
 
-    def is_stopped(self, node: str) -> bool:
+    async def is_stopped(self, node: str) -> bool:
         """All threads of the process are stopped now."""
         return self.is_alive(node) and self._processes[node].is_stopped()
 

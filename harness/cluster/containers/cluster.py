@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from harness.cluster.clock_faults import ClockFault
+from harness.cluster.clock_faults import ClockFault, write_clock
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.fleet import DATA, PORT, Berth, Fleet, Limits
 from harness.cluster.containers.image import NODE_ROOT, connect, node_image
@@ -22,15 +22,11 @@ from harness.cluster.containers.packet_filter import PacketFilter
 from harness.cluster.node_log import shift_log
 from harness.cluster.place import Command, Place
 from harness.cluster.process_faults import Kill, Pause
-from harness.cluster.real_time import RealTime
-from harness.cluster.stall import StallWatch
+from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
 from harness.errors import ClusterError, WrongUse
-from harness.faults.fault import Evidence, Fault
-from harness.protocols import Ended, Reply
-from nodes.iproto.messages import Request
+from harness.faults.fault import Fault
+from harness.protocols import Ended
 
-CLIENT: Final = "client"
-_STATUS_WITHIN_NS: Final = 500_000_000
 _READY_WITHIN_S: Final = 20.0
 _ASK_AGAIN_S: Final = 0.02
 
@@ -48,41 +44,27 @@ class ContainerSettings:
     limits: Limits = field(default_factory=Limits)
 
 
-class ContainerCluster(RealTime):
+class ContainerCluster(RealCluster):
     """Implements `harness.protocols.Cluster`."""
 
     def __init__(self, settings: ContainerSettings) -> None:
-        super().__init__(settings.epoch_ns)
+        super().__init__(
+            settings.configs,
+            settings.epoch_ns,
+            Connections(lambda node: PORT, lambda node: self._addresses[node]),
+            Admin(lambda node: PORT, settings.status_function, lambda node: self._addresses[node]),
+        )
         self._settings = settings
-        self._nodes = tuple(settings.configs)
         self._run = RunId.new()
         self._addresses: dict[str, str] = {}
         self._filter = PacketFilter(self._run.table)
         self._fleet: Fleet | None = None
         self._packets: Packets | None = None
-        self._connections = Connections(lambda node: PORT, self._addresses.__getitem__)
-        self._admin = Admin(lambda node: PORT, settings.status_function, self._addresses.__getitem__)
-        self._at_work: dict[int, PacketFault | Kill | Pause | ClockFault] = {}
-        self._stalls = StallWatch(settings.epoch_ns)
         self._started_for_ns = 0
-        self._stall_watch: asyncio.Task[None] | None = None
-        self._stopped: asyncio.Task[None] | None = None
 
     # ---- life
 
-    async def start(self) -> None:
-        try:
-            await self._start()
-        except BaseException:
-            await self.stop()
-            raise
-
-    async def stop(self) -> None:
-        if self._stopped is None:
-            self._stopped = asyncio.get_running_loop().create_task(self._stop())
-        await asyncio.shield(self._stopped)
-
-    async def _start(self) -> None:
+    async def _begin(self) -> None:
         client = await asyncio.to_thread(connect)
         await asyncio.to_thread(remove_leftovers, client)
         image = await asyncio.to_thread(node_image, client)
@@ -101,8 +83,7 @@ class ContainerCluster(RealTime):
         await fleet.start(image, [self._berth(node) for node in self._nodes])
         await asyncio.gather(*map(self._until_ready, self._nodes))
         self._started_for_ns = self.begin_now()
-        self._stalls = StallWatch(self._epoch_ns)
-        self._stall_watch = asyncio.get_running_loop().create_task(self._stalls.run())
+        self._watch_stalls()
 
     def _berth(self, node: str) -> Berth:
         folder = (self._settings.folder / "nodes" / node).resolve()
@@ -133,7 +114,7 @@ class ContainerCluster(RealTime):
         fleet = self._running()
         try:
             async with asyncio.timeout(_READY_WITHIN_S):
-                while await self._admin.status(node, _STATUS_WITHIN_NS) is None:
+                while await self._admin.status(node, STATUS_WITHIN_NS) is None:
                     for ended in fleet.ended():
                         said = next((line for line in reversed(ended.last_words) if line.strip()), "")
                         raise ClusterError(f"{ended.node} ended before it was ready ({ended.how}): {said}")
@@ -142,11 +123,7 @@ class ContainerCluster(RealTime):
             raise ClusterError(f"{node} was not ready within {_READY_WITHIN_S:.0f} s") from None
         fleet.ready(node)
 
-    async def _stop(self) -> None:
-        if self._stall_watch is not None:
-            self._stall_watch.cancel()
-        self._connections.close()
-        self._admin.close()
+    async def _end(self) -> None:
         if self._fleet is not None:
             try:
                 await self._filter.stop()
@@ -155,54 +132,31 @@ class ContainerCluster(RealTime):
                 for node in self._nodes:
                     shift_log(self._settings.folder / "nodes" / node / "log.jsonl", self._started_for_ns)
 
-    # ---- clients
-
-    async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
-        return await self._connections.call(process, node, request, timeout_ns)
-
-    async def status(self, node: str) -> Mapping[str, object] | None:
-        fleet = self._fleet
-        if fleet is None or not fleet.may_answer(node):
-            return None
-        return await self._admin.status(node, _STATUS_WITHIN_NS)
-
-    # ---- faults
-
-    async def inject(self, fault: Fault) -> None:
-        fleet, packets = self._running(), self._packets
-        assert packets is not None
-        at_work: PacketFault | Kill | Pause | ClockFault
-        match fault.does:
-            case "cut":
-                at_work = PacketFault(fault, packets)
-            case "kill":
-                at_work = Kill(fault, fleet, self.now_ns, self._answers)
-            case "pause":
-                at_work = Pause(fault, fleet, self.now_ns, self._answers)
-            case "clock":
-                at_work = ClockFault(fault, self._clock_folder, self.now_ns, self.status)
-            case other:
-                raise WrongUse(f"fault {fault.name}: --cluster docker cannot do {other!r}")
-        self._at_work[fault.id] = at_work
-        await at_work.begin()
-
-    async def heal(self, fault: Fault) -> Evidence:
-        at_work = self._at_work.pop(fault.id, None)
-        if at_work is None:
-            raise WrongUse(f"fault {fault.id} ({fault.name}) is not at work and cannot be healed")
-        return await at_work.end()
+    def _may_answer(self, node: str) -> bool:
+        return self._fleet is not None and self._fleet.may_answer(node)
 
     def ended(self) -> tuple[Ended, ...]:
         return () if self._fleet is None else self._fleet.ended()
 
-    def stalls(self) -> tuple[tuple[int, int], ...]:
-        return self._stalls.stalls()
+    # ---- faults
 
-    def _clock_folder(self, node: str) -> Path:
-        return self._settings.folder / "nodes" / node / "clock"
+    def _at_work_for(self, fault: Fault) -> FaultAtWork:
+        fleet, packets = self._running(), self._packets
+        assert packets is not None
+        match fault.does:
+            case "cut":
+                return PacketFault(fault, packets)
+            case "kill":
+                return Kill(fault, fleet, self.now_ns, self._answers)
+            case "pause":
+                return Pause(fault, fleet, self.now_ns, self._answers)
+            case "clock":
+                return ClockFault(fault, self._set_clock, self.now_ns, self.status)
+            case other:
+                raise WrongUse(f"fault {fault.name}: --cluster docker cannot do {other!r}")
 
-    async def _answers(self, node: str) -> bool:
-        return await self.status(node) is not None
+    async def _set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
+        write_clock(self._settings.folder / "nodes" / node / "clock", wall_offset_ns, drift_ppm)
 
     def _running(self) -> Fleet:
         if self._fleet is None:

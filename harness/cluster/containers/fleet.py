@@ -178,15 +178,15 @@ class Fleet:
         if self._pauses[node] == 1:
             with suppress(Exception):  # it may be dead
                 await asyncio.to_thread(self._containers[node].pause)
-        return await asyncio.to_thread(self.is_stopped, node)
+        return await self.is_stopped(node)
 
-    def resume(self, node: str) -> bool:
+    async def resume(self, node: str) -> bool:
         """Undo a `pause`; False if another fault keeps the node frozen."""
         self._pauses[node] -= 1
         if self._pauses[node]:
             return False
         with suppress(Exception):  # it may be dead
-            self._containers[node].unpause()
+            await asyncio.to_thread(self._containers[node].unpause)
         return True
 
     def pid(self, node: str) -> int:
@@ -196,8 +196,8 @@ class Fleet:
     def is_alive(self, node: str) -> bool:
         return node in self._containers and node not in self._down
 
-    def is_stopped(self, node: str) -> bool:
-        return bool(self._state(node).get("Paused"))
+    async def is_stopped(self, node: str) -> bool:
+        return bool((await asyncio.to_thread(self._state, node)).get("Paused"))
 
     def may_answer(self, node: str) -> bool:
         return self.is_alive(node) and not self._pauses[node] and node in self._ready

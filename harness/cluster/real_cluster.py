@@ -1,0 +1,132 @@
+"""What all clusters of real nodes share: the life of a run, its clients, and faults while they are at work.
+
+A cluster says how its nodes are brought up and ended (`_begin`, `_end`), what carries out a fault (`_at_work_for`),
+which nodes may answer and which ended untold. Everything else that `harness.protocols.Cluster` asks for is here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Final, Protocol
+
+from harness.cluster.connections import Admin, Connections
+from harness.cluster.real_time import RealTime
+from harness.cluster.stall import StallWatch
+from harness.errors import ClusterError, WrongUse
+from harness.faults.fault import Evidence, Fault
+from harness.protocols import Ended, Reply
+from nodes.iproto.messages import Request
+
+CLIENT: Final = "client"
+STATUS_WITHIN_NS: Final = 500_000_000
+
+
+class FaultAtWork(Protocol):
+    """One fault, from its beginning to its verified end."""
+
+    async def begin(self) -> None: ...
+
+    async def end(self) -> Evidence: ...
+
+
+class RealCluster(RealTime):
+    """Implements `harness.protocols.Cluster` but for what is abstract here."""
+
+    def __init__(self, nodes: Iterable[str], epoch_ns: int, connections: Connections, admin: Admin) -> None:
+        super().__init__(epoch_ns)
+        self._nodes = tuple(nodes)
+        self._connections = connections
+        self._admin = admin
+        self._at_work: dict[int, FaultAtWork] = {}
+        self._stalls = StallWatch(epoch_ns)
+        self._stall_watch: asyncio.Task[None] | None = None
+        self._stopped: asyncio.Task[None] | None = None
+
+    # What each cluster does in its own way
+
+    @abstractmethod
+    async def _begin(self) -> None:
+        """Bring all nodes up."""
+
+    @abstractmethod
+    async def _end(self) -> None:
+        """End everything that `_begin` began, however far it got."""
+
+    @abstractmethod
+    def _at_work_for(self, fault: Fault) -> FaultAtWork:
+        """What carries the fault out; WrongUse if this cluster cannot."""
+
+    @abstractmethod
+    def _may_answer(self, node: str) -> bool:
+        """The node was started and is neither dead nor paused."""
+
+    @abstractmethod
+    def ended(self) -> tuple[Ended, ...]: ...
+
+    # Life
+
+    async def start(self) -> None:
+        try:
+            await self._begin()
+        except OSError as error:
+            await self.stop()
+            raise ClusterError(f"the nodes cannot be set up: {error}") from error
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        if self._stopped is None:
+            self._stopped = asyncio.get_running_loop().create_task(self._stop())
+        await asyncio.shield(self._stopped)
+
+    async def _stop(self) -> None:
+        if self._stall_watch is not None:
+            self._stall_watch.cancel()
+        self._connections.close()
+        self._admin.close()
+        await self._end()
+
+    def _watch_stalls(self) -> None:
+        """From now on: what came before was no part of the run."""
+        self._stalls = StallWatch(self._epoch_ns)
+        self._stall_watch = asyncio.get_running_loop().create_task(self._stalls.run())
+
+    def stalls(self) -> tuple[tuple[int, int], ...]:
+        """When the harness's own loop stalled since the last call, and for how many ms."""
+        return self._stalls.stalls()
+
+    # Clients
+
+    async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
+        return await self._connections.call(process, node, request, timeout_ns)
+
+    async def status(self, node: str) -> Mapping[str, object] | None:
+        """Past all faults of the network; None at once if the node is dead or paused."""
+        return await self._admin.status(node, STATUS_WITHIN_NS) if self._may_answer(node) else None
+
+    async def _answers(self, node: str) -> bool:
+        return await self.status(node) is not None
+
+    # Faults
+
+    async def inject(self, fault: Fault) -> None:
+        """Raises WrongUse for what this cluster cannot do."""
+        self._check_names(fault)
+        at_work = self._at_work[fault.id] = self._at_work_for(fault)
+        await at_work.begin()
+
+    async def heal(self, fault: Fault) -> Evidence:
+        at_work = self._at_work.pop(fault.id, None)
+        if at_work is None:
+            raise WrongUse(f"fault {fault.id} ({fault.name}) is not at work and cannot be healed")
+        return await at_work.end()
+
+    def _check_names(self, fault: Fault) -> None:
+        known = (*self._nodes, CLIENT)
+        named = [*fault.nodes, *(end for link in fault.links for end in link)]
+        unknown = sorted({name for name in named if name not in known} | ({CLIENT} & {*fault.nodes}))
+        if unknown:
+            raise WrongUse(f"fault {fault.name}: no node is called {', '.join(unknown)}")
