@@ -22,6 +22,7 @@ strong-session-…; real time: strong-…). `strict-serializable` is strong seri
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 BASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     # model: (the next weaker ones, what it forbids beside what they forbid)
@@ -101,12 +102,14 @@ def model_of(name: str) -> str:
     return plain
 
 
+@cache
 def forbidden_by_base(base: str) -> frozenset[str]:
     """What a base forbids, its weaker ones' included."""
     weaker, own = BASES[base]
     return frozenset(own).union(*(forbidden_by_base(each) for each in weaker))
 
 
+@cache
 def forbidden(model: str) -> frozenset[str]:
     """The anomalies that a history of `model` never shows."""
     base, order = MODELS[model_of(model)]
@@ -115,6 +118,7 @@ def forbidden(model: str) -> frozenset[str]:
     return plain.union(*([name + suffix for name in cycles] for suffix in ORDERS[1 : order + 1]))
 
 
+@cache
 def weaker(model: str) -> tuple[str, ...]:
     """The models that `model` implies, itself left out."""
     base, order = MODELS[model]
@@ -125,6 +129,7 @@ def weaker(model: str) -> tuple[str, ...]:
     return tuple(name for name in names if name != model)
 
 
+@cache
 def below_of(base: str) -> tuple[str, ...]:
     """The bases that are weaker than `base`, nearest first."""
     found: dict[str, None] = {}

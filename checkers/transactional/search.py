@@ -2,7 +2,8 @@
 
 Whether there is any cycle at all is seen in linear time, by components; only their members are searched. A closed walk
 that passes a transaction twice is no cycle: it is two smaller ones, each of a class of its own that is as bad or worse,
-and is left out.
+and is left out. In a small graph every path is tried then (`exhaustive`); in a large one a class may so lack its name
+beside those worse ones.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy
 
+from checkers.transactional import exhaustive
 from checkers.transactional.anomalies import CYCLES, ORDERS
 from checkers.transactional.classes import (
     BY_PREDICATE,
@@ -193,10 +195,10 @@ class Search:
                 *(automaton.table, automaton.accepting, starts, position, best, least),
                 *(component, rank, STEPS, *room.arrays),
             )
-        if best == ANY:
-            return None
-        edges = [graph.edge(number) for number in room.found[:best]]
-        return tuple(_merged(edges))
+        numbers = room.found[:best].tolist() if best < ANY else None
+        if self._worth_every_path(graph, wanted, best):
+            numbers = exhaustive.closing(graph, starts, wanted, best - 1) or numbers
+        return tuple(_merged([graph.edge(number) for number in numbers])) if numbers else None
 
     def _back_in_time(self, starts: Int64s, wanted: CycleClass) -> Cycle | None:
         graph, time = self.graph, self.time
@@ -213,10 +215,22 @@ class Search:
                 *(starts, position, best, least),
                 *(time.invoke, time.ends, earliest, STEPS, *room.arrays),
             )
-        if best == ANY:
+        numbers = room.found[: best - 1].tolist() if best < ANY else None
+        if self._worth_every_path(graph, wanted, best):
+            numbers = exhaustive.back_in_time(graph, time, starts, wanted, best - 2) or numbers
+        if not numbers:
             return None
-        path = [graph.edge(number) for number in room.found[: best - 1]]
+        path = [graph.edge(number) for number in numbers]
         return (Edge(path[-1].target, path[0].source, REALTIME), *path)
+
+    def _worth_every_path(self, graph: Graph, wanted: CycleClass, best: int) -> bool:
+        """Only beside a worse anomaly can the kernels' one way to each state have been in the way of another."""
+        return (
+            best > wanted.least
+            and bool(self.cycles)
+            and len(wanted.automaton.accepting) > 1
+            and len(graph.source) <= exhaustive.EDGES_MAX
+        )
 
 
 class _Room:

@@ -19,7 +19,7 @@ TIMEOUT_S = 10.0
 
 
 def strongest(workload: Workload, history: History, verdicts: Iterable[Verdict]) -> str | None:
-    """Its name ("none" if there is none, several with "and"); None if nothing can be said."""
+    """Its name ("none" if there is none, several with "and"); what broke, if it broke; None if nothing can be said."""
     model = by_model.MODELS[workload.model]
     try:
         if model.transactional is not None:
@@ -28,8 +28,8 @@ def strongest(workload: Workload, history: History, verdicts: Iterable[Verdict])
             return None
         limits = by_model.Limits(timeout_s=TIMEOUT_S)
         return by_model.strongest(history, workload.model, verdicts, limits)
-    except Exception:  # it only describes: what broke here breaks the checks too, and they say so
-        return None
+    except Exception as error:  # it only describes: a verdict stands without it
+        return f"not known ({type(error).__name__}: {error})"
 
 
 def _of_transactions(words: Words, history: History) -> str | None:
