@@ -55,6 +55,7 @@ class Connection(asyncio.Protocol):
         self._settle_all(messages)
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None  # asyncio's abort may raise when it comes after the end
         self._lose("end of file" if error is None else _reason(error))
 
     def send(self, request: Request, deadline: float) -> Waiting:

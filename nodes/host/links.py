@@ -52,6 +52,7 @@ class Link(asyncio.BufferedProtocol):
         self._pending: list[bytes] = []
         self._pending_size = 0
         self._transport: asyncio.Transport | None = None
+        self._is_lost = False
         self._reason: str | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -83,6 +84,7 @@ class Link(asyncio.BufferedProtocol):
             deliver(Received(number, message))
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._is_lost = True
         reason = self._reason or (_sentence(error) if error else "closed by the other side")
         if not self.opened.done():
             self.opened.set_exception(ConnectionError(reason))
@@ -113,10 +115,11 @@ class Link(asyncio.BufferedProtocol):
         self.muted = True
         if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
-            asyncio.get_running_loop().call_later(LINGER_S, self._transport.abort)
+            asyncio.get_running_loop().call_later(LINGER_S, self.abort)
 
     def abort(self) -> None:
-        if self._transport is not None:
+        # asyncio's own abort raises if the connection was closed with unsent bytes, and has ended since.
+        if self._transport is not None and not self._is_lost:
             self._transport.abort()
 
     def fail(self, reason: str) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from nodes.host.links import Link
 from tests.nodes.host.hosts import PATIENCE_S, StartHost, eventually
 
 
@@ -142,3 +146,27 @@ def test_small_answers_are_not_held_back(start_host: StartHost) -> None:
         client.tell(f"store {number}")
         assert (client.line(), client.line()) == ("a", f"stored {number}")
     assert time.monotonic() - began_s < 3
+
+
+def test_an_end_that_lingers_may_be_over_before_it_is_made_sure_of() -> None:
+    """Broken, a node died with exit 70 when a connection that it had closed emptied itself after a partition."""
+
+    async def scene() -> None:
+        ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        links: Any = SimpleNamespace(
+            opened=lambda link: None, ended=lambda link, reason: ended.set_result(reason)
+        )
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        decoder: Any = None
+        link = Link(links, decoder, None, memoryview(bytearray(16)))
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: link, ours)
+        link.write(bytes(1 << 20))
+        link.flush()
+        link.close()
+        while not ended.done():
+            await asyncio.get_running_loop().sock_recv(theirs, 1 << 16)
+        link.abort()
+        theirs.close()
+
+    asyncio.run(asyncio.wait_for(scene(), PATIENCE_S))
