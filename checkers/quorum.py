@@ -11,6 +11,11 @@ of Q. Another node surely could not acknowledge a write of an owner if, from the
 - no way led from the owner to it over links that were open at some time and nodes that were up at some time: the
   row itself could not come.
 
+Where the owner may change in the middle of a run (the header names no fixed one), the quorum may have been had by
+another: the row comes to a node that takes over, is confirmed with its PROMOTE, and the news of that comes back to
+the owner that was, who lets its client have the answer. So then such a node must have been starved too, each that the
+row could come to and that could tell the owner of it.
+
 Only verified times count (`FaultSpan.sure`), and only of cuts, kills, power losses and pauses; a slow link stops
 nobody. Where two faults stop one process at the same time, healing the one may wake it although the other goes on:
 it is taken to be down until the first of the two is healed.
@@ -58,8 +63,10 @@ def check(history: History) -> Verdict:
             continue
         judged += operation.type == "ok"
         during = (operation.invoke_ns, operation.complete_ns)
-        silent = faults.silent(owner, header.nodes, during)
+        silent = faults.silent(owner, owner, header.nodes, during)
         if len(silent) >= starving:
+            if header.owner is None and faults.another_may_have(owner, header.nodes, during, starving):
+                continue
             tested += 1
             if operation.type == "ok":
                 witnesses.append(_witness(operation, owner, silent, header.quorum))
@@ -126,13 +133,23 @@ class _Faults:
             faults.downs[node] = [(when, span) for when, span in sure if when is not None]
         return faults
 
-    def silent(self, owner: str, nodes: Sequence[str], during: Span) -> list[Silence]:
-        """The other nodes that surely could not acknowledge a write of `owner` in that time."""
+    def another_may_have(self, owner: str, nodes: Sequence[str], during: Span, starving: int) -> bool:
+        """A node that may have taken over meanwhile may have had the quorum that the owner could not have."""
+        heirs = self._reached(owner, nodes, during)
+        return any(
+            owner in self._reached(heir, nodes, during)
+            and len(self.silent(heir, owner, nodes, during)) < starving
+            for heir in nodes
+            if heir != owner and heir in heirs and not self._is_down(heir, during)
+        )
+
+    def silent(self, leader: str, owner: str, nodes: Sequence[str], during: Span) -> list[Silence]:
+        """The nodes that surely could not acknowledge a write of `owner` to `leader` in that time."""
         reached = self._reached(owner, nodes, during)
         silences: list[Silence] = []
         for node in nodes:
-            if node != owner:
-                silence = self._mute(node, owner, during)
+            if node != leader:
+                silence = self._mute(node, leader, during)
                 if silence is None and node not in reached:
                     silence = self._unreached(node, during)
                 if silence is not None:

@@ -68,6 +68,7 @@ class Election:
     deadline_ns: int = 0
     """When a candidate gives this term up, or a follower without a leader may begin one."""
     said_seen: bool = False
+    """What we told all others last: that we see the leader."""
     rival: int = 0
     """Another leader of our own term: no quorum can have elected both. For the log."""
     sometimes: Sometimes = field(default_factory=Sometimes)
@@ -89,12 +90,16 @@ class Election:
         return self.leader_id == self.me or now_ns - self.leader_heard_ns < self.death_timeout_ns
 
     def said(self, vclock: Mapping[int, int], now_ns: int) -> RaftState:
-        """What to tell others."""
-        self.said_seen = self.sees_leader(now_ns)
+        """What to tell one that has come newly."""
         told = vclock if self.state == CANDIDATE else {}
-        return RaftState(
-            self.me, self.term, self.vote, self.state, self.leader_id, self.said_seen, dict(told)
-        )
+        is_seen = self.sees_leader(now_ns)
+        return RaftState(self.me, self.term, self.vote, self.state, self.leader_id, is_seen, dict(told))
+
+    def said_to_all(self, vclock: Mapping[int, int], now_ns: int) -> RaftState:
+        """What to tell everybody: only what all have heard need not be told again."""
+        self.must_tell = False
+        self.said_seen = self.sees_leader(now_ns)
+        return self.said(vclock, now_ns)
 
     # ---- what comes from others
 

@@ -712,8 +712,7 @@ class Replica:
             self._out.append(Log("info", "won the election", {"election_term": election.term}))
             self.control.lead(now)
         if election.must_tell:
-            election.must_tell = False
-            state = election.said(public(self.journal.promised), now.monotonic_ns)
+            state = election.said_to_all(public(self.journal.promised), now.monotonic_ns)
             for relay in self.relays.values():
                 self._out.append(Send(relay.link, state, self.journal.last_token()))
             self._set_election_timer(now)

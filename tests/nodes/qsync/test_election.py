@@ -102,6 +102,16 @@ def test_nobody_disturbs_a_leader_that_somebody_sees() -> None:
     assert node.state == CANDIDATE
 
 
+def test_what_one_newcomer_heard_all_others_are_told_too() -> None:
+    """Broken, they believe for ever that somebody still sees the old leader, and nobody stands for election."""
+    node = election(2, mode="voter")
+    node.receive(RaftState(1, 2, 1, LEADER, 1, True), {}, SECOND)
+    assert node.said_to_all({}, SECOND).is_leader_seen
+    assert not node.said({}, 3 * SECOND).is_leader_seen  # to one that subscribes in this moment
+    node.tick(3 * SECOND, connected=3, followers=1)
+    assert node.must_tell
+
+
 def test_without_a_quorum_connected_nobody_begins() -> None:
     """Broken, an isolated node comes back with a term that throws the leader out."""
     node = election(1)
@@ -155,8 +165,8 @@ def test_at_most_one_leader_a_term(members: int, seed: int) -> None:
         if node.is_leader:
             assert leaders.setdefault(node.term, me) == me
         if node.must_tell:
-            node.must_tell = node.must_write = False
-            said = node.said({1: 1}, now_ns)
+            node.must_write = False
+            said = node.said_to_all({1: 1}, now_ns)
             flying.extend((other, said) for other in nodes if other != me)
 
     for _ in range(600):
