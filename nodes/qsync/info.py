@@ -8,7 +8,7 @@ record that decides about entries is on its way to the disk.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from nodes.iproto.greeting import SERVER_VERSION
 from nodes.kernel.events import Instant
@@ -17,12 +17,15 @@ from nodes.qsync.commits import Commits
 from nodes.qsync.configuration import Configuration, Identity
 from nodes.qsync.election import STATE_NAMES, Election
 from nodes.qsync.journal import Journal
+from nodes.qsync.limbo import UNWRITTEN
 from nodes.qsync.relay import Relay
 
 SECOND_NS = 1_000_000_000
 UPSTREAM = {
     "off": "disconnected",
     "connecting": "connect",
+    "asking": "connected",
+    "joining": "fetch_snapshot",
     "subscribing": "sync",
     "following": "follow",
     "stopped": "stopped",
@@ -36,12 +39,13 @@ def box_info(
     journal: Journal,
     commits: Commits,
     appliers: Mapping[str, Applier],
-    relays: Iterable[Relay],
+    relays: Collection[Relay],
     started_ns: int,
     now: Instant,
 ) -> dict[str, object]:
     me, vclock = configuration.me, journal.vclock
-    following = {relay.replica_id: relay for relay in relays}
+    following = {relay.replica_id: relay for relay in relays if relay.replica_id}
+    anonymous = sum(relay.replica_id == 0 for relay in relays)
     return {
         "version": f"{SERVER_VERSION}-0-qsync",
         "package": "qsync",
@@ -62,7 +66,7 @@ def box_info(
             )
             for member in configuration.members
         },
-        "replication_anon": {"count": 0},
+        "replication_anon": {"count": anonymous},
         "synchro": synchro(commits, now),
         "election": election(commits.election, configuration, now),
     }
@@ -70,13 +74,13 @@ def box_info(
 
 def synchro(commits: Commits, now: Instant) -> dict[str, object]:
     limbo = commits.limbo
-    oldest = limbo.entries[0].written_ns if limbo.entries else 0
+    is_waiting = bool(limbo.entries) and limbo.entries[0].lsn != UNWRITTEN
     return {
         "queue": {
             "owner": limbo.owner_id,
             "term": limbo.term,
             "len": len(limbo),
-            "age": _seconds(now.monotonic_ns - oldest) if oldest else 0,
+            "age": _seconds(now.monotonic_ns - limbo.entries[0].written_ns) if is_waiting else 0,
             "confirm_lag": _seconds(commits.confirm_lag_ns),
             "busy": commits.is_behind_barrier or limbo.confirming_lsn > limbo.confirmed_lsn,
         },

@@ -458,8 +458,7 @@ class Replica:
                 self._acknowledge([applier], sync)
             case RaftState() if applier.state == "following" and message.replica_id == applier.peer_id:
                 if self.options.knows_elections:
-                    self.election.receive(message, self._vote_vclock(), now.monotonic_ns)
-                    self._save_vote(now)
+                    self._hear_of_election(message, now)
             case Ballot() if applier.state == "asking":
                 self._asked(applier, message)
             case Stage() | Rows() | JoinMeta() | JoinSnapshot() | RaftState() if applier.state == "joining":
@@ -696,6 +695,13 @@ class Replica:
         if self.election.must_write:
             self.election.must_write = False
             self.commits.save_vote(now)
+
+    def _hear_of_election(self, message: RaftState, now: Instant) -> None:
+        deadline_ns = self.election.deadline_ns
+        self.election.receive(message, self._vote_vclock(), now.monotonic_ns)
+        self._save_vote(now)
+        if self.election.deadline_ns < deadline_ns:
+            self._set_election_timer(now)  # the vote is split: no need to wait for its end
 
     def _take_part(self, now: Instant) -> None:
         """Write, lead, tell: in this order, so that nothing is told that is not on disk."""

@@ -17,15 +17,17 @@ A line that begins with `>` happens; the indented lines under it are the effects
 | `leader n1 elections=candidate […]` | n1 won the election of term 2 and owns the queue; all follow each other |
 | `written [all]` | the oldest record is on disk; all of them, those that come of it included |
 | `disk fails` | nothing that is under way reached the disk |
-| `c1 [dirty\\|sync\\|lazy] replace SPACE KEY VALUE; cas SPACE KEY OLD NEW; …` | one transaction of a client |
+| `c1 [dirty\\|linearizable\\|sync\\|lazy] replace SPACE KEY VALUE; cas SPACE KEY OLD NEW; …` | a transaction |
 | `… update SPACE KEY OP FIELD VALUE`, `… upsert SPACE KEY VALUE OP FIELD VALUE` | among its statements |
 | `c1 alter SPACE OPTION VALUE`, `c1 delete-request SPACE KEY`, `c1 update-request SPACE KEY OP FIELD VALUE` | |
 | `c1 snapshot`, `c1 clear` | an administrator |
 | `c1 promote`, `c1 select SPACE [KEY]`, `c1 insert SPACE KEY VALUE` | other requests |
 | `n4 joins [anonymously]`, `n4 asks for a ballot` | a node without data |
-| `n2 subscribes [anonymously] [LSN]`, `n2 acks LSN [in term 3]`, `n2 hangs up` | a follower |
+| `n2 subscribes [anonymously] [LSN]`, `n2 hangs up` | a follower |
+| `n2 acks LSN [of n1] [in term 3] [answering 1]` | it has n1's rows up to there; to the node's question number 1 |
 | `n1 answers`, `n1 rows R + R \\| R`, `n1 heartbeat`, `n1 is lost` | a peer that we follow; + joins a transaction |
 | `1/5 REPLACE register r1 1 [wait-sync] [wait-ack]`, `1/6 CONFIRM 5 [n1]`, `2/1 PROMOTE 3 [n1 LSN]` | rows |
+| `n1 takes the call`, `n1 refuses with 219`, `n1 is writable at {1: 4}` | answers one word after the other |
 | `n2 is candidate in term 3 [with {1: 4}]`, `n2 is leader in term 3` | what a peer says of its election |
 | `n2 is follower in term 3 [for n1] [seeing the leader]` | that it voted for n1 |
 | `wait 300ms`, `beat` | timers that are due fire; the beat is once a minute |
@@ -104,6 +106,7 @@ SPACES = (
 )
 _TRANSACTION_OPTIONS: dict[str, dict[str, object]] = {
     "dirty": {"read": "dirty"},
+    "linearizable": {"read": "linearizable"},
     "sync": {"is_sync": True},
     "lazy": {"is_lazy": True},
 }
@@ -286,7 +289,7 @@ class Conversation:
         number = int(name[1:])
         numbers = {"follower": 1, "candidate": 2, "leader": 3}
         choice = number if state != "follower" else int(vote[1:] or 0) if vote else 0
-        known = {int(a): int(b) for a, b in re.findall(r"(\d+): (\d+)", vclock)}
+        known = _numbers(vclock)
         leader = number if state == "leader" else 0
         is_seen = bool(seeing) or state == "leader"
         said = RaftState(number, int(term), choice, numbers[state], leader, is_seen, known)
@@ -354,8 +357,9 @@ class Conversation:
     def ask_for_ballot(self, name: str) -> None:
         self.step(Received(self._new_link(self.links, name), Vote(0)))
 
-    def acknowledge(self, name: str, lsn: str, term: str = "") -> None:
-        self.step(Received(self.links[name], Ack({1: int(lsn)}, int(term or 2))))
+    def acknowledge(self, name: str, lsn: str, origin: str = "1", term: str = "", question: str = "") -> None:
+        vclock = {int(origin or 1): int(lsn)}
+        self.step(Received(self.links[name], Ack(vclock, int(term or 2), int(question or 0))))
 
     def hang_up(self, name: str) -> None:
         self.step(Disconnected(self.links.pop(name), "end of stream"))
@@ -363,6 +367,16 @@ class Conversation:
     def answer(self, name: str) -> None:
         self.step(Connected(self._new_link(self.followed, name), name))
         self.step(Received(self.followed[name], Subscribed(0, self.conf.cluster_uuid, {})))
+
+    def take_call(self, name: str) -> None:
+        self.step(Connected(self._new_link(self.followed, name), name))
+
+    def refuse(self, name: str, code: str) -> None:
+        self.step(Received(self.followed[name], Refusal(0, int(code), "refused")))
+
+    def tell_ballot(self, name: str, state: str, vclock: str) -> None:
+        ballot = Ballot(0, state != "writable", _numbers(vclock), {}, state == "loading")
+        self.step(Received(self.followed[name], ballot))
 
     def rows(self, name: str, text: str) -> None:
         rows = [row for transaction in text.split("|") for row in _transaction(transaction)]
@@ -419,6 +433,7 @@ class Conversation:
 _NODE = r"(?P<name>n\d)"
 _OPTIONS = r"(?P<options>( \w+=\S+)*)"
 _STATE = r"(?P<state>follower|candidate|leader) in term (?P<term>\d+)( with (?P<vclock>\{.*\}))?"
+_ACK = r"( of n(?P<origin>\d))?( in term (?P<term>\d+))?( answering (?P<question>\d+))?"
 _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (rf"node {_NODE}{_OPTIONS}", Conversation.node_alone),
     (rf"owner {_NODE}{_OPTIONS}", Conversation.owner),
@@ -426,14 +441,17 @@ _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (rf"replica {_NODE}{_OPTIONS}", Conversation.replica),
     (r"written(?P<all_> all)?", Conversation.write),
     (r"disk fails", Conversation.fail),
-    (r"(?P<name>c\d) (?P<mode>dirty |sync |lazy )?(?P<request>.+)", Conversation.client),
+    (r"(?P<name>c\d) (?P<mode>dirty |linearizable |sync |lazy )?(?P<request>.+)", Conversation.client),
     (rf"{_NODE} joins(?P<anonymous> anonymously)?", Conversation.join),
     (rf"{_NODE} asks for a ballot", Conversation.ask_for_ballot),
     (rf"{_NODE} subscribes(?P<anonymous> anonymously)?( (?P<lsn>\d+))?", Conversation.subscribe),
-    (rf"{_NODE} acks (?P<lsn>\d+)( in term (?P<term>\d+))?", Conversation.acknowledge),
+    (rf"{_NODE} acks (?P<lsn>\d+){_ACK}", Conversation.acknowledge),
     (rf"{_NODE} is {_STATE}( for (?P<vote>n\d))?(?P<seeing> seeing the leader)?", Conversation.raft),
     (rf"{_NODE} hangs up", Conversation.hang_up),
     (rf"{_NODE} answers", Conversation.answer),
+    (rf"{_NODE} takes the call", Conversation.take_call),
+    (rf"{_NODE} refuses with (?P<code>\d+)", Conversation.refuse),
+    (rf"{_NODE} is (?P<state>writable|read-only|loading) at (?P<vclock>\{{.*\}})", Conversation.tell_ballot),
     (rf"{_NODE} rows (?P<text>.+)", Conversation.rows),
     (rf"{_NODE} heartbeat", Conversation.heartbeat),
     (rf"{_NODE} is lost", Conversation.lose),
@@ -473,6 +491,10 @@ def _with_options(name: str, options: str) -> Configuration:
 
 
 # ---- text → values
+
+
+def _numbers(vclock: str) -> dict[int, int]:
+    return {int(a): int(b) for a, b in re.findall(r"(\d+): (\d+)", vclock)}
 
 
 def _space_id(name: str) -> int:
@@ -590,6 +612,10 @@ def _message(message: object) -> str:
             return "states:"
         case JoinSnapshot():
             return "all data:"
+        case Vote():
+            return "ballot?"
+        case Join():
+            return "join" + " anonymously" * message.is_anonymous
         case Ballot():
             flags = "loading" if message.is_loading else "read-only" if message.is_read_only else "writable"
             return f"ballot: {flags}, at {_vclock(message.vclock)}, logs from {_vclock(message.gc_vclock)} on"
