@@ -45,7 +45,7 @@ class Failover:
             all_in_effect_ns=self.owner_ns,
             heal_asked_ns=heal_asked_ns,
             last_effect_ns=now_ns,
-            healed=has_owner,
+            healed=True if has_owner else None,  # an owner that is gone by now may be another fault's doing
             counters={"asked": self.asked},
             detail=self.refused if self.owner_ns is None else "",
         )

@@ -18,7 +18,7 @@ from harness.workloads.workload import Workload
 
 USEFUL_SHARE = 1 / 3
 """The share of the operations asked for that must succeed."""
-USEFUL_SHARE_WITH_HOLDS = 1 / 8
+USEFUL_SHARE_OF_PILED_UP = 1 / 8
 """The same where faults come upon each other, and deaths at the worst moment."""
 USEFUL_SHARE_UNDER_FAULT = 1 / 20
 """The share of the operations asked for that must succeed while a fault is active."""
@@ -106,7 +106,8 @@ def _missing(
         missing.append("the run was interrupted")
     if history.torn is not None:
         missing.append(f"the record is torn: {history.torn}")
-    wanted = _share(evidence["asked"], USEFUL_SHARE_WITH_HOLDS if HOLDS in plan.faults else USEFUL_SHARE)
+    piled_up = HOLDS in plan.faults or plan.overlap > 1
+    wanted = _share(evidence["asked"], USEFUL_SHARE_OF_PILED_UP if piled_up else USEFUL_SHARE)
     if evidence["ok"] == 0:
         missing.append("no operation succeeded")
     elif evidence["ok"] < wanted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.failover import Failover
 from harness.judge import judge
 from harness.plan import Plan
 from harness.systems.promises import PROMISES
@@ -19,6 +20,13 @@ def test_failover_makes_another_node_the_owner(letter: str) -> None:
     owners = {state.node for state in history.states if state.status.get("role") == "owner"}
     assert len(owners) > 1
     assert all(fault.bit and fault.healed for fault in history.faults)
+
+
+def test_an_owner_that_is_gone_again_is_no_failed_heal() -> None:
+    """If it failed, a failover during which another fault stops the new owner would make the run prove nothing."""
+    failover = Failover(asked_ns=1, asked=1, owner_ns=2)
+    assert failover.evidence(3, 4, has_owner=True).healed is True
+    assert failover.evidence(3, 4, has_owner=False).healed is None
 
 
 @pytest.mark.parametrize("mode", ["manual", "voter,manual,manual"])

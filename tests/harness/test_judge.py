@@ -220,6 +220,13 @@ def test_a_small_plan_needs_something_too(rate: float) -> None:
     ]
 
 
+def test_faults_upon_faults_leave_less_load() -> None:
+    """If it failed, no run with overlapping faults would prove anything, or a run without load would."""
+    piled_up = msgspec.structs.replace(PLAN, overlap=3)
+    assert outcome(judged(good(range(0, 30, 6)), piled_up)) == ("valid", 0)
+    assert outcome(judged(good([0, 15]), piled_up)) == ("not-evidence", 3)
+
+
 @pytest.mark.parametrize("faults", [(), ("none",), ("none", "none")])
 def test_a_run_that_asked_for_no_fault_needs_none(faults: tuple[str, ...]) -> None:
     """If it failed, a plain run could never be valid."""
