@@ -66,6 +66,7 @@ def _clean() -> int:
 
 def _fix() -> int:
     from harness.cluster.containers.base import LOCAL_BASE, make_base
+    from harness.cluster.containers.control import images_of_compose
     from harness.cluster.containers.image import connect, is_there, node_image
 
     client = connect()
@@ -74,6 +75,8 @@ def _fix() -> int:
     else:
         click.echo(f"made  {make_base(client)} from Debian packages")
     click.echo(f"ok    {node_image(client)}")
+    for name in images_of_compose(client):
+        click.echo(f"ok    {name}, for docker-compose.yml")
     return 0
 
 

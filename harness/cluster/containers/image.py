@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def _knock(host: str) -> None:
 def node_image(client: Any, *, base: str | None = None) -> str:
     """The name of the image, built if there is none yet. Raises ClusterError."""
     base = base or base_name(client)
-    name = f"{REPOSITORY}:{_digest(base, _id_of(client, base))}"
+    name = f"{REPOSITORY}:{_digest(base, id_of(client, base))}"
     if not is_there(client, name):
         _build(client, base, name)
     return name
@@ -80,7 +81,8 @@ def is_there(client: Any, name: str) -> bool:
     return True
 
 
-def _id_of(client: Any, base: str) -> str:
+def id_of(client: Any, base: str) -> str:
+    """The id of an image, pulled if it is not here. Raises ClusterError."""
     import docker
 
     try:
@@ -103,8 +105,13 @@ def _sources() -> list[Path]:
 
 
 def _digest(base: str, base_id: str) -> str:
-    digest = hashlib.sha256(f"{base} {base_id} {_versions()}".encode())
-    for path in _sources():
+    return digest_of(base, base_id, _versions(), _sources())
+
+
+def digest_of(base: str, base_id: str, versions: Sequence[str], sources: Iterable[Path]) -> str:
+    """Of all that goes into an image: what it stands on, what is installed in it, which files are copied."""
+    digest = hashlib.sha256(f"{base} {base_id} {list(versions)}".encode())
+    for path in sources:
         digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -116,54 +123,78 @@ def _versions() -> list[str]:
 
 
 def _build(client: Any, base: str, name: str) -> None:
+    dockerfile = ROOT / "nodes/host/Dockerfile"
+    build(client, base, name, dockerfile=dockerfile, versions=_versions(), sources=_sources(), under=".")
+
+
+def build(
+    client: Any,
+    base: str,
+    name: str,
+    *,
+    dockerfile: Path,
+    versions: Sequence[str],
+    sources: Iterable[Path],
+    under: str,
+    unpacked: bool = False,
+) -> None:
+    """Build an image of files of this checkout, copied into the folder `under` of its context, and of wheels.
+
+    The context has them in wheels/, or `unpacked` in packages/.
+    """
     import docker
 
     with tempfile.TemporaryDirectory(prefix="qsync-image-") as folder:
         context = Path(folder)
-        for path in _sources():
-            target = context / path.relative_to(ROOT)
+        for path in sources:
+            target = context / under / path.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, target)
-        _wheels(client, base, context / "wheels")
-        shutil.copy2(ROOT / "nodes/host/Dockerfile", context / "Dockerfile")
+        wheels = _wheels(client, base, versions)
+        if unpacked:
+            for wheel in sorted(wheels.glob("*.whl")):
+                shutil.unpack_archive(wheel, context / "packages", "zip")
+        else:
+            shutil.copytree(wheels, context / "wheels")
+        shutil.copy2(dockerfile, context / "Dockerfile")
         try:
             client.images.build(
                 path=str(context), tag=name, buildargs={"BASE_IMAGE": base}, network_mode="none", rm=True
             )
         except docker.errors.DockerException as error:
-            raise ClusterError(f"the node image cannot be built on {base}: {error}") from error
+            raise ClusterError(f"the image {name} cannot be built on {base}: {error}") from error
 
 
-def _wheels(client: Any, base: str, folder: Path) -> None:
-    """What the image's own Python needs, from the cache or the package index."""
+def _wheels(client: Any, base: str, versions: Sequence[str]) -> Path:
+    """A folder with what the image's own Python needs, from the cache or the package index."""
     told = client.containers.run(
         base,
         ["python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
         remove=True,
         network_mode="none",
     )
-    version = told.decode().strip()
-    cached = CACHE / f"{version}-{hashlib.sha256(' '.join(_versions()).encode()).hexdigest()[:8]}"
-    if len(list(cached.glob("*.whl"))) < len(REQUIRED):
-        _download(version, cached)
-    shutil.copytree(cached, folder)
+    python = told.decode().strip()
+    cached = CACHE / f"{python}-{hashlib.sha256(' '.join(versions).encode()).hexdigest()[:8]}"
+    if len(list(cached.glob("*.whl"))) < len(versions):
+        _download(python, versions, cached)
+    return cached
 
 
-def _download(version: str, folder: Path) -> None:
+def _download(python: str, versions: Sequence[str], folder: Path) -> None:
     options = (
         "--no-deps",
         "--only-binary",
         ":all:",
         "--python-version",
-        version,
+        python,
         "--disable-pip-version-check",
     )
     done = subprocess.run(
-        [sys.executable, "-m", "pip", "download", "-q", *options, "-d", str(folder), *_versions()],
+        [sys.executable, "-m", "pip", "download", "-q", *options, "-d", str(folder), *versions],
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
-        raise ClusterError(f"the wheels of the node image cannot be had: {said}")
+        raise ClusterError(f"the wheels of an image cannot be had: {said}")

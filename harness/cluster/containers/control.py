@@ -1,0 +1,66 @@
+"""The image of the control container of docker-compose.yml: this checkout, and what `./qsync run` needs.
+
+It is built as the node image is, without a network, and named by a digest of all that goes into it. What
+docker-compose.yml asks for is the name `local` of both, which `./qsync doctor --fix` gives to the newest.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from harness.cluster.containers.image import ROOT, base_name, build, digest_of, id_of, is_there, node_image
+
+REPOSITORY: Final = "qsync-control"
+LOCAL: Final = "local"
+_FILES: Final = (
+    "qsync",
+    "pyproject.toml",
+    "requirements.lock",
+    "requirements-spark.lock",
+    "requirements-test.lock",
+)
+_FOLDERS: Final = ("harness", "nodes", "checkers", "plans", "docs")
+
+
+def control_image(client: Any) -> str:
+    """The name of the image, built if there is none yet. Raises ClusterError."""
+    base = base_name(client)
+    versions, sources = _versions(), _sources()
+    name = f"{REPOSITORY}:{digest_of(base, id_of(client, base), versions, sources)}"
+    if not is_there(client, name):
+        dockerfile = ROOT / "harness/Dockerfile"
+        build(
+            client,
+            base,
+            name,
+            dockerfile=dockerfile,
+            versions=versions,
+            sources=sources,
+            under="checkout",
+            unpacked=True,
+        )
+    return name
+
+
+def images_of_compose(client: Any) -> tuple[str, ...]:
+    """Build what docker-compose.yml asks for, and give it the names that stand there; these names."""
+    names = []
+    for name in (node_image(client), control_image(client)):
+        repository = name.partition(":")[0]
+        client.images.get(name).tag(repository, tag=LOCAL)
+        names.append(f"{repository}:{LOCAL}")
+    return tuple(names)
+
+
+def _sources() -> list[Path]:
+    inside = (path for folder in _FOLDERS for path in (ROOT / folder).rglob("*"))
+    kept = (path for path in inside if path.is_file() and "__pycache__" not in path.parts)
+    return sorted([*(ROOT / name for name in _FILES), *kept])
+
+
+def _versions() -> list[str]:
+    """All that the lock file names."""
+    lock = (ROOT / "requirements.lock").read_text()
+    return re.findall(r"^[^#\s]+==[^\s;\\]+", lock, re.MULTILINE)

@@ -1,0 +1,26 @@
+"""What the five nodes of docker-compose.yml are told: what `--cluster docker --nodes 5` would tell them.
+
+`python -m harness.compose` writes them into compose/, as files that can be read and changed by hand.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.assemble import parts_of
+from harness.plan import Plan
+
+FOLDER = Path(__file__).parents[1] / "compose"
+PLAN = Plan(cluster="docker", nodes=5)
+
+
+def configurations() -> dict[str, bytes]:
+    """name of a file in compose/ → its bytes."""
+    parts = parts_of(PLAN)
+    told = parts.system.configurations(parts.plan, parts.workload.spaces)
+    return {f"{node}.json": data + b"\n" for node, data in told.items()}
+
+
+if __name__ == "__main__":
+    for name, data in configurations().items():
+        (FOLDER / name).write_bytes(data)
