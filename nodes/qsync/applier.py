@@ -31,6 +31,9 @@ State = Literal["off", "connecting", "asking", "joining", "subscribing", "follow
 class Applier:
     peer: str
     peer_id: int
+    """The member's id; 0 as long as whoever answers there is none."""
+    answered_id: int = 0
+    """The id that it gave itself when it answered."""
     state: State = "off"
     link: int = -1
     heard_ns: int = 0

@@ -53,6 +53,7 @@ from nodes.qsync.options import Options
 from nodes.qsync.snapshot import QueueState
 from nodes.qsync.sometimes import Sometimes
 from nodes.qsync.spaces import Change, Space, Transaction, commit, prepare, roll_back, show
+from nodes.qsync.system_spaces import CLUSTER
 
 SYNCHRO_TIMER = "synchro"
 _BARRIERS = frozenset({Type.ROLLBACK.value, Type.PROMOTE.value, Type.DEMOTE.value})
@@ -113,6 +114,9 @@ class Commits:
         """The members are others than before: all but ourselves may acknowledge."""
         self.configuration = configuration
         self._replicas = frozenset(member.id for member in configuration.registered) - {configuration.me.id}
+        counted = {*self._replicas, self._me}
+        for gone in [replica for replica in self.limbo.acknowledged if replica not in counted]:
+            del self.limbo.acknowledged[gone]  # what it had counts for nothing any more
 
     def restore(self, queue: QueueState, vclock: Mapping[int, int]) -> None:
         """What a snapshot says of the queue; all that it holds, up to `vclock`, is confirmed."""
@@ -224,7 +228,7 @@ class Commits:
             self._commit_unlogged(changes, reply)
             return
         is_local = drafts[0].is_local and all(draft.is_local for draft in drafts)
-        wait_ack = not is_local and (is_sync or any(change.space.is_sync for change in changes))
+        wait_ack = not is_local and (is_sync or any(self._waits(change.space) for change in changes))
         replies = [] if reply is None else [reply]
         wait_sync = wait_ack or len(self.limbo) > 0
         if wait_sync and self.limbo.is_in_rollback:
@@ -243,6 +247,12 @@ class Commits:
         timestamp = now.wall_ns / 1e9
         write = self.journal.write_own(drafts, timestamp, wait_sync=flags[0], wait_ack=flags[1])
         self._begin(write, transaction, Entry(transaction, wait_ack) if wait_sync else None)
+
+    def _waits(self, space: Space) -> bool:
+        """Its changes need a quorum. Who is a member does, too, as soon as somebody owns the queue: else an owner that
+        is cut off could change the quorum that overrules it."""
+        is_claimed = self.limbo.owner_id != 0 and not self._has_implicit_owner
+        return space.is_sync or (is_claimed and space.definition.id == CLUSTER)
 
     def _commit_unlogged(self, changes: tuple[Change, ...], reply: tuple[int, Response]) -> None:
         """Temporary spaces alone: nothing is written, and so nothing waited for."""

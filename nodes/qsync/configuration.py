@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 from nodes.qsync.bugs import BUGS, QUORUM_HALF
@@ -162,11 +163,17 @@ class Configuration:
         """Those that we can call: members that others know and we have no name for are not among them."""
         return tuple(member for member in self.members if member.name not in ("", self.name))
 
-    def as_registered(self, uuids: Mapping[int, str]) -> Configuration:
-        """This configuration in a cluster whose members are these: replica id → UUID, as `_cluster` has them."""
+    def as_registered(
+        self, uuids: Mapping[int, str], answered: Mapping[str, int] = MappingProxyType({})
+    ) -> Configuration:
+        """This configuration in a cluster whose members are these: replica id → UUID, as `_cluster` has them.
+
+        `answered`: the id that whoever sits at a peer's address gave itself. A peer that lost its disk comes back
+        there under another UUID: it is known by that from then on. Who was removed itself keeps its last id.
+        """
         numbers = {uuid: number for number, uuid in uuids.items()}
         known = tuple(
-            replace(member, id=numbers.get(member.uuid, 0)) for member in self.members if member.name
+            self._known_as(member, numbers, uuids, answered) for member in self.members if member.name
         )
         ours = {member.uuid for member in known}
         others = tuple(
@@ -176,6 +183,23 @@ class Configuration:
         )
         joins = self.joins and self.instance_uuid not in numbers
         return replace(self, members=known + others, joins=joins)
+
+    def _known_as(
+        self,
+        member: Identity,
+        numbers: Mapping[str, int],
+        uuids: Mapping[int, str],
+        answered: Mapping[str, int],
+    ) -> Identity:
+        """A member with the id that it has there, under the UUID that it has come back with."""
+        if member.uuid in numbers:
+            return replace(member, id=numbers[member.uuid])
+        if member.name == self.name:
+            return member
+        number = answered.get(member.name, 0)
+        if number in uuids and all(uuids[number] != other.uuid for other in self.members if other.name):
+            return replace(member, id=number, uuid=uuids[number])
+        return replace(member, id=0)
 
     def to_json(self) -> bytes:
         return json.dumps(asdict(self), indent=1).encode()

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from nodes.iproto.codes import Code
 from nodes.iproto.messages import (
@@ -40,6 +41,7 @@ from nodes.qsync.bootstrap import Stored, insert_row, stored
 from nodes.qsync.checkpoints import Capture, Captures
 from nodes.qsync.commits import Commits
 from nodes.qsync.journal import Draft, Journal, public
+from nodes.qsync.keys import Rejected
 from nodes.qsync.schema import Schema
 from nodes.qsync.snapshot import QueueState, Snapshot, promote_row, queue_state
 from nodes.qsync.spaces import Change
@@ -47,6 +49,21 @@ from nodes.qsync.system_spaces import CLUSTER
 
 META_SINCE = 0x020B00
 REPLICAS_MAX = 31
+
+
+def check_member(change: Change, me: int) -> None:
+    """`Rejected` if a client's write to `_cluster` must not be: a node cannot remove itself, as in Tarantool."""
+    if change.key == me:
+        raise Rejected(Code.LOCAL_INSTANCE_ID_IS_READ_ONLY, me)
+    if change.tuple is None:
+        return
+    text = change.tuple[1] if len(change.tuple) > 1 else None
+    try:
+        UUID(str(text))
+    except ValueError as error:
+        raise Rejected(Code.INVALID_UUID, text) from error
+    if not (isinstance(change.key, int) and 0 < change.key <= REPLICAS_MAX):
+        raise Rejected(Code.ILLEGAL_PARAMS, f"a replica id is 1 to {REPLICAS_MAX}, got {change.key!r}")
 
 
 # ---- whom it joins

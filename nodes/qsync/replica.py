@@ -281,6 +281,8 @@ class Replica:
             "following": sorted(a.peer for a in self.appliers.values() if a.state == "following"),
             "stopped": {a.peer: a.message for a in self.appliers.values() if a.state == "stopped"},
             "followers": sorted(relay.replica_id for relay in self.relays.values()),
+            "members": sorted(self.schema.members()) if self.has_data else [],
+            "quorum": self.options.quorum_size,
         }
 
     def _role(self) -> str:
@@ -320,6 +322,7 @@ class Replica:
             term, vote = found.election.term, found.election.vote
         self.election.started(max(term, self.commits.limbo.term), vote, now.monotonic_ns)
         self.has_data = True
+        self._forget_who_left({member.id for member in self.configuration.registered})
         if recovered.rows or (found is not None and found.vclock):
             fields = {
                 "rows": len(recovered.rows),
@@ -330,7 +333,8 @@ class Replica:
 
     def _members_changed(self) -> None:
         """`_cluster` says who is a member; a new one counts from the moment in which that is committed."""
-        registered = self.configuration.as_registered(self.schema.members())
+        answered = {applier.peer: applier.answered_id for applier in self.appliers.values()}
+        registered = self.configuration.as_registered(self.schema.members(), answered)
         if registered == self.configuration:
             return
         self.configuration = registered
@@ -340,9 +344,37 @@ class Replica:
         self.election.quorum = self.options.quorum_size
         self.reads.others_needed = _others_to_ask(self.options)
         for peer in registered.peers:
-            self.appliers[peer.name].peer_id = peer.id
+            self._is_known_as(self.appliers[peer.name], peer.id)
+        self._forget_who_left({member.id for member in registered.registered})
         members = {str(member.id): member.uuid for member in registered.registered}
         self._out.append(Log("info", "the members are others", {"members": members}))
+
+    def _is_known_as(self, applier: Applier, number: int) -> None:
+        """The peer has become a member, or is none any more: what it says of elections is taken in from the start."""
+        if applier.peer_id == number:
+            return
+        self.election.lost(applier.peer_id)
+        applier.peer_id = number
+        if number and applier.state == "following":
+            self._drop(applier.link, "it is a member now: subscribing anew")
+
+    def _forget_who_left(self, members: set[int]) -> None:
+        """Nobody who left may follow us, or keep logs here; if we left ourselves, we neither write nor stand."""
+        for link, relay in list(self.relays.items()):
+            if relay.replica_id and relay.replica_id not in members:
+                self._drop(link, f"replica {relay.replica_id} is no member any more")
+        for number in [number for number in self.retention.followers if number not in members]:
+            del self.retention.followers[number]
+        if self.is_expelled:
+            self.options.read_only, self.options.election_mode = True, "off"
+            self.election.set_mode("off", self._now.monotonic_ns)
+            self._out.append(Log("warning", "we are no member any more", {"id": self.configuration.me.id}))
+
+    @property
+    def is_expelled(self) -> bool:
+        """We were a member, and `_cluster` has us no more."""
+        me = self.configuration.me
+        return self.has_data and me.id != 0 and self.schema.members().get(me.id) != me.uuid
 
     # ---- snapshots
 
@@ -463,10 +495,13 @@ class Replica:
                 self._asked(applier, message)
             case Stage() | Rows() | JoinMeta() | JoinSnapshot() | RaftState() if applier.state == "joining":
                 self._take_part_of_join(applier, message, now)
-            case Subscribed(_, cluster_uuid, _) if applier.state == "subscribing":
+            case Subscribed(_, cluster_uuid, _, number) if applier.state == "subscribing":
                 if cluster_uuid != self.configuration.cluster_uuid:
                     self._drop(applier.link, "the peer is of another cluster")
                     return
+                if number and number != applier.answered_id:
+                    applier.answered_id = number
+                    self._members_changed()
                 applier.state, applier.last_error = "following", ""
                 self._out.append(Log("info", "following", {"peer": applier.peer}))
                 if self._connected_members() > self.configuration.replication_connect_quorum:
@@ -729,7 +764,7 @@ class Replica:
             self._out.append(SetTimer(ELECTION_TIMER, max(wake_ns - now.monotonic_ns, MILLISECOND_NS)))
 
     def _look_at_election(self, now: Instant) -> None:
-        members = {peer.id for peer in self.configuration.peers}
+        members = self._other_members()
         since_ns = now.monotonic_ns - self.election.follower_silent_ns()
         followers = {
             relay.replica_id
@@ -741,11 +776,16 @@ class Replica:
         self._set_election_timer(now)
 
     def _connected_members(self) -> int:
-        return 1 + sum(applier.state == "following" for applier in self.appliers.values())
+        """With us; who is followed at a peer's address and is no member does not count."""
+        following = [applier for applier in self.appliers.values() if applier.state == "following"]
+        return 1 + sum(applier.peer_id != 0 for applier in following)
+
+    def _other_members(self) -> set[int]:
+        return {member.id for member in self.configuration.registered} - {self.configuration.me.id}
 
     def _acked(self, owner: int, lsn: int) -> int:
         """How many members have this row of an owner on disk."""
-        members = {peer.id for peer in self.configuration.peers if peer.id}
+        members = self._other_members()
         relays = {relay.replica_id for relay in self.relays.values() if relay.vclock.get(owner, 0) >= lsn}
         return len(relays & members) + (self.journal.vclock.get(owner, 0) >= lsn)
 

@@ -54,6 +54,7 @@ from nodes.qsync.access import Access
 from nodes.qsync.bugs import CAS_FROM_PENDING, DECIDE_ON_CONFIRMED
 from nodes.qsync.commits import Commits, answer_later
 from nodes.qsync.evaluation import Evaluation, Outcome
+from nodes.qsync.joining import check_member
 from nodes.qsync.keys import Rejected, Tuple, exact_key
 from nodes.qsync.linearizable_reads import LinearizableReads
 from nodes.qsync.schema import Schema
@@ -61,7 +62,7 @@ from nodes.qsync.selection import ITERATORS_END, Iterator, selected
 from nodes.qsync.sometimes import ANSWER_WAITED
 from nodes.qsync.spaces import Space
 from nodes.qsync.statements import run, writes
-from nodes.qsync.system_spaces import INDEX, SPACE
+from nodes.qsync.system_spaces import CLUSTER, INDEX, SPACE
 
 READ_MODES = ("read-confirmed", "dirty", "linearizable")
 PRODUCT = "qsync"
@@ -357,6 +358,8 @@ class Service:
             is_sync = is_sync or change.space.is_sync
             if change.space.definition.id in (SPACE, INDEX):
                 ddl.check(self._schema, outcome.changes)
+            elif change.space.definition.id == CLUSTER:
+                check_member(change, self._commits.configuration.me.id)
         has_owner = self._commits.limbo.owner_id != 0 or self._commits.configuration.protocol == "2.6"
         if is_sync and not has_owner:
             raise Rejected(Code.SYNC_QUEUE_UNCLAIMED)

@@ -145,6 +145,18 @@ class Machine:
                 self.disk.forget_unwritten(_written_to(record), start)
         self._network.process_died(self, silently=False)
 
+    def terminate(self) -> None:
+        """SIGTERM: the process ends in order; all that it was writing is written, and its peers hear of its end."""
+        self._die()
+        self._groups.clear()
+        self._network.process_died(self, silently=False)
+
+    def replace(self, make: Callable[[], Node]) -> None:
+        """Another node takes this one's place, on an empty disk; `start` starts it."""
+        assert self.state == "down", self.state
+        self._make = make
+        self.disk = VirtualDisk()
+
     def lose_power(self) -> int:
         """Everything that was not synced may be lost; peers hear nothing. Returns the bytes lost or spoilt."""
         self._die()
