@@ -152,6 +152,19 @@ def letter_of(
     return "G" if rollback_on_timeout else "F"
 
 
+def sizes_of(words: str, nodes: int) -> tuple[int, ...]:
+    """Each node's number of bytes: one for all, or one for each, separated by commas."""
+    parts = [word.strip() for word in words.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts):
+        raise ValueError(f"expected a number of bytes, or one for each node, got {words!r}")
+    sizes = tuple(int(part) for part in parts)
+    if len(sizes) == 1:
+        sizes *= nodes
+    if len(sizes) != nodes:
+        raise ValueError(f"queue sizes of {len(sizes)} nodes were given, expected 1 or {nodes}: {words}")
+    return sizes
+
+
 def modes_of(words: str, nodes: int) -> tuple[str, ...]:
     """Each node's election mode: one word for all, or one for each, separated by commas."""
     modes = tuple(word.strip() for word in words.split(","))

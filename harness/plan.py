@@ -19,6 +19,7 @@ from harness.configurations import (
     configuration,
     letter_of,
     modes_of,
+    sizes_of,
 )
 from harness.errors import WrongUse
 from harness.faults.fault import Count, Fault
@@ -104,6 +105,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """None: as the configuration; for other elections than its own, only where there are none."""
     synchronous_promote: bool | None = None
     """None: as the configuration. False: a PROMOTE takes effect when it is written, as shipped."""
+    queue_max_size: str | None = None
+    """Bytes of waiting transactions after which the owner lets new ones wait (None: no limit); or one for each node,
+    separated by commas."""
+    checkpoint_interval_s: Seconds | None = None
+    """How often each node takes a snapshot; None: the node's own, longer than any run."""
+    mvcc: bool = True
+    """False: nodes have no manager of versions, and every read sees what is prepared."""
     read: str | None = None
     """None: as the configuration; "mixed" is mostly that, and a few of all the others."""
     replica_reads: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
@@ -131,6 +139,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 f"unknown fencing mode {self.election_fencing!r}; try one of: {', '.join(FENCING_MODES)}"
             )
         modes_of(self.election_mode or self.named_configuration.election_mode, self.nodes)
+        _ = self.queue_sizes
+
+    @property
+    def queue_sizes(self) -> tuple[int, ...]:
+        """Each node's maximum size of the queue in bytes, in the order of their names; 0: no limit."""
+        return sizes_of(self.queue_max_size or "0", self.nodes)
 
     @property
     def node_names(self) -> tuple[str, ...]:

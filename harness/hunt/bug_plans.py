@@ -38,6 +38,23 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
         "read": "linearizable",
     },
     "timers-by-wall-clock": {**ELECTED, "faults": ("clock", "isolate-owner", "halves"), "overlap": 3},
+    "snapshot-holds-pending": {**FIXED, "checkpoint_interval_s": 0.3},
+    # A replica joins anew when its owner has thrown away what it lacks: the owner died, and took snapshots since.
+    "join-sends-pending": {
+        **FIXED,
+        "faults": ("kill", "isolate-one", "slow", "holds"),
+        "checkpoint_interval_s": 0.3,
+        "synchro_timeout_s": 0.2,
+        "overlap": 3,
+    },
+    # The owner's queue holds more than a replica's, as while a limit is being changed node by node.
+    "queue-limit-on-replica": {
+        **FIXED,
+        "faults": ("slow", "isolate-one"),
+        "queue_max_size": "2000,100,100",
+        "rate": 150.0,
+        "workers": 30,
+    },
     "no-fencing": {**ELECTED, "faults": ("isolate-owner", "halves")},
     "no-pre-vote": {**ELECTED, "faults": ("isolate-one", "isolate-owner"), "election_timeout_s": 0.2},
     # Elsewhere a deposed leader may compare with an old state: there a failed compare is no observation.

@@ -1,7 +1,7 @@
 """Variety: what `qsync simulate` leaves to the seed that nobody asked for by name.
 
-How many nodes, which of them stand for election, fencing, rollback on timeout, which faults and how dense, slow clocks
-and power losses among them: one draw a seed, from a stream of its own. Only configurations are drawn that promise
+How many nodes, which of them stand for election, fencing, rollback on timeout, snapshots that throw logs away, queues
+with a maximum size, which faults and how dense, slow clocks and power losses among them: one draw a seed, from a stream of its own. Only configurations are drawn that promise
 something, so that every seed is a claim: C, H and I.
 """
 
@@ -65,6 +65,10 @@ def _drawn(chance: random.Random, plan: Plan, given: frozenset[str]) -> dict[str
         "synchro_timeout_s": chance.choice((0.3, 0.6, 0.6, 1.5)),
         "election_timeout_s": chance.choice((0.3, 0.5, 0.5, 0.8)),
     }
+    if chance.random() < 0.25:
+        drawn["checkpoint_interval_s"] = chance.choice((0.4, 1.0, 4.0))
+    if chance.random() < 0.2:
+        drawn["queue_max_size"] = chance.choice(("40", "150", "600"))
     if mode == "off":
         drawn.update(configuration="C", election_fencing="soft")
     elif chance.random() < 0.2:

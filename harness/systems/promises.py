@@ -20,6 +20,8 @@ A verdict judges each class of answers against its own promise, by what the *ser
 | stale | an old value, no more is said |
 | "" | nothing is promised: what is found is told, and is no violation |
 
+With MVCC off (`without_versions`) the three middle classes come to dirty reads, in every row.
+
 Preconditions of every "linearizable": all data in synchronous spaces, N/2 < Q ≤ N, the same everywhere and constant.
 """
 
@@ -143,6 +145,21 @@ PROMISES: dict[str, Promise] = {
     ),
 }
 """By letter."""
+
+def without_versions(promise: Promise) -> Promise:
+    """The row of the same configuration with MVCC off: writes keep what they were promised, reads see what is prepared.
+
+    A server that is asked for confirmed data then says that it read dirty, and is judged by that.
+    """
+    return replace(
+        promise,
+        configuration=f"{promise.configuration}; MVCC off",
+        owner_reads="",
+        replica_reads="",
+        linearizable_reads="",
+        why=f"{promise.why}; without a manager of versions every read shows what may still be rolled back",
+    )
+
 
 MODELS = ("linearizable", "monotone-prefix", "read-uncommitted")
 """Strongest first."""

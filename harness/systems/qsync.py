@@ -14,7 +14,7 @@ from harness.cluster.place import Command, node_host
 from harness.errors import ClusterError, WrongUse
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster, Replied
-from harness.systems.promises import PROMISES, Promise
+from harness.systems.promises import PROMISES, Promise, without_versions
 from nodes.iproto.messages import Answer, Call
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
@@ -64,6 +64,10 @@ class Qsync:
                 f"--bug {ACK_BEFORE_FSYNC} shows only where a disk forgets; "
                 f"try: ./qsync run --cluster sim --bug {ACK_BEFORE_FSYNC} --seed {plan.seed}"
             )
+        if is_2_6(plan) and plan.queue_max_size is not None:
+            raise WrongUse(
+                f"--queue-max-size: 2.6 knows no limit of its queue; try: --configuration C, got {plan.configuration}"
+            )
         if plan.letter in NOT_YET:
             raise WrongUse(f"--configuration {plan.letter}: {NOT_YET[plan.letter]}")
         if plan.read_mode not in (*READ_MODES, MIXED_READS):
@@ -92,9 +96,14 @@ class Qsync:
                 synchronous_promote=plan.promote_waits,
                 protocol="2.6" if is_2_6(plan) else "3.2",
                 read_only=is_2_6(plan) and member.name != plan.node_names[0],
+                synchro_queue_max_size=queue_size,
+                memtx_use_mvcc_engine=plan.mvcc,
+                **_checkpoints(plan),
                 seed=plan.seed,
             ).to_json()
-            for member, mode in zip(members, plan.election_modes, strict=True)
+            for member, mode, queue_size in zip(
+                members, plan.election_modes, plan.queue_sizes, strict=True
+            )
         }
 
     def node_makers(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, Callable[[], Node]]:
@@ -175,7 +184,8 @@ class Qsync:
         )
 
     def promise(self, plan: Plan) -> Promise:
-        return PROMISES[plan.letter]
+        promise = PROMISES[plan.letter]
+        return promise if plan.mvcc else without_versions(promise)
 
     def log_rules(self, plan: Plan) -> LogRules:
         is_synchronous = plan.has_elections and plan.promote_waits
@@ -207,6 +217,12 @@ def _definitions(names: tuple[str, ...]) -> tuple[SpaceDefinition, ...]:
         SpaceDefinition(id=number, name=name, is_sync=name != NOTES)
         for number, name in enumerate((*names, NOTES), start=FIRST_SPACE_ID)
     )
+
+
+def _checkpoints(plan: Plan) -> dict[str, int]:
+    if plan.checkpoint_interval_s is None:
+        return {}
+    return {"checkpoint_interval_ns": int(plan.checkpoint_interval_s * SECOND_NS)}
 
 
 def _uuid(plan: Plan, name: str) -> str:

@@ -32,6 +32,10 @@ CAS_FROM_PENDING = "cas-from-pending"
 DECIDE_ON_CONFIRMED = "decide-on-confirmed"
 LEASE_BY_WALL_CLOCK = "lease-by-wall-clock"
 TIMERS_BY_WALL_CLOCK = "timers-by-wall-clock"
+JOIN_SENDS_PENDING = "join-sends-pending"
+SNAPSHOT_HOLDS_PENDING = "snapshot-holds-pending"
+QUEUE_LIMIT_ON_REPLICA = "queue-limit-on-replica"
+PROMOTE_KEEPS_QUORUM = "promote-keeps-old-quorum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +176,34 @@ TABLE: dict[str, Bug] = {
         ("linearizable",),
     ),
     TIMERS_BY_WALL_CLOCK: Bug(
-        "how long a transaction has waited for its quorum is told by the wall clock",
-        "when that clock goes forward, clients are told of a timeout that has not passed",
-        ("early-timeout",),
+        "whatever a node times (elections, silent links, waiting for a quorum), it times by its wall clock",
+        "when that clock goes back, a leader without a quorum is not fenced and a candidate does not stand; "
+        "when it goes forward, clients are told of a timeout that has not passed",
+        ("leadership", "early-timeout"),
+    ),
+    JOIN_SENDS_PENDING: Bug(
+        "who joins is given what is written, without waiting until it is confirmed",
+        "what is rolled back while it joins stays in its data: extra rows, shown as confirmed",
+        ("convergence", "prefix", "linearizable", "audit", "leadership"),
+        5097,
+    ),
+    SNAPSHOT_HOLDS_PENDING: Bug(
+        "a snapshot file is written without waiting until all that is in it is confirmed",
+        "a node that starts from it shows again what was rolled back",
+        ("convergence", "prefix", "linearizable", "audit", "leadership"),
+        5167,
+    ),
+    QUEUE_LIMIT_ON_REPLICA: Bug(
+        "a replica too waits until its queue has room before it takes a transaction in",
+        "the CONFIRM that would make room stands behind that transaction: the replica never goes on",
+        ("leadership",),
+        11836,
+    ),
+    PROMOTE_KEEPS_QUORUM: Bug(
+        "a PROMOTE waits for the quorum that there was when it began, whatever is set meanwhile",
+        "after the quorum was lowered, a leader with enough followers stays read-only",
+        ("leadership",),
+        11574,
     ),
     CONFIRM_EARLY: Bug(
         "the client is answered and the row shown before the quorum; the entry stays in the limbo",

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nodes.kernel.vclock import covers
+from nodes.qsync.bugs import JOIN_SENDS_PENDING, SNAPSHOT_HOLDS_PENDING
 from nodes.qsync.commits import Commits
 from nodes.qsync.journal import Journal
 from nodes.qsync.limbo import Entry
 from nodes.qsync.schema import Schema
 from nodes.qsync.snapshot import ElectionState, QueueState, Snapshot
+from nodes.qsync.sometimes import CAPTURE_WAITED
 
 
 @dataclass(slots=True, eq=False)
@@ -68,6 +70,7 @@ class Captures:
                 capture.taken = None
             if capture.taken is None and self._may_take():
                 self._take(capture)
+                self._commits.sometimes.note(CAPTURE_WAITED, len(self._commits.limbo) > 0)
             if capture.taken is not None and self._is_confirmed(capture, capture.taken):
                 self._waiting.remove(capture)
                 capture.done(self._finished(capture, capture.taken))
@@ -96,6 +99,9 @@ class Captures:
         )
 
     def _is_confirmed(self, capture: Capture, taken: Snapshot) -> bool:
+        bug = SNAPSHOT_HOLDS_PENDING if capture.begins_file else JOIN_SENDS_PENDING
+        if bug in self._commits.configuration.bugs:
+            return covers(self._journal.vclock, taken.vclock)
         return covers(self._journal.vclock, taken.vclock) and self._commits.has_settled(capture.last_number)
 
     def _finished(self, capture: Capture, taken: Snapshot) -> Snapshot:

@@ -39,14 +39,14 @@ from nodes.qsync.bugs import (
     NO_TERM_FILTER,
     PROMOTE_AT_ONCE,
     PROMOTE_FORGETS_QUORUM,
-    TIMERS_BY_WALL_CLOCK,
+    PROMOTE_KEEPS_QUORUM,
     WRITABLE_BEFORE_PROMOTE,
 )
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.election import STATE_NAMES, Election
 from nodes.qsync.evaluation import change_of_row
 from nodes.qsync.filter import Contradiction, Promotion, chain_of, filtered, number, promotion_decided
-from nodes.qsync.journal import LOCAL, Draft, Journal, Write
+from nodes.qsync.journal import LOCAL, Draft, Journal, Write, size_of
 from nodes.qsync.keys import Rejected
 from nodes.qsync.limbo import UNWRITTEN, Entry, Limbo
 from nodes.qsync.options import Options
@@ -97,7 +97,8 @@ class Commits:
         self._writes: dict[int, tuple[Waiting, tuple[int, Response] | None, bool]] = {}
         self.promotes_at_once = not configuration.synchronous_promote or PROMOTE_AT_ONCE in configuration.bugs
         self._confirms_early = CONFIRM_EARLY in configuration.bugs
-        self._waits_by_wall = TIMERS_BY_WALL_CLOCK in configuration.bugs
+        self._quorum_of_promote = 0
+        """What the quorum was when the last PROMOTE began: only the bug asks."""
         self._counts_any_term = ACK_WITHOUT_TERM in configuration.bugs
         self._bugs = frozenset(configuration.bugs)
         self.sometimes = Sometimes()
@@ -131,6 +132,11 @@ class Commits:
     def is_behind_barrier(self) -> bool:
         """True while a row that discards entries is on its way to the disk: `apply` has to wait."""
         return self._barriers > 0
+
+    @property
+    def is_full(self) -> bool:
+        """The queue has as many bytes as it may have, or more."""
+        return 0 < self.options.queue_max_size <= self.limbo.size
 
     @property
     def is_owner(self) -> bool:
@@ -217,9 +223,9 @@ class Commits:
         now: Instant,
         *,
         is_sync: bool = False,
-        is_lazy: bool = False,
+        answers_at_once: bool = False,
     ) -> None:
-        """A client's transaction; `reply` goes out when it has committed, with `is_lazy` when it is queued.
+        """A client's transaction; `reply` goes out when it has committed, or at once when it is queued.
 
         A transaction of local rows alone waits for no quorum, but for what is before it.
         """
@@ -241,8 +247,8 @@ class Commits:
             flags = (False, False)  # 2.6 knows none: whether a row is synchronous, its space says
         else:
             flags = (wait_sync, wait_ack)
-        transaction = Transaction(changes, replies=[] if is_lazy else replies)
-        if is_lazy:
+        transaction = Transaction(changes, replies=[] if answers_at_once else replies)
+        if answers_at_once:
             self.out += [Send(*reply) for reply in replies]
         timestamp = now.wall_ns / 1e9
         write = self.journal.write_own(drafts, timestamp, wait_sync=flags[0], wait_ack=flags[1])
@@ -284,6 +290,10 @@ class Commits:
         limbo.acknowledged.clear()
         limbo.confirmed_lsn = limbo.confirming_lsn = 0
         return True
+
+    def must_make_room(self, rows: tuple[Row, ...]) -> bool:
+        """Only the bug `queue-limit-on-replica` asks this of rows that another node has in its queue already."""
+        return self.is_full and rows[-1].type not in _CONTROL
 
     def refusal_of(self, rows: tuple[Row, ...]) -> str | None:
         """Why rows of another node cannot be taken in, in Tarantool's words; None if they can."""
@@ -333,6 +343,17 @@ class Commits:
                 return rows
             raise
 
+    def begin_promote(self) -> None:
+        """A PROMOTE is about to wait for a quorum."""
+        self._quorum_of_promote = self.options.quorum_size
+
+    @property
+    def quorum_of_promote(self) -> int:
+        """How many nodes must have what a PROMOTE waits for; it may change while it waits."""
+        if PROMOTE_KEEPS_QUORUM in self._bugs and self._quorum_of_promote:
+            return self._quorum_of_promote
+        return self.options.quorum_size
+
     def lead(self, now: Instant) -> None:
         """We won an election: write the PROMOTE that asks for the queue in our term."""
         self.write_promotion(now, None, is_demote=False)
@@ -353,6 +374,8 @@ class Commits:
             Key.TERM.value: self.election.term,
         }
         self._is_confirming_promotion = False
+        if not self.promotes_at_once:
+            self.begin_promote()
         self._control(Type.DEMOTE if is_demote else Type.PROMOTE, body, now, reply)
 
     def begin_term(self, now: Instant) -> None:
@@ -370,7 +393,7 @@ class Commits:
     def _begin(self, write: Write, transaction: Transaction, entry: Entry | None) -> None:
         self._prepare(transaction)
         if entry is not None:
-            entry.promised_lsn = write.lsn
+            entry.promised_lsn, entry.size = write.lsn, write.size
             self.limbo.append(entry)
         self._write(write, entry or transaction, None)
 
@@ -453,7 +476,7 @@ class Commits:
 
     def _written(self, entry: Entry, lsn: int, now: Instant) -> None:
         entry.lsn = lsn
-        entry.written_ns = self._waiting_clock(now)
+        entry.written_ns = now.monotonic_ns
         if self._confirms_early and self.is_owner and entry.wait_ack:
             show(entry.transaction)
             self._answer(entry.transaction)
@@ -575,21 +598,17 @@ class Commits:
         lsn = limbo.confirmable(self.options.quorum_size)
         if lsn is not None:
             limbo.confirming_lsn = lsn
-            self.confirm_lag_ns = self._waiting_clock(now) - limbo.entries[0].written_ns
+            self.confirm_lag_ns = now.monotonic_ns - limbo.entries[0].written_ns
             for _ in range(2 if DUPLICATE_CONFIRM in self._bugs else 1):
                 self._control(Type.CONFIRM, {Key.REPLICA_ID.value: self._me, Key.LSN.value: lsn}, now)
 
     def _confirm_promotion(self, promotion: Promotion, now: Instant) -> None:
         if self._is_confirming_promotion or self.limbo.is_in_rollback:
             return
-        if self.limbo.quorum_lsn(self.options.quorum_size) >= promotion.row_lsn:
+        if self.limbo.quorum_lsn(self.quorum_of_promote) >= promotion.row_lsn:
             self._is_confirming_promotion = True
             body = {Key.REPLICA_ID.value: self._me, Key.LSN.value: promotion.row_lsn}
             self._control(Type.CONFIRM, body, now)
-
-    def _waiting_clock(self, now: Instant) -> int:
-        """The clock that says how long entries have waited."""
-        return now.wall_ns if self._waits_by_wall else now.monotonic_ns
 
     def _oldest_watched(self) -> Entry | None:
         """The entry whose time runs out first: the oldest, or with no rollback the oldest that has a client."""
@@ -613,7 +632,7 @@ class Commits:
         if entry is None:
             return
         self._timer_armed = True
-        left_ns = entry.written_ns + self.options.synchro_timeout_ns - self._waiting_clock(now)
+        left_ns = entry.written_ns + self.options.synchro_timeout_ns - now.monotonic_ns
         self.out.append(SetTimer(SYNCHRO_TIMER, max(left_ns, 0)))
 
     def timed_out(self, now: Instant) -> None:
@@ -622,7 +641,7 @@ class Commits:
         limbo, entry = self.limbo, self._oldest_watched()
         if entry is None or limbo.is_in_rollback:
             return
-        if entry.written_ns + self.options.synchro_timeout_ns > self._waiting_clock(now):
+        if entry.written_ns + self.options.synchro_timeout_ns > now.monotonic_ns:
             self.watch_timeout(now)
             return
         if not self.options.rollback_on_timeout:
@@ -691,9 +710,8 @@ class Commits:
                 self._take_queue(rows[-1].replica_id)
             if wait_ack or (len(self.limbo) > 0 and not _is_nothing(rows)):
                 lsn = rows[-1].lsn
-                entry = Entry(
-                    transaction, wait_ack, lsn, promised_lsn=lsn, written_ns=self._waiting_clock(now)
-                )
+                entry = Entry(transaction, wait_ack, lsn, promised_lsn=lsn, written_ns=now.monotonic_ns)
+                entry.size = size_of(rows)
                 self.limbo.append(entry)
             else:
                 commit(transaction)

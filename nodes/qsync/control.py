@@ -187,6 +187,7 @@ class Control:
 
     def _new(self, steps: list[Step], caller: Caller | None, now: Instant, *, is_demote: bool) -> Procedure:
         deadline_ns = now.monotonic_ns + 2 * self._options.synchro_timeout_ns
+        self._commits.begin_promote()
         return Procedure(steps, is_demote, caller, self._commits.limbo.term, deadline_ns)
 
     def _proceed(self, procedure: Procedure, now: Instant) -> None:
@@ -237,7 +238,7 @@ class Control:
         limbo = self._commits.limbo
         if not limbo.entries:
             return True
-        return self._acked(limbo.owner_id, limbo.last_synchronous_lsn()) >= self._options.quorum_size
+        return self._acked(limbo.owner_id, limbo.last_synchronous_lsn()) >= self._commits.quorum_of_promote
 
     def _write(self, procedure: Procedure, now: Instant) -> None:
         """All that waits is safe: say so in the log. A leader's PROMOTE answers nobody."""

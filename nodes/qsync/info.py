@@ -2,8 +2,9 @@
 
 `ro_reason` is why only local and temporary spaces can be written: "election" (another leads, or nobody), "synchro"
 (the queue is another's, or frozen), "config" (`read_only`), "orphan" or nil. `synchro.queue.age` is for how long the
-oldest entry waits, `confirm_lag` for how long the oldest of the last ones that were confirmed had, `busy` whether a
-record that decides about entries is on its way to the disk.
+oldest entry waits, `size` how many bytes of log all entries are, `confirm_lag` for how long the oldest of the last ones
+that were confirmed had, `busy` whether a record that decides about entries is on its way to the disk, `rollback_count`
+how many entries were rolled back since the node started.
 """
 
 from __future__ import annotations
@@ -80,9 +81,11 @@ def synchro(commits: Commits, now: Instant) -> dict[str, object]:
             "owner": limbo.owner_id,
             "term": limbo.term,
             "len": len(limbo),
+            "size": limbo.size,
             "age": _seconds(now.monotonic_ns - limbo.entries[0].written_ns) if is_waiting else 0,
             "confirm_lag": _seconds(commits.confirm_lag_ns),
             "busy": commits.is_behind_barrier or limbo.confirming_lsn > limbo.confirmed_lsn,
+            "rollback_count": limbo.rollback_count,
         },
         "quorum": commits.options.quorum_size,
     }

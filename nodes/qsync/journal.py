@@ -65,6 +65,8 @@ class Write:
     rows: tuple[Row, ...]
     persist: Persist
     before: tuple[Persist, ...] = ()
+    size: int = 0
+    """Bytes of the rows in the log."""
 
     @property
     def origin(self) -> int:
@@ -443,12 +445,13 @@ class Journal:
             self.promised[row.replica_id] = row.lsn
         record = _RECORD_NAMES.get(rows[-1].type, "row")
         data = xlog.encode_block(rows)
+        size = len(data)
         if self._lost_header:
             self._header = self._lost_header
             data, self._lost_header, self._header_token = self._lost_header + data, b"", token
         file = self.files[-1]
         file.size += len(data)
-        write = Write(token, rows, Persist(token, file.name, data, record), before)
+        write = Write(token, rows, Persist(token, file.name, data, record), before, size)
         self.rows.extend(rows)
         self.in_flight.append(write)
         return write
@@ -491,6 +494,11 @@ class Journal:
     def last_token(self) -> int | None:
         """The token that everything in the log depends on, if something is still in flight."""
         return self.in_flight[-1].token if self.in_flight else None
+
+
+def size_of(rows: Sequence[Row]) -> int:
+    """Bytes of a transaction in the log."""
+    return len(xlog.encode_block(rows))
 
 
 def public(vclock: Mapping[int, int]) -> Vclock:

@@ -32,6 +32,8 @@ class Entry:
     promised_lsn: int = UNWRITTEN
     """What `lsn` will be when it is written."""
     written_ns: int = 0
+    size: int = 0
+    """Bytes of its record in the log."""
 
 
 class Limbo:
@@ -41,6 +43,8 @@ class Limbo:
         self.owner_id = 0
         self.term = 1
         self.entries: deque[Entry] = deque()
+        self.size = 0
+        """Bytes of all entries."""
         self.acknowledged: dict[int, int] = {}
         self.confirmed_lsn = 0
         """What CONFIRM records on disk say."""
@@ -61,6 +65,7 @@ class Limbo:
 
     def append(self, entry: Entry) -> None:
         self.entries.append(entry)
+        self.size += entry.size
 
     @property
     def known_confirmed_lsn(self) -> int:
@@ -121,6 +126,7 @@ class Limbo:
             if entry.lsn == UNWRITTEN or (entry.wait_ack and entry.lsn > self.confirmed_lsn):
                 break
             done.append(self.entries.popleft())
+            self.size -= entry.size
         return done
 
     def roll_back(self, lsn: int) -> list[Entry]:
@@ -130,6 +136,7 @@ class Limbo:
             len(self.entries),
         )
         discarded = [self.entries.pop() for _ in range(len(self.entries) - kept)]
+        self.size -= sum(entry.size for entry in discarded)
         self.rollback_count += len(discarded)
         return discarded
 
@@ -137,6 +144,7 @@ class Limbo:
         """The journal could not write this entry, the newest one."""
         assert self.entries and self.entries[-1] is entry, "the journal fails newest first"
         self.entries.pop()
+        self.size -= entry.size
 
     def promote(self, origin: int, owner_id: int, lsn: int, term: int) -> tuple[list[Entry], list[Entry]]:
         """A new owner (0: none): what its PROMOTE confirms (oldest first) and discards (newest first)."""

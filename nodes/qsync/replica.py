@@ -64,6 +64,8 @@ from nodes.qsync.bugs import (
     LINEARIZABLE_FROM_CONFIRMED,
     NO_FENCING,
     NO_PRE_VOTE,
+    QUEUE_LIMIT_ON_REPLICA,
+    TIMERS_BY_WALL_CLOCK,
     VOTE_BEFORE_FLUSH,
 )
 from nodes.qsync.checkpoints import Captures
@@ -121,6 +123,8 @@ class Replica:
         self._started_ns = 0
         self._now = Instant(0, 0)
         self._hears_no_terms = ACK_WITHOUT_TERM in configuration.bugs
+        self._limits_replicas = QUEUE_LIMIT_ON_REPLICA in configuration.bugs
+        self._times_by_wall = TIMERS_BY_WALL_CLOCK in configuration.bugs
         self._votes_before_flush = VOTE_BEFORE_FLUSH in configuration.bugs
         self._heard_wall_ns: dict[int, int] = {}
         """When each replica answered last, by the wall clock: only the bug asks."""
@@ -166,6 +170,8 @@ class Replica:
 
     def step(self, event: Event, now: Instant) -> Sequence[Effect]:
         """Take one event; see `nodes.kernel.node.Node`."""
+        if self._times_by_wall:
+            now = Instant(now.wall_ns, now.wall_ns)
         self._now = now
         if self._installing is not None:
             return self._install(event, now)
@@ -222,6 +228,8 @@ class Replica:
                 self._take_part(now)
         if len(self.reads):
             self._ask_and_read(now)
+        if len(self._service.admission):
+            self._service.admission.proceed(now)
         if len(self._hosting):
             self._hosting.proceed()
         if len(self.captures):
@@ -610,6 +618,8 @@ class Replica:
         applier.backlog.extend(applier.transactions(rows))
         is_news = False
         while applier.backlog and not self.commits.is_behind_barrier:
+            if self._limits_replicas and self.commits.must_make_room(applier.backlog[0]):
+                break
             transaction = applier.backlog.popleft()
             if is_known(transaction, self.journal.promised):
                 continue

@@ -6,7 +6,7 @@
 | ALL, GE, GT | from the key on, behind it | ascending |
 | LT, LE | before the key, up to it | descending |
 
-An empty key means everything. Tuples are those of the confirmed view.
+An empty key means everything. Tuples are those of the confirmed view, or of the prepared one (`dirty`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class Iterator(IntEnum):
 _DESCENDING = frozenset({Iterator.REQ, Iterator.LT, Iterator.LE})
 
 
-def selected(space: Space, index_id: int, iterator: int, key: Tuple, offset: int, limit: int) -> list[Tuple]:
+def selected(
+    space: Space, index_id: int, iterator: int, key: Tuple, offset: int, limit: int, *, dirty: bool = False
+) -> list[Tuple]:
     """Raises Rejected."""
     index = space.index(index_id)
     parts = key_parts(key, index.parts)
@@ -49,17 +51,25 @@ def selected(space: Space, index_id: int, iterator: int, key: Tuple, offset: int
         raise Rejected(Code.UNSUPPORTED_INDEX_FEATURE, index.name, index.type.upper(), name, engine, what)
     shown = space.source or space
     if index.id == 0 and iterator in (Iterator.EQ, Iterator.REQ) and len(parts) == len(index.parts):
-        one = shown.confirmed.get(parts[0] if len(parts) == 1 else parts)
+        place = parts[0] if len(parts) == 1 else parts
+        one = shown.prepared_version(place)[0] if dirty else shown.confirmed.get(place)
         found: Iterable[Tuple] = () if one is None else (one,)
     else:
         wanted = tuple(order_of_part(part) for part in parts)
-        found = _in_order(shown, index, Iterator(iterator), wanted)
+        tuples = list(shown.scan(dirty=True)) if dirty else shown.confirmed.values()
+        found = _in_order(tuples, shown.primary, index, Iterator(iterator), wanted)
     return list(islice(found, min(offset, TUPLES_MAX), min(offset + limit, TUPLES_MAX)))
 
 
-def _in_order(space: Space, index: IndexDefinition, iterator: Iterator, wanted: Order) -> Iterable[Tuple]:
+def _in_order(
+    tuples: Iterable[Tuple],
+    primary: IndexDefinition | None,
+    index: IndexDefinition,
+    iterator: Iterator,
+    wanted: Order,
+) -> Iterable[Tuple]:
     placed = sorted(
-        ((_order(value, index), _order(value, space.primary), value) for value in space.confirmed.values()),
+        ((_order(value, index), _order(value, primary), value) for value in tuples),
         key=lambda each: each[:2],
         reverse=iterator in _DESCENDING,
     )

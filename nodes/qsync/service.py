@@ -13,7 +13,9 @@ All data requests of IPROTO, AUTH and PING; EVAL and SQL are refused. Named func
 | `box.space.NAME:insert`, `:select` … | as Tarantool | tuples |
 
 What statements are is told in `nodes.qsync.statements`. Options of a transaction: `read` is the read mode, `is_sync`
-makes it synchronous whatever its spaces are, `is_lazy` answers when it is queued, not when it is committed. Read
+makes it synchronous whatever its spaces are, `wait` is its wait mode (`nodes.qsync.admission`; else that of the
+configuration), `is_lazy` says `submit` in the words of the talk. What is not known when it is answered (`committed`) is
+nil. Read
 modes: `read-confirmed` (the default; confirmed data only), `dirty` (whatever is prepared, confirmed or not) and
 `linearizable` (confirmed data, after enough nodes were asked what they have: `nodes.qsync.linearizable_reads`). The
 answer says which mode and which role served it, because that decides what may be expected of it.
@@ -51,8 +53,10 @@ from nodes.kernel.effects import Effect
 from nodes.kernel.events import Instant
 from nodes.qsync import ddl
 from nodes.qsync.access import Access
+from nodes.qsync.admission import Admission
 from nodes.qsync.bugs import CAS_FROM_PENDING, DECIDE_ON_CONFIRMED
 from nodes.qsync.commits import Commits, answer_later
+from nodes.qsync.configuration import COMMIT_WAITS, CommitWait
 from nodes.qsync.evaluation import Evaluation, Outcome
 from nodes.qsync.joining import check_member
 from nodes.qsync.keys import Rejected, Tuple, exact_key
@@ -64,7 +68,8 @@ from nodes.qsync.spaces import Space
 from nodes.qsync.statements import run, writes
 from nodes.qsync.system_spaces import CLUSTER, INDEX, SPACE
 
-READ_MODES = ("read-confirmed", "dirty", "linearizable")
+DIRTY = "dirty"
+READ_MODES = ("read-confirmed", DIRTY, "linearizable")
 PRODUCT = "qsync"
 
 Make = Callable[[Outcome], Response]
@@ -97,7 +102,8 @@ class Options:
 
     read: str = READ_MODES[0]
     is_sync: bool = False
-    is_lazy: bool = False
+    wait: CommitWait | None = None
+    """None: as the configuration says."""
 
 
 AS_USUAL = Options()
@@ -120,6 +126,7 @@ class Service:
         self._status = status
         self._info = info
         self._reads = reads
+        self.admission = Admission(commits)
         self._access = Access(commits.configuration.users)
         self._out = out
         self.functions: dict[str, Function] = {
@@ -184,6 +191,7 @@ class Service:
         found = selected(
             *(space, request.index_id, request.iterator, request.key),
             *((request.offset, request.limit) if space.source is None else (0, len(space.source.confirmed))),
+            dirty=self._served("") == DIRTY and space.source is None,
         )
         if space.source is None:
             return tuple(found)
@@ -276,11 +284,12 @@ class Service:
     def _transaction(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         statements, options = _transaction_arguments(arguments)
         role = "owner" if self._commits.may_decide else "replica"
+        mode = options.read if writes(statements) else self._served(options.read)
 
         def make(outcome: Outcome) -> Response:
             is_done = outcome.mismatch is None
-            committed = None if options.is_lazy and is_done and outcome.changes else is_done
-            reply: dict[str, object] = {"committed": committed, "role": role, "mode": options.read}
+            committed = None if not self._completes(options) and is_done and outcome.changes else is_done
+            reply: dict[str, object] = {"committed": committed, "role": role, "mode": mode}
             if outcome.mismatch is None:
                 reply["results"] = outcome.results
             else:
@@ -295,12 +304,22 @@ class Service:
             self._run_writing(caller.link, caller.sync, evaluate, make, now, options)
             return
         self._access.check(caller.link, "read", "universe", "")
-        evaluation = Evaluation(self._schema.lookup, confirmed_only=options.read != "dirty")
+        evaluation = Evaluation(self._schema.lookup, confirmed_only=mode != DIRTY)
         outcome = run(evaluation, statements)  # what is malformed is refused at once
         if options.read == "linearizable":
-            self._read_linearizable(caller, statements, make, now)
+            self._read_linearizable(caller, statements, mode, make, now)
         else:
             self._answer(caller.link, make(outcome))
+
+    def _served(self, mode: str) -> str:
+        """The mode in which a read is really served: without a manager of versions all see what is prepared."""
+        return mode if self._commits.configuration.memtx_use_mvcc_engine else DIRTY
+
+    def _completes(self, options: Options) -> bool:
+        return self._wait(options) == "complete"
+
+    def _wait(self, options: Options) -> CommitWait:
+        return options.wait or self._commits.configuration.commit_wait
 
     def _dump(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         spaces = {
@@ -320,8 +339,13 @@ class Service:
         make: Make,
         now: Instant,
         options: Options = AS_USUAL,
+        *,
+        has_waited: bool = False,
     ) -> None:
-        """Evaluate on the prepared state; submit what comes of it, or let an answer without effect wait."""
+        """Evaluate on the prepared state; submit what comes of it, or let an answer without effect wait.
+
+        If the queue has no room all of this is done again when it has (`has_waited`).
+        """
         commits = self._commits
         evaluation = Evaluation(
             self._schema.lookup,
@@ -345,11 +369,18 @@ class Service:
                 commits.sometimes.note(ANSWER_WAITED)
             looked_at = None if CAS_FROM_PENDING in commits.configuration.bugs else outcome.looked_at
             answer_later(looked_at, link, make(outcome), self._out)
+        elif not has_waited and outcome.drafts and self.admission.is_shut:
+            if self._wait(options) == "none":
+                self._answer(link, Refusal(sync, Code.SYNC_QUEUE_FULL, Code.SYNC_QUEUE_FULL.text()))
+                return
+            self.admission.put(
+                lambda now: self._run_writing(link, sync, evaluate, make, now, options, has_waited=True)
+            )
         else:
             commits.submit(
                 *(tuple(outcome.changes), tuple(outcome.drafts), (link, make(outcome)), now),
                 is_sync=options.is_sync,
-                is_lazy=options.is_lazy,
+                answers_at_once=not self._completes(options),
             )
 
     def _must_be_allowed(self, outcome: Outcome, options: Options) -> None:
@@ -365,10 +396,10 @@ class Service:
             raise Rejected(Code.SYNC_QUEUE_UNCLAIMED)
 
     def _read_linearizable(
-        self, caller: Caller, statements: Sequence[object], make: Make, now: Instant
+        self, caller: Caller, statements: Sequence[object], mode: str, make: Make, now: Instant
     ) -> None:
         def answer() -> None:
-            outcome = run(Evaluation(self._schema.lookup, confirmed_only=True), statements)
+            outcome = run(Evaluation(self._schema.lookup, confirmed_only=mode != DIRTY), statements)
             self._answer(caller.link, make(outcome))
 
         def give_up() -> None:
@@ -404,7 +435,20 @@ def _transaction_arguments(arguments: Tuple) -> tuple[Sequence[object], Options]
         expected = f"expected a list of statements and {{'read': one of {', '.join(READ_MODES)}}}"
         raise Rejected(Code.ILLEGAL_PARAMS, f"{expected}, got {arguments!r}"[:200])
     assert isinstance(given, dict)
-    return arguments[0], Options(str(mode), given.get("is_sync") is True, given.get("is_lazy") is True)
+    return arguments[0], Options(str(mode), given.get("is_sync") is True, _wait_mode(given))
+
+
+def _wait_mode(given: Mapping[object, object]) -> CommitWait | None:
+    if given.get("is_lazy") is True:
+        return "submit"
+    wait = given.get("wait")
+    for mode in COMMIT_WAITS:
+        if wait == mode:
+            return mode
+    if wait is not None:
+        known = ", ".join(COMMIT_WAITS)
+        raise Rejected(Code.ILLEGAL_PARAMS, f"expected a wait mode of {known}, got {wait!r}"[:200])
+    return None
 
 
 def _within(info: Mapping[str, Any], name: str) -> object:

@@ -23,6 +23,8 @@ RECOVERED_BUSY = "recovered with a non-empty limbo"
 READ_WAITED = "linearizable read waited for the limbo"
 READ_GIVEN_UP = "linearizable read given up"
 ANSWER_WAITED = "answer without effect waited for what it saw"
+WAITED_FOR_ROOM = "write waited for room in the queue"
+CAPTURE_WAITED = "snapshot or join waited for the limbo"
 
 ROWS = (
     OWNER_CHANGED_BUSY,
@@ -43,6 +45,8 @@ ROWS = (
     READ_WAITED,
     READ_GIVEN_UP,
     ANSWER_WAITED,
+    WAITED_FOR_ROOM,
+    CAPTURE_WAITED,
 )
 """In the order in which a table shows them."""
 

@@ -17,7 +17,7 @@ A line that begins with `>` happens; the indented lines under it are the effects
 | `leader n1 elections=candidate […]` | n1 won the election of term 2 and owns the queue; all follow each other |
 | `written [all]` | the oldest record is on disk; all of them, those that come of it included |
 | `disk fails` | nothing that is under way reached the disk |
-| `c1 [dirty\\|linearizable\\|sync\\|lazy] replace SPACE KEY VALUE; cas SPACE KEY OLD NEW; …` | a transaction |
+| `c1 [dirty\\|linearizable\\|sync\\|lazy\\|submit\\|none] replace SPACE KEY VALUE; cas …` | a transaction of a client |
 | `… update SPACE KEY OP FIELD VALUE`, `… upsert SPACE KEY VALUE OP FIELD VALUE` | among its statements |
 | `c1 alter SPACE OPTION VALUE`, `c1 delete-request SPACE KEY`, `c1 update-request SPACE KEY OP FIELD VALUE` | |
 | `c1 snapshot`, `c1 clear` | an administrator |
@@ -109,6 +109,8 @@ _TRANSACTION_OPTIONS: dict[str, dict[str, object]] = {
     "linearizable": {"read": "linearizable"},
     "sync": {"is_sync": True},
     "lazy": {"is_lazy": True},
+    "submit": {"wait": "submit"},
+    "none": {"wait": "none"},
 }
 _SPACE_NAMES = {space.id: space.name for space in SPACES} | {320: "_cluster"}
 _HEADER = xlog.encode_header("XLOG", UUID.format(1), {})
@@ -441,7 +443,10 @@ _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (rf"replica {_NODE}{_OPTIONS}", Conversation.replica),
     (r"written(?P<all_> all)?", Conversation.write),
     (r"disk fails", Conversation.fail),
-    (r"(?P<name>c\d) (?P<mode>dirty |linearizable |sync |lazy )?(?P<request>.+)", Conversation.client),
+    (
+        r"(?P<name>c\d) (?P<mode>dirty |linearizable |sync |lazy |submit |none )?(?P<request>.+)",
+        Conversation.client,
+    ),
     (rf"{_NODE} joins(?P<anonymous> anonymously)?", Conversation.join),
     (rf"{_NODE} asks for a ballot", Conversation.ask_for_ballot),
     (rf"{_NODE} subscribes(?P<anonymous> anonymously)?( (?P<lsn>\d+))?", Conversation.subscribe),

@@ -1,0 +1,56 @@
+"""The maximum size of the queue: transactions that wait until there is room in it.
+
+The queue is full when its entries have as many bytes in the log as `replication_synchro_queue_max_size`, or more; while
+a byte is free, a whole transaction goes in. Only clients of the node that may write are held up: rows of other nodes
+are taken in whatever is set here, because the CONFIRM that makes room stands behind them (#11836).
+
+What a client's transaction waits for is its *wait mode*:
+
+| mode | answered | if the queue is full |
+|---|---|---|
+| complete | when it is confirmed | waits |
+| submit | when it has gone into the queue; of what becomes of it nothing is heard | waits |
+| none | as submit | error 289 |
+
+Who waits has written nothing yet, and is looked at again when there is room, in the order of coming. When the node
+becomes read-only it is told so; when the queue is being rolled back, it gets what those in the queue get, error 217.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from nodes.kernel.events import Instant
+from nodes.qsync.commits import Commits
+from nodes.qsync.sometimes import WAITED_FOR_ROOM
+
+
+class Admission:
+    """Those who wait; each is a function that tries again."""
+
+    def __init__(self, commits: Commits) -> None:
+        self._commits = commits
+        self._waiting: deque[Callable[[Instant], None]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def is_shut(self) -> bool:
+        """There is no room, or others came first."""
+        return self._has_no_room or bool(self._waiting)
+
+    @property
+    def _has_no_room(self) -> bool:
+        commits = self._commits
+        return commits.is_full and commits.is_writable and not commits.limbo.is_in_rollback
+
+    def put(self, again: Callable[[Instant], None]) -> None:
+        self._commits.sometimes.note(WAITED_FOR_ROOM)
+        self._waiting.append(again)
+
+    def proceed(self, now: Instant) -> None:
+        """Let in whom there is room for."""
+        while self._waiting and not self._has_no_room:
+            self._waiting.popleft()(now)
