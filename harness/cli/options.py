@@ -106,12 +106,15 @@ def plan_options(function: F) -> F:
             help="Whether a PROMOTE waits for a quorum (default: it does).",
         ),
         click.option(
-            "--queue-max-size", help="Bytes in the queue until writes must wait; or one for each node: 900,300,…."
+            "--queue-max-size",
+            help="Bytes in the queue until writes must wait; or one for each node: 900,300,….",
         ),
         click.option(
             "--checkpoint-interval", "checkpoint_interval_s", type=float, help="Seconds between snapshots."
         ),
-        click.option("--mvcc", type=bool, help="Whether reads are kept from what is prepared (default: yes)."),
+        click.option(
+            "--mvcc", type=bool, help="Whether reads are kept from what is prepared (default: yes)."
+        ),
         click.option("--read", help="Read mode: linearizable, read-confirmed, dirty or mixed."),
         click.option("--replica-reads", type=float, help="Share of reads that go to replicas."),
         click.option("--overlap", type=int, help="How many faults may be at work at once (default: 1)."),

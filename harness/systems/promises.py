@@ -146,6 +146,7 @@ PROMISES: dict[str, Promise] = {
 }
 """By letter."""
 
+
 def without_versions(promise: Promise) -> Promise:
     """The row of the same configuration with MVCC off: writes keep what they were promised, reads see what is prepared.
 

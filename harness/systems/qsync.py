@@ -101,9 +101,7 @@ class Qsync:
                 **_checkpoints(plan),
                 seed=plan.seed,
             ).to_json()
-            for member, mode, queue_size in zip(
-                members, plan.election_modes, plan.queue_sizes, strict=True
-            )
+            for member, mode, queue_size in zip(members, plan.election_modes, plan.queue_sizes, strict=True)
         }
 
     def node_makers(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, Callable[[], Node]]:

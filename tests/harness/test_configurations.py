@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from harness.assemble import parts_of
-from harness.configurations import CONFIGURATIONS
+from harness.configurations import CONFIGURATIONS, sizes_of
 from harness.errors import WrongUse
 from harness.faults.schedule import names_for
 from harness.plan import Plan
-from harness.systems.promises import PROMISES
+from harness.systems.promises import PROMISES, without_versions
 from nodes.qsync.configuration import Configuration
 
 
@@ -84,3 +84,33 @@ def test_failover_is_only_where_the_owner_may_change() -> None:
     assert "failover" not in names_for(Plan(election_mode="candidate,voter,voter"))
     with pytest.raises(WrongUse, match="a second node that may lead"):
         names_for(Plan(faults=("failover",), election_mode="candidate,voter,voter"))
+
+
+@pytest.mark.parametrize("words", ["400,10", "ten", "-1", "4 0", ""])
+def test_queue_sizes_are_numbers_one_for_all_or_for_each(words: str) -> None:
+    """If it failed, a mistyped size would be no limit, and the run no evidence about one."""
+    with pytest.raises(ValueError, match="queue sizes of 2 nodes|expected a number of bytes"):
+        sizes_of(words, 3)
+
+
+def test_each_node_has_its_size_of_the_queue_and_its_snapshots() -> None:
+    """If it failed, what a plan says of queues and snapshots would reach no node."""
+    nodes = configured(Plan(queue_max_size="400,10,0", checkpoint_interval_s=0.5, mvcc=False))
+    assert [node.synchro_queue_max_size for node in nodes] == [400, 10, 0]
+    assert {node.checkpoint_interval_ns for node in nodes} == {500_000_000}
+    assert not any(node.memtx_use_mvcc_engine for node in nodes)
+    plain = configured(Plan())[0]
+    assert plain.memtx_use_mvcc_engine
+    assert plain.synchro_queue_max_size == 0
+    with pytest.raises(WrongUse, match="2.6 knows no limit"):
+        parts_of(Plan(configuration="A", queue_max_size="10"))
+
+
+@pytest.mark.parametrize("letter", PROMISES)
+def test_without_versions_no_read_is_promised_to_be_confirmed(letter: str) -> None:
+    """If it failed, a run with MVCC off would be accused of what nobody promised, or its writes be let off."""
+    row = PROMISES[letter]
+    off = without_versions(row)
+    assert (off.owner_reads, off.replica_reads, off.linearizable_reads) == ("", "", "")
+    assert (off.writes, off.dirty_reads, off.final_state) == (row.writes, row.dirty_reads, row.final_state)
+    assert "MVCC off" in off.configuration
