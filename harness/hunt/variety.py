@@ -1,8 +1,8 @@
 """Variety: what `qsync simulate` leaves to the seed that nobody asked for by name.
 
 How many nodes, which of them stand for election, fencing, rollback on timeout, snapshots that throw logs away, queues
-with a maximum size, which faults and how dense, slow clocks and power losses among them: one draw a seed, from a stream of its own. Only configurations are drawn that promise
-something, so that every seed is a claim: C, H and I.
+with a maximum size, which faults and how dense, slow clocks and power losses among them: one draw a seed, from a
+stream of its own. Only configurations are drawn that promise something, so that every seed is a claim: C, H and I.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from nodes.iproto.messages import Answer, Call
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 from nodes.qsync.bugs import ACK_BEFORE_FSYNC, ACK_WITHOUT_TERM, BUGS
-from nodes.qsync.configuration import Configuration, Identity, SpaceDefinition
+from nodes.qsync.configuration import CHECKPOINT_INTERVAL_NS, Configuration, Identity, SpaceDefinition
 from nodes.qsync.election import FENCINGS, MODES
 from nodes.qsync.replica import Replica
 from nodes.qsync.service import READ_MODES
@@ -98,7 +98,7 @@ class Qsync:
                 read_only=is_2_6(plan) and member.name != plan.node_names[0],
                 synchro_queue_max_size=queue_size,
                 memtx_use_mvcc_engine=plan.mvcc,
-                **_checkpoints(plan),
+                checkpoint_interval_ns=_checkpoint_interval_ns(plan),
                 seed=plan.seed,
             ).to_json()
             for member, mode, queue_size in zip(members, plan.election_modes, plan.queue_sizes, strict=True)
@@ -217,10 +217,10 @@ def _definitions(names: tuple[str, ...]) -> tuple[SpaceDefinition, ...]:
     )
 
 
-def _checkpoints(plan: Plan) -> dict[str, int]:
+def _checkpoint_interval_ns(plan: Plan) -> int:
     if plan.checkpoint_interval_s is None:
-        return {}
-    return {"checkpoint_interval_ns": int(plan.checkpoint_interval_s * SECOND_NS)}
+        return CHECKPOINT_INTERVAL_NS
+    return int(plan.checkpoint_interval_s * SECOND_NS)
 
 
 def _uuid(plan: Plan, name: str) -> str:

@@ -16,6 +16,7 @@ from nodes.qsync.quorum import check, evaluate
 CommitWait = Literal["complete", "submit", "none"]
 Protocol = Literal["3.2", "2.6"]
 PROTOCOLS: tuple[Protocol, ...] = ("3.2", "2.6")
+CHECKPOINT_INTERVAL_NS = 3_600_000_000_000
 COMMIT_WAITS: tuple[CommitWait, ...] = ("complete", "submit", "none")
 
 __all__ = ["Configuration", "Identity", "SpaceDefinition", "User"]
@@ -96,7 +97,7 @@ class Configuration:
     """Bytes after which a new xlog is begun."""
     checkpoint_count: int = 2
     """How many snapshots are kept, with the logs behind the oldest of them."""
-    checkpoint_interval_ns: int = 3_600_000_000_000
+    checkpoint_interval_ns: int = CHECKPOINT_INTERVAL_NS
     """How often a snapshot is taken; 0: never by itself."""
     checkpoint_wal_threshold: int = 10**18
     """Bytes of log after which one is taken all the same."""

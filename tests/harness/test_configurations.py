@@ -89,7 +89,7 @@ def test_failover_is_only_where_the_owner_may_change() -> None:
 @pytest.mark.parametrize("words", ["400,10", "ten", "-1", "4 0", ""])
 def test_queue_sizes_are_numbers_one_for_all_or_for_each(words: str) -> None:
     """If it failed, a mistyped size would be no limit, and the run no evidence about one."""
-    with pytest.raises(ValueError, match="queue sizes of 2 nodes|expected a number of bytes"):
+    with pytest.raises(ValueError, match=r"queue sizes of 2 nodes|expected a number of bytes"):
         sizes_of(words, 3)
 
 
@@ -102,7 +102,7 @@ def test_each_node_has_its_size_of_the_queue_and_its_snapshots() -> None:
     plain = configured(Plan())[0]
     assert plain.memtx_use_mvcc_engine
     assert plain.synchro_queue_max_size == 0
-    with pytest.raises(WrongUse, match="2.6 knows no limit"):
+    with pytest.raises(WrongUse, match=r"2\.6 knows no limit"):
         parts_of(Plan(configuration="A", queue_max_size="10"))
 
 

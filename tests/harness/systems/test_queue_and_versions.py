@@ -1,4 +1,4 @@
-"""A reference cluster with a small queue and many snapshots; and one without versions, whose reads say what they are."""
+"""A reference cluster with a small queue and many snapshots; one without versions, whose reads say what they are."""
 
 from __future__ import annotations
 
