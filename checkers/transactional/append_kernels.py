@@ -241,6 +241,16 @@ def own_tail(
 
 
 @kernel
+def any_twice(elements: Int64s) -> bool:
+    """For values that nobody wrote: there is no write to mark."""
+    ordered = numpy.sort(elements)
+    for place in range(1, len(ordered)):
+        if ordered[place] == ordered[place - 1]:
+            return True
+    return False
+
+
+@kernel
 def judge_list(
     outcome: Int8s,
     owner: Int32s,
@@ -270,6 +280,8 @@ def judge_list(
             aborted = writer
     if garbage:
         note(counts, samples, GARBAGE, micro, NONE)
+        if twice == NONE and any_twice(elements[value[micro] : value[micro] + length[micro]]):
+            note(counts, samples, DUPLICATE, micro, NONE)
     if aborted != NONE:
         note(counts, samples, G1A, micro, aborted)
     if twice != NONE:

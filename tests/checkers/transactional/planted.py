@@ -253,6 +253,7 @@ LISTS = [
         ok(3, "rx12"),
     ),
     planted("a value stands twice", "duplicate-elements", 0, ok(1, "ax1"), ok(2, "rx11"), left=""),
+    planted("what nobody wrote stands twice", "duplicate-elements", 0, ok(1, "ax1"), ok(2, "rx177"), left=""),
     planted(
         "two reads cannot both be beginnings",
         "incompatible-order",
