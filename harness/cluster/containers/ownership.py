@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -76,11 +77,14 @@ def remove_leftovers(client: Any) -> list[str]:
 
 def remove_run(client: Any, run: RunId) -> None:
     """Remove everything of one run, however far it got."""
-    for container in client.containers.list(
-        all=True, filters={"label": f"{RUN_LABEL}={run.text}"}, ignore_removed=True
-    ):
-        _remove_container(container)
-    for network in client.networks.list(filters={"label": f"{RUN_LABEL}={run.text}"}):
+    chosen = {"label": f"{RUN_LABEL}={run.text}"}
+    with ThreadPoolExecutor(max_workers=8) as side_by_side:
+        list(
+            side_by_side.map(
+                _remove_container, client.containers.list(all=True, filters=chosen, ignore_removed=True)
+            )
+        )
+    for network in client.networks.list(filters=chosen):
         with suppress(Exception):
             network.remove()
 
