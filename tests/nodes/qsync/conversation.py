@@ -15,6 +15,7 @@ A line that begins with `>` happens; the indented lines under it are the effects
 | `replica n2 […]` | n2 follows all others, and n1 owns the queue |
 | `node n1 […]` | n1 on an empty disk, nobody owns anything |
 | `leader n1 elections=candidate […]` | n1 won the election of term 2 and owns the queue; all follow each other |
+| `newcomer n4` | n4 on an empty disk, of a cluster of three that it must join |
 | `written [all]` | the oldest record is on disk; all of them, those that come of it included |
 | `disk fails` | nothing that is under way reached the disk |
 | `c1 [dirty\\|linearizable\\|sync\\|lazy\\|submit\\|none] replace SPACE KEY VALUE; cas …` | a transaction of a client |
@@ -42,7 +43,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nodes.iproto import xlog
 from nodes.iproto.messages import (
@@ -252,6 +253,12 @@ class Conversation:
         self.write("all")
         self.lines.clear()
 
+    def newcomer(self, name: str) -> None:
+        cluster = configuration("n1")
+        members = (*cluster.members, Identity(id=0, name=name, uuid=UUID.format(name[1:])))
+        self.begin(replace(cluster, name=name, members=members, joins=True))
+        self.lines.clear()
+
     def owner(self, name: str, options: str) -> None:
         self.node_alone(name, options)
         for peer in self.conf.peers:
@@ -438,6 +445,7 @@ _STATE = r"(?P<state>follower|candidate|leader) in term (?P<term>\d+)( with (?P<
 _ACK = r"( of n(?P<origin>\d))?( in term (?P<term>\d+))?( answering (?P<question>\d+))?"
 _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (rf"node {_NODE}{_OPTIONS}", Conversation.node_alone),
+    (rf"newcomer {_NODE}", Conversation.newcomer),
     (rf"owner {_NODE}{_OPTIONS}", Conversation.owner),
     (rf"leader {_NODE}{_OPTIONS}", Conversation.leader),
     (rf"replica {_NODE}{_OPTIONS}", Conversation.replica),
