@@ -133,6 +133,21 @@ def configuration(name: str) -> NamedConfiguration:
     return found
 
 
+def with_protocol(named: NamedConfiguration, protocol: str | None) -> NamedConfiguration:
+    """The configuration with this wire ("3.2", "2.6"; None: its own); ValueError if it cannot be had with it.
+
+    2.6 has no elections: A and B are C and D without terms, and A is what it makes of the default.
+    """
+    is_old = named.protocol == "2.6"
+    if protocol is None or is_old == (protocol == "2.6"):
+        return named
+    if is_old:
+        return CONFIGURATIONS["D" if named.fails_over else "C"]
+    if named.letter not in (DEFAULT, "C", "D"):
+        raise ValueError(f"protocol 2.6 has no elections, configuration {named.letter} does; try: --protocol 2.6")
+    return CONFIGURATIONS["B" if named.letter == "D" else "A"]
+
+
 def letter_of(
     *,
     protocol: str,

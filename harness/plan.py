@@ -20,6 +20,7 @@ from harness.configurations import (
     letter_of,
     modes_of,
     sizes_of,
+    with_protocol,
 )
 from harness.errors import WrongUse
 from harness.faults.fault import Count, Fault
@@ -97,6 +98,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     settle_timeout_s: Seconds = 20.0
     configuration: str = DEFAULT
     """A letter or a name of `harness.configurations`: what the options below are where they are None."""
+    protocol: Literal["3.2", "2.6"] | None = None
+    """As which Tarantool the nodes write and speak; None: as the configuration. 2.6 knows no terms and no elections."""
     election_mode: str | None = None
     """off, voter, manual or candidate; or one for each node, separated by commas."""
     election_fencing: str = "soft"
@@ -139,6 +142,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 f"unknown fencing mode {self.election_fencing!r}; try one of: {', '.join(FENCING_MODES)}"
             )
         modes_of(self.election_mode or self.named_configuration.election_mode, self.nodes)
+        if self.named_configuration.protocol == "2.6" and self.has_elections:
+            raise ValueError(f"protocol 2.6 has no elections, got --election-mode {self.election_mode}")
         _ = self.queue_sizes
 
     @property
@@ -160,7 +165,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def named_configuration(self) -> NamedConfiguration:
-        return configuration(self.configuration)
+        return with_protocol(configuration(self.configuration), self.protocol)
 
     @property
     def election_modes(self) -> tuple[str, ...]:

@@ -87,6 +87,7 @@ def plan_options(function: F) -> F:
         click.option(
             "--configuration", help="A to I, or its name: what is set, and what is promised for it."
         ),
+        click.option("--protocol", help="3.2 or 2.6: as which Tarantool the nodes write and speak."),
         click.option(
             "--election-mode",
             help="off, voter, manual or candidate; or one for each node: candidate,voter,….",

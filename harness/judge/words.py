@@ -59,6 +59,7 @@ _NAMED = {
     "mvcc": "--mvcc",
     "read": "--read",
     "configuration": "--configuration",
+    "protocol": "--protocol",
     "election_mode": "--election-mode",
     "election_fencing": "--election-fencing",
     "synchronous_promote": "--synchronous-promote",

@@ -86,6 +86,7 @@ class Commits:
         """By ascending term: a later one may stand on an earlier one, whatever order they came in."""
         self.out = out
         self.limbo = Limbo()
+        self.limbo.forgets_confirmed = configuration.confirmed_lsn_after_promote == "zero"
         self.committed_count = 0
         self.confirm_lag_ns = 0
         """For how long the oldest entry of the last CONFIRM had waited."""

@@ -14,6 +14,8 @@ from nodes.qsync.election import FENCINGS, MODES, Fencing, Mode
 from nodes.qsync.quorum import check, evaluate
 
 CommitWait = Literal["complete", "submit", "none"]
+AfterPromote = Literal["kept", "zero"]
+AFTER_PROMOTE: tuple[AfterPromote, ...] = ("kept", "zero")
 Protocol = Literal["3.2", "2.6"]
 PROTOCOLS: tuple[Protocol, ...] = ("3.2", "2.6")
 CHECKPOINT_INTERVAL_NS = 3_600_000_000_000
@@ -82,6 +84,9 @@ class Configuration:
     owner_after_restart: bool = True
     """Without elections: a node that owned the queue when it ended owns it writable when it starts again. False, as in
     Tarantool: only after a new PROMOTE ("frozen until promotion")."""
+    confirmed_lsn_after_promote: AfterPromote = "kept"
+    """Where a new owner's confirmed lsn begins: where it stood when that node last owned the queue, or as in the first
+    versions at `zero`. The same on all nodes."""
     replication_connect_quorum: int = 0
     """How many peers a node must follow at once, after its start, before it is writable; until then it is an orphan."""
     users: tuple[User, ...] = ()
@@ -137,6 +142,9 @@ class Configuration:
         return tuple(member for member in self.members if member.id)
 
     def _check_disk(self) -> None:
+        if self.confirmed_lsn_after_promote not in AFTER_PROMOTE:
+            known, given = " or ".join(AFTER_PROMOTE), self.confirmed_lsn_after_promote
+            raise ValueError(f"expected the confirmed lsn after a PROMOTE to be {known}, got {given!r}")
         if self.protocol not in PROTOCOLS:
             raise ValueError(f"expected a protocol of {', '.join(PROTOCOLS)}, got {self.protocol!r}")
         if self.protocol == "2.6" and self.election_mode != "off":

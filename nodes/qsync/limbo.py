@@ -56,6 +56,8 @@ class Limbo:
         """The owner's entries up to this one came confirmed in a snapshot: CONFIRMs of them may still come."""
         self.confirmed_of: dict[int, int] = {}
         """By owner, present and past: up to where its transactions are confirmed (`confirmed_vclock`)."""
+        self.forgets_confirmed = False
+        """As the first versions: a new owner's confirmed lsn begins at 0, even if it has owned the queue before."""
         self.is_in_rollback = False
         self.rollback_count = 0
         """Entries rolled back since the node started."""
@@ -115,7 +117,8 @@ class Limbo:
         """Take out, oldest first, what CONFIRM{lsn} commits."""
         self.confirmed_lsn = max(self.confirmed_lsn, lsn)
         self.confirming_lsn = max(self.confirming_lsn, lsn)
-        self.confirmed_of[self.owner_id] = self.confirmed_lsn
+        known = self.confirmed_of.get(self.owner_id, 0)
+        self.confirmed_of[self.owner_id] = max(known, self.confirmed_lsn)
         return self.settled()
 
     def settled(self) -> list[Entry]:
@@ -153,5 +156,6 @@ class Limbo:
         self.owner_id, self.term = owner_id, term
         self.held_lsn = 0
         self.term_of[origin] = term
-        self.confirmed_lsn = self.confirming_lsn = self.confirmed_of.get(owner_id, 0)
+        kept = 0 if self.forgets_confirmed else self.confirmed_of.get(owner_id, 0)
+        self.confirmed_lsn = self.confirming_lsn = kept
         return confirmed, discarded

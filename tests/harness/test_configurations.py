@@ -42,11 +42,33 @@ def test_a_letter_comes_under_its_own_row(letter: str) -> None:
         ({"election_mode": "manual"}, "H"),
         ({"configuration": "F", "synchronous_promote": True}, "H"),
         ({"configuration": "C", "election_mode": "candidate"}, "H"),
+        ({"protocol": "2.6"}, "A"),
+        ({"protocol": "2.6", "configuration": "C"}, "A"),
+        ({"protocol": "2.6", "configuration": "D"}, "B"),
+        ({"protocol": "2.6", "faults": ("failover",)}, "B"),
+        ({"protocol": "3.2"}, "H"),
+        ({"protocol": "3.2", "configuration": "A"}, "C"),
+        ({"protocol": "3.2", "configuration": "B"}, "D"),
     ],
 )
 def test_single_options_decide_and_not_the_letter(given: dict[str, Any], letter: str) -> None:
     """If it failed, an option could weaken a cluster and leave its promise as it was."""
     assert Plan(**given).letter == letter
+
+
+def test_protocol_2_6_is_spoken_by_all_nodes_and_one_may_write() -> None:
+    """If it failed, a real 2.6 beside our nodes would stop on a row that it does not know, or two would write."""
+    nodes = configured(Plan(protocol="2.6"))
+    assert [node.protocol for node in nodes] == ["2.6"] * 3
+    assert [node.election_mode for node in nodes] == ["off"] * 3
+    assert [node.read_only for node in nodes] == [False, True, True]
+
+
+@pytest.mark.parametrize("given", [{"configuration": "F"}, {"election_mode": "manual"}])
+def test_protocol_2_6_has_no_elections(given: dict[str, Any]) -> None:
+    """If it failed, elections would be asked for and not be there, and the promise of another row would judge."""
+    with pytest.raises(ValueError, match=r"protocol 2\.6 has no elections"):
+        Plan(protocol="2.6", **given)
 
 
 def test_modes_may_be_mixed() -> None:

@@ -486,6 +486,7 @@ _FIELDS: Mapping[str, Callable[[str], tuple[str, object]]] = {
     "queue": lambda value: ("synchro_queue_max_size", int(value)),
     "quorum": lambda value: ("quorum", int(value)),
     "after_restart": lambda value: ("owner_after_restart", value == "owner"),
+    "after_promote": lambda value: ("confirmed_lsn_after_promote", value),
     "connect": lambda value: ("replication_connect_quorum", int(value)),
     "read_only": lambda value: ("read_only", value == "yes"),
     "protocol": lambda value: ("protocol", value),
