@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 ELECTION_MODES = ("off", "voter", "manual", "candidate")
+PROTOCOLS = ("3.2", "2.6")
 FENCING_MODES = ("off", "soft", "strict")
 LINEARIZABLE = "linearizable"
 READ_CONFIRMED = "read-confirmed"
@@ -144,7 +145,9 @@ def with_protocol(named: NamedConfiguration, protocol: str | None) -> NamedConfi
     if is_old:
         return CONFIGURATIONS["D" if named.fails_over else "C"]
     if named.letter not in (DEFAULT, "C", "D"):
-        raise ValueError(f"protocol 2.6 has no elections, configuration {named.letter} does; try: --protocol 2.6")
+        raise ValueError(
+            f"protocol 2.6 has no elections, configuration {named.letter} does; try: --protocol 2.6"
+        )
     return CONFIGURATIONS["B" if named.letter == "D" else "A"]
 
 

@@ -15,6 +15,7 @@ import msgspec
 from harness.configurations import (
     DEFAULT,
     FENCING_MODES,
+    PROTOCOLS,
     NamedConfiguration,
     configuration,
     letter_of,
@@ -98,7 +99,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     settle_timeout_s: Seconds = 20.0
     configuration: str = DEFAULT
     """A letter or a name of `harness.configurations`: what the options below are where they are None."""
-    protocol: Literal["3.2", "2.6"] | None = None
+    protocol: str | None = None
     """As which Tarantool the nodes write and speak; None: as the configuration. 2.6 knows no terms and no elections."""
     election_mode: str | None = None
     """off, voter, manual or candidate; or one for each node, separated by commas."""
@@ -137,6 +138,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ValueError(f"a quorum of {self.quorum} cannot be had with {self.nodes} nodes")
         if self.name == "latest":
             raise ValueError("the name 'latest' is taken: results/latest points to the newest run")
+        if self.protocol not in (None, *PROTOCOLS):
+            raise ValueError(f"unknown protocol {self.protocol!r}; try one of: {', '.join(PROTOCOLS)}")
         if self.election_fencing not in FENCING_MODES:
             raise ValueError(
                 f"unknown fencing mode {self.election_fencing!r}; try one of: {', '.join(FENCING_MODES)}"

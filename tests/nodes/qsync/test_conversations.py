@@ -81,3 +81,12 @@ def test_every_error_of_the_protocol_is_seen() -> None:
     left_out = {int(code) for code in re.findall(r"\b(\d{3})\b", section.split("\n\n")[-1].split("[")[0])}
     assert told | left_out == ERRORS
     assert not told & left_out
+
+
+def test_the_decisions_name_conversations_that_there_are() -> None:
+    """Broken, a page of decisions says that a behaviour is seen where it is not."""
+    page = next((FOLDER.parents[1] / "docs" / "decisions").glob("0014-*.md")).read_text(encoding="utf-8")
+    rows = [line.split("|")[-2].strip() for line in page.splitlines() if line.startswith("| ")][1:]
+    named = {name.strip() for row in rows for name in row.split(",")}
+    assert len(rows) >= 15
+    assert named <= {file.stem for file in FILES}
