@@ -32,13 +32,18 @@ def this_wall_ns(node: str) -> int:
     return time.time_ns()
 
 
+def clock_files(wall_offset_ns: int, drift_ppm: int) -> dict[str, str]:
+    """What stands in the files of a node's folder of clocks, by their names."""
+    ours = json.dumps({"wall_offset_ns": wall_offset_ns, "drift_ppm": drift_ppm})
+    return {OUR_CLOCK: ours + "\n", FAKETIME: f"{wall_offset_ns / 1e9:+.6f}\n"}
+
+
 def write_clock(folder: Path, wall_offset_ns: int, drift_ppm: int) -> None:
     """Say how wrong a node's clocks are from now on."""
     folder.mkdir(parents=True, exist_ok=True)
-    ours = json.dumps({"wall_offset_ns": wall_offset_ns, "drift_ppm": drift_ppm})
-    for name, text in ((OUR_CLOCK, ours), (FAKETIME, f"{wall_offset_ns / 1e9:+.6f}")):
+    for name, text in clock_files(wall_offset_ns, drift_ppm).items():
         fresh = folder / f"{name}.new"
-        fresh.write_text(text + "\n")
+        fresh.write_text(text)
         fresh.replace(folder / name)
 
 

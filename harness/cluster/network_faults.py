@@ -11,9 +11,9 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from harness.cluster.probe import Probes
+from harness.cluster.probe import Prober
 from harness.cluster.relay.link import LinkName
-from harness.cluster.relay.remote import Relay
+from harness.cluster.relay.remote import Commands
 from harness.faults.fault import Evidence, Fault
 
 _FRESH_WITHIN_S: Final = 3.0
@@ -26,7 +26,9 @@ ByLink = Mapping[LinkName, Counters]
 class NetworkFault:
     """One fault of the network. `epoch_ns` is the monotonic time at which the run began."""
 
-    def __init__(self, fault: Fault, relay: Relay, probes: Probes, heartbeat_ns: int, epoch_ns: int) -> None:
+    def __init__(
+        self, fault: Fault, relay: Commands, probes: Prober, heartbeat_ns: int, epoch_ns: int
+    ) -> None:
         self._fault = fault
         self._relay = relay
         self._probes = probes

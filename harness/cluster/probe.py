@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from harness.cluster.relay.link import LinkName
 from nodes.iproto.frames import encode
@@ -35,6 +35,16 @@ class _Ping(asyncio.Protocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+
+class Prober(Protocol):
+    """What provokes bytes on a link: `Probes`, or those of several machines."""
+
+    def can_reach(self, link: LinkName, is_reverse_cut: bool) -> bool: ...
+
+    def send(self, link: LinkName) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class Probes:

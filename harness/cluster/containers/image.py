@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
 import socket
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.cluster.containers.base import LOCAL_BASE
+from harness.cluster.wheels import versions_of_a_node, wheels
 from harness.errors import ClusterError
 
 ROOT = Path(__file__).parents[3]
@@ -25,8 +23,6 @@ BASE = "QSYNC_BASE_IMAGE"
 """The environment variable that names another base."""
 PUBLIC_BASE = "python:3.12-slim"
 REPOSITORY = "qsync-node"
-REQUIRED = ("crc32c", "msgpack", "zstandard")
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "qsync" / "wheels"
 DOCKER_HOST = "unix:///var/run/docker.sock"
 NODE_ROOT = "/opt/node"
 """Where the package `nodes` lies in the image."""
@@ -105,7 +101,7 @@ def _sources() -> list[Path]:
 
 
 def _digest(base: str, base_id: str) -> str:
-    return digest_of(base, base_id, _versions(), _sources())
+    return digest_of(base, base_id, versions_of_a_node(), _sources())
 
 
 def digest_of(base: str, base_id: str, versions: Sequence[str], sources: Iterable[Path]) -> str:
@@ -116,15 +112,17 @@ def digest_of(base: str, base_id: str, versions: Sequence[str], sources: Iterabl
     return digest.hexdigest()[:16]
 
 
-def _versions() -> list[str]:
-    """The requirements with their versions, as the lock file has them."""
-    lock = (ROOT / "requirements.lock").read_text()
-    return [found[0] for name in REQUIRED if (found := re.search(rf"^{name}==[^\s;\\]+", lock, re.MULTILINE))]
-
-
 def _build(client: Any, base: str, name: str) -> None:
     dockerfile = ROOT / "nodes/host/Dockerfile"
-    build(client, base, name, dockerfile=dockerfile, versions=_versions(), sources=_sources(), under=".")
+    build(
+        client,
+        base,
+        name,
+        dockerfile=dockerfile,
+        versions=versions_of_a_node(),
+        sources=_sources(),
+        under=".",
+    )
 
 
 def build(
@@ -150,12 +148,12 @@ def build(
             target = context / under / path.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, target)
-        wheels = _wheels(client, base, versions)
+        packed = _wheels(client, base, versions)
         if unpacked:
-            for wheel in sorted(wheels.glob("*.whl")):
+            for wheel in sorted(packed.glob("*.whl")):
                 shutil.unpack_archive(wheel, context / "packages", "zip")
         else:
-            shutil.copytree(wheels, context / "wheels")
+            shutil.copytree(packed, context / "wheels")
         shutil.copy2(dockerfile, context / "Dockerfile")
         try:
             client.images.build(
@@ -173,28 +171,4 @@ def _wheels(client: Any, base: str, versions: Sequence[str]) -> Path:
         remove=True,
         network_mode="none",
     )
-    python = told.decode().strip()
-    cached = CACHE / f"{python}-{hashlib.sha256(' '.join(versions).encode()).hexdigest()[:8]}"
-    if len(list(cached.glob("*.whl"))) < len(versions):
-        _download(python, versions, cached)
-    return cached
-
-
-def _download(python: str, versions: Sequence[str], folder: Path) -> None:
-    options = (
-        "--no-deps",
-        "--only-binary",
-        ":all:",
-        "--python-version",
-        python,
-        "--disable-pip-version-check",
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "download", "-q", *options, "-d", str(folder), *versions],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
-        raise ClusterError(f"the wheels of an image cannot be had: {said}")
+    return wheels(versions, told.decode().strip())

@@ -7,7 +7,7 @@
 | do | with | answers |
 |---|---|---|
 | listen | routes: [source, target, port or 0] | ports |
-| port | node, port (0: dead) | |
+| port | node, port (0: dead), host | |
 | cut | fault, links | at_ns |
 | slow | fault, links, delay_ns, jitter_ns, seed | at_ns |
 | heal | fault, seed | at_ns |
@@ -58,7 +58,7 @@ class Control:
             case "listen":
                 return {"ports": [await self._listen(*route) for route in command["routes"]]}
             case "port":
-                board.set_port(command["node"], command["port"])
+                board.set_port(command["node"], command["port"], command["host"])
             case "cut":
                 return {"at_ns": board.cut(command["fault"], _links(command))}
             case "slow":

@@ -1,4 +1,4 @@
-"""The harness's end of the relay's control channel."""
+"""The harness's end of the relay's control channel: of one relay, and what is the same for several."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import sys
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
@@ -13,12 +14,57 @@ from typing import Any, Final, cast
 from harness.cluster.relay.link import LinkName
 from harness.errors import ClusterError
 
+HOST: Final = "127.0.0.1"
 _PATIENCE_S: Final = 10.0
 _ANSWER_BYTES_MAX: Final = 1 << 22
 _ROOT: Final = Path(__file__).parents[3]
 
 
-class Relay:
+class Commands:
+    """The commands of a relay, or of several that are one to the harness (`harness.cluster.ssh.relays`)."""
+
+    @abstractmethod
+    async def ask(self, command: str, **arguments: object) -> dict[str, Any]:
+        """Send a command; its answer. Raises ClusterError if the relay is not there or cannot do it."""
+
+    async def listen(self, routes: Iterable[tuple[str, str, int]]) -> list[int]:
+        """Open the routes (source, target, port or 0); their ports."""
+        return cast(list[int], (await self.ask("listen", routes=list(routes)))["ports"])
+
+    async def set_port(self, node: str, port: int, host: str = HOST) -> None:
+        """Where `node` listens now; 0 while it is dead."""
+        await self.ask("port", node=node, port=port, host=host)
+
+    async def cut(self, fault: int, links: Iterable[LinkName]) -> int:
+        """The monotonic time from which nothing passes any of the links."""
+        return cast(int, (await self.ask("cut", fault=fault, links=list(links)))["at_ns"])
+
+    async def slow(
+        self, fault: int, links: Iterable[LinkName], delay_ns: int, jitter_ns: int, seed: int
+    ) -> int:
+        """The monotonic time from which all of the links are slow."""
+        delay = {"delay_ns": delay_ns, "jitter_ns": jitter_ns, "seed": seed}
+        return cast(int, (await self.ask("slow", fault=fault, links=list(links), **delay))["at_ns"])
+
+    async def heal(self, fault: int, seed: int) -> int:
+        return cast(int, (await self.ask("heal", fault=fault, seed=seed))["at_ns"])
+
+    async def counters(self, fault: int) -> dict[LinkName, dict[str, int | None]]:
+        """What the fault did on each of its links: the fields of `relay.link.Watch`."""
+        rows: list[dict[str, Any]] = (await self.ask("counters", fault=fault))["links"]
+        return {cast(LinkName, tuple(row.pop("link"))): row for row in rows}
+
+    async def forget(self, fault: int) -> None:
+        await self.ask("forget", fault=fault)
+
+    async def reset(self, node: str) -> int:
+        return cast(int, (await self.ask("reset", node=node))["connections"])
+
+    async def discard(self, node: str) -> int:
+        return cast(int, (await self.ask("discard", node=node))["connections"])
+
+
+class Relay(Commands):
     """A running relay; made by `Relay.start`. Every command raises ClusterError if the relay is not there."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -50,50 +96,14 @@ class Relay:
     def pid(self) -> int:
         return self._process.pid
 
-    async def listen(self, routes: Iterable[tuple[str, str, int]]) -> list[int]:
-        """Open the routes (source, target, port or 0); their ports."""
-        return cast(list[int], (await self._ask("listen", routes=list(routes)))["ports"])
-
-    async def set_port(self, node: str, port: int) -> None:
-        """Where `node` listens now; 0 while it is dead."""
-        await self._ask("port", node=node, port=port)
-
-    async def cut(self, fault: int, links: Iterable[LinkName]) -> int:
-        """The monotonic time from which nothing passes any of the links."""
-        return cast(int, (await self._ask("cut", fault=fault, links=list(links)))["at_ns"])
-
-    async def slow(
-        self, fault: int, links: Iterable[LinkName], delay_ns: int, jitter_ns: int, seed: int
-    ) -> int:
-        """The monotonic time from which all of the links are slow."""
-        delay = {"delay_ns": delay_ns, "jitter_ns": jitter_ns, "seed": seed}
-        return cast(int, (await self._ask("slow", fault=fault, links=list(links), **delay))["at_ns"])
-
-    async def heal(self, fault: int, seed: int) -> int:
-        return cast(int, (await self._ask("heal", fault=fault, seed=seed))["at_ns"])
-
-    async def counters(self, fault: int) -> dict[LinkName, dict[str, int | None]]:
-        """What the fault did on each of its links: the fields of `relay.link.Watch`."""
-        rows: list[dict[str, Any]] = (await self._ask("counters", fault=fault))["links"]
-        return {cast(LinkName, tuple(row.pop("link"))): row for row in rows}
-
-    async def forget(self, fault: int) -> None:
-        await self._ask("forget", fault=fault)
-
-    async def reset(self, node: str) -> int:
-        return cast(int, (await self._ask("reset", node=node))["connections"])
-
-    async def discard(self, node: str) -> int:
-        return cast(int, (await self._ask("discard", node=node))["connections"])
-
     async def guard(self, pid: int) -> None:
-        await self._ask("guard", pid=pid)
+        await self.ask("guard", pid=pid)
 
     async def release(self, pid: int) -> None:
-        await self._ask("release", pid=pid)
+        await self.ask("release", pid=pid)
 
     async def totals(self) -> Mapping[str, Any]:
-        return await self._ask("totals")
+        return await self.ask("totals")
 
     async def stop(self) -> None:
         """End the process. Whatever it still guards it kills."""
@@ -108,7 +118,7 @@ class Relay:
             await self._commands.wait_closed()
         await self._reader
 
-    async def _ask(self, command: str, **arguments: object) -> dict[str, Any]:
+    async def ask(self, command: str, **arguments: object) -> dict[str, Any]:
         if self._reader.done():
             raise ClusterError(f"the relay ended ({self._how_it_ended()}) and cannot {command}")
         self._last_id = number = self._last_id + 1

@@ -26,7 +26,7 @@ class Switchboard:
     def __init__(self) -> None:
         self._links: dict[LinkName, Link] = {}
         self._listeners: dict[LinkName, asyncio.Server] = {}
-        self._ports: dict[str, int | None] = {}
+        self._ports: dict[str, tuple[str, int]] = {}
         self._connections: dict[int, Connection] = {}
         self._dialing: dict[asyncio.Task[None], None] = {}
         self._accepted = 0
@@ -41,9 +41,9 @@ class Switchboard:
         self._listeners[source, target] = listener
         return int(listener.sockets[0].getsockname()[1])
 
-    def set_port(self, node: str, port: int) -> None:
+    def set_port(self, node: str, port: int, host: str = _HOST) -> None:
         """Where a node listens now; 0: it is dead, connections to it are refused. Until told, they wait."""
-        self._ports[node] = port
+        self._ports[node] = (host, port)
         for connection in self._all():
             self._dial(connection)
 
@@ -156,21 +156,21 @@ class Switchboard:
 
     def _dial(self, connection: Connection) -> None:
         """Connect onward, unless the link is cut or it has been done; a dead target resets the dialer."""
-        port = self._ports.get(connection.target)
+        address = self._ports.get(connection.target)
         over = connection.forgotten or connection.forth.closed is Close.RESET
-        if port is None or over or connection.dialing or connection.forth.link.is_cut:
+        if address is None or over or connection.dialing or connection.forth.link.is_cut:
             return
         connection.dialing = True
         connection.forth.hangs_since_ns = None
-        task = asyncio.get_running_loop().create_task(self._connect(connection, port))
+        task = asyncio.get_running_loop().create_task(self._connect(connection, *address))
         self._dialing[task] = None
         task.add_done_callback(self._dialing.pop)
 
-    async def _connect(self, connection: Connection, port: int) -> None:
+    async def _connect(self, connection: Connection, host: str, port: int) -> None:
         try:
             if port == _UNREACHABLE:
                 raise ConnectionRefusedError
-            await asyncio.get_running_loop().create_connection(lambda: connection.onward, _HOST, port)
+            await asyncio.get_running_loop().create_connection(lambda: connection.onward, host, port)
         except OSError:
             connection.back.reset()
 
