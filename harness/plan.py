@@ -122,6 +122,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The share of reads that go to nodes which are not the owner."""
     overlap: Annotated[int, msgspec.Meta(ge=1, le=8)] = 1
     """How many faults may be at work at once."""
+    calm_s: Annotated[float, msgspec.Meta(ge=0.1, le=60)] = 1.0
+    """How long nothing is wrong between two faults, and between two scenes of holds, on average and in proportion."""
+    least_ok: Count = 0
+    """So many operations must succeed, else the run is no evidence, whatever share of the load they are."""
     stray_writes: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     """The share of writes that go to nodes which are not the owner: a correct store refuses them."""
     bugs: tuple[str, ...] = ()

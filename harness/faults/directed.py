@@ -271,10 +271,12 @@ def draw_directed(
     first_id: int,
     *,
     fails_over: bool = True,
+    calm: float = 1.0,
 ) -> Iterable[Fault]:
     """Scenes one after the other, overlapping as it comes, until no new one would heal in time.
 
-    Unless it `fails_over`, nobody else is promoted in them: that would be another configuration.
+    Unless it `fails_over`, nobody else is promoted in them: that would be another configuration. `calm` is how many
+    times longer than usual it is from one to the next.
     """
     at_ns = first_ns
     number = first_id
@@ -287,4 +289,4 @@ def draw_directed(
                 continue
             yield Fault(**{**fields, "id": number, "seed": chance.getrandbits(32)})
             number += 1
-        at_ns += chance.randrange(*BETWEEN_SCENES_NS)
+        at_ns += int(chance.randrange(*BETWEEN_SCENES_NS) * calm)

@@ -81,7 +81,7 @@ def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
         if until_ns > plan.time_limit_ns - LAST_HEALED_NS:
             break
         fault = _fault(len(faults), name, at_ns, until_ns, plan, owner)
-        free_ns[lane] = until_ns + chance.randrange(*QUIET_NS)
+        free_ns[lane] = until_ns + int(chance.randrange(*QUIET_NS) * plan.calm_s)
         if impossible(fault, faults, plan.overlap):
             free_ns[lane] = at_ns + QUIET_NS[0]
         else:
@@ -90,7 +90,13 @@ def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
         last_ns = plan.time_limit_ns - LAST_SCENE_NS
         chance = plan.streams()["holds"]
         scenes = draw_directed(
-            plan.node_names, chance, FIRST_NS, last_ns, len(faults), fails_over=_can_fail_over(plan)
+            plan.node_names,
+            chance,
+            FIRST_NS,
+            last_ns,
+            len(faults),
+            fails_over=_can_fail_over(plan),
+            calm=plan.calm_s,
         )
         faults.extend(scenes)
     return tuple(faults)

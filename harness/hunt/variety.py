@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from harness.configurations import modes_of
 from harness.faults.schedule import names_for
 from harness.faults.table import HOLDS
 from harness.hunt.bug_plans import bug_plan
@@ -37,6 +38,15 @@ MODES = (
     ("mixed", 3),
 )
 FENCING = (("soft", 5), ("strict", 3), ("off", 2))
+LEAST_OK = 500
+"""Operations that must succeed in a seed whose configuration was drawn."""
+RATES = (72.0, 84.0, 100.0)
+CALM_S = (1.0, 1.0, 1.5)
+SLOW_TO_RECOVER = 1.5
+"""How much more load and calm there is where few can lead or all are needed: they serve for less of the time."""
+NEVER_FATAL = ("clock", "slow")
+"""Faults under which every cluster goes on; the next, those under which three nodes or more do, at least at times."""
+SURVIVED_BY_A_QUORUM = (*NEVER_FATAL, "isolate-one", "one-way", "bridge", "kill", "pause", "failover")
 
 
 def hunted(plan: Plan, given: frozenset[str]) -> Plan:
@@ -61,7 +71,9 @@ def _drawn(chance: random.Random, plan: Plan, given: frozenset[str]) -> dict[str
         "nodes": nodes,
         "election_mode": mode,
         "election_fencing": _weighted(chance, FENCING),
-        "rate": float(chance.choice((36, 40, 60))),
+        "rate": chance.choice(RATES),
+        "calm_s": chance.choice(CALM_S),
+        "least_ok": LEAST_OK,
         "synchro_timeout_s": chance.choice((0.3, 0.6, 0.6, 1.5)),
         "election_timeout_s": chance.choice((0.3, 0.5, 0.5, 0.8)),
     }
@@ -73,7 +85,15 @@ def _drawn(chance: random.Random, plan: Plan, given: frozenset[str]) -> dict[str
         drawn.update(configuration="C", election_fencing="soft")
     elif chance.random() < 0.2:
         drawn["configuration"] = "I"
+    if nodes < 3 or len(_leaders(mode, nodes)) == 1:
+        drawn["rate"] *= SLOW_TO_RECOVER
+        drawn["calm_s"] *= SLOW_TO_RECOVER
     return drawn
+
+
+def _leaders(modes: str, nodes: int) -> list[str]:
+    """The modes of those that may lead."""
+    return [mode for mode in modes_of(modes, nodes) if mode != "voter"]
 
 
 def _modes(chance: random.Random, word: str, nodes: int) -> str:
@@ -96,11 +116,17 @@ def _modes(chance: random.Random, word: str, nodes: int) -> str:
 
 
 def _faults(chance: random.Random, plan: Plan) -> tuple[str, ...]:
-    """All, or a few of them; beside them holds, more often than not."""
+    """All, or a few of them, among which one that leaves the cluster in service; holds beside them more often than not.
+
+    A run in which every fault stops everything shows nothing of what is acknowledged under faults.
+    """
     possible = names_for(msgspec.structs.replace(plan, faults=("all",)))
     names: tuple[str, ...] = ("all",)
     if chance.random() < 0.4:
         names = tuple(chance.sample(possible, chance.randrange(1, 1 + min(4, len(possible)))))
+        survived = SURVIVED_BY_A_QUORUM if plan.nodes >= 3 else NEVER_FATAL
+        if not set(names) & set(survived):
+            names = (*names, chance.choice([name for name in possible if name in survived]))
     has_holds = plan.nodes > 1 and chance.random() < 0.7
     return (*names, HOLDS) if has_holds else names
 

@@ -107,7 +107,8 @@ def _missing(
     if history.torn is not None:
         missing.append(f"the record is torn: {history.torn}")
     piled_up = HOLDS in plan.faults or plan.overlap > 1
-    wanted = _share(evidence["asked"], USEFUL_SHARE_OF_PILED_UP if piled_up else USEFUL_SHARE)
+    share = USEFUL_SHARE_OF_PILED_UP if piled_up else USEFUL_SHARE
+    wanted = max(_share(evidence["asked"], share), plan.least_ok)
     if evidence["ok"] == 0:
         missing.append("no operation succeeded")
     elif evidence["ok"] < wanted:

@@ -67,6 +67,8 @@ _NAMED = {
     "rollback_on_timeout": "--rollback-on-timeout",
     "replica_reads": "--replica-reads",
     "overlap": "--overlap",
+    "calm_s": "--calm",
+    "least_ok": "--least-ok",
     "stray_writes": "--stray-writes",
     "promise": "--promise",
     "base_port": "--base-port",
