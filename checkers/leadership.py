@@ -10,7 +10,7 @@
 
 The nodes' own words are the monitor's lines; which node heard no quorum is known from verified cuts alone. The last two
 are judged where the header says within which time (`leader_within_ns`): the simulator's time does not depend on how
-busy a machine is. `unfenced` needs the header's `fencing` to be soft or strict.
+busy a machine is. Where nodes may stop for good, `converges` is false, and the last is not judged. `unfenced` needs the header's `fencing` to be soft or strict.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _after_healing(history: History) -> Iterator[Witness]:
     if last.time_ns > healed_ns + within_ns and (not led or led[0].time_ns > healed_ns + within_ns):
         words = f"nobody owned the queue within {within_ns / 1e9:g} s after the last fault had healed"
         yield _witness("no-leader", words, last, last)
-    elif settled[-1].value is False:
+    elif settled[-1].value is False and history.header.extra.get("converges", True):
         words = "after healing the nodes did not become quiet and equal: " + _differences(history)
         yield _witness("not-converged", words, last, last)
 

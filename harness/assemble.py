@@ -85,8 +85,10 @@ def _expected(parts: Parts) -> dict[str, object]:
     plan = parts.plan
     fencing = plan.election_fencing if plan.has_elections else "off"
     expected: dict[str, object] = {"fencing": fencing, "operated": plan.needs_operator}
-    if plan.cluster == "sim" and parts.system.promise(plan).final_state:
+    promise = parts.system.promise(plan)
+    if plan.cluster == "sim" and promise.writes:
         expected["leader_within_ns"] = int(10 * plan.election_timeout_s * SECOND_NS)
+        expected["converges"] = bool(promise.final_state)
     return expected
 
 

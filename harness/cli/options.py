@@ -120,7 +120,9 @@ def plan_options(function: F) -> F:
         click.option("--read", help="Read mode: linearizable, read-confirmed, dirty or mixed."),
         click.option("--replica-reads", type=float, help="Share of reads that go to replicas."),
         click.option("--overlap", type=int, help="How many faults may be at work at once (default: 1)."),
-        click.option("--calm", "calm_s", type=float, help="Seconds between two faults, on average (default: 1)."),
+        click.option(
+            "--calm", "calm_s", type=float, help="Seconds between two faults, on average (default: 1)."
+        ),
         click.option("--least-ok", type=int, help="Operations that must succeed for the run to be evidence."),
         click.option(
             "--stray-writes", type=float, help="Share of writes that go to replicas, which refuse them."

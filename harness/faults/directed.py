@@ -127,6 +127,35 @@ def _lonely_promote(scene: Scene) -> None:
         scene.add("kill-at-promote", scene.death(), scene.lasts(300, 2_000), again, nodes=("@it",))
 
 
+def _revived_promote(scene: Scene) -> None:
+    """Two leaders die around PROMOTEs that reached nobody, and the first comes back (Tarantool's issue 9376).
+
+    The owner's newest rows are late. Meanwhile another node is promoted without them, and dies with a PROMOTE that
+    discards them. The old owner leads again, its rows arrive, and it dies behind a PROMOTE that confirms them. Who is
+    left meets the node with the first PROMOTE.
+    """
+    late_ns = scene.lasts(60, 400)
+    asked = _now(scene.chance.randrange(5, 60) * MILLISECOND_NS)
+    held: tuple[Link, ...] = (("@owner", "@others"),)
+    scene.add("hold-row", "hold", late_ns, links=held, kinds=("row", "confirm"))
+    scene.add("promote-next", "failover", scene.lasts(100, 500), asked, nodes=("@next",))
+    died = Moment(does="wrote", what="promote", nth=1)
+    scene.add("kill-at-promote", scene.death(), scene.lasts(600, 2_000), died, nodes=("@it",))
+    back = Moment(does="wrote", what="promote", nth=1, after_ns=scene.lasts(1, 200))
+    scene.add("promote-owner", "failover", scene.lasts(500, 1_500), back, nodes=("@owner",))
+    second = Moment(does="writes", what="promote", nth=2)
+    scene.add(
+        "hold-promote",
+        "hold",
+        scene.lasts(300, 3_000),
+        second,
+        links=(("@it", "@others"),),
+        kinds=("promote",),
+    )
+    wrote_again = Moment(does="wrote", what="promote", nth=2, after_ns=scene.lasts(1, 100))
+    scene.add("kill-at-promote", scene.death(), scene.lasts(1_000, 4_000), wrote_again, nodes=("@it",))
+
+
 def _dies_leading(scene: Scene) -> None:
     """The owner dies while something of it is held up: CONFIRM, rows, acknowledgements."""
     kind = scene.chance.choice(("confirm", "confirm", "row", "ack", "promote"))
@@ -249,6 +278,7 @@ def _now(after_ns: int = 0) -> Moment:
 
 SCENES: tuple[tuple[Callable[[Scene], None], int], ...] = (
     (_lonely_promote, 3),
+    (_revived_promote, 2),
     (_dies_leading, 3),
     (_held_votes, 2),
     (_held_messages, 3),

@@ -31,8 +31,15 @@ NEVER = 1 << 62
 
 
 def evidence_of(
-    plan: Plan, workload: Workload, history: History, interrupted: bool, failure: str | None
+    plan: Plan,
+    workload: Workload,
+    history: History,
+    interrupted: bool,
+    failure: str | None,
+    *,
+    may_differ: bool = False,
 ) -> dict[str, Any]:
+    """`may_differ`: nodes stopped for good, and may do so here; that they are not equal in the end then hides nothing."""
     load = [operation for operation in history.operations if operation.phase == "load"]
     done = [operation for operation in load if operation.type == "ok"]
     spans = [
@@ -62,6 +69,8 @@ def evidence_of(
         "torn": history.torn,
     }
     evidence["missing"] = _missing(plan, workload, history, evidence, interrupted, failure)
+    if failure is None and not interrupted and not may_differ and not has_settled(history):
+        evidence["missing"].append("the nodes were not quiet and equal in time for the final reads")
     return evidence
 
 
@@ -84,6 +93,16 @@ def has_settled(history: History) -> bool:
     """The conductor saw all queues empty and all nodes equal before the final reads."""
     noted = [event for event in history.events if event.process == "harness" and event.f == "settled"]
     return bool(noted) and noted[-1].value is True
+
+
+def stopped_for_good(history: History) -> tuple[str, ...]:
+    """A sentence for each node that in the end follows a peer no more, because its history contradicts its own."""
+    newest = {state.node: state.status for state in history.states}
+    return tuple(
+        f"{node} stopped following {peer}: {why}"
+        for node, status in sorted(newest.items())
+        for peer, why in sorted((status.get("stopped") or {}).items())
+    )
 
 
 def _rollbacks(history: History) -> int:
@@ -118,8 +137,6 @@ def _missing(
     worst_ms = max((stall.stalled_ms for stall in history.stalls), default=0.0)
     if worst_ms > STALLED_MS_MAX:
         missing.append(f"the harness itself stood still for {worst_ms:.0f} ms")
-    if failure is None and not interrupted and not has_settled(history):
-        missing.append("the nodes were not quiet and equal in time for the final reads")
     if failure is None and not interrupted:
         missing.extend(workload.missing(history))
     return missing

@@ -12,7 +12,7 @@ from checkers.wal import NAME as AUDIT
 from checkers.wal import LogRules, NodeLog
 from harness.check import RunCheck, run_here
 from harness.judge.audit import audit
-from harness.judge.evidence import evidence_of, was_interrupted
+from harness.judge.evidence import evidence_of, stopped_for_good, was_interrupted
 from harness.judge.words import Outcome, repeat_line, sentence
 from harness.plan import Plan
 from harness.systems import system_of
@@ -49,7 +49,9 @@ def judge(
         judged.append((promise.logs, audited.logs))
     verdicts = [verdict for _, verdict in judged]
     promised = [verdict for model, verdict in judged if model]
-    evidence = evidence_of(plan, workload, history, interrupted or was_interrupted(history), failure)
+    was_ended = interrupted or was_interrupted(history)
+    stopped = () if promise.final_state else stopped_for_good(history)
+    evidence = evidence_of(plan, workload, history, was_ended, failure, may_differ=bool(stopped))
     outcome = _outcome(promised, evidence["missing"])
     return {
         "format": FORMAT,
@@ -66,6 +68,7 @@ def judge(
         "violations": [verdict.checker for verdict in promised if verdict.result == "invalid"],
         "findings": [
             *_findings(judged),
+            *({"checker": "convergence", "summary": text} for text in stopped),
             *(
                 {"checker": "settled", "summary": text}
                 for text in (audited.findings if audited is not None else ())

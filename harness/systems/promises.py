@@ -123,8 +123,10 @@ PROMISES: dict[str, Promise] = {
     "F": replace(
         ELECTED,
         configuration=_title("F"),
+        final_state="",
         why="votes and terms in acknowledgements keep acknowledged writes, but for two leader deaths around a PROMOTE "
-        "that reached nobody (Tarantool's issue 9376): then one is lost, and that is shown as what it is",
+        "that reached nobody (Tarantool's issue 9376): then one is lost, and that is shown as what it is; a node with "
+        "such a PROMOTE, or one that hears of it later, may have to stop on split-brain",
     ),
     "G": replace(
         ELECTED,

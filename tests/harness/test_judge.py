@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shlex
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,38 @@ def test_an_anomaly_outranks_what_is_missing(name: str) -> None:
     assert outcome(verdict) == ("anomaly", 1)
     assert "linearizable" in verdict["violations"]
     assert verdict["sentence"].startswith("Key x: ")
+
+
+def test_where_nodes_may_stop_for_good_those_that_did_need_not_be_equal() -> None:
+    """If it failed, what such a configuration does promise could not be shown; or any unrest would be excused there."""
+    unequal = [{**line, "value": False} if line["f"] == "settled" else line for line in good()]
+    stopped = {"up": True, "stopped": {"n2": "Split-Brain discovered"}}
+    state = {
+        "process": "monitor",
+        "f": "state",
+        "type": "info",
+        "node": "n1",
+        "at_ms": 3_050,
+        "value": stopped,
+    }
+    may_stop = replace(FIXED_OWNER, final_state="")
+    excused = judge(PLAN, may_stop, history([*unequal, state]))
+    assert outcome(excused) == ("valid", 0)
+    assert {
+        "checker": "convergence",
+        "summary": "n1 stopped following n2: Split-Brain discovered",
+    } in excused["findings"]
+    assert outcome(judge(PLAN, may_stop, history(unequal))) == ("not-evidence", 3)
+    assert outcome(judge(PLAN, FIXED_OWNER, history([*unequal, state])))[0] != "valid"
+
+
+def test_a_plan_may_ask_for_more_than_a_share() -> None:
+    """If it failed, a hunt that says so many operations a seed would count seeds with fewer."""
+    plan = msgspec.structs.replace(PLAN, least_ok=30)
+    assert outcome(judged(good(), plan)) == ("valid", 0)
+    verdict = judged(good(), msgspec.structs.replace(PLAN, least_ok=31))
+    assert outcome(verdict) == ("not-evidence", 3)
+    assert "too little load: 30 operations succeeded, expected at least 31" in verdict["evidence"]["missing"]
 
 
 @pytest.mark.parametrize("rate", [0.4, 1.0, 5.0])

@@ -46,6 +46,14 @@ def test_a_schedule_keeps_to_its_times(
         assert {*fault.nodes, *(end for link in fault.links for end in link)} <= known
 
 
+@pytest.mark.parametrize("names", [("all",), ("holds",)])
+def test_calm_thins_faults_out(names: tuple[str, ...]) -> None:
+    """If it failed, a cluster that is slow to recover would be hit again before it has."""
+    usual = drawn(cluster="sim", faults=names, time_limit_s=60, seed=3)
+    calm = drawn(cluster="sim", faults=names, time_limit_s=60, seed=3, calm_s=3.0)
+    assert 0 < len(calm) < len(usual) * 3 / 4
+
+
 @pytest.mark.parametrize("cluster", CLUSTERS)
 @pytest.mark.parametrize("seed", range(10))
 def test_the_first_round_has_one_of_every_group(cluster: str, seed: int) -> None:
