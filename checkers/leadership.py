@@ -10,7 +10,8 @@
 
 The nodes' own words are the monitor's lines; which node heard no quorum is known from verified cuts alone. The last two
 are judged where the header says within which time (`leader_within_ns`): the simulator's time does not depend on how
-busy a machine is. Where nodes may stop for good, `converges` is false, and the last is not judged. `unfenced` needs the header's `fencing` to be soft or strict.
+busy a machine is. Where nodes may stop for good, `converges` is false, and the last is not judged. `unfenced` needs
+the header's `fencing` to be soft or strict.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def evidence_of(
     *,
     may_differ: bool = False,
 ) -> dict[str, Any]:
-    """`may_differ`: nodes stopped for good, and may do so here; that they are not equal in the end then hides nothing."""
+    """`may_differ`: nodes stopped for good, and may do so here: that they differ in the end then hides nothing."""
     load = [operation for operation in history.operations if operation.phase == "load"]
     done = [operation for operation in load if operation.type == "ok"]
     spans = [
