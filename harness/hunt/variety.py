@@ -39,7 +39,7 @@ MODES = (
 )
 FENCING = (("soft", 5), ("strict", 3), ("off", 2))
 LEAST_OK = 500
-"""Operations that must succeed in a seed whose configuration was drawn."""
+"""Operations that must succeed in a seed whose configuration, load and time were drawn."""
 RATES = (72.0, 84.0, 100.0)
 CALM_S = (1.0, 1.0, 1.5)
 SLOW_TO_RECOVER = 1.5
@@ -73,7 +73,7 @@ def _drawn(chance: random.Random, plan: Plan, given: frozenset[str]) -> dict[str
         "election_fencing": _weighted(chance, FENCING),
         "rate": chance.choice(RATES),
         "calm_s": chance.choice(CALM_S),
-        "least_ok": LEAST_OK,
+        "least_ok": 0 if {"rate", "time_limit_s"} & given else LEAST_OK,
         "synchro_timeout_s": chance.choice((0.3, 0.6, 0.6, 1.5)),
         "election_timeout_s": chance.choice((0.3, 0.5, 0.5, 0.8)),
     }

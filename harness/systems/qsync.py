@@ -14,6 +14,7 @@ from harness.cluster.place import Command, node_host
 from harness.errors import ClusterError, WrongUse
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster, Replied
+from harness.systems.operator import Note, Operator, take_over
 from harness.systems.promises import PROMISES, Promise, without_versions
 from nodes.iproto.messages import Answer, Call
 from nodes.kernel.node import Node
@@ -34,10 +35,6 @@ POLL_NS = SECOND_NS // 50
 OPERATOR_PROCESS = -2
 PROMOTE_TIMEOUT_NS = SECOND_NS
 MIXED_READS = "mixed"
-NO_CLEARING = (
-    "no operator clears the queue of reference nodes yet; try: --configuration A, with its fixed owner, or D"
-)
-NOT_YET = {"B": NO_CLEARING}
 T = TypeVar("T", bound=str)
 
 
@@ -68,8 +65,6 @@ class Qsync:
             raise WrongUse(
                 f"--queue-max-size: 2.6 knows no limit of its queue; try: --configuration C, got {plan.configuration}"
             )
-        if plan.letter in NOT_YET:
-            raise WrongUse(f"--configuration {plan.letter}: {NOT_YET[plan.letter]}")
         if plan.read_mode not in (*READ_MODES, MIXED_READS):
             known = ", ".join((*READ_MODES, MIXED_READS))
             raise WrongUse(f"unknown read mode {plan.read!r}; try one of: {known}")
@@ -95,7 +90,7 @@ class Qsync:
                 rollback_on_timeout=plan.rolls_back,
                 synchronous_promote=plan.promote_waits,
                 protocol="2.6" if is_2_6(plan) else "3.2",
-                read_only=is_2_6(plan) and member.name != plan.node_names[0],
+                read_only=self.is_operated(plan) or (is_2_6(plan) and member.name != plan.node_names[0]),
                 synchro_queue_max_size=queue_size,
                 memtx_use_mvcc_engine=plan.mvcc,
                 checkpoint_interval_ns=_checkpoint_interval_ns(plan),
@@ -121,7 +116,16 @@ class Qsync:
         modes = zip(plan.node_names, plan.election_modes, strict=True)
         return tuple(node for node, mode in modes if mode != "voter")
 
+    def is_operated(self, plan: Plan) -> bool:
+        """2.6 has no elections: somebody outside takes the queue over, with `clear_synchro_queue`."""
+        return plan.letter == "B"
+
+    async def operate(self, plan: Plan, cluster: Cluster, note: Note, is_over: Callable[[], bool]) -> None:
+        await Operator(plan, cluster, note, self.owner(plan)).run(is_over)
+
     async def promote(self, node: str, cluster: Cluster) -> str | None:
+        if "upstreams" in (await cluster.status(node) or {}):
+            return await take_over(node, cluster)
         request = Call(1 + cluster.now_ns(), "box.ctl.promote", ())
         reply = await cluster.call(OPERATOR_PROCESS, node, request, PROMOTE_TIMEOUT_NS)
         match reply:
@@ -146,7 +150,9 @@ class Qsync:
         All nodes must follow each other and know it.
         """
         deadline_ns = cluster.now_ns() + SET_UP_TIMEOUT_NS
-        if not plan.has_elections and not is_2_6(plan):
+        if self.is_operated(plan):
+            await self._take_over(plan, cluster)
+        elif not plan.has_elections and not is_2_6(plan):
             await self._promote(plan, cluster)
         asked_ns = 0
         while True:
@@ -164,6 +170,11 @@ class Qsync:
                 raise ClusterError(f"the nodes did not find each other in 10 s: {statuses}")
             await cluster.sleep_until(cluster.now_ns() + POLL_NS)
 
+    async def _take_over(self, plan: Plan, cluster: Cluster) -> None:
+        error = await take_over(self.owner(plan), cluster)
+        if error is not None:
+            raise ClusterError(f"{self.owner(plan)} could not take the queue over: {error}")
+
     async def _promote(self, plan: Plan, cluster: Cluster) -> None:
         reply = await cluster.call(
             SET_UP_PROCESS, self.owner(plan), Call(1, "box.ctl.promote", ()), SET_UP_TIMEOUT_NS
@@ -178,6 +189,7 @@ class Qsync:
             and all(status["limbo"] == 0 and not status["in_rollback"] for status in known)
             and all(status.get("pending_promotes", 0) == 0 for status in known)
             and self.owner_now(statuses) is not None
+            and not _are_rivals(known)
             and all(status["vclock"] == known[0]["vclock"] for status in known)
         )
 
@@ -250,6 +262,12 @@ def _of(words: Sequence[T], word: str) -> T:
 def _is_in_place(status: Mapping[str, object] | None, nodes: int) -> bool:
     """The node knows the owner, follows all others and is followed by all."""
     return status is not None and status["owner"] != 0 and _is_connected(status, nodes)
+
+
+def _are_rivals(statuses: Sequence[Mapping[str, object]]) -> bool:
+    """By hand two nodes can be made writable, until the operator has looked again."""
+    by_hand = [status for status in statuses if "upstreams" in status]
+    return sum(status["role"] == "owner" for status in by_hand) > 1
 
 
 def _is_connected(status: Mapping[str, object] | None, nodes: int) -> bool:

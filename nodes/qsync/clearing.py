@@ -3,6 +3,10 @@
 It waits until the queue empties by itself, for twice the synchro timeout. Then it asks nobody: of what the former owner
 left, it confirms what a quorum of those who are connected has, as far as it knows, and rolls back the rest. That is how
 2.6 loses confirmed writes, if only their CONFIRM did not get here and those who have them are not connected.
+
+An operator who fails over calls `qsync.take_over` with a number that grows, which real 2.6 is given by a small Lua
+file: it empties the queue so, and then the node is writable. `qsync.step_down` makes it read-only again. The number is
+kept in memory alone: a node that starts again is nobody's choice until it is chosen again.
 """
 
 from __future__ import annotations
@@ -24,14 +28,23 @@ class Waiting:
     link: int
     response: Response
     deadline_ns: int | None
+    generation: int = 0
+    """Of a `qsync.take_over`, else 0."""
 
 
 class Clearing:
     """Those who asked for an empty queue. `vclocks` says what each connected member has, we among them."""
 
     def __init__(
-        self, commits: Commits, vclocks: Callable[[], Sequence[Mapping[int, int]]], out: list[Effect]
+        self,
+        commits: Commits,
+        vclocks: Callable[[], Sequence[Mapping[int, int]]],
+        changed: Callable[[Instant], None],
+        out: list[Effect],
     ) -> None:
+        self.generation = 0
+        """The number of the last `qsync.take_over` of this life."""
+        self._changed = changed
         self._commits = commits
         self._vclocks = vclocks
         self._out = out
@@ -40,20 +53,37 @@ class Clearing:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def begin(self, link: int, response: Response, now: Instant) -> None:
+    def begin(self, link: int, response: Response, now: Instant, generation: int = 0) -> None:
         """Our own queue is left as it is."""
+        waiting = Waiting(link, response, None, generation)
         if self._commits.is_owner:
-            self._out.append(Send(link, response))
+            self._end(waiting, now)
             return
-        timeout_ns = 2 * self._commits.options.synchro_timeout_ns
-        self._waiting.append(Waiting(link, response, now.monotonic_ns + timeout_ns))
+        waiting.deadline_ns = now.monotonic_ns + 2 * self._commits.options.synchro_timeout_ns
+        self._waiting.append(waiting)
+
+    def step_down(self, link: int, response: Response, now: Instant) -> None:
+        """Read-only from now on; what waits in the queue goes on waiting."""
+        self._set_read_only(True, now)
+        self._out.append(Send(link, response))
+
+    def _end(self, waiting: Waiting, now: Instant) -> None:
+        if waiting.generation:
+            self.generation = waiting.generation
+            self._set_read_only(False, now)
+        self._out.append(Send(waiting.link, waiting.response))
+
+    def _set_read_only(self, is_read_only: bool, now: Instant) -> None:
+        self._commits.options.set({"read_only": is_read_only})
+        self._changed(now)
 
     def proceed(self, now: Instant) -> None:
         """Answer when the queue is empty; empty it when it did not do so itself."""
         limbo = self._commits.limbo
         if not limbo.entries:
-            self._out += [Send(each.link, each.response) for each in self._waiting]
-            self._waiting.clear()
+            waiting, self._waiting = self._waiting, []
+            for each in waiting:
+                self._end(each, now)
             return
         for each in self._waiting:
             if each.deadline_ns is not None and each.deadline_ns <= now.monotonic_ns:

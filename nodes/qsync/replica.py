@@ -78,12 +78,13 @@ from nodes.qsync.filter import Contradiction
 from nodes.qsync.info import box_info
 from nodes.qsync.joining import Hosting, Joining
 from nodes.qsync.journal import LOCAL, Journal, public
+from nodes.qsync.keys import Rejected, Tuple
 from nodes.qsync.linearizable_reads import LinearizableReads
-from nodes.qsync.options import Options
+from nodes.qsync.options import SECOND_NS, Options
 from nodes.qsync.relay import Relay
 from nodes.qsync.retention import Retention
 from nodes.qsync.schema import FIRST_VERSION, Schema
-from nodes.qsync.service import Service
+from nodes.qsync.service import Caller, Service
 from nodes.qsync.snapshot import ElectionState, Snapshot
 from nodes.qsync.sometimes import RECOVERED_BUSY
 from nodes.qsync.system_spaces import CLUSTER
@@ -140,7 +141,7 @@ class Replica:
         self.control = Control(
             self.commits, self._acked, self._connected_members, self._options_changed, self._out
         )
-        self._clearing = Clearing(self.commits, self._known_vclocks, self._out)
+        self._clearing = Clearing(self.commits, self._known_vclocks, self._options_changed, self._out)
         self._offer_functions()
         self.appliers = {peer.name: Applier(peer.name, peer.id) for peer in configuration.peers}
         self._applier_links: dict[int, Applier] = {}
@@ -158,6 +159,17 @@ class Replica:
             functions["box.ctl.clear_synchro_queue"] = lambda caller, _, now: self._clearing.begin(
                 caller.link, caller.answer(), now
             )
+            functions["qsync.take_over"] = self._take_over_by_hand
+            functions["qsync.step_down"] = lambda caller, _, now: self._clearing.step_down(
+                caller.link, caller.answer(), now
+            )
+
+    def _take_over_by_hand(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
+        number = arguments[0] if arguments else None
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            why = f"expected the number of a generation, 1 or more, got {number!r}"
+            raise Rejected(Code.ILLEGAL_PARAMS, why[:100])
+        self._clearing.begin(caller.link, caller.answer(), now, number)
 
     def _known_vclocks(self) -> list[Mapping[int, int]]:
         """What the connected members have, we first."""
@@ -277,7 +289,7 @@ class Replica:
             "election_term": self.election.term,
             "leader": self.election.leader_id,
             "owner": limbo.owner_id,
-            "term": limbo.term,
+            "term": limbo.term if self.options.knows_elections else self._clearing.generation,
             "lsn": self.journal.vclock.get(self.configuration.me.id, 0),
             "vclock": {str(origin): lsn for origin, lsn in sorted(public(self.journal.vclock).items())},
             "pending_promotes": len(self.commits.pending),
@@ -291,6 +303,18 @@ class Replica:
             "followers": sorted(relay.replica_id for relay in self.relays.values()),
             "members": sorted(self.schema.members()) if self.has_data else [],
             "quorum": self.options.quorum_size,
+            **({} if self.options.knows_elections else {"upstreams": self._upstreams()}),
+        }
+
+    def _upstreams(self) -> dict[str, Mapping[str, object]]:
+        """As `box.info.replication` has them, by the names of the peers: what an operator from outside looks at."""
+        return {
+            applier.peer: {
+                "status": "follow" if applier.state == "following" else "disconnected",
+                "idle": (self._now.monotonic_ns - applier.heard_ns) / SECOND_NS,
+                "message": applier.message or applier.last_error,
+            }
+            for applier in self.appliers.values()
         }
 
     def _role(self) -> str:

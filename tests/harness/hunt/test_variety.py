@@ -46,6 +46,7 @@ def test_what_is_said_stays() -> None:
             frozenset(("nodes", "rate", "faults")),
         )
         assert (varied.nodes, varied.rate, varied.faults) == (plan.nodes, plan.rate, plan.faults)
+    assert hunted(Plan(cluster="sim", time_limit_s=5.0, seed=3), frozenset(("time_limit_s",))).least_ok == 0
     kept = hunted(Plan(cluster="sim", configuration="F", seed=3), frozenset(("configuration",)))
     assert kept.letter == "F"
     assert kept.nodes == 3
