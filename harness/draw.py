@@ -12,7 +12,7 @@ import msgspec
 
 from harness.errors import WrongUse
 from harness.faults.directed import PLACEHOLDERS
-from harness.faults.fault import Fault
+from harness.faults.fault import DISK_ERRORS, NEEDS, Fault
 from harness.faults.lanes import impossible
 from harness.faults.schedule import draw_faults
 from harness.faults.table import can_do
@@ -67,9 +67,11 @@ def _refuse_impossible_fault(plan: Plan, fault: Fault, before: Sequence[Fault]) 
         raise WrongUse(f"{here} {why}")
     if fault.does not in can_do(plan.cluster):
         raise WrongUse(f"{here}: --cluster {plan.cluster} cannot do {fault.does!r}")
-    needed = "links" if fault.does in ("cut", "slow", "hold") else "nodes"
-    if not getattr(fault, needed):
-        raise WrongUse(f"{here}: {fault.does!r} needs {needed}")
+    for needed in NEEDS.get(fault.does, ("nodes",)):
+        if not getattr(fault, needed):
+            raise WrongUse(f"{here}: {fault.does!r} needs {needed}")
+    if fault.error and fault.error not in DISK_ERRORS:
+        raise WrongUse(f"{here}: no disk fails with {fault.error!r}; try one of: {', '.join(DISK_ERRORS)}")
     if fault.on is not None and plan.cluster != "sim":
         raise WrongUse(f"{here}: only --cluster sim knows when a node {fault.on.does} what")
     placeholders = PLACEHOLDERS if fault.is_directed else ()

@@ -5,7 +5,7 @@
     n1 … nN ──┘                      └── n3
 
 Every client and every node dials a port of the relay that stands for one route; only `status` goes past it. Network
-faults happen in the relay, process faults by signals. Power loss and clocks need the simulator.
+faults happen in the relay, process faults by signals, disk faults in the nodes' own disk layer or in their files.
 
 Nothing outlives a run: `stop` ends what `start` began, however far it got; if the harness itself is killed, nodes
 and relay see it (their stdin ends, on Linux the kernel signals) and the relay kills the nodes once more.
@@ -24,10 +24,13 @@ from typing import Final
 
 from harness.cluster.clock_faults import ClockFault, write_clock
 from harness.cluster.connections import Admin, Connections
-from harness.cluster.network_faults import NetworkFault
+from harness.cluster.damaged_files import NodeDisk
+from harness.cluster.disk_faults import DiskFault
+from harness.cluster.network_faults import NetworkFault, RelayIsolation
 from harness.cluster.place import Command, Place, node_host
+from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.probe import Probes
-from harness.cluster.process_faults import Kill, Pause
+from harness.cluster.process_faults import Kill, Pause, Terminate
 from harness.cluster.processes import Orders
 from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
 from harness.cluster.relay.link import LinkName
@@ -124,12 +127,24 @@ class LocalCluster(RealCluster):
                 return NetworkFault(fault, relay, probes, settings.heartbeat_ns, settings.epoch_ns)
             case "kill":
                 return Kill(fault, roster, self.now_ns, self._answers)
+            case "terminate":
+                return Terminate(fault, roster, self.now_ns, self._answers)
+            case "power":
+                isolation = RelayIsolation(relay, (CLIENT, *self._nodes))
+                return PowerLoss(fault, roster, self.now_ns, self._answers, isolation, self._disk(fault))
+            case "damage":
+                return DamagedDisk(fault, roster, self.now_ns, self._answers, self._disk(fault))
+            case "slow-fsync" | "disk-error":
+                return DiskFault(fault, self._disk(fault), self.now_ns, roster.is_alive)
             case "pause":
                 return Pause(fault, roster, self.now_ns, self._answers)
             case "clock":
                 return ClockFault(fault, self._set_clock, self.now_ns, self.status)
-            case simulated:
-                raise WrongUse(f"fault {fault.name}: only --cluster sim can do {simulated!r}")
+            case other:
+                raise WrongUse(f"fault {fault.name}: --cluster local cannot do {other!r}")
+
+    def _disk(self, fault: Fault) -> dict[str, NodeDisk]:
+        return {node: NodeDisk(self._settings.folder / "nodes" / node) for node in fault.nodes}
 
     # What is started, and where
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from harness.cluster.probe import Prober
@@ -127,3 +127,31 @@ def _summed(links: ByLink, felt: int) -> dict[str, int]:
     for name in ("longest_withheld_ns", "longest_hanging_ns"):
         totals[name] = max((_value(counters, name) for counters in links.values()), default=0)
     return totals
+
+
+class RelayIsolation:
+    """Implements `harness.cluster.power_faults.Isolation`. `nodes` are all nodes, and the name of the clients' end."""
+
+    def __init__(self, relay: Commands, nodes: Iterable[str]) -> None:
+        self._relay = relay
+        self._nodes = tuple(nodes)
+
+    async def cut_off(self, fault: Fault) -> None:
+        links = {
+            link: None
+            for node in fault.nodes
+            for other in self._nodes
+            if other != node
+            for link in ((node, other), (other, node))
+        }
+        await self._relay.cut(fault.id, links)
+
+    async def forget(self, fault: Fault) -> None:
+        for node in fault.nodes:
+            await self._relay.discard(node)
+
+    async def join(self, fault: Fault) -> None:
+        for node in fault.nodes:
+            await self._relay.reset(node)
+        await self._relay.heal(fault.id, fault.seed)
+        await self._relay.forget(fault.id)

@@ -13,6 +13,8 @@ from nodes.kernel.outbox import Durability
 OUR_CLOCK: Final = "clock.json"
 FAKETIME: Final = "faketime"
 """Files of the folder `clock`: for nodes of ours, and for a process under libfaketime."""
+DISK_FAULTS: Final = "faults"
+"""The folder, in that of a node's data, in which files say what goes wrong with its disk (`nodes.host.medium`)."""
 ROOT: Final = Path(__file__).parents[2]
 
 
@@ -59,6 +61,7 @@ def node_host(system: str, durability: Durability, program: tuple[str, ...] = ()
             *("--log", place.log),
             *("--durability", durability),
             *("--clock", f"{place.clock}/{OUR_CLOCK}"),
+            *("--disk-faults", f"{place.data}/{DISK_FAULTS}"),
             "--stdin-lifeline",
         )
 

@@ -1,9 +1,10 @@
-"""Kill and pause at work on local processes: what was done, what was seen, whether it was undone."""
+"""Kill, SIGTERM and pause at work on local processes: what was done, what was seen, whether it was undone."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 from harness.errors import ClusterError
@@ -20,7 +21,13 @@ class Processes(Protocol):
 
     async def kill(self, node: str) -> None: ...
 
+    async def terminate(self, node: str) -> None: ...
+
     async def revive(self, node: str) -> bool: ...
+
+    async def start_again(self, node: str) -> None: ...
+
+    def may_refuse(self, node: str) -> AbstractContextManager[None]: ...
 
     async def pause(self, node: str) -> bool: ...
 
@@ -101,6 +108,14 @@ class Kill(_ProcessFault):
             self._details.append(error.message)
             return False
         return await self._answers_again(node)
+
+
+class Terminate(Kill):
+    """SIGTERM: the process may end in order. Bit if it was seen dead."""
+
+    async def _kill(self, node: str) -> None:
+        await self._roster.terminate(node)
+        self._saw()
 
 
 class Pause(_ProcessFault):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from harness.cluster.processes import NodeProcess, Orders
@@ -18,6 +19,8 @@ from harness.errors import ClusterError
 from harness.protocols import Ended
 
 _STOP_WITHIN_S: Final = 2.0
+REFUSED: Final = "exit 1"
+"""How a node ends that does not come up and has said why."""
 
 
 class Roster:
@@ -31,6 +34,7 @@ class Roster:
         self._kills: Counter[str] = Counter()
         self._pauses: Counter[str] = Counter()
         self._ended: list[Ended] = []
+        self._may_refuse: set[str] = set()
         self._is_stopping = False
 
     async def start(self) -> None:
@@ -59,6 +63,26 @@ class Roster:
         self._told.add(process.pid)
         await process.kill()
         await asyncio.shield(self._watchers[node])
+
+    async def terminate(self, node: str) -> None:
+        """SIGTERM; returns when the process was seen dead, -9 if it takes too long."""
+        self._kills[node] += 1
+        process = self._processes[node]
+        self._told.add(process.pid)
+        await process.stop(_STOP_WITHIN_S)
+        await asyncio.shield(self._watchers[node])
+
+    @contextmanager
+    def may_refuse(self, node: str) -> Iterator[None]:
+        """Meanwhile the node may end with exit 1, which says that it does not come up; that is no crash."""
+        self._may_refuse.add(node)
+        try:
+            yield
+        finally:
+            self._may_refuse.discard(node)
+
+    async def start_again(self, node: str) -> None:
+        await self.start_one(node)
 
     async def revive(self, node: str) -> bool:
         """Undo a `kill`; False if another fault keeps the node dead. Raises ClusterError."""
@@ -114,7 +138,8 @@ class Roster:
     async def _watch(self, process: NodeProcess) -> None:
         """See the process end. Its port may be anybody's now, its number soon too."""
         how = await process.ended()
-        if process.pid not in self._told and not self._is_stopping:
+        refused = how == REFUSED and process.node in self._may_refuse
+        if process.pid not in self._told and not self._is_stopping and not refused:
             self._ended.append(Ended(process.node, self._now_ns(), how, process.last_words()))
         self._told.discard(process.pid)
         if self._processes[process.node] is process:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Iterable
 
+from harness.errors import WrongUse
 from harness.faults.fault import Evidence, Fault
 from nodes.world.network import Effect, Pair, Stop
 from nodes.world.world import World
@@ -54,14 +55,23 @@ class VirtualFaults:
                 for machine in machines:
                     machine.clock.wall_offset_ns += fault.jump_ns
                     machine.clock.set_drift(self._world.agenda.now_ns, fault.drift_ppm)
+            case "slow-fsync" | "disk-error":
+                for machine in machines:
+                    machine.slow_disk(fault.delay_ns)
+                    machine.fill_disk(bool(fault.error))
             case "hold":
                 self._stops[fault.id] = self._world.network.stop(fault.links, fault.kinds)
             case "slow-disk":
-                for machine in machines:
-                    for kind in fault.kinds or ("",):
-                        machine.hold_record(kind)
+                self._hold_records(fault)
             case "failover":
                 raise AssertionError("the conductor promotes")
+            case other:
+                raise WrongUse(f"fault {fault.name}: --cluster sim cannot do {other!r}")
+
+    def _hold_records(self, fault: Fault) -> None:
+        for node in fault.nodes:
+            for kind in fault.kinds or ("",):
+                self._world.machines[node].hold_record(kind)
 
     async def heal(self, fault: Fault) -> Evidence:
         heal_asked_ns = self._world.agenda.now_ns
@@ -91,8 +101,21 @@ class VirtualFaults:
                     for kind in fault.kinds or ("",):
                         self._world.machines[name].release_record(kind)
                 return self._evidence(fault, heal_asked_ns, self._asked[fault.id], True, True, {})
+            case "slow-fsync" | "disk-error":
+                return self._heal_disk(fault, heal_asked_ns)
             case "failover":
                 raise AssertionError("the conductor promotes")
+            case other:
+                raise AssertionError(f"{other} cannot have begun")
+
+    def _heal_disk(self, fault: Fault, heal_asked_ns: int) -> Evidence:
+        machines = [self._world.machines[node] for node in fault.nodes]
+        felt = sum(machine.take_disk_felt() for machine in machines)
+        for machine in machines:
+            machine.slow_disk(0)
+            machine.fill_disk(False)
+        counters = {"calls_delayed" if fault.does == "slow-fsync" else "calls_failed": felt}
+        return self._evidence(fault, heal_asked_ns, self._asked[fault.id], felt > 0, True, counters)
 
     async def _heal_cut(self, fault: Fault, heal_asked_ns: int) -> Evidence:
         network = self._world.network

@@ -6,12 +6,45 @@ of the line that ends it. Times are nanoseconds since the run began.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
 
-Does = Literal["cut", "slow", "kill", "pause", "power", "clock", "failover", "hold", "slow-disk"]
+Does = Literal[
+    "cut",
+    "slow",
+    "loss",
+    "narrow",
+    "kill",
+    "terminate",
+    "pause",
+    "power",
+    "starve",
+    "oom",
+    "slow-fsync",
+    "disk-error",
+    "damage",
+    "clock",
+    "failover",
+    "hold",
+    "slow-disk",
+]
+Damage = Literal["", "torn-tail", "truncated-tail", "bit-flip"]
 Link = tuple[str, str]
+NEEDS: Mapping[Does, tuple[str, ...]] = {
+    "cut": ("links",),
+    "slow": ("links",),
+    "hold": ("links",),
+    "loss": ("links", "percent"),
+    "narrow": ("links", "bytes_per_s"),
+    "starve": ("nodes", "percent"),
+    "slow-fsync": ("nodes", "delay_ns"),
+    "disk-error": ("nodes", "error"),
+    "damage": ("nodes", "damage"),
+}
+"""The fields without which it would do nothing; ("nodes",) if it is not here."""
+DISK_ERRORS = ("ENOSPC", "EIO", "EDQUOT", "EROFS")
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -40,12 +73,21 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     - slow: the directed `links` delay what they carry by `delay_ns` ± `jitter_ns`.
     - kill: the processes of `nodes` are killed (-9) and started again at the end.
     - pause: the processes of `nodes` are stopped and continued at the end.
-    - power: as kill, and what was not synced is lost (simulator).
+    - terminate: the processes of `nodes` are asked to end (SIGTERM), and started again at the end.
+    - power: as kill, but nothing of it is said to anybody, and what was not synced is lost.
+    - slow-fsync: every sync of `nodes` takes `delay_ns` longer.
+    - disk-error: writes, or where `at_sync` says so syncs, of `nodes` fail with `error` (ENOSPC, EIO).
+    - damage: the processes of `nodes` are killed, their files get the `damage`, and they are started again at the end;
+      from undamaged files if they refuse the damaged ones.
+    - loss: `percent` of the packets on the directed `links` are dropped.
+    - narrow: the directed `links` carry at most `bytes_per_s`.
+    - starve: the processes of `nodes` get `percent` of one processor.
+    - oom: the processes of `nodes` get no more memory, and are started again at the end.
     - failover: the one of `nodes` is asked to become the owner, again and again until it is.
     - hold: over the directed `links` nothing of `kinds` (nothing at all if none are named) arrives, nor what is behind
       it (simulator).
     - slow-disk: records of `kinds` of `nodes` (all if none are named) are not synced until the end (simulator).
-    - clock: the wall clock of `nodes` jumps by `jump_ns`, their monotonic clock drifts by `drift_ppm` (simulator).
+    - clock: the wall clock of `nodes` jumps by `jump_ns`, their monotonic clock drifts by `drift_ppm`.
     """
 
     id: Count
@@ -59,6 +101,11 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     jitter_ns: Count = 0
     jump_ns: int = 0
     drift_ppm: Annotated[int, msgspec.Meta(gt=-1_000_000, le=1_000_000)] = 0
+    error: str = ""
+    at_sync: bool = False
+    damage: Damage = ""
+    percent: Annotated[int, msgspec.Meta(ge=0, le=100)] = 0
+    bytes_per_s: Count = 0
     seed: Count = 0
     kinds: tuple[str, ...] = ()
     on: Moment | None = None

@@ -2,7 +2,8 @@
 
 With `overlap` 1 faults come one after the other. With more, that many *lanes* each have their own sequence, so that a
 kill happens inside a partition. Two faults that stop processes never want the same node at once: a dead process cannot
-be paused. Two promotions would only outrun each other.
+be paused. Nor does one that fails a node's writes, for a node does not start on a disk that takes nothing; two that
+write the same orders for one node would overwrite each other. Two promotions would only outrun each other.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from collections.abc import Iterable, Sequence
 
 from harness.faults.fault import Does, Fault
 
-STOPS_PROCESSES: frozenset[Does] = frozenset(("kill", "pause", "power"))
+STOPS_PROCESSES: frozenset[Does] = frozenset(
+    ("kill", "terminate", "pause", "power", "starve", "oom", "damage")
+)
+FAILS_WRITES: frozenset[Does] = frozenset(("disk-error",))
+ORDERS_DISKS: frozenset[Does] = frozenset(("disk-error", "slow-fsync"))
+EXCLUSIVE = (STOPS_PROCESSES | FAILS_WRITES, ORDERS_DISKS)
+"""Of each of these sets, a node has at most one at a time."""
 
 
 def meet(one: Fault, other: Fault) -> bool:
@@ -23,8 +30,8 @@ def exclude(one: Fault, other: Fault) -> bool:
     """They cannot be at work at the same time."""
     if one.does == other.does == "failover":
         return True
-    both_stop = one.does in STOPS_PROCESSES and other.does in STOPS_PROCESSES
-    return both_stop and bool({*one.nodes} & {*other.nodes})
+    are_at_odds = any(one.does in kinds and other.does in kinds for kinds in EXCLUSIVE)
+    return are_at_odds and bool({*one.nodes} & {*other.nodes})
 
 
 def lanes_of(faults: Iterable[Fault]) -> list[list[Fault]]:

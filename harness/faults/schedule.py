@@ -16,12 +16,14 @@ from harness.errors import WrongUse
 from harness.faults.directed import draw_directed
 from harness.faults.fault import Fault
 from harness.faults.lanes import impossible
-from harness.faults.table import FAILOVER, FAULTS, HOLDS
+from harness.faults.table import FAILOVER, FAULTS, HOLDS, POWER_ALL, TOGETHER, why_not
 from harness.plan import SECOND_NS, Plan
 
 FIRST_NS = 1 * SECOND_NS
 QUIET_NS = (SECOND_NS * 7 // 10, SECOND_NS * 13 // 10)
 LASTS_NS = (SECOND_NS * 13 // 10, SECOND_NS * 23 // 10)
+RECOVERY_NS = SECOND_NS * 12 // 10
+"""How much longer it stays quiet after faults from which whole nodes recover."""
 LAST_SCENE_NS = 4 * SECOND_NS
 """How long before the end of the load the last scene of holds may begin."""
 LAST_HEALED_NS = SECOND_NS * 7 // 10
@@ -34,7 +36,7 @@ def names_for(plan: Plan) -> tuple[str, ...]:
         name
         for name, kind in FAULTS.items()
         if name != HOLDS
-        and plan.cluster in kind.clusters
+        and kind.is_among_all(plan.cluster, plan.system)
         and plan.nodes >= kind.nodes_min
         and (name != FAILOVER or _can_fail_over(plan))
     ]
@@ -44,23 +46,31 @@ def names_for(plan: Plan) -> tuple[str, ...]:
             continue
         if name == "all":
             names.extend(other for other in possible if other not in names)
-        elif name not in FAULTS:
-            raise WrongUse(f"unknown fault {name!r}; try one of: all, none, {', '.join(FAULTS)}")
-        elif plan.cluster not in FAULTS[name].clusters:
-            where = " or ".join(FAULTS[name].clusters)
-            raise WrongUse(f"--cluster {plan.cluster} cannot do the fault {name!r}; try: --cluster {where}")
-        elif name == FAILOVER and not _can_fail_over(plan):
-            raise WrongUse(
-                f"the fault {name!r} needs a second node that may lead and a configuration whose owner may change, "
-                f"got {plan.configuration!r} with {plan.nodes} nodes; try: --configuration H or D"
-            )
-        elif plan.nodes < FAULTS[name].nodes_min:
-            raise WrongUse(
-                f"the fault {name!r} needs at least {FAULTS[name].nodes_min} nodes, got {plan.nodes}"
-            )
-        elif name not in names:
-            names.append(name)
+            continue
+        for each in TOGETHER.get(name, (name,)):
+            _refuse(each, plan)
+            if each not in names:
+                names.append(each)
     return tuple(names)
+
+
+def _refuse(name: str, plan: Plan) -> None:
+    """WrongUse if the fault cannot be done in this run."""
+    if name not in FAULTS:
+        known = ", ".join((*FAULTS, *TOGETHER))
+        raise WrongUse(f"unknown fault {name!r}; try one of: all, none, {known}")
+    kind = FAULTS[name]
+    if why := why_not(name, plan.cluster, plan.system):
+        elsewhere = " or ".join(other for other in kind.clusters if not why_not(name, other, plan.system))
+        attempt = f"--cluster {elsewhere}" if elsewhere else "./qsync list faults"
+        raise WrongUse(f"--cluster {plan.cluster} cannot do the fault {name!r}: {why}; try: {attempt}")
+    if name == FAILOVER and not _can_fail_over(plan):
+        raise WrongUse(
+            f"the fault {name!r} needs a second node that may lead and a configuration whose owner may change, "
+            f"got {plan.configuration!r} with {plan.nodes} nodes; try: --configuration H or D"
+        )
+    if plan.nodes < kind.nodes_min:
+        raise WrongUse(f"the fault {name!r} needs at least {kind.nodes_min} nodes, got {plan.nodes}")
 
 
 def _can_fail_over(plan: Plan) -> bool:
@@ -77,11 +87,12 @@ def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
     for name in _order(names, chance):
         lane = free_ns.index(min(free_ns))
         at_ns = free_ns[lane]
-        until_ns = at_ns + chance.randrange(*LASTS_NS)
+        until_ns = at_ns + _lasts_ns(name, plan, chance.randrange(*LASTS_NS))
         if until_ns > plan.time_limit_ns - LAST_HEALED_NS:
             break
         fault = _fault(len(faults), name, at_ns, until_ns, plan, owner)
-        free_ns[lane] = until_ns + int(chance.randrange(*QUIET_NS) * plan.calm_s)
+        quiet_ns = int(chance.randrange(*QUIET_NS) * plan.calm_s)
+        free_ns[lane] = until_ns + _quiet_ns(name, plan, quiet_ns)
         if impossible(fault, faults, plan.overlap):
             free_ns[lane] = at_ns + QUIET_NS[0]
         else:
@@ -100,6 +111,17 @@ def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
         )
         faults.extend(scenes)
     return tuple(faults)
+
+
+def _lasts_ns(name: str, plan: Plan, drawn_ns: int) -> int:
+    """While real nodes are all dead nothing is to be seen, and they take their own time to come up again."""
+    return drawn_ns // 4 if name == POWER_ALL and plan.cluster != "sim" else drawn_ns
+
+
+def _quiet_ns(name: str, plan: Plan, drawn_ns: int) -> int:
+    """Real nodes find each other anew, and elect, before they serve again."""
+    is_long = FAULTS[name].does in ("power", "damage") and plan.cluster != "sim"
+    return drawn_ns + (RECOVERY_NS if is_long else 0)
 
 
 def _order(names: Sequence[str], chance: random.Random) -> Iterator[str]:

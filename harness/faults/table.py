@@ -1,28 +1,37 @@
 """The table of faults. A new one is a function and a line here.
 
 `group` is what faults of different names have in common: a schedule takes one of each group before it repeats any.
-`clusters` says where it can be done. All faults of this table are such that a correct system must *survive* them.
+`clusters` says where it can be done; why not elsewhere, `CANNOT` says. A correct system must *survive* most; some,
+which take away what was safely on disk, it may only *detect*: to refuse to start is right then, wrong data are an
+anomaly all the same. "All" faults are those to be survived.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from harness.faults import partitions
-from harness.faults.fault import Does, Link
+from harness.faults.fault import Damage, Does, Link
 
 MILLISECOND_NS = 1_000_000
 EVERYWHERE = ("local", "docker", "sim")
+REAL = ("local", "docker")
 RELAYED = ("local", "sim")
+CONTAINED = ("docker",)
 SIMULATED = ("sim",)
 
 FAILOVER = "failover"
 HOLDS = "holds"
+POWER_ALL = "power-all"
+OUR_DISKS = ("qsync",)
+"""Systems whose nodes write through `nodes.host.disk`, which can be told what goes wrong and says what was synced."""
 
 Draw = Callable[[Sequence[str], str, random.Random], dict[str, object]]
 """(nodes, owner, chance) → the fields of the `Fault` that differ from one to the next."""
+Must = Literal["survive", "detect"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,22 @@ class Kind:
     draw: Draw
     clusters: tuple[str, ...] = EVERYWHERE
     nodes_min: int = 1
+    must: Must = "survive"
+    only_named: tuple[str, ...] = ()
+    """Clusters in which "all" leaves it out."""
+    systems: tuple[str, ...] | None = None
+    """The systems that it can be done to on real clusters; None: all."""
+
+    def is_among_all(self, cluster: str, system: str) -> bool:
+        return (
+            cluster in self.clusters
+            and cluster not in self.only_named
+            and self.must == "survive"
+            and self.can_be_done_to(cluster, system)
+        )
+
+    def can_be_done_to(self, cluster: str, system: str) -> bool:
+        return self.systems is None or cluster in SIMULATED or system in self.systems
 
 
 def _cut(shape: Callable[[Sequence[str], str, random.Random], tuple[Link, ...]]) -> Draw:
@@ -63,11 +88,34 @@ def _slow(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, 
     return {"links": links, "delay_ns": delay_ns, "jitter_ns": delay_ns // 2}
 
 
+def _lossy(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
+    """All links of one node, or all links; 30 % is where TCP still gets through."""
+    return {"links": _slow(nodes, owner, chance)["links"], "percent": 30}
+
+
 def _clock(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
     """The wall clock jumps by up to an hour either way; the monotonic one drifts by up to 5 %."""
     jump_ns = chance.choice((-1, 1)) * chance.randrange(1, 3_600_000) * MILLISECOND_NS
     drift_ppm = chance.choice((-1, 1)) * chance.randrange(10_000, 50_000)
     return {"nodes": (chance.choice(list(nodes)),), "jump_ns": jump_ns, "drift_ppm": drift_ppm}
+
+
+def _slow_disk(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
+    delay_ns = chance.randrange(50, 400) * MILLISECOND_NS
+    return {**_owner_or_one(nodes, owner, chance), "delay_ns": delay_ns}
+
+
+def _full_disk(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
+    return {**_owner_or_one(nodes, owner, chance), "error": "ENOSPC"}
+
+
+def _io_error(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
+    """Of writes, or of syncs whose writes went well."""
+    return {**_owner_or_one(nodes, owner, chance), "error": "EIO", "at_sync": chance.random() < 0.5}
+
+
+def _damage(damage: Damage) -> Draw:
+    return lambda nodes, owner, chance: {**_owner_or_one(nodes, owner, chance), "damage": damage}
 
 
 FAULTS: dict[str, Kind] = {
@@ -97,10 +145,61 @@ FAULTS: dict[str, Kind] = {
     "pause": Kind("a process is stopped and goes on", "pause", "pause", _owner_or_one),
     "slow": Kind("links are slow", "slow", "slow", _slow, RELAYED, nodes_min=2),
     FAILOVER: Kind("another node is promoted", "failover", "failover", _another, nodes_min=2),
+    "terminate": Kind("SIGTERM and restart", "terminate", "terminate", _owner_or_one, REAL),
+    "loss": Kind("three packets of ten are lost", "loss", "loss", _lossy, CONTAINED, nodes_min=2),
     "power-owner": Kind(
-        "the owner loses power: unsynced bytes are gone", "power", "power", _owner, SIMULATED
+        "the owner loses power: unsynced bytes are gone", "power", "power", _owner, systems=OUR_DISKS
     ),
-    "power-all": Kind("all nodes lose power at once", "power", "power", _everyone, SIMULATED),
+    "power-one": Kind(
+        "a replica loses power",
+        "power",
+        "power",
+        _another,
+        nodes_min=2,
+        only_named=SIMULATED,
+        systems=OUR_DISKS,
+    ),
+    POWER_ALL: Kind("all nodes lose power at once", "power", "power", _everyone, systems=OUR_DISKS),
+    "slow-disk": Kind(
+        "every fsync takes long",
+        "slow-disk",
+        "slow-fsync",
+        _slow_disk,
+        only_named=SIMULATED,
+        systems=OUR_DISKS,
+    ),
+    "full-disk": Kind(
+        "writes fail: no space is left",
+        "disk",
+        "disk-error",
+        _full_disk,
+        only_named=SIMULATED,
+        systems=OUR_DISKS,
+    ),
+    "io-error": Kind("writes or syncs fail: EIO", "disk", "disk-error", _io_error, REAL, systems=OUR_DISKS),
+    "torn-tail": Kind(
+        "killed in the middle of a write: half a record ends the log",
+        "damage",
+        "damage",
+        _damage("torn-tail"),
+        REAL,
+    ),
+    "truncated-tail": Kind(
+        "killed, and the end of the log is gone, synced or not",
+        "damage",
+        "damage",
+        _damage("truncated-tail"),
+        REAL,
+        must="detect",
+    ),
+    "bit-flip": Kind(
+        "killed, and a bit in the middle of the log is another",
+        "damage",
+        "damage",
+        _damage("bit-flip"),
+        REAL,
+        must="detect",
+    ),
     "clock": Kind("a wall clock jumps, a monotonic clock drifts", "clock", "clock", _clock),
     HOLDS: Kind(
         "beside the others: messages of a kind are held, disks are slow, nodes die at a moment (not among all)",
@@ -114,6 +213,32 @@ FAULTS: dict[str, Kind] = {
 
 
 DIRECTED: frozenset[Does] = frozenset(("hold", "slow-disk"))
+
+TOGETHER: Mapping[str, tuple[str, ...]] = {"lose-unsynced": ("power-owner", "power-one", "power-all")}
+"""Names that stand for several."""
+
+_BY_MOMENT = "only virtual time knows what a node is about to do"
+CANNOT: Mapping[tuple[str, str], str] = {
+    ("slow", "docker"): "what delays packets, netem, is missing from many kernels",
+    ("loss", "local"): "the relay may drop no byte of a live connection: that would be corruption, not loss",
+    ("loss", "sim"): "a virtual stream loses bytes only when its connection dies, as TCP's do",
+    ("terminate", "sim"): "a virtual process has nothing to do before it ends: the same as kill",
+    ("io-error", "sim"): "a virtual write fails like any other, whatever the error: see full-disk",
+    ("torn-tail", "sim"): "power losses tear the ends of virtual logs",
+    ("truncated-tail", "sim"): "what is synced on a virtual disk stays",
+    ("bit-flip", "sim"): "what is synced on a virtual disk stays",
+    (HOLDS, "local"): _BY_MOMENT,
+    (HOLDS, "docker"): _BY_MOMENT,
+}
+_NOT_OURS = "writes through no disk layer of ours, which would say what was synced and let calls fail"
+
+
+def why_not(name: str, cluster: str, system: str = "qsync") -> str:
+    """Why this fault cannot be done there; "" if it can."""
+    kind = FAULTS[name]
+    if cluster not in kind.clusters:
+        return CANNOT.get((name, cluster), f"nothing does it on --cluster {cluster}")
+    return "" if kind.can_be_done_to(cluster, system) else f"{system} {_NOT_OURS}"
 
 
 def can_do(cluster: str) -> frozenset[Does]:

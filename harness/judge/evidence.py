@@ -22,6 +22,8 @@ USEFUL_SHARE_OF_PILED_UP = 1 / 8
 """The same where faults come upon each other, and deaths at the worst moment."""
 USEFUL_SHARE_UNDER_FAULT = 1 / 20
 """The share of the operations asked for that must succeed while a fault is active."""
+USEFUL_SHARE_WITHOUT_POWER = 1 / 100
+"""The same where all faults take whole nodes down, now and then all of them."""
 USEFUL_SHARE_OF_A_KIND = 1 / 10
 """The share of each kind of operation (reads, writes, …) that must tell something."""
 TOLD = ("mismatch", "empty")
@@ -125,7 +127,7 @@ def _missing(
         missing.append("the run was interrupted")
     if history.torn is not None:
         missing.append(f"the record is torn: {history.torn}")
-    piled_up = HOLDS in plan.faults or plan.overlap > 1
+    piled_up = HOLDS in plan.faults or plan.overlap > 1 or _takes_nodes_down(history)
     share = USEFUL_SHARE_OF_PILED_UP if piled_up else USEFUL_SHARE
     wanted = max(_share(evidence["asked"], share), plan.least_ok)
     if evidence["ok"] == 0:
@@ -140,6 +142,11 @@ def _missing(
     if failure is None and not interrupted:
         missing.extend(workload.missing(history))
     return missing
+
+
+def _takes_nodes_down(history: History) -> bool:
+    """Nothing but faults from which whole nodes recover: there is little time for load between."""
+    return bool(history.faults) and all(fault.does in ("power", "damage") for fault in history.faults)
 
 
 def _missing_kinds(workload: Workload, history: History) -> Iterator[str]:
@@ -205,7 +212,8 @@ def _missing_of_faults(plan: Plan, history: History, evidence: dict[str, Any]) -
         elif fault.bit and not fault.healed and not _was_hidden(fault, history.faults):
             missing.append(f"fault {fault.id} ({fault.name}) was not seen to heal")
     least = 1 if plan.drawn is None else 0  # a plan that was cut down to a few operations may have none
-    wanted = max(least, int(evidence["asked"] * USEFUL_SHARE_UNDER_FAULT))
+    share = USEFUL_SHARE_WITHOUT_POWER if _takes_nodes_down(history) else USEFUL_SHARE_UNDER_FAULT
+    wanted = max(least, int(evidence["asked"] * share))
     if all(_is_steered(fault, ()) for fault in history.faults):
         wanted = least
     if evidence["ok_under_fault"] < wanted:

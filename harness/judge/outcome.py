@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from checkers.convergence import NAME as CONVERGENCE
 from checkers.history.history import History
 from checkers.verdict import Verdict
 from checkers.wal import NAME as AUDIT
 from checkers.wal import LogRules, NodeLog
 from harness.check import RunCheck, run_here
 from harness.judge.audit import audit
+from harness.judge.detected import may_only_be_detected, refusals
 from harness.judge.evidence import evidence_of, stopped_for_good, was_interrupted
 from harness.judge.words import Outcome, repeat_line, sentence
 from harness.plan import Plan
@@ -50,9 +52,12 @@ def judge(
     verdicts = [verdict for _, verdict in judged]
     promised = [verdict for model, verdict in judged if model]
     was_ended = interrupted or was_interrupted(history)
-    stopped = () if promise.final_state else stopped_for_good(history)
+    is_damaged = may_only_be_detected(history)
+    stopped = () if promise.final_state and not is_damaged else stopped_for_good(history)
     evidence = evidence_of(plan, workload, history, was_ended, failure, may_differ=bool(stopped))
-    outcome = _outcome(promised, evidence["missing"])
+    excused = CONVERGENCE if is_damaged and stopped else ""
+    decisive = [each for each in promised if each.result != "unknown" or each.checker != excused]
+    outcome = _outcome(decisive, evidence["missing"])
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -69,6 +74,7 @@ def judge(
         "findings": [
             *_findings(judged),
             *({"checker": "convergence", "summary": text} for text in stopped),
+            *({"checker": "detected", "summary": text} for text in refusals(history)),
             *(
                 {"checker": "settled", "summary": text}
                 for text in (audited.findings if audited is not None else ())

@@ -12,6 +12,7 @@ from checkers.wal.record import LogRules
 from harness.check import Check
 from harness.cluster.place import Command, node_host
 from harness.errors import ClusterError, WrongUse
+from harness.faults.table import FAULTS, TOGETHER
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster, Replied
 from harness.systems.operator import Note, Operator, take_over
@@ -56,10 +57,9 @@ class Qsync:
         for bug in plan.bugs:
             if bug not in BUGS:
                 raise WrongUse(f"unknown bug {bug!r} of qsync; try one of: {', '.join(BUGS)}")
-        if ACK_BEFORE_FSYNC in plan.bugs and plan.cluster != "sim":
+        if ACK_BEFORE_FSYNC in plan.bugs and not _loses_power(plan):
             raise WrongUse(
-                f"--bug {ACK_BEFORE_FSYNC} shows only where a disk forgets; "
-                f"try: ./qsync run --cluster sim --bug {ACK_BEFORE_FSYNC} --seed {plan.seed}"
+                f"--bug {ACK_BEFORE_FSYNC} shows only where a disk forgets; try: --faults lose-unsynced"
             )
         if is_2_6(plan) and plan.queue_max_size is not None:
             raise WrongUse(
@@ -237,6 +237,13 @@ def _checkpoint_interval_ns(plan: Plan) -> int:
 
 def _uuid(plan: Plan, name: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, f"{plan.seed}/{name}"))
+
+
+def _loses_power(plan: Plan) -> bool:
+    if plan.drawn is not None:
+        return any(fault.does == "power" for fault in plan.drawn.faults)
+    names = [each for name in plan.faults for each in TOGETHER.get(name, (name,))]
+    return "all" in names or any(name in FAULTS and FAULTS[name].does == "power" for name in names)
 
 
 def is_2_6(plan: Plan) -> bool:

@@ -21,6 +21,7 @@ from nodes.host.codec import Codec
 from nodes.host.disk import Committed, Disk, Outcome
 from nodes.host.links import Address, Links
 from nodes.host.log import NodeLog
+from nodes.host.medium import LOOK_EVERY_S, FaultyMedium
 from nodes.host.timers import Timers
 from nodes.kernel.effects import (
     CancelTimer,
@@ -53,19 +54,22 @@ class Host:
         durability: Durability,
         log: NodeLog,
         clock: Clock | None = None,
+        medium: FaultyMedium | None = None,
     ) -> None:
         self._clock = clock or Clock()
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._loop_failed)
         self._node = node
         self._log = log
+        self._is_stopping = False
         self._outbox = Outbox()
         self._timers = Timers(self._loop, self._deliver_from_outside, self._clock)
         self.links = Links(codec, peers, self._deliver_from_outside, log)
-        self._disk = Disk(directory, durability, self._report_from_thread)
+        self._disk = Disk(directory, durability, self._report_from_thread, medium=medium)
+        if medium is not None:
+            self._look_at(medium)
         self._disk_is_busy = False
         self._will_settle = False
-        self._is_stopping = False
         self._settled = asyncio.Event()
 
     def start(self, files: Mapping[str, bytes]) -> None:
@@ -83,6 +87,12 @@ class Host:
             await self._settled.wait()
         await self.links.close()
         self._disk.close()
+
+    def _look_at(self, medium: FaultyMedium) -> None:
+        """See soon what is to go wrong with the disk, whether or not anything is written."""
+        medium.look()
+        if not self._is_stopping:
+            self._loop.call_later(LOOK_EVERY_S, self._look_at, medium)
 
     def _deliver_from_outside(self, event: Event) -> None:
         if not self._is_stopping:

@@ -29,6 +29,7 @@ class Options:
     durability: Durability
     stdin_lifeline: bool
     clock: str | None = None
+    disk_faults: str | None = None
 
 
 class _Parser(argparse.ArgumentParser):
@@ -53,6 +54,7 @@ def parse(arguments: Sequence[str], systems: Sequence[str]) -> Options:
         durability=cast(Durability, given.durability),
         stdin_lifeline=given.stdin_lifeline,
         clock=given.clock,
+        disk_faults=given.disk_faults,
     )
 
 
@@ -84,6 +86,11 @@ def _parser(systems: Sequence[str]) -> _Parser:
         "--clock",
         metavar="FILE",
         help="JSON: by how much the node's clocks are wrong; may change at any time",
+    )
+    option(
+        "--disk-faults",
+        metavar="DIR",
+        help="files there say what goes wrong with the disk, and what it did (nodes/host/medium.py)",
     )
     option("--stdin-lifeline", action="store_true", help="end when stdin ends; ignore SIGINT")
     return parser

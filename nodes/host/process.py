@@ -20,6 +20,7 @@ from nodes.host.clock import Clock
 from nodes.host.host import Host, fields_of_failure
 from nodes.host.links import Address
 from nodes.host.log import NodeLog
+from nodes.host.medium import FaultyMedium
 from nodes.host.options import Options, WrongUse, parse
 from nodes.host.systems import Hosted, System
 
@@ -58,7 +59,10 @@ async def _live(options: Options, system: System) -> None:
     except OSError as error:
         raise NotStarted(f"the log {options.log} cannot be written: {error.strerror}") from error
     clock = Clock(options.clock)
-    host = Host(hosted.node, hosted.codec, options.peers, options.data, options.durability, log, clock)
+    medium = _medium(options.disk_faults)
+    host = Host(
+        hosted.node, hosted.codec, options.peers, options.data, options.durability, log, clock, medium
+    )
     server = await _listening(host, options.listen)
     _start(host, hosted, files, options, log)
     await server.start_serving()
@@ -107,6 +111,13 @@ def _files(options: Options) -> Mapping[str, bytes]:
     except OSError as error:
         at = error.filename or options.data
         raise NotStarted(f"the data cannot be read: {at}: {error.strerror}") from error
+
+
+def _medium(folder: str | None) -> FaultyMedium | None:
+    try:
+        return None if folder is None else FaultyMedium(folder)
+    except OSError as error:
+        raise NotStarted(f"the folder of disk faults {folder} cannot be used: {error.strerror}") from error
 
 
 async def _listening(host: Host, address: Address) -> asyncio.Server:

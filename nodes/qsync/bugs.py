@@ -114,7 +114,7 @@ TABLE: dict[str, Bug] = {
     ),
     ACK_BEFORE_FSYNC: Bug(
         "a record counts as on disk when it is written, not when it is synced: replies and sends pass it",
-        "a power loss loses acknowledged writes (only the simulator's disks forget)",
+        "a power loss loses acknowledged writes",
         ("linearizable", "convergence", "audit", "crash"),
     ),
     DUPLICATE_CONFIRM: Bug(

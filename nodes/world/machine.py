@@ -106,6 +106,9 @@ class Machine:
         self._groups: deque[Group] = deque()
         self._late: deque[Group] = deque()
         self._holds: dict[str, int] = {}
+        self._sync_delay_ns = 0
+        self._disk_felt = 0
+        """How many groups of records a slow or full disk has delayed or refused."""
         self._timers: dict[str, int] = {}
         self._timer_numbers = 0
         self._links: dict[int, str] = {}
@@ -316,6 +319,14 @@ class Machine:
         """From now on writes fail (or work again)."""
         self.disk.full = full
 
+    def slow_disk(self, delay_ns: int) -> None:
+        """From now on every sync takes so much longer."""
+        self._sync_delay_ns = delay_ns
+
+    def take_disk_felt(self) -> int:
+        felt, self._disk_felt = self._disk_felt, 0
+        return felt
+
     def hold_record(self, record: str) -> None:
         """Let the next record of a kind ("" for any) wait for its sync, and all behind it, until `release_record`."""
         self._holds[record] = self._holds.get(record, 0) + 1
@@ -330,6 +341,7 @@ class Machine:
     def _write(self, records: list[Persist]) -> None:
         if self.disk.full and any(record.data for record in records):
             self._is_failing = True
+            self._disk_felt += 1
             self._agenda.after(WRITE_NS, self._soon, "input", self._life, self._fail)
             return
         starts, ends = [], []
@@ -355,6 +367,9 @@ class Machine:
         delay_ns = SYNC_NS + int(self._disk_chance.expovariate(1 / SYNC_NS))
         if self._disk_chance.random() < 0.01:
             delay_ns += int(self._disk_chance.random() * SLOW_SYNC_NS)
+        if self._sync_delay_ns:
+            self._disk_felt += 1
+            delay_ns += self._sync_delay_ns
         earliest_ns = self._groups[-1].due_ns if self._groups else 0
         return max(self._agenda.now_ns + delay_ns, earliest_ns)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import WrongUse
-from harness.faults.fault import Fault
+from harness.faults.fault import Damage, Does, Fault
 from harness.plan import Drawn, Operation, Plan, from_json, read, to_json
 
 NODES = st.sampled_from(["n1", "n2", "n3", "client"])
@@ -28,7 +28,7 @@ FAULTS = st.builds(
     Fault,
     id=COUNTS,
     name=TEXT,
-    does=st.sampled_from(["cut", "slow", "kill", "pause", "power", "clock"]),
+    does=st.sampled_from(get_args(Does)),
     at_ns=COUNTS,
     until_ns=COUNTS,
     nodes=st.lists(NODES, max_size=3).map(tuple),
@@ -37,6 +37,11 @@ FAULTS = st.builds(
     jitter_ns=COUNTS,
     jump_ns=st.integers(-(1 << 53), 1 << 53),
     drift_ppm=st.integers(-999_999, 1_000_000),
+    error=TEXT,
+    at_sync=st.booleans(),
+    damage=st.sampled_from(get_args(Damage)),
+    percent=st.integers(0, 100),
+    bytes_per_s=COUNTS,
     seed=COUNTS,
 )
 OPERATIONS = st.builds(

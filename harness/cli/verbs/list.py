@@ -11,7 +11,7 @@ TABLES = ("systems", "clusters", "workloads", "faults", "checkers", "bugs")
 
 @click.command()
 @click.argument("table", required=False, type=click.Choice(TABLES))
-@click.option("--cluster", help="Only the faults that this cluster can do.")
+@click.option("--cluster", help="What this cluster can do of the faults, and why not the rest.")
 def command(table: str | None, cluster: str | None) -> int:
     """The tables of names: systems, clusters, workloads, faults, checkers, bugs."""
     from harness.assemble import CLUSTERS
@@ -43,11 +43,7 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
         case "workloads":
             return {name: workload.summary for name, workload in WORKLOADS.items()}
         case "faults":
-            return {
-                name: f"{kind.summary} ({', '.join(kind.clusters)})"
-                for name, kind in FAULTS.items()
-                if cluster is None or cluster in kind.clusters
-            }
+            return {name: _fault(name, cluster) for name in FAULTS}
         case "checkers":
             of_workloads = {
                 check.name: check.summary
@@ -60,3 +56,16 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
             }
         case _:
             return {name: text for system in SYSTEMS.values() for name, text in system.bugs().items()}
+
+
+def _fault(name: str, cluster: str | None) -> str:
+    """What it does, what a correct system must do about it, and where it can be done or why not."""
+    from harness.faults.table import FAULTS, why_not
+
+    kind = FAULTS[name]
+    if cluster is None:
+        return f"{kind.summary}; {kind.must} ({', '.join(kind.clusters)})"
+    if why := why_not(name, cluster):
+        return f"not here: {why}"
+    ours = "" if kind.systems is None or cluster == "sim" else f" (nodes of {', '.join(kind.systems)})"
+    return f"{kind.summary}; {kind.must}{ours}"

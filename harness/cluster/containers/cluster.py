@@ -17,11 +17,14 @@ from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.fleet import DATA, PORT, Berth, Fleet, Limits
 from harness.cluster.containers.image import NODE_ROOT, connect, node_image
 from harness.cluster.containers.ownership import RunId, remove_leftovers
-from harness.cluster.containers.packet_faults import PacketFault, Packets
+from harness.cluster.containers.packet_faults import PacketFault, PacketIsolation, Packets
 from harness.cluster.containers.packet_filter import PacketFilter
+from harness.cluster.damaged_files import NodeDisk
+from harness.cluster.disk_faults import DiskFault
 from harness.cluster.node_log import shift_log
 from harness.cluster.place import Command, Place
-from harness.cluster.process_faults import Kill, Pause
+from harness.cluster.power_faults import DamagedDisk, PowerLoss
+from harness.cluster.process_faults import Kill, Pause, Terminate
 from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
 from harness.errors import ClusterError, WrongUse
 from harness.faults.fault import Fault
@@ -144,8 +147,17 @@ class ContainerCluster(RealCluster):
         fleet, packets = self._running(), self._packets
         assert packets is not None
         match fault.does:
-            case "cut":
+            case "cut" | "loss":
                 return PacketFault(fault, packets)
+            case "terminate":
+                return Terminate(fault, fleet, self.now_ns, self._answers)
+            case "power":
+                isolation = PacketIsolation(packets)
+                return PowerLoss(fault, fleet, self.now_ns, self._answers, isolation, self._disk(fault))
+            case "damage":
+                return DamagedDisk(fault, fleet, self.now_ns, self._answers, self._disk(fault))
+            case "slow-fsync" | "disk-error":
+                return DiskFault(fault, self._disk(fault), self.now_ns, fleet.is_alive)
             case "kill":
                 return Kill(fault, fleet, self.now_ns, self._answers)
             case "pause":
@@ -154,6 +166,9 @@ class ContainerCluster(RealCluster):
                 return ClockFault(fault, self._set_clock, self.now_ns, self.status)
             case other:
                 raise WrongUse(f"fault {fault.name}: --cluster docker cannot do {other!r}")
+
+    def _disk(self, fault: Fault) -> dict[str, NodeDisk]:
+        return {node: NodeDisk(self._settings.folder / "nodes" / node) for node in fault.nodes}
 
     async def _set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
         write_clock(self._settings.folder / "nodes" / node / "clock", wall_offset_ns, drift_ppm)

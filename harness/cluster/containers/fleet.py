@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.cluster.containers.ownership import NODE_LABEL, RunId, remove_run
+from harness.cluster.roster import REFUSED
 from harness.errors import ClusterError
 from harness.protocols import Ended
 
@@ -63,6 +64,7 @@ class Fleet:
         self._pauses: Counter[str] = Counter()
         self._ended: list[Ended] = []
         self._ready: set[str] = set()
+        self._may_refuse: set[str] = set()
         self._watch: asyncio.Task[None] | None = None
 
     # ---- making
@@ -156,6 +158,15 @@ class Fleet:
             await self.start_again(node)
         return True
 
+    @contextmanager
+    def may_refuse(self, node: str) -> Iterator[None]:
+        """Meanwhile the node may end with exit 1, which says that it does not come up; that is no crash."""
+        self._may_refuse.add(node)
+        try:
+            yield
+        finally:
+            self._may_refuse.discard(node)
+
     async def start_again(self, node: str) -> None:
         try:
             await asyncio.to_thread(self._containers[node].start)
@@ -220,7 +231,9 @@ class Fleet:
                 for node, life in expected.items():
                     if node not in running and self._lives[node] == life and self._should_run(node):
                         self._down.add(node)
-                        self._ended.append(await asyncio.to_thread(self._how_it_ended, node))
+                        ended = await asyncio.to_thread(self._how_it_ended, node)
+                        if ended.how != REFUSED or node not in self._may_refuse:
+                            self._ended.append(ended)
 
     def _should_run(self, node: str) -> bool:
         return node not in self._down and node not in self._told

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from harness.cluster.containers.packet_filter import PacketFilter, Pair
+from harness.cluster.containers.packet_filter import LOSSES, PacketFilter, Pair, lossy
+from harness.errors import WrongUse
 from harness.faults.fault import Evidence, Fault, Link
 
 _FRESH_WITHIN_S: Final = 15.0
@@ -28,7 +29,9 @@ class Packets:
     now_ns: Callable[[], int]
     may_answer: Callable[[str], bool]
     heartbeat_ns: int
-    asked: dict[str, Counter[Pair]] = field(default_factory=lambda: {"cuts": Counter(), "lossy": Counter()})
+    asked: dict[str, Counter[Pair]] = field(
+        default_factory=lambda: {name: Counter() for name in ("cuts", *map(lossy, LOSSES))}
+    )
 
     def pair(self, link: Link) -> Pair:
         return self.addresses[link[0]], self.addresses[link[1]]
@@ -49,27 +52,32 @@ class PacketFault:
     def __init__(self, fault: Fault, packets: Packets) -> None:
         self._fault = fault
         self._packets = packets
-        self._which = "cuts" if fault.does == "cut" else "lossy"
+        if fault.does == "loss" and fault.percent not in LOSSES:
+            raise WrongUse(f"fault {fault.name}: {fault.percent} % cannot be lost; try one of: {LOSSES}")
+        self._which = "cuts" if fault.does == "cut" else lossy(fault.percent)
         self._links = {link: packets.pair(link) for link in fault.links}
         self._asked_ns = packets.now_ns()
         self._in_effect_ns: int | None = None
         self._before: dict[Pair, int] = {}
+        self._dropped_before = 0
 
     async def begin(self) -> None:
         await self._packets.add(self._which, list(self._links.values()))
         self._in_effect_ns = self._packets.now_ns()
         self._before = await self._packets.filter.packets(self._which)
+        self._dropped_before = await self._dropped()
 
     async def end(self) -> Evidence:
         heal_asked_ns = self._packets.now_ns()
         met = await self._packets.filter.packets(self._which)
+        dropped = await self._dropped() - self._dropped_before
         await self._packets.remove(self._which, list(self._links.values()))
         healed_ns = self._packets.now_ns()
         felt = {link: met.get(pair, 0) - self._before.get(pair, 0) for link, pair in self._links.items()}
         long_enough = heal_asked_ns - (self._in_effect_ns or heal_asked_ns) > self._packets.heartbeat_ns
         healed, missing = await self._fresh()
         return Evidence(
-            bit=long_enough and any(felt.values()),
+            bit=long_enough and any(felt.values()) and (self._fault.does == "cut" or dropped > 0),
             asked_ns=self._asked_ns,
             first_effect_ns=self._in_effect_ns,
             all_in_effect_ns=self._in_effect_ns,
@@ -80,9 +88,14 @@ class PacketFault:
                 "links": len(felt),
                 "links_felt": sum(many > 0 for many in felt.values()),
                 "packets_met": sum(felt.values()),
+                **({} if self._fault.does == "cut" else {"packets_dropped": dropped}),
             },
             detail="; ".join(missing),
         )
+
+    async def _dropped(self) -> int:
+        """Of the packets that met a lossy link; a cut drops all it meets."""
+        return 0 if self._fault.does == "cut" else await self._packets.filter.dropped(self._which)
 
     async def _fresh(self) -> tuple[bool | None, list[str]]:
         """Wait until packets have passed every link that can pass any."""
@@ -108,3 +121,33 @@ class PacketFault:
         cuts = self._packets.asked["cuts"]
         ends = [end for end in link if end != "client"]
         return not cuts[pair] and not cuts[pair[::-1]] and all(map(self._packets.may_answer, ends))
+
+
+class PacketIsolation:
+    """Implements `harness.cluster.power_faults.Isolation`: every packet of a node without power is dropped.
+
+    A container that starts has a new network, which answers what comes for old connections with a reset.
+    """
+
+    def __init__(self, packets: Packets) -> None:
+        self._packets = packets
+
+    async def cut_off(self, fault: Fault) -> None:
+        await self._packets.add("cuts", self._pairs(fault))
+
+    async def forget(self, fault: Fault) -> None:
+        """What the kernel held of a container goes with it."""
+
+    async def join(self, fault: Fault) -> None:
+        await self._packets.remove("cuts", self._pairs(fault))
+
+    def _pairs(self, fault: Fault) -> list[Pair]:
+        """Each link of the nodes once, both ways; the clients' among them."""
+        links = {
+            link: None
+            for node in fault.nodes
+            for other in self._packets.addresses
+            if other != node
+            for link in ((node, other), (other, node))
+        }
+        return [self._packets.pair(link) for link in links]

@@ -23,19 +23,14 @@ table bridge {table} {{
     type ipv4_addr . ipv4_addr
     counter
   }}
-  set lossy {{
-    type ipv4_addr . ipv4_addr
-    counter
-  }}
-  set links {{
+{lossy_sets}  set links {{
     type ipv4_addr . ipv4_addr
     counter
     elements = {{ {links} }}
   }}
   chain judge {{
     ip saddr . ip daddr @cuts drop
-    ip saddr . ip daddr @lossy numgen random mod 100 < {percent} drop
-    ip saddr . ip daddr @links accept
+{lossy_rules}    ip saddr . ip daddr @links accept
   }}
   chain passing {{
     type filter hook prerouting priority -300
@@ -47,7 +42,24 @@ table bridge {table} {{
   }}
 }}
 """
-LOSS_PERCENT = 30
+_LOSSY_SET = """
+  counter {name}_dropped {{
+  }}
+  set {name} {{
+    type ipv4_addr . ipv4_addr
+    counter
+  }}
+"""
+_LOSSY_RULE = """
+    ip saddr . ip daddr @{name} numgen random mod 100 < {percent} counter name {name}_dropped drop
+"""
+LOSSES = (10, 30, 60)
+"""How many packets of a hundred can be lost."""
+
+
+def lossy(percent: int) -> str:
+    """The name of the set of links that lose so many packets."""
+    return f"lossy_{percent}"
 
 
 class PacketFilter:
@@ -57,14 +69,21 @@ class PacketFilter:
         self._table = table
 
     async def start(self, links: Iterable[Pair]) -> None:
-        rules = _RULES.format(table=self._table, links=", ".join(map(_element, links)), percent=LOSS_PERCENT)
+        rules = _RULES.format(
+            table=self._table,
+            links=", ".join(map(_element, links)),
+            lossy_sets="".join(_LOSSY_SET.format(name=lossy(percent)) for percent in LOSSES),
+            lossy_rules="".join(
+                _LOSSY_RULE.format(name=lossy(percent), percent=percent) for percent in LOSSES
+            ),
+        )
         await self._nft(rules)
 
     async def stop(self) -> None:
         await self._nft(f"add table bridge {self._table}\ndelete table bridge {self._table}")
 
     async def change(self, which: str, *, add: Iterable[Pair] = (), remove: Iterable[Pair] = ()) -> None:
-        """Elements of the set `which` ("cuts" or "lossy"), all at one instant."""
+        """Elements of the set `which` ("cuts" or a lossy one), all at one instant."""
         lines = [
             f"{verb} element bridge {self._table} {which} {{ {_element(pair)} }}"
             for verb, pairs in (("delete", remove), ("add", add))
@@ -72,6 +91,15 @@ class PacketFilter:
         ]
         if lines:
             await self._nft("\n".join(lines))
+
+    async def dropped(self, which: str) -> int:
+        """How many packets a lossy set has dropped."""
+        told = json.loads(
+            await asyncio.to_thread(
+                _nft, "", "-j", "list", "counter", "bridge", self._table, f"{which}_dropped"
+            )
+        )
+        return sum(int(part["counter"]["packets"]) for part in told["nftables"] if "counter" in part)
 
     async def packets(self, which: str) -> dict[Pair, int]:
         """How many packets met each element of a set since it was added."""

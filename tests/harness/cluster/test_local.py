@@ -328,12 +328,12 @@ def test_a_node_that_ends_untold_is_told_once(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_a_fault_that_needs_the_simulator_is_refused(tmp_path: Path) -> None:
+def test_a_fault_that_it_cannot_do_is_refused(tmp_path: Path) -> None:
     """Broken if a fault that was not carried out is recorded as one that was."""
 
     async def story(cluster: LocalCluster) -> None:
-        with pytest.raises(WrongUse, match="only --cluster sim can do 'power'"):
-            await cluster.inject(fault("power", nodes=("n1",)))
+        with pytest.raises(WrongUse, match="--cluster local cannot do 'loss'"):
+            await cluster.inject(fault("loss", nodes=("n1",)))
         with pytest.raises(WrongUse, match="no node is called n9"):
             await cluster.inject(fault("cut", links=(("n9", "n1"),)))
 

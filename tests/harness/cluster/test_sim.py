@@ -133,6 +133,8 @@ FAULTS = {
     "kill": fault("kill", nodes=("n1",)),
     "pause": fault("pause", nodes=("n2",)),
     "power of all": fault("power", nodes=ALL),
+    "slow disk": fault("slow-fsync", nodes=("n1",), delay_ns=TENTH_NS),
+    "full disk": fault("disk-error", nodes=("n1",), error="ENOSPC"),
     "clock": fault("clock", nodes=("n3",), jump_ns=-3600 * SECOND_NS, drift_ppm=50_000),
     "clock without drift": fault("clock", nodes=("n3",), jump_ns=SECOND_NS),
 }

@@ -70,6 +70,7 @@ def arguments() -> argparse.Namespace:
         parser.add_argument(name, required=True)
     parser.add_argument("--peer", action="append", default=[])
     parser.add_argument("--clock")
+    parser.add_argument("--disk-faults")
     parser.add_argument("--stdin-lifeline", action="store_true")
     return parser.parse_args()
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.faults.fault import Fault
 from harness.faults.lanes import exclude, impossible, lanes_of, meet
 from harness.faults.schedule import draw_faults
+from harness.faults.table import FAULTS, HOLDS
 from harness.plan import Plan
 
 
@@ -27,6 +30,36 @@ def test_a_drawn_schedule_overlaps_and_keeps_to_what_is_possible(cluster: str, s
     assert not [pair for pair in pairs if exclude(*pair)]
     for each in faults:
         assert sum(other.at_ns <= each.at_ns < other.until_ns for other in faults) <= 3
+
+
+REAL_FAULTS = {
+    cluster: [name for name, kind in FAULTS.items() if cluster in kind.clusters and name != HOLDS]
+    for cluster in ("local", "docker", "sim")
+}
+
+
+@given(st.data(), st.sampled_from(sorted(REAL_FAULTS)), st.integers(0, 1 << 40), st.integers(2, 5))
+def test_no_schedule_asks_for_what_cannot_be(
+    data: st.DataObject, cluster: str, seed: int, overlap: int
+) -> None:
+    """If it failed, a dead node would be paused, the files of a running one damaged, or one disk full and broken."""
+    names = data.draw(st.lists(st.sampled_from(REAL_FAULTS[cluster]), min_size=2, unique=True))
+    nodes = data.draw(st.integers(3, 5))
+    plan = Plan(
+        cluster=cluster, overlap=overlap, nodes=nodes, seed=seed, time_limit_s=40, faults=tuple(names)
+    )
+    faults = draw_faults(plan, "n1")
+    for one, other in itertools.combinations(faults, 2):
+        if not meet(one, other):
+            continue
+        both = {*one.nodes} & {*other.nodes}
+        kinds = {one.does, other.does}
+        stopping = {"kill", "terminate", "pause", "power", "damage", "starve", "oom"}
+        assert not both or not kinds <= stopping | {"disk-error"}, (one, other)
+        assert not both or not kinds <= {"disk-error", "slow-fsync"}, (one, other)
+        assert kinds != {"failover"}
+    for lane in lanes_of(faults):
+        assert all(before.until_ns <= after.at_ns for before, after in itertools.pairwise(lane))
 
 
 def test_without_overlap_there_is_one_lane() -> None:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import WrongUse
-from harness.faults.fault import Fault
+from harness.faults.fault import NEEDS, Fault
 from harness.faults.schedule import FIRST_NS, LAST_HEALED_NS, QUIET_NS, draw_faults, names_for
-from harness.faults.table import FAULTS, can_do
+from harness.faults.table import CANNOT, FAULTS, can_do, why_not
 from harness.plan import CONNECTION_NAME, Plan
 
 CLUSTERS = ("local", "docker", "sim")
@@ -59,12 +59,12 @@ def test_calm_thins_faults_out(names: tuple[str, ...]) -> None:
 def test_the_first_round_has_one_of_every_group(cluster: str, seed: int) -> None:
     """If it failed, a short run could consist of partitions only."""
     faults = drawn(seed=seed, cluster=cluster, time_limit_s=60)
-    groups = [kind.group for name, kind in FAULTS.items() if cluster in kind.clusters and name != "holds"]
+    groups = [FAULTS[name].group for name in names_for(Plan(cluster=cluster))]
     first = [FAULTS[fault.name].group for fault in faults[: len(set(groups))]]
     assert sorted(first) == sorted(set(groups))
     names = {fault.name for fault in faults[: len(first)]}
     assert "isolate-owner" in names, "the partition that forces a decision comes first"
-    assert cluster != "sim" or "power-owner" in names
+    assert "power-owner" in names
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
@@ -95,12 +95,22 @@ def test_a_fault_draws_from_a_stream_of_its_own() -> None:
 
 def test_all_is_what_the_cluster_can_do() -> None:
     """If it failed, "all faults" would ask a cluster for what it cannot do, or leave something out."""
-    assert set(names_for(Plan(cluster="sim"))) == set(FAULTS) - {"holds"}
-    local = set(names_for(Plan(cluster="local")))
-    assert set(FAULTS) - local == {"power-owner", "power-all", "holds"}
-    assert names_for(Plan(cluster="local", nodes=1)) == ("kill", "pause", "clock")
-    assert can_do("local") == {"cut", "slow", "kill", "pause", "failover", "clock"}
+    sim, local, docker = (set(names_for(Plan(cluster=cluster))) for cluster in ("sim", "local", "docker"))
+    damages = {"truncated-tail", "bit-flip"}
+    assert set(FAULTS) - sim == {
+        *("holds", "terminate", "loss", "power-one", "slow-disk", "full-disk", "io-error", "torn-tail"),
+        *damages,
+    }
+    assert set(FAULTS) - local == {"holds", "loss", *damages}
+    assert set(FAULTS) - docker == {"holds", "slow", *damages}
+    tarantool = set(names_for(Plan(cluster="local", system="tarantool")))
+    assert local - tarantool == {
+        *("power-owner", "power-one", "power-all", "slow-disk", "full-disk", "io-error"),
+    }
+    assert names_for(Plan(faults=("lose-unsynced",))) == ("power-owner", "power-one", "power-all")
     assert can_do("sim") == {
+        "slow-fsync",
+        "disk-error",
         "cut",
         "slow",
         "kill",
@@ -132,8 +142,12 @@ def test_names_are_taken_as_they_are_given(faults: tuple[str, ...], names: tuple
     [
         ({"faults": ("burn",)}, "unknown fault 'burn'; try one of: all, none, isolate-owner"),
         (
-            {"faults": ("power-owner",)},
-            "--cluster local cannot do the fault 'power-owner'; try: --cluster sim",
+            {"faults": ("loss",)},
+            "--cluster local cannot do the fault 'loss': the relay may drop no byte of a live connection",
+        ),
+        (
+            {"faults": ("lose-unsynced",), "system": "tarantool"},
+            "cannot do the fault 'power-owner': tarantool writes through no disk layer of ours",
         ),
         ({"faults": ("bridge",), "nodes": 2}, "the fault 'bridge' needs at least 3 nodes, got 2"),
         (
@@ -162,9 +176,29 @@ def test_the_table_says_of_every_fault_what_it_is(name: str) -> None:
     assert kind.group
     assert set(kind.clusters) <= set(CLUSTERS)
     assert kind.clusters
-    plan = Plan(cluster="sim", nodes=max(kind.nodes_min, 1), faults=(name,), time_limit_s=30, seed=3)
-    for fault in draw_faults(plan, "n1"):
-        assert bool(fault.links) == (kind.does in ("cut", "slow"))
-        assert bool(fault.nodes) == (kind.does not in ("cut", "slow"))
-        assert bool(fault.delay_ns) == (kind.does == "slow")
+    nodes = max(kind.nodes_min, 1)
+    plan = Plan(cluster=kind.clusters[-1], nodes=nodes, faults=(name,), time_limit_s=30, seed=3)
+    faults = draw_faults(plan, "n1")
+    assert faults
+    for fault in faults:
+        needs = NEEDS.get(fault.does, ("nodes",))
+        assert all(getattr(fault, needed) for needed in needs)
+        assert bool(fault.links) == ("links" in needs)
+        assert bool(fault.nodes) == ("nodes" in needs)
+        assert bool(fault.delay_ns) == (kind.does in ("slow", "slow-fsync"))
         assert bool(fault.drift_ppm) == bool(fault.jump_ns) == (kind.does == "clock")
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_where_a_fault_cannot_be_done_the_table_says_why(name: str) -> None:
+    """If it failed, `qsync list faults --cluster X` would leave somebody guessing."""
+    for cluster in CLUSTERS:
+        assert bool(why_not(name, cluster)) == (cluster not in FAULTS[name].clusters)
+        if cluster not in FAULTS[name].clusters:
+            assert (name, cluster) in CANNOT
+
+
+def test_what_may_only_be_detected_is_never_among_all() -> None:
+    """If it failed, a store would be accused of losing what a disk lost that had promised to keep it."""
+    for cluster in CLUSTERS:
+        assert all(FAULTS[name].must == "survive" for name in names_for(Plan(cluster=cluster)))

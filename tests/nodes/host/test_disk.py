@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from nodes.host.disk import Committed, Disk, Outcome, SyncedTooLate, sync_data
+from nodes.host.disk import Committed, Disk, Outcome, SyncedTooLate
+from nodes.host.medium import sync_data
 from nodes.kernel.effects import Persist
 from nodes.kernel.outbox import Durability
 from tests.nodes.host.hosts import StartHost

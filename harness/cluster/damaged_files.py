@@ -1,0 +1,171 @@
+"""What befalls the files of a node while its process is dead: the unsynced is gone, a tail is torn, a bit flips.
+
+All of these look at `*.xlog` and `*.snap` in the node's data folder; what a harness keeps there beside is left alone.
+Blocks of a log are found by their marker, so this works for real Tarantool's files as well as for ours.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from harness.cluster.place import DISK_FAULTS
+from harness.errors import ClusterError
+from harness.faults.fault import Damage
+from nodes.host.medium import SYNCED
+from nodes.kernel.effects import UNFINISHED
+from nodes.world.disk import VirtualDisk
+
+MARKER: Final = b"\xd5\xba\x0b"
+"""Begins every block of an xlog, packed or not (Tarantool's src/box/xlog.c, row_marker and zrow_marker)."""
+_BEFORE_ROWS_BYTES: Final = 19
+"""Of a block; some of these are padding, which nothing depends on."""
+SAVED: Final = "saved"
+_SUFFIXES: Final = (".xlog", ".snap", f".xlog{UNFINISHED}", f".snap{UNFINISHED}")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDisk:
+    """Where a node's files are, as this machine sees them."""
+
+    folder: Path
+
+    @property
+    def faults(self) -> Path:
+        """Where its disk layer is told what goes wrong, and says what was synced."""
+        return self.folder / DISK_FAULTS
+
+    @property
+    def synced(self) -> Path:
+        return self.faults / SYNCED
+
+    @property
+    def saved(self) -> Path:
+        return self.faults / SAVED
+
+    def files(self) -> list[Path]:
+        return sorted(
+            path for path in self.folder.iterdir() if path.is_file() and path.name.endswith(_SUFFIXES)
+        )
+
+
+def lose_unsynced(disk: NodeDisk, chance: random.Random) -> int:
+    """Keep what the node's disk layer says was synced, and of the rest what chance leaves, as on a virtual disk.
+
+    Returns the bytes lost or spoilt. ClusterError if the node does not say what was synced.
+    """
+    synced = _synced(disk.synced)
+    virtual = VirtualDisk()
+    for path in disk.files():
+        data = path.read_bytes()
+        virtual.append(path.name, data)
+        virtual.sync(path.name, min(len(data), synced.get(path.stat().st_ino, 0)))
+    lost = virtual.lose_power(chance)
+    left = virtual.files()
+    for path in disk.files():
+        if path.name not in left:
+            path.unlink()
+        elif path.read_bytes() != left[path.name]:
+            path.write_bytes(left[path.name])
+    note_synced(disk)
+    return lost
+
+
+def _synced(path: Path) -> dict[int, int]:
+    """Inode → how many bytes of the file are on disk. A last line without its end was not written whole."""
+    try:
+        lines = path.read_text().split("\n")[:-1]
+    except OSError as error:
+        raise ClusterError(
+            f"{path}: what the node synced cannot be read ({error.strerror}), so nothing can be lost"
+        ) from error
+    return {int(inode): int(length) for inode, _, length in (line.partition(" ") for line in lines)}
+
+
+def note_synced(disk: NodeDisk) -> None:
+    """All that is there is on disk, if anybody asks: after a power loss, or after an operator's work."""
+    if disk.synced.exists():
+        found = [path.stat() for path in disk.files()]
+        disk.synced.write_text("".join(f"{each.st_ino} {each.st_size}\n" for each in found))
+
+
+def save(disk: NodeDisk) -> None:
+    """Keep a copy of all files, as whoever has a replica's disk image does."""
+    _clear(disk.saved)
+    for path in disk.files():
+        shutil.copy2(path, disk.saved / path.name)
+
+
+def restore(disk: NodeDisk) -> None:
+    """Put back what `save` kept."""
+    for path in disk.files():
+        path.unlink()
+    for path in sorted(disk.saved.iterdir()):
+        shutil.copy2(path, disk.folder / path.name)
+    note_synced(disk)
+
+
+def _clear(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+
+
+def damage(disk: NodeDisk, what: Damage, chance: random.Random) -> int:
+    """Do it to the newest log that is long enough; how many bytes were added, cut off or changed. 0: none was."""
+    do: Callable[[bytes, list[int], random.Random], bytes | None]
+    match what:
+        case "torn-tail":
+            do = _torn
+        case "truncated-tail":
+            do = _truncated
+        case "bit-flip":
+            do = _flipped
+        case _:
+            raise AssertionError(f"no damage is called {what!r}")
+    for path in reversed([path for path in disk.files() if path.name.endswith(".xlog")]):
+        data = path.read_bytes()
+        damaged = do(data, _blocks(data), chance)
+        if damaged is not None:
+            path.write_bytes(damaged)
+            note_synced(disk)
+            return max(1, abs(len(damaged) - len(data)))
+    return 0
+
+
+def _blocks(data: bytes) -> list[int]:
+    """Where each block begins."""
+    places: list[int] = []
+    place = data.find(MARKER)
+    while place >= 0:
+        places.append(place)
+        place = data.find(MARKER, place + len(MARKER))
+    return places
+
+
+def _torn(data: bytes, blocks: list[int], chance: random.Random) -> bytes | None:
+    """The beginning of one more block, as if the process had died while it wrote it."""
+    if not blocks:
+        return None
+    block = data[blocks[-1] :]
+    return data + block[: chance.randrange(1, len(block))]
+
+
+def _truncated(data: bytes, blocks: list[int], chance: random.Random) -> bytes | None:
+    """The last few blocks are gone, and perhaps a part of the one before."""
+    if not blocks:
+        return None
+    first = blocks[-min(len(blocks), chance.randrange(1, 9))]
+    return data[: chance.randrange(first, len(data))]
+
+
+def _flipped(data: bytes, blocks: list[int], chance: random.Random) -> bytes | None:
+    """One bit of the rows of a block with another behind it: no torn write looks like that."""
+    if len(blocks) < 2:
+        return None
+    number = chance.randrange(len(blocks) - 1)
+    place = chance.randrange(blocks[number] + _BEFORE_ROWS_BYTES, blocks[number + 1])
+    return data[:place] + bytes([data[place] ^ (1 << chance.randrange(8))]) + data[place + 1 :]

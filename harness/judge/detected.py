@@ -1,0 +1,34 @@
+"""What a store said of damage that it need not survive.
+
+A fault that takes away what was safely on disk (`must` "detect" in the table of faults) may leave a node behind that
+refuses to start, or to follow. That is right; only wrong data are an anomaly. So after such a fault nodes need not be
+equal at the end, provided that somebody said why not. What was said is a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from checkers.history.faults import FaultSpan
+from checkers.history.history import History
+from harness.faults.table import FAULTS
+
+
+def may_only_be_detected(history: History) -> bool:
+    """Something was damaged that no store can be asked to survive."""
+    return any(True for _ in _damages(history))
+
+
+def refusals(history: History) -> tuple[str, ...]:
+    """A sentence for each damage on which a node refused to start."""
+    return tuple(
+        f"after {fault.name}: {fault.evidence.get('detail') or 'a node refused to start'}"
+        for fault in _damages(history)
+        if (fault.evidence.get("counters") or {}).get("refused_to_start")
+    )
+
+
+def _damages(history: History) -> Iterator[FaultSpan]:
+    for fault in history.faults:
+        if fault.bit and fault.name in FAULTS and FAULTS[fault.name].must == "detect":
+            yield fault

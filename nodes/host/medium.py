@@ -1,0 +1,159 @@
+"""What lies under a node's files: the machine's disk, or what files make of it.
+
+A `FaultyMedium` has a folder in which somebody from outside, a harness, says what goes wrong from now on, and in which
+it says what it did:
+
+| file | written by | what |
+|---|---|---|
+| disk.json | outside, by rename | `{"id": 3, "sync_delay_ns": N, "write_error": "ENOSPC", "sync_error": "EIO"}` |
+| felt.json | here, by rename | `{"id": 3, "delayed": N, "failed": N}`: the orders seen, how many calls felt them |
+| synced.txt | here, appended | `inode length`, a line a sync: how much of a file surely is on disk; the last counts |
+
+So whoever takes the power away after a kill -9, when the page cache still has everything, knows what a real disk would
+have kept. An inode with no line was never synced. A full disk takes half of what it is given before it refuses, as a
+real one may.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ORDERS = "disk.json"
+FELT = "felt.json"
+SYNCED = "synced.txt"
+LOOK_EVERY_S = 0.02
+_TELL_EVERY_NS = 20_000_000
+
+
+def sync_data(file: int) -> None:
+    """Bytes and length on disk. macOS's fsync stops at the drive's cache; F_FULLFSYNC does not."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        fcntl.fcntl(file, fcntl.F_FULLFSYNC)
+    else:
+        os.fdatasync(file)
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What goes wrong; the plain value: nothing. Errors by their names in `errno`."""
+
+    id: int = -1
+    sync_delay_ns: int = 0
+    write_error: str = ""
+    sync_error: str = ""
+
+
+class FaultyMedium:
+    """`look` is called by the host's loop now and then, `write` and `sync` in the disk's thread."""
+
+    def __init__(self, folder: str) -> None:
+        """Raises OSError if the folder cannot be made or written to."""
+        self._folder = Path(folder)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._synced = os.open(self._folder / SYNCED, flags, 0o644)
+        self._known: set[int] = set()
+        self._orders = Orders()
+        self._stamp: tuple[int, int] | None = None
+        self._delayed = self._failed = 0
+        self._told_ns = 0
+        self._took_half = False
+        self.look()
+
+    def look(self) -> None:
+        """Read the orders again if they have changed; say that they were seen."""
+        path = self._folder / ORDERS
+        try:
+            found = path.stat()
+            stamp = (found.st_mtime_ns, found.st_ino)
+            if stamp == self._stamp:
+                return
+            orders = _orders(json.loads(path.read_bytes()))
+        except (OSError, ValueError, TypeError, AttributeError):
+            return
+        self._stamp, self._delayed, self._failed = stamp, 0, 0
+        self._orders = orders
+        self._tell()
+
+    def write(self, file: int, data: bytes | memoryview) -> int:
+        self._note_new(file)
+        orders = self._orders
+        if orders.write_error:
+            half = len(data) // 2
+            if half and not self._took_half:
+                self._took_half = True
+                return os.write(file, data[:half])
+            self._took_half = False
+            self._fail(orders.write_error)
+        return os.write(file, data)
+
+    def sync(self, file: int) -> None:
+        orders = self._orders
+        if orders.sync_delay_ns:
+            time.sleep(orders.sync_delay_ns / 1e9)
+            self._delayed += 1
+            self._tell_now_and_then()
+        if orders.sync_error:
+            self._fail(orders.sync_error)
+        sync_data(file)
+        self._note(file)
+
+    def _fail(self, name: str) -> None:
+        self._failed += 1
+        self._tell_now_and_then()
+        code: int = getattr(errno, name)
+        raise OSError(code, os.strerror(code))
+
+    def _note_new(self, file: int) -> None:
+        """A new file may have the inode of an old one: nothing of it is synced."""
+        found = os.fstat(file)
+        if found.st_ino not in self._known:
+            self._known.add(found.st_ino)
+            if not found.st_size:
+                os.write(self._synced, b"%d 0\n" % found.st_ino)
+
+    def _note(self, file: int) -> None:
+        found = os.fstat(file)
+        os.write(self._synced, b"%d %d\n" % (found.st_ino, found.st_size))
+
+    def forget(self, file: int) -> None:
+        """The file is about to be removed: its inode may be another's soon."""
+        self._known.discard(os.fstat(file).st_ino)
+
+    def _tell_now_and_then(self) -> None:
+        is_first = self._delayed + self._failed == 1
+        if is_first or time.monotonic_ns() - self._told_ns > _TELL_EVERY_NS:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Best effort: who asks will ask again."""
+        self._told_ns = time.monotonic_ns()
+        fresh = self._folder / f"{FELT}.new"
+        try:
+            told = {"id": self._orders.id, "delayed": self._delayed, "failed": self._failed}
+            fresh.write_text(json.dumps(told))
+            fresh.replace(self._folder / FELT)
+        except OSError:
+            pass
+
+
+def _orders(asked: dict[str, object]) -> Orders:
+    """ValueError or TypeError if they are none."""
+    orders = Orders(
+        id=int(str(asked.get("id", -1))),
+        sync_delay_ns=int(str(asked.get("sync_delay_ns", 0))),
+        write_error=str(asked.get("write_error", "")),
+        sync_error=str(asked.get("sync_error", "")),
+    )
+    for name in (orders.write_error, orders.sync_error):
+        if name and not hasattr(errno, name):
+            raise ValueError(f"no error is called {name}")
+    return orders

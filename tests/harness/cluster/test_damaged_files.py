@@ -1,0 +1,119 @@
+"""What befalls files of a dead node: how much is lost, and that a reader takes or refuses it as it should."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from harness.cluster.damaged_files import NodeDisk, damage, lose_unsynced, restore, save
+from harness.errors import ClusterError
+from harness.faults.fault import Damage
+from nodes.host.medium import SYNCED
+from nodes.iproto import xlog
+from nodes.iproto.messages import Row, Type
+
+LOG = "00000000000000000000.xlog"
+UUID = "7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7"
+
+
+def log_of(rows: int) -> bytes:
+    blocks = (
+        xlog.encode_block(
+            [
+                Row(
+                    type=Type.INSERT.value,
+                    replica_id=1,
+                    lsn=lsn,
+                    timestamp=0.0,
+                    tsn=lsn,
+                    body={16: 512, 33: [lsn]},
+                )
+            ]
+        )
+        for lsn in range(1, rows + 1)
+    )
+    return xlog.encode_header("XLOG", UUID, {}) + b"".join(blocks)
+
+
+def inode(path: Path) -> int:
+    return path.stat().st_ino
+
+
+def disk_with(folder: Path, data: bytes, synced: int | None = None) -> NodeDisk:
+    disk = NodeDisk(folder)
+    disk.faults.mkdir()
+    (folder / LOG).write_bytes(data)
+    (folder / "log.jsonl").write_text("the harness's own")
+    if synced is not None:
+        disk.synced.write_text(f"{inode(folder / LOG)} 3\n{inode(folder / LOG)} {synced}\ntorn")
+    return disk
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_power_loss_takes_only_what_was_not_synced(tmp_path: Path, seed: int) -> None:
+    """If it failed, a correct node would lose what it had synced, or a wrong one would lose nothing."""
+    data = log_of(20)
+    synced = len(log_of(12))
+    disk = disk_with(tmp_path, data, synced)
+    lost = lose_unsynced(disk, random.Random(seed))
+    left = (tmp_path / LOG).read_bytes()
+    assert left[:synced] == data[:synced]
+    assert 0 < lost <= len(data) - synced
+    assert left != data
+    assert disk.synced.read_text() == f"{inode(tmp_path / LOG)} {len(left)}\n"
+    assert (tmp_path / "log.jsonl").exists()
+    assert lose_unsynced(disk, random.Random(seed)) == 0, "what survived is on disk"
+
+
+def test_a_file_that_was_never_synced_is_gone(tmp_path: Path) -> None:
+    """If it failed, a log whose directory entry never reached the disk would be there after a power loss."""
+    disk = disk_with(tmp_path, log_of(3), len(log_of(3)))
+    (tmp_path / "00000000000000000003.xlog").write_bytes(b"")
+    lose_unsynced(disk, random.Random(1))
+    assert [path.name for path in disk.files()] == [LOG]
+
+
+def test_nobody_guesses_what_was_synced(tmp_path: Path) -> None:
+    """If it failed, a store that says nothing would be said to have lost what it may well have kept."""
+    disk = disk_with(tmp_path, log_of(3))
+    with pytest.raises(ClusterError, match="what the node synced cannot be read"):
+        lose_unsynced(disk, random.Random(1))
+    assert not (disk.faults / SYNCED).exists()
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("what", ["torn-tail", "truncated-tail", "bit-flip"])
+def test_damage_is_what_a_reader_sees_or_cannot_see(tmp_path: Path, what: Damage, seed: int) -> None:
+    """If it failed, a store that is right would be called wrong: a torn tail loses nothing, a bit in the middle must
+    be seen, and a log cut between two blocks is a log."""
+    data = log_of(20)
+    disk = disk_with(tmp_path, data, len(data))
+    save(disk)
+    assert damage(disk, what, random.Random(seed)) > 0
+    damaged = (tmp_path / LOG).read_bytes()
+    match what:
+        case "torn-tail":
+            found = xlog.decode(damaged)
+            assert len(found.rows) == 20
+            assert found.damage
+            assert not xlog.goes_on(damaged, found.good_bytes)
+        case "truncated-tail":
+            assert len(xlog.decode(damaged).rows) < 20
+        case _:
+            found = xlog.decode(damaged)
+            assert len(found.rows) < 20
+            assert xlog.goes_on(damaged, found.good_bytes)
+    restore(disk)
+    assert (tmp_path / LOG).read_bytes() == data
+    assert str(inode(tmp_path / LOG)) in disk.synced.read_text()
+
+
+def test_what_is_too_short_is_not_damaged(tmp_path: Path) -> None:
+    """If it failed, a fault that changed nothing would count as one that bit."""
+    header = xlog.encode_header("XLOG", UUID, {})
+    disk = disk_with(tmp_path, header)
+    for what in ("torn-tail", "truncated-tail", "bit-flip"):
+        assert damage(disk, what, random.Random(1)) == 0
+    assert (tmp_path / LOG).read_bytes() == header

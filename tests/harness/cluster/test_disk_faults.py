@@ -1,0 +1,111 @@
+"""Disks of real nodes of ours that are slow, full, damaged or without power: felt, survived or refused, and mended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.assemble import local, parts_of
+from harness.clients.transaction import transaction
+from harness.cluster.local import LocalCluster
+from harness.faults.fault import Evidence, Fault
+from harness.plan import Plan
+from harness.protocols import Replied
+from nodes.iproto.messages import Answer
+
+SECOND_NS = 1_000_000_000
+KEYS = 8
+
+
+def play(folder: Path, story: Callable[[LocalCluster, Any], Awaitable[None]], **fields: Any) -> None:
+    """A fixed owner, n1, with nodes that are really there."""
+    parts = parts_of(Plan(cluster="local", configuration="C", faults=("power-owner",), **fields))
+
+    async def played() -> None:
+        cluster = local(parts, folder)
+        try:
+            await cluster.start()
+            await parts.system.set_up(parts.plan, cluster)
+            await story(cluster, parts)
+        finally:
+            await cluster.stop()
+
+    asyncio.run(played())
+
+
+def fault(number: int, does: Any, **fields: Any) -> Fault:
+    return Fault(
+        **{"id": number, "name": "a-fault", "does": does, "at_ns": 0, "until_ns": 0, "seed": 3, **fields}
+    )
+
+
+async def write(cluster: LocalCluster, number: int) -> bool:
+    """Whether the owner confirmed it."""
+    statement: list[object] = ["replace", "register", [f"k{number % KEYS}", number]]
+    reply = await cluster.call(number, "n1", transaction(number, [statement], None), SECOND_NS)
+    return isinstance(reply, Replied) and isinstance(reply.response, Answer)
+
+
+async def endure(cluster: LocalCluster, fault: Fault, numbers: range) -> tuple[list[bool], Evidence]:
+    """Writes while the fault is at work; which of them were confirmed, and what it did."""
+    await cluster.inject(fault)
+    done = [await write(cluster, number) for number in numbers]
+    return done, await cluster.heal(fault)
+
+
+async def until_served(cluster: LocalCluster, first: int) -> None:
+    for number in range(first, first + 100):
+        if await write(cluster, number):
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("the owner serves no more")
+
+
+def test_a_disk_that_is_slow_full_or_damaged_is_felt_and_mended(tmp_path: Path) -> None:
+    """If it failed, a fault of disks would be believed to have happened; or a node that refuses a damaged disk, and is
+    right, would be a crash."""
+
+    async def story(cluster: LocalCluster, parts: Any) -> None:
+        slow = fault(0, "slow-fsync", nodes=("n1",), delay_ns=SECOND_NS // 50)
+        done, evidence = await endure(cluster, slow, range(4))
+        assert all(done)
+        assert (evidence.bit, evidence.healed) == (True, True)
+        assert evidence.counters["calls_delayed"] >= len(done)
+        full = fault(1, "disk-error", nodes=("n1",), error="ENOSPC")
+        done, evidence = await endure(cluster, full, range(10, 13))
+        assert not any(done)
+        assert (evidence.bit, evidence.healed) == (True, True)
+        assert evidence.counters["calls_failed"] >= 1
+        await until_served(cluster, 20)
+        unused = fault(2, "slow-fsync", nodes=("n1",), delay_ns=SECOND_NS // 50)
+        assert not (await endure(cluster, unused, range(0)))[1].bit, "nobody wrote"
+        flipped = fault(3, "damage", nodes=("n2",), damage="bit-flip")
+        evidence = (await endure(cluster, flipped, range(0)))[1]
+        assert (evidence.bit, evidence.healed) == (True, True)
+        assert evidence.counters["refused_to_start"] == 1
+        assert "does not have the checksum" in evidence.detail
+        torn = fault(4, "damage", nodes=("n1",), damage="torn-tail")
+        evidence = (await endure(cluster, torn, range(0)))[1]
+        assert (evidence.bit, evidence.healed, evidence.counters["refused_to_start"]) == (True, True, 0)
+        await until_served(cluster, 200)
+        assert cluster.ended() == ()
+
+    play(tmp_path, story, nodes=2)
+
+
+@pytest.mark.parametrize("bugs", [(), ("ack-before-fsync",)])
+def test_a_power_loss_takes_what_was_acknowledged_too_early(tmp_path: Path, bugs: tuple[str, ...]) -> None:
+    """If it failed, `ack-before-fsync` would be a bug that nobody can see on real nodes; or a right node loses data."""
+
+    async def story(cluster: LocalCluster, parts: Any) -> None:
+        assert all([await write(cluster, number) for number in range(10)])
+        evidence = (await endure(cluster, fault(0, "power", nodes=("n1", "n2")), range(0)))[1]
+        assert (evidence.bit, evidence.healed) == (True, True)
+        assert bool(evidence.counters["bytes_lost"]) == bool(bugs)
+        assert cluster.ended() == ()
+
+    play(tmp_path, story, nodes=2, bugs=bugs)

@@ -1,0 +1,98 @@
+"""A disk that is told what goes wrong: what it does, what it says of it, and what the files hold afterwards."""
+
+from __future__ import annotations
+
+import json
+import queue
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodes.host.disk import Committed, Disk, Outcome
+from nodes.host.medium import FELT, ORDERS, SYNCED, FaultyMedium
+from nodes.kernel.effects import Persist
+from nodes.kernel.outbox import Durability
+
+WAIT_S = 10
+
+
+class Bench:
+    """A disk over a medium in a folder."""
+
+    def __init__(self, folder: Path, durability: Durability = "synced") -> None:
+        self.folder = folder
+        self.medium = FaultyMedium(str(folder / "faults"))
+        self.outcomes: queue.Queue[Outcome] = queue.Queue()
+        self.disk = Disk(str(folder), durability, self.outcomes.put, medium=self.medium)
+        self._token = 0
+
+    def order(self, **orders: Any) -> None:
+        fresh = self.folder / "faults" / "fresh"
+        fresh.write_text(json.dumps(orders))
+        fresh.replace(self.folder / "faults" / ORDERS)
+        self.medium.look()
+
+    def write(self, name: str, data: bytes) -> Outcome:
+        self._token += 1
+        self.disk.commit([Persist(self._token, name, data, "row")])
+        return self.outcomes.get(timeout=WAIT_S)
+
+    def felt(self) -> dict[str, Any]:
+        return dict(json.loads((self.folder / "faults" / FELT).read_text()))
+
+    def synced(self, name: str) -> int | None:
+        lines = (self.folder / "faults" / SYNCED).read_text().splitlines()
+        told = {int(inode): int(length) for inode, length in map(str.split, lines)}
+        return told.get((self.folder / name).stat().st_ino)
+
+
+@pytest.mark.parametrize("orders", [{"write_error": "ENOSPC"}, {"sync_error": "EIO"}, {"write_error": "EIO"}])
+def test_a_broken_disk_fails_and_goes_on_where_it_was(tmp_path: Path, orders: dict[str, str]) -> None:
+    """Broken, half a record would stay in the log behind a failed write, or a mended disk would not be used."""
+    bench = Bench(tmp_path)
+    assert isinstance(bench.write("log", b"good "), Committed)
+    bench.order(id=7, **orders)
+    for _ in range(2):
+        failed = bench.write("log", b"lost in parts ")
+        assert isinstance(failed, Committed)
+        assert failed.tokens == ()
+        assert next(iter(orders.values())) in str(failed.error)
+    assert bench.felt() == {"id": 7, "delayed": 0, "failed": bench.felt()["failed"]}
+    assert bench.felt()["failed"] > 0
+    bench.order(id=-1)
+    assert bench.felt()["id"] == -1
+    assert bench.write("log", b"better").error is None  # type: ignore[union-attr]  # it is Committed
+    bench.disk.close()
+    assert (tmp_path / "log").read_bytes() == b"good better"
+    assert bench.synced("log") == len("good better")
+
+
+def test_a_slow_disk_is_slow_and_says_how_often(tmp_path: Path) -> None:
+    """Broken, a fault that nobody felt would count as one that bit."""
+    bench = Bench(tmp_path)
+    bench.order(id=2, sync_delay_ns=1_000_000)
+    assert bench.felt()["delayed"] == 0
+    bench.write("log", b"slow")
+    bench.disk.close()
+    assert bench.felt()["delayed"] >= 1
+    assert (tmp_path / "log").read_bytes() == b"slow"
+
+
+def test_only_what_was_synced_is_noted(tmp_path: Path) -> None:
+    """Broken, a power loss would take nothing from a node that acknowledges before its fsync."""
+    bench = Bench(tmp_path, "written")
+    bench.write("log", b"written")
+    assert bench.synced("log") == 0
+    bench.disk.close()
+    assert bench.synced("log") == len("written")
+
+
+def test_nonsense_changes_nothing(tmp_path: Path) -> None:
+    """Broken, a file that is half there would end the node."""
+    bench = Bench(tmp_path)
+    for text in ("", "[]", '{"id": "x"}', '{"write_error": "EBURNT"}', "null"):
+        (tmp_path / "faults" / ORDERS).write_text(text)
+        bench.medium.look()
+    assert bench.write("log", b"as ever") == Committed((1,))
+    bench.disk.close()
