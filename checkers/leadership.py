@@ -3,15 +3,16 @@
 | rule | violated when |
 |---|---|
 | two-leaders | two nodes said that they lead the same term |
+| idle-promote | a leader told for long that its PROMOTE has all acknowledgements that it needs, and owned nothing yet |
 | unfenced | a node that heard no quorum for long said that it still owns the queue, although it is to be fenced |
 | runaway-term | a node that heard nobody stood for election all the same: its term rose (no pre-vote) |
 | no-leader | after the last fault had healed, nobody owned the queue in time |
 | not-converged | after the last fault had healed, the nodes did not become quiet and equal in time |
 
 The nodes' own words are the monitor's lines; which node heard no quorum is known from verified cuts alone. The last two
-are judged where the header says within which time (`leader_within_ns`): the simulator's time does not depend on how
-busy a machine is. Where nodes may stop for good, `converges` is false, and the last is not judged. `unfenced` needs
-the header's `fencing` to be soft or strict.
+and idle-promote are judged where the header says within which time (`leader_within_ns`): the simulator's time does not
+depend on how busy a machine is. Where nodes may stop for good, `converges` is false, and the last is not judged.
+`unfenced` needs the header's `fencing` to be soft or strict.
 """
 
 from __future__ import annotations
@@ -27,15 +28,24 @@ NAME = "leadership"
 MODEL = "one leader a term, fenced without a quorum, there again after healing"
 FENCED_BEATS = 8
 """So many heartbeats without a quorum and a leader has resigned: twice the death timeout."""
+IDLE_BEATS = 4
+"""So many heartbeats after it has a quorum a PROMOTE has taken effect."""
 CALM_BEATS = 6
 """So many heartbeats after a cut a node knows that it hears nobody."""
 
 ASLEEP = frozenset({"pause", "kill", "power"})
+HOLD_UP_NOBODY = frozenset({"failover", "clock", "options"})
+"""What is done to a node without stopping it or its disk."""
 
 
 def check(history: History) -> Verdict:
     """Whether elections kept what they promise. `details` counts what could be judged."""
-    witnesses = [*_two_leaders(history), *_deaf(history), *_after_healing(history)]
+    witnesses = [
+        *_two_leaders(history),
+        *_idle_promotes(history),
+        *_deaf(history),
+        *_after_healing(history),
+    ]
     terms = {state.status.get("election_term") for state in history.states}
     details: dict[str, Any] = {
         "terms": len(terms - {None}),
@@ -66,6 +76,44 @@ def _two_leaders(history: History) -> Iterator[Witness]:
         if first.node != state.node:
             yield _witness("two-leaders", f"{first.node} and {state.node} both led term {term}", first, state)
             return
+
+
+def _idle_promotes(history: History) -> Iterator[Witness]:
+    """By the leader's own words, so it does not matter who is cut off; only a disk or a process may hold it up."""
+    beat_ns = history.header.heartbeat_ns
+    if not beat_ns or not isinstance(history.header.extra.get("leader_within_ns"), int):
+        return
+    for node in history.header.nodes:
+        first: State | None = None
+        for state in (each for each in history.states if each.node == node):
+            if not _has_idle_promote(state):
+                first = None
+            elif first is None or not _goes_on(history, first, state):
+                first = state
+            elif state.time_ns - first.time_ns > IDLE_BEATS * beat_ns:
+                words = f"{node} had a quorum for its PROMOTE for {IDLE_BEATS} heartbeats and went on waiting"
+                yield _witness("idle-promote", words, first, state)
+                break
+
+
+def _goes_on(history: History, first: State, state: State) -> bool:
+    """It is the same wait, and nothing done to the node holds it up."""
+    is_same = first.status.get("election_term") == state.status.get("election_term")
+    return is_same and not _was_held_up(history, state.node, first.time_ns, state.time_ns)
+
+
+def _has_idle_promote(state: State) -> bool:
+    match state.status:
+        case {"election": "leader", "role": "replica", "promote": {"acks": int(acks), "quorum": int(quorum)}}:
+            return acks >= quorum
+    return False
+
+
+def _was_held_up(history: History, node: str, start: int, end: int) -> bool:
+    return any(
+        node in fault.nodes and fault.does not in HOLD_UP_NOBODY and _overlaps(fault, start, end)
+        for fault in history.faults
+    )
 
 
 def _deaf_times(history: History) -> list[tuple[str, bool, int, int]]:

@@ -17,8 +17,6 @@ from nodes.qsync.bugs import BUGS, TABLE
 
 PLANS = Path(__file__).parent / "plans"
 CANNOT_BE_RAISED = {
-    "vote-before-flush": "a vote follows the rows that its voter had in flight on the same stream: "
-    "the candidate has them before it leads",
     "promote-keeps-old-quorum": "nobody changes the quorum in the middle of a run",
 }
 """At most three, with the reason."""

@@ -125,8 +125,9 @@ TABLE: dict[str, Bug] = {
     ),
     VOTE_BEFORE_FLUSH: Bug(
         "a voter compares the candidate's vclock with what it has on disk, and not with what is on the way there",
-        "it votes for a node that lacks what it acknowledges a moment later: an acknowledged write is lost",
-        ("linearizable", "convergence", "audit"),
+        "it votes for a node that lacks what it acknowledges a moment later: an acknowledged write is lost, or, where "
+        "its CONFIRM came first, a node stops at the new leader's PROMOTE (split-brain)",
+        ("linearizable", "convergence", "audit", "leadership"),
         7253,
     ),
     NO_FENCING: Bug(

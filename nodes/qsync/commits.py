@@ -355,6 +355,14 @@ class Commits:
             return self._quorum_of_promote
         return self.options.quorum_size
 
+    @property
+    def acks_of_promote(self) -> int | None:
+        """How many nodes have our PROMOTE, if it waits for its quorum."""
+        promotion = self._own_promotion
+        if promotion is None:
+            return None
+        return sum(lsn >= promotion.row_lsn for lsn in self.limbo.acknowledged.values())
+
     def lead(self, now: Instant) -> None:
         """We won an election: write the PROMOTE that asks for the queue in our term."""
         self.write_promotion(now, None, is_demote=False)

@@ -235,10 +235,19 @@ class Control:
         return True
 
     def _has_quorum(self) -> bool:
+        return not self._commits.limbo.entries or self._acks() >= self._commits.quorum_of_promote
+
+    def _acks(self) -> int:
+        """How many nodes have all that waits in the queue."""
         limbo = self._commits.limbo
-        if not limbo.entries:
-            return True
-        return self._acked(limbo.owner_id, limbo.last_synchronous_lsn()) >= self._commits.quorum_of_promote
+        return self._acked(limbo.owner_id, limbo.last_synchronous_lsn())
+
+    def promotion(self) -> dict[str, int] | None:
+        """What a PROMOTE of ours that waits for a quorum has, and how many there must be by what is set now."""
+        acks = self._commits.acks_of_promote
+        if acks is None and self._procedure is not None and self._procedure.steps == ["acked"]:
+            acks = self._acks()
+        return None if acks is None else {"acks": acks, "quorum": self._options.quorum_size}
 
     def _write(self, procedure: Procedure, now: Instant) -> None:
         """All that waits is safe: say so in the log. A leader's PROMOTE answers nobody."""

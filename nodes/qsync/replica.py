@@ -293,6 +293,7 @@ class Replica:
             "lsn": self.journal.vclock.get(self.configuration.me.id, 0),
             "vclock": {str(origin): lsn for origin, lsn in sorted(public(self.journal.vclock).items())},
             "pending_promotes": len(self.commits.pending),
+            "promote": self.control.promotion(),
             "limbo": len(limbo),
             "confirmed_lsn": limbo.confirmed_lsn,
             "in_rollback": limbo.is_in_rollback,

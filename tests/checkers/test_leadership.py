@@ -105,3 +105,32 @@ def test_after_healing_somebody_leads_and_all_become_equal(
     where_nodes_may_stop = [rule for rule in found if rule != "not-converged"]
     assert rules(*lines, leader_within_ns=5 * SECOND_NS, converges=False) == where_nodes_may_stop
     assert rules(*lines) == []
+
+
+def waiting(time_s: float, acks: int, quorum: int = 2, term: int = 2) -> dict[str, Any]:
+    line = state(time_s, "n1", "replica", term, "leader")
+    line["value"]["promote"] = {"acks": acks, "quorum": quorum}
+    return line
+
+
+def test_a_promote_that_has_its_quorum_and_goes_on_waiting() -> None:
+    """If it failed, a leader that waits for a quorum which nobody asks for any more would be read-only for ever."""
+    within = {"leader_within_ns": 5 * SECOND_NS}
+    stuck = [waiting(1, 2), waiting(1.6, 2), waiting(2.2, 2)]
+    assert rules(*stuck, **within) == ["idle-promote"]
+    assert rules(*stuck) == [], "where a machine may be busy, being late says nothing"
+    assert rules(waiting(1, 2), waiting(1.6, 1), waiting(2.2, 2), **within) == []
+    assert rules(waiting(1, 2, 3), waiting(1.6, 2, 3), waiting(2.2, 2, 3), **within) == []
+    assert rules(waiting(1, 2), waiting(1.6, 2, term=3), waiting(2.2, 2, term=3), **within) == []
+
+
+def test_a_promote_that_its_disk_holds_up_is_not_idle() -> None:
+    """If it failed, a slow disk under the CONFIRM of a PROMOTE would be an alarm."""
+    slow = {"id": 1, "name": "slow-disk", "does": "slow-disk", "nodes": ["n1"]}
+    line = {"process": "nemesis", "f": "slow-disk"}
+    held = [
+        {**line, "time": 0.5, "type": "invoke", "value": slow},
+        {**line, "time": 2.0, "type": "info", "value": {"id": 1, "bit": True, "healed": True}},
+    ]
+    stuck = [waiting(1, 2), waiting(1.6, 2), waiting(2.2, 2)]
+    assert rules(*held, *stuck, leader_within_ns=5 * SECOND_NS) == []
