@@ -52,10 +52,17 @@ def curated(found: DataFrame, parsed: DataFrame, events: DataFrame) -> dict[str,
         "node_log": node_files.node_log(read_by(workers.node_log, workers.NODE_LOG, found)),
         "wal": node_files.wal(read_by(workers.wal, workers.WAL, found), operations),
     }
-    days = found.select("run", *PARTITION)
-    return {
-        name: _in_form(table.join(F.broadcast(days), "run", "inner"), name) for name, table in tables.items()
-    }
+    return {name: _in_form(_placed(table), name) for name, table in tables.items()}
+
+
+def _placed(table: DataFrame) -> DataFrame:
+    """With the campaign and the day (UTC), which a run's name says: `<plan>/<utc>-<seed>`."""
+    return table.withColumns(
+        {
+            "campaign": F.substring_index("run", "/", 1),
+            "date": F.to_date(F.substring(F.substring_index("run", "/", -1), 1, 8), "yyyyMMdd"),
+        }
+    )
 
 
 def read_by(function: Callable[[Iterable[Any]], Iterator[Any]], schema: str, found: DataFrame) -> DataFrame:
@@ -91,7 +98,11 @@ def stored(spark: SparkSession, folder: Path, name: str, files: Sequence[Path]) 
 
 def write(table: DataFrame, path: Path, *, is_partitioned: bool = True) -> None:
     if is_partitioned:
-        table.hint("rebalance", *PARTITION).write.partitionBy(*PARTITION).mode("overwrite").parquet(str(path))
+        is_small = (
+            table.sparkSession.conf.get(FEW_RUNS, "") == "yes"
+        )  # then a shuffle costs more than it brings
+        gathered = table.coalesce(1) if is_small else table.hint("rebalance", *PARTITION)
+        gathered.write.partitionBy(*PARTITION).mode("overwrite").parquet(str(path))
     else:
         table.coalesce(1).write.mode("overwrite").parquet(str(path))
 

@@ -8,6 +8,7 @@ sent to them as a zip.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError
-from harness.pipeline import java
+from harness.pipeline import class_archive, java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +47,7 @@ def session(
 ) -> Iterator[SparkSession]:
     """The session, stopped at the end. `log`: where the JVM's own words go (default: a temporary file)."""
     found = java.find(os.environ)
-    settings = {**_settings(master, quick, memory_mib), **(conf or {})}
+    settings = {**_settings(master, quick, memory_mib, class_archive.options(found)), **(conf or {})}
     log = log or Path(tempfile.gettempdir()) / f"qsync-spark-{os.getpid()}.log"
     with _environment(found, master), _stderr_to(log):
         spark = _started(master, settings, log)
@@ -89,14 +90,24 @@ def _stop(spark: SparkSession) -> None:
         process = getattr(gateway, "proc", None)
         if process is not None:
             process.stdin.close()
-            process.wait(timeout=30)
+            _wait_for(process)
         SparkContext._gateway = None
         SparkContext._jvm = None
 
 
-def _settings(master: str, quick: bool, memory_mib: int | None) -> dict[str, str]:
+def _wait_for(process: Any) -> None:
+    """A JVM that does not end by itself is ended: all its work is done. One that keeps its classes takes its time."""
+    try:
+        process.wait(timeout=class_archive.TAKES_AT_MOST_S if class_archive.is_being_made() else 30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _settings(master: str, quick: bool, memory_mib: int | None, classes: str = "") -> dict[str, str]:
     log4j = Path(__file__).with_name("log4j2.properties")
-    java_options = f"-Dlog4j2.configurationFile={log4j.as_uri()}" + (f" {QUICK_START}" if quick else "")
+    words = (f"-Dlog4j2.configurationFile={log4j.as_uri()}", QUICK_START if quick else "", classes)
+    java_options = " ".join(word for word in words if word)
     settings = {
         "spark.driver.extraJavaOptions": java_options,
         "spark.driver.memory": f"{memory_mib or _memory_mib()}m",

@@ -59,11 +59,15 @@ def test_it_is_installed_by_a_bare_python_and_the_command_begins_anew(
     assert "analyze needs PySpark" in capsys.readouterr().err
 
 
-def test_what_is_there_is_not_installed_again(checkout: Environment, done: list[Any]) -> None:
+def test_what_is_there_is_not_installed_again(
+    checkout: Environment, done: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If it failed, every analyze would set up, or start itself for ever."""
     (checkout.folder / "spark.stamp").write_text(f"{checkout.root}\npyspark==4\n")
+    kept: list[str] = []
+    monkeypatch.setattr(spark_group, "_keep_classes", lambda: kept.append("looked"))
     spark_group.ensure("analyze", checkout.root)
-    assert done == []
+    assert (done, kept) == ([], ["looked"])
 
 
 def test_a_run_imports_nothing_of_spark() -> None:

@@ -1,0 +1,137 @@
+"""Spark's classes as the JVM keeps them: an archive that is made once and mapped in by every later start.
+
+Half of what a short session costs is the loading and verifying of some fifteen thousand classes. Java can keep them as
+it has them in memory (class data sharing, JEP 350). The archive is made by one small analysis after PySpark has been
+installed, and holds what that one loaded. It is only ever a help: a JVM that cannot use it (another Java, other jars)
+starts without, and where none can be made nothing is missing but time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+from harness.pipeline.java import Java
+
+QUIET = "-Xlog:disable -Xlog:all=error:stderr"
+"""A JVM that finds the archive unfit says so on stdout, where a verb's JSON goes."""
+MAKES = "QSYNC_MAKES_CLASS_ARCHIVE"
+TAKES_AT_MOST_S = 120
+AGAIN_AFTER_S = 86_400
+"""An empty archive says that none could be made: on a machine that had too much to do it is tried again next day."""
+
+
+def place(java: Java) -> Path | None:
+    """Where the archive of this Java and this PySpark belongs; None if there is no PySpark."""
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        return None
+    jars = Path(spec.origin).parent / "jars"
+    release = java.home / "release"
+    about = [str(jars), str(java.home), str(java.version)]
+    about += [str(path.stat().st_mtime_ns) for path in (jars, release) if path.exists()]
+    return (
+        Path(sys.prefix)
+        / "spark-java"
+        / f"classes-{hashlib.sha256(' '.join(about).encode()).hexdigest()[:16]}.jsa"
+    )
+
+
+def options(java: Java) -> str:
+    """What to tell the JVM: to use the archive, to make it (in the session that was begun for that), or nothing."""
+    wanted = os.environ.get(MAKES)
+    if wanted:
+        return f"{QUIET} -XX:ArchiveClassesAtExit={wanted}"
+    archive = place(java)
+    if archive is None or " " in str(archive):  # Java's options are told apart by blanks
+        return ""
+    try:
+        return f"{QUIET} -XX:SharedArchiveFile={archive}" if archive.stat().st_size else ""
+    except OSError:
+        return ""
+
+
+def is_being_made() -> bool:
+    """This process was begun to make it."""
+    return MAKES in os.environ
+
+
+def is_wanted(java: Java) -> bool:
+    """Nobody has tried to make it yet, and it could be written."""
+    archive = place(java)
+    if archive is None or is_being_made():
+        return False
+    try:
+        archive.parent.mkdir(exist_ok=True)
+        found = archive.stat()
+        return not found.st_size and time.time() - found.st_mtime > AGAIN_AFTER_S
+    except FileNotFoundError:
+        return os.access(archive.parent, os.W_OK)
+    except OSError:
+        return False
+
+
+def make(java: Java) -> bool:
+    """Make it, in a process of its own; False if there is none afterwards."""
+    archive = place(java)
+    assert archive is not None
+    unfinished = archive.with_name(f"{archive.name}.{os.getpid()}")
+    try:
+        if java.home.is_relative_to(sys.prefix):  # that of PyPI lacks the archive that ours stands on
+            _run([str(java.home / "bin" / "java"), "-Xshare:dump"])
+        with suppress(subprocess.TimeoutExpired):
+            _run([sys.executable, "-P", "-m", "harness.pipeline.class_archive"], {MAKES: str(unfinished)})
+        unfinished.touch()
+        unfinished.replace(archive)
+        return archive.stat().st_size > 0
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        return False
+
+
+def _run(words: list[str], more: Mapping[str, str] | None = None) -> None:
+    """Run it for so long at most; what it began dies with it."""
+    process = subprocess.Popen(
+        words,
+        env=os.environ | dict(more or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        process.wait(TAKES_AT_MOST_S)
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _one_small_analysis() -> None:
+    """What the archive is made of: the classes that an analysis of one simulated run needs."""
+    from harness.assemble import parts_of
+    from harness.execute import execute
+    from harness.finish import finish
+    from harness.pipeline.analyze import analyze
+    from harness.pipeline.session import session
+    from harness.plan import Plan
+
+    with tempfile.TemporaryDirectory(prefix="qsync-classes-") as folder:
+        plan = Plan(cluster="sim", time_limit_s=10.0, rate=100.0, bugs=("confirm-early",), configuration="C",
+                    faults=("isolate-owner",))  # fmt: skip
+        results = Path(folder) / "results"
+        finish(execute(parts_of(plan), results).folder, plan)
+        analyze(results, results / "_tables", lambda: session("local[2]", log=Path(folder) / "spark.log"))
+
+
+if __name__ == "__main__":
+    _one_small_analysis()
