@@ -23,7 +23,7 @@ from harness.campaign.plan import Campaign
 from harness.campaign.retention import retain
 from harness.campaign.runs import Runs
 from harness.campaign.summary import Summary, summarize
-from harness.errors import StoreError
+from harness.errors import HarnessError, StoreError
 
 POLL_S = 0.05
 SEEDS_BELOW = 1 << 40
@@ -67,6 +67,7 @@ class Nightly:
                 f"going on with the campaign of {found.head.begun}: {len(found.ended)} of {len(found.head.tasks)} runs "
                 f"are done, {len(found.interrupted)} were interrupted and begin again"
             )
+            self._remove_leftovers(found)
             return found
         first = campaign.first_seed
         if first is None:
@@ -75,6 +76,22 @@ class Nightly:
         names = [cell.name for cell in campaign.cells]
         todo = order.tasks(names, seeds, order.covered(each.ended for each in earlier))
         return journal.create(self.results, campaign.name, campaign.digest, todo)
+
+    def _remove_leftovers(self, book: Journal) -> None:
+        """Processes die with a killed campaign; containers do not, and would slow down all that follows."""
+        clusters = {cell.name: cell.plan.cluster for cell in self.campaign.cells}
+        if not any(clusters.get(task.cell) == "docker" for task in book.interrupted):
+            return
+        from harness.cluster.containers.image import connect
+        from harness.cluster.containers.ownership import remove_leftovers
+
+        try:
+            removed = remove_leftovers(connect())
+        except HarnessError as error:
+            self.tell(f"what the interrupted runs left could not be removed: {error.message}")
+        else:
+            if removed:
+                self.tell(f"removed what the interrupted runs left: {', '.join(removed)}")
 
     def _work(self, book: Journal, covered: dict[str, order.Covered]) -> None:
         plans = {cell.name: cell.plan for cell in self.campaign.cells}

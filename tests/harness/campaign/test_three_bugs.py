@@ -1,0 +1,115 @@
+"""Campaigns with known bugs in some of their cells: exactly these are anomalies, in three fingerprints, killed or not.
+
+The campaign is `plans/three-bugs.toml` with fewer and shorter runs; by default in the simulator alone.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PLAN = ROOT / "plans" / "three-bugs.toml"
+SEEDS, CLUSTERS, LIMIT = "seeds = 4", 'cluster = ["sim", "local", "docker"]', "time_limit_s = 20"
+PRINTS = {
+    "confirm-early": "a6545e6517",
+    "duplicate-confirm": "1b2f30f03e",
+    "decide-on-confirmed": "4458887f04",
+}
+
+
+def shorter(folder: Path, clusters: list[str], limit_s: int) -> Path:
+    text = PLAN.read_text()
+    for old, new in (
+        (SEEDS, "seeds = 1"),
+        (CLUSTERS, f"cluster = {json.dumps(clusters)}"),
+        (LIMIT, f"time_limit_s = {limit_s}"),
+    ):
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    path = folder / "three-bugs.toml"
+    path.write_text(text)
+    return path
+
+
+def start(plan: Path, results: Path) -> subprocess.Popen[str]:
+    words = [
+        sys.executable,
+        "-P",
+        "-m",
+        "harness.cli",
+        "nightly",
+        str(plan),
+        "--json",
+        "--results",
+        str(results),
+    ]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def summary(process: subprocess.Popen[str], timeout_s: float) -> dict[str, Any]:
+    said, complained = process.communicate(timeout=timeout_s)
+    assert process.returncode == 1, complained
+    found: dict[str, Any] = json.loads(said)
+    return found
+
+
+def kill_after(process: subprocess.Popen[str], results: Path, ended: int) -> None:
+    """Kill -9 when so many runs have ended and others go on."""
+    deadline_s = time.monotonic() + 300
+    while (
+        sum(path.read_text().count('"ended"') for path in results.glob("_campaigns/*/*/runs.jsonl")) < ended
+    ):
+        assert time.monotonic() < deadline_s and process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not list(results.glob("_campaigns/*/*/summary.json"))
+
+
+def cells_by_fingerprint(found: dict[str, Any]) -> dict[str, list[str]]:
+    return {group["fingerprint"]: sorted(group["cells"]) for group in found["groups"]}
+
+
+def wanted(clusters: list[str]) -> dict[str, list[str]]:
+    """Every cell with a bug, and no other, under the fingerprint of its bug."""
+    cells = {
+        "confirm-early": "qsync C {} register isolate-owner with confirm-early",
+        "duplicate-confirm": "qsync H {} register pause with duplicate-confirm",
+        "decide-on-confirmed": "qsync C {} bank pause with decide-on-confirmed",
+    }
+    return {PRINTS[bug]: sorted(words.format(each) for each in clusters) for bug, words in cells.items()}
+
+
+def test_exactly_the_cells_with_a_bug_are_anomalies_killed_or_not(tmp_path: Path) -> None:
+    """If it failed, a night would miss a bug, accuse a store that is in order, or end otherwise after a kill."""
+    plan = shorter(tmp_path, ["sim"], 8)
+    whole = summary(start(plan, tmp_path / "whole"), 120)
+    assert cells_by_fingerprint(whole) == wanted(["sim"])
+    assert whole["counts"] == {"valid": 1, "anomaly": 3, "unknown": 0, "not-evidence": 0, "broken": 0}
+    killed = start(plan, tmp_path / "killed")
+    kill_after(killed, tmp_path / "killed", ended=2)
+    resumed = summary(start(plan, tmp_path / "killed"), 120)
+    told = ("counts", "sentence", "exit_code", "not_reached")
+    assert [resumed[name] for name in told] == [whole[name] for name in told]
+    assert cells_by_fingerprint(resumed) == cells_by_fingerprint(whole)
+
+
+@pytest.mark.docker
+def test_so_they_are_on_real_clusters_and_a_kill_leaves_no_containers(tmp_path: Path) -> None:
+    """If it failed, what the simulator finds would look like another anomaly elsewhere, or a kill would leave nodes."""
+    clusters = ["docker", "local"]
+    plan = shorter(tmp_path, clusters, 10)
+    process = start(plan, tmp_path / "results")
+    kill_after(process, tmp_path / "results", ended=1)
+    resumed = summary(start(plan, tmp_path / "results"), 500)
+    assert cells_by_fingerprint(resumed) == wanted(clusters)
+    assert resumed["counts"]["anomaly"] == 6
+    assert len(list((tmp_path / "results").glob("_campaigns/*/2*"))) == 1
