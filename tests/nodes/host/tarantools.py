@@ -137,6 +137,11 @@ class Tarantool:
         path = self.folder / "tarantool.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
+    def said(self) -> str:
+        """What it printed since its start; waits for its end."""
+        assert self.process is not None and self.process.stdout is not None
+        return self.process.stdout.read().decode(errors="replace")
+
     def end(self, number: int = signal.SIGKILL) -> None:
         if self.process is None:
             return
