@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from harness.cluster.containers.cluster import ContainerCluster
     from harness.cluster.local import LocalCluster
     from harness.cluster.sim import SimCluster
+    from harness.cluster.ssh.cluster import SshCluster
 
 CLUSTERS: dict[str, str] = {
     "local": "one process a node on this machine, every link through a relay",
     "docker": "one container a node on a private network of this machine",
+    "ssh": "processes of the hosts that --inventory names, every link through relays there; needs no root",
     "sim": "a virtual world in virtual time: power loss and clocks too, and the same seed gives the same run",
 }
 
@@ -53,9 +55,24 @@ def parts_of(plan: Plan) -> Parts:
         raise WrongUse(f"--promise {plan.promise!r} is not known; try: {STRICTER}")
     plan = system.completed(plan)
     system.validate(plan)
+    _check_inventory(plan)
     names_for(plan)
     refuse_impossible(plan, workload)
     return Parts(plan, system, workload)
+
+
+def _check_inventory(plan: Plan) -> None:
+    """An inventory that cannot be used is told before anything is written."""
+    if (plan.inventory is not None) != (plan.cluster == "ssh"):
+        raise WrongUse(
+            "--cluster ssh needs --inventory FILE, which names its hosts"
+            if plan.inventory is None
+            else f"--inventory is for --cluster ssh, got --cluster {plan.cluster}"
+        )
+    if plan.inventory is not None:
+        from harness.cluster.ssh.inventory import read
+
+        read(plan.inventory)
 
 
 def _known(table: Mapping[str, T], name: str, what: str) -> T:
@@ -140,6 +157,31 @@ def contained(parts: Parts, folder: Path) -> ContainerCluster:
     )
 
 
+def far(parts: Parts, folder: Path) -> SshCluster:
+    from harness.cluster.ssh.cluster import SshCluster, SshSettings
+    from harness.cluster.ssh.inventory import read
+
+    plan = parts.plan
+    assert plan.inventory is not None  # or `parts_of` had refused it
+    return SshCluster(
+        SshSettings(
+            hosts=read(plan.inventory, accept_new_host_keys=plan.accept_new_host_keys),
+            configs=parts.system.configurations(plan, parts.workload.spaces),
+            folder=folder,
+            heartbeat_ns=plan.heartbeat_ns,
+            epoch_ns=time.monotonic_ns(),
+            command=parts.system.command(plan),
+            are_dialed_unready=parts.system.are_dialed_unready,
+        )
+    )
+
+
 def real(parts: Parts, folder: Path) -> Cluster:
     """The cluster of real nodes that the plan names."""
-    return contained(parts, folder) if parts.plan.cluster == "docker" else local(parts, folder)
+    match parts.plan.cluster:
+        case "docker":
+            return contained(parts, folder)
+        case "ssh":
+            return far(parts, folder)
+        case _:
+            return local(parts, folder)

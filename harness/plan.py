@@ -133,6 +133,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A stricter model to judge by than what the system promises."""
     base_port: Annotated[int, msgspec.Meta(ge=0, le=65_000)] = 0
     """The first port to use; 0: any that are free."""
+    inventory: str | None = None
+    """For the cluster ssh: the file that names its hosts (`harness.cluster.ssh.inventory`)."""
+    accept_new_host_keys: bool = False
+    """Hosts whose keys are not known yet are believed, and their keys written down."""
     code: str = ""
     """The version of the harness that made the plan."""
     drawn: Drawn | None = None

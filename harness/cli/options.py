@@ -69,7 +69,7 @@ def plan_options(function: F) -> F:
         ),
         click.option("--name", help="What the run is called: its folder under results/."),
         click.option("--system", help="What is under test."),
-        click.option("--cluster", help="Where it runs: local or sim."),
+        click.option("--cluster", help="Where it runs: local, docker, ssh or sim."),
         click.option("--workload", help="What clients do."),
         click.option("--faults", help="Names, separated by commas; or all, or none."),
         click.option("--nodes", type=int, help="How many nodes."),
@@ -130,6 +130,13 @@ def plan_options(function: F) -> F:
         click.option("--promise", help="Judge against a stricter model: linearizable."),
         click.option("--bug", "bugs", multiple=True, help="Switch a seeded bug on (may be repeated)."),
         click.option("--base-port", type=int, help="First port to use; 0: any free ones."),
+        click.option("--inventory", help="For --cluster ssh: the file that names the hosts."),
+        click.option(
+            "--accept-new-host-keys",
+            is_flag=True,
+            default=None,
+            help="For --cluster ssh: believe hosts that are not known yet, and remember their keys.",
+        ),
         click.option("--seed", type=int, help="Decides everything that is left to chance."),
     ]
     for option in reversed(options):

@@ -36,6 +36,8 @@ class Place:
     clock: str
     python: str = sys.executable
     root: str = str(ROOT)
+    programs: Mapping[str, str] | None = None
+    """Where "tarantool" and "faketime" lie there, if they do; None: as on this machine, or in the image of nodes."""
 
     @property
     def is_here(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Final, Protocol
 
 from harness.cluster.connections import Admin, Connections
@@ -70,11 +71,11 @@ class RealCluster(RealTime):
     async def start(self) -> None:
         try:
             await self._begin()
-        except OSError as error:
-            await self.stop()
-            raise ClusterError(f"the nodes cannot be set up: {error}") from error
-        except BaseException:
-            await self.stop()
+        except BaseException as error:
+            with suppress(ClusterError):  # why it did not start is what is told
+                await self.stop()
+            if isinstance(error, OSError):
+                raise ClusterError(f"the nodes cannot be set up: {error}") from error
             raise
 
     async def stop(self) -> None:

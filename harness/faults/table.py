@@ -17,9 +17,9 @@ from harness.faults import partitions
 from harness.faults.fault import Damage, Does, Link
 
 MILLISECOND_NS = 1_000_000
-EVERYWHERE = ("local", "docker", "sim")
+EVERYWHERE = ("local", "docker", "ssh", "sim")
 REAL = ("local", "docker")
-RELAYED = ("local", "sim")
+RELAYED = ("local", "ssh", "sim")
 CONTAINED = ("docker",)
 SIMULATED = ("sim",)
 

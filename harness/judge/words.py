@@ -72,6 +72,7 @@ _NAMED = {
     "stray_writes": "--stray-writes",
     "promise": "--promise",
     "base_port": "--base-port",
+    "inventory": "--inventory",
 }
 
 

@@ -70,7 +70,7 @@ class Tarantool:
     def command(self, plan: Plan) -> Command:
         def words(place: Place) -> tuple[str, ...]:
             peers = (f"{peer}={address}" for peer, address in place.peers.items())
-            binary = (program() if place.is_here else None) or "tarantool"
+            binary = (program() if place.is_here else _program_there(place)) or "tarantool"
             return (
                 *_under_faketime(place),
                 binary,
@@ -184,16 +184,35 @@ def program() -> str | None:
 
 def _under_faketime(place: Place) -> tuple[str, ...]:
     """What lets its wall clock jump, if libfaketime is there; its monotonic clock stays the machine's."""
-    library = next(iter(sorted(Path("/usr/lib").glob(FAKETIME_LIBRARY))), None)
+    library = _faketime(place)
     if library is None:
         return ()
     settings = {
-        "LD_PRELOAD": str(library) if place.is_here else IN_CONTAINERS,
+        "LD_PRELOAD": library,
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         "FAKETIME_NO_CACHE": "1",
         "FAKETIME_TIMESTAMP_FILE": f"{place.clock}/{FAKETIME}",
     }
     return ("env", *(f"{name}={value}" for name, value in settings.items()))
+
+
+def _faketime(place: Place) -> str | None:
+    if place.programs is not None:
+        return place.programs.get("faketime")
+    here = next(iter(sorted(Path("/usr/lib").glob(FAKETIME_LIBRARY))), None)
+    return None if here is None else str(here) if place.is_here else IN_CONTAINERS
+
+
+def _program_there(place: Place) -> str | None:
+    """ClusterError if the host was asked, and has none."""
+    if place.programs is None:
+        return None
+    if "tarantool" not in place.programs:
+        raise ClusterError(
+            f"the host of {place.node} has no `tarantool` on PATH; install it there, or name it in the inventory "
+            'as programs = { tarantool = "…" }'
+        )
+    return place.programs["tarantool"]
 
 
 def _uuid(plan: Plan, name: str) -> str:

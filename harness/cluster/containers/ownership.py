@@ -37,7 +37,7 @@ class RunId:
 
     @property
     def labels(self) -> dict[str, str]:
-        return {RUN_LABEL: self.text, OWNER_LABEL: _this_harness()}
+        return {RUN_LABEL: self.text, OWNER_LABEL: this_harness()}
 
     @property
     def table(self) -> str:
@@ -45,11 +45,13 @@ class RunId:
         return TABLE_PREFIX + self.text
 
 
-def _this_harness() -> str:
+def this_harness() -> str:
+    """This process, by a name that no other will have."""
     return f"{os.getpid()}@{psutil.Process().create_time():.2f}"
 
 
-def _lives(owner: str) -> bool:
+def lives(owner: str) -> bool:
+    """The harness of that name still runs on this machine."""
     number, _, started = owner.partition("@")
     with suppress(ValueError, psutil.Error):
         return f"{psutil.Process(int(number)).create_time():.2f}" == started
@@ -60,13 +62,13 @@ def remove_leftovers(client: Any) -> list[str]:
     """Remove what dead harnesses left; what was removed, in words."""
     removed: list[str] = []
     for container in client.containers.list(all=True, filters={"label": RUN_LABEL}, ignore_removed=True):
-        if not _lives(container.labels.get(OWNER_LABEL, "")):
+        if not lives(container.labels.get(OWNER_LABEL, "")):
             _remove_container(container)
             removed.append(f"container {container.name}")
     runs_alive: set[str] = set()
     for network in client.networks.list(filters={"label": RUN_LABEL}):
         labels = network.attrs.get("Labels") or {}
-        if _lives(labels.get(OWNER_LABEL, "")):
+        if lives(labels.get(OWNER_LABEL, "")):
             runs_alive.add(labels[RUN_LABEL])
         else:
             with suppress(Exception):  # somebody else removed it meanwhile

@@ -24,7 +24,7 @@ class Commands:
     """The commands of a relay, or of several that are one to the harness (`harness.cluster.ssh.relays`)."""
 
     @abstractmethod
-    async def ask(self, command: str, **arguments: object) -> dict[str, Any]:
+    async def ask(self, command: str, /, **arguments: object) -> dict[str, Any]:
         """Send a command; its answer. Raises ClusterError if the relay is not there or cannot do it."""
 
     async def listen(self, routes: Iterable[tuple[str, str, int]]) -> list[int]:
@@ -118,7 +118,7 @@ class Relay(Commands):
             await self._commands.wait_closed()
         await self._reader
 
-    async def ask(self, command: str, **arguments: object) -> dict[str, Any]:
+    async def ask(self, command: str, /, **arguments: object) -> dict[str, Any]:
         if self._reader.done():
             raise ClusterError(f"the relay ended ({self._how_it_ended()}) and cannot {command}")
         self._last_id = number = self._last_id + 1

@@ -1,0 +1,224 @@
+"""The cluster `ssh`: a node is a process of a host in the inventory, under the supervisor of that host.
+
+Faults of the network happen in the relays (`relays.py`), those of processes and clocks at the supervisors; none of
+them needs root. Clients reach the nodes from here over TCP, through a relay of the harness.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from harness.cluster.clock_faults import ClockFault, clock_files, this_wall_ns
+from harness.cluster.connections import Admin, Connections
+from harness.cluster.containers.ownership import RunId
+from harness.cluster.network_faults import NetworkFault
+from harness.cluster.node_log import shift_log
+from harness.cluster.place import Command, Place
+from harness.cluster.probe import Probes
+from harness.cluster.process_faults import Kill, Pause
+from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
+from harness.cluster.relay.link import LinkName
+from harness.cluster.relay.remote import Relay
+from harness.cluster.ssh.crew import Crew, Orders
+from harness.cluster.ssh.inventory import Host
+from harness.cluster.ssh.machine import Machine
+from harness.cluster.ssh.relays import FarProbes, Relays
+from harness.errors import ClusterError, WrongUse
+from harness.faults.fault import Fault
+from harness.protocols import Ended
+
+_STOP_WITHIN_S: Final = 2.0
+_RELAY_HOST: Final = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SshSettings:
+    """What a cluster over SSH is made of: its hosts, each node's configuration, the run's folder, how nodes start."""
+
+    hosts: tuple[Host, ...]
+    configs: Mapping[str, bytes]
+    folder: Path
+    heartbeat_ns: int
+    epoch_ns: int
+    command: Command
+    are_dialed_unready: bool = False
+    status_function: str = "qsync.status"
+
+
+class SshCluster(RealCluster):
+    """Implements `harness.protocols.Cluster`."""
+
+    def __init__(self, settings: SshSettings) -> None:
+        super().__init__(
+            settings.configs,
+            settings.epoch_ns,
+            Connections(lambda node: self._routes[CLIENT, node]),
+            Admin(lambda node: self._ports[node], settings.status_function, self._host_of),
+        )
+        self._settings = settings
+        hosts = settings.hosts[: len(self._nodes)]
+        run = RunId.new().text
+        machines = [
+            Machine(host, f"{run}-{number}", self._event) for number, host in enumerate(hosts, start=1)
+        ]
+        self._machines = {node: machines[place % len(hosts)] for place, node in enumerate(self._nodes)}
+        self._each = machines
+        self._ports: dict[str, int] = {}
+        self._routes: dict[LinkName, int] = {}
+        self._here: Relay | None = None
+        self._relays: Relays | None = None
+        self._crew: Crew | None = None
+        self._started_for_ns = 0
+
+    # Life
+
+    async def _begin(self) -> None:
+        await _all(machine.reach() for machine in self._each)
+        await _all(machine.install() for machine in self._each)
+        self._here = await Relay.start(self._relay_errors())
+        self._relays = Relays(self._here, self._machines)
+        await self._choose_ports()
+        await self._open_routes(self._here)
+        orders = {node: await self._orders(node) for node in self._nodes}
+        self._crew = Crew(orders, self._relays, self.now_ns, self._is_up)
+        await self._crew.start()
+        self._started_for_ns = self.begin_now()
+        self._watch_stalls()
+
+    async def _end(self) -> None:
+        if self._crew is not None:
+            self._crew.stopping()
+        failures = await asyncio.gather(*map(self._leave, self._each), return_exceptions=True)
+        for node in self._nodes:
+            shift_log(self._folder(node) / "log.jsonl", self._started_for_ns)
+        if self._here is not None:
+            await self._here.stop()
+            if not self._relay_errors().stat().st_size:
+                self._relay_errors().unlink()
+        for failure in failures:
+            if isinstance(failure, BaseException):
+                raise failure
+
+    async def _leave(self, machine: Machine) -> None:
+        """Nodes are ended, logs are brought home, and everything is removed, whatever of that fails."""
+        try:
+            if machine.is_installed:
+                with suppress(ClusterError):  # removing will end them
+                    await machine.ask("end", patience_s=_STOP_WITHIN_S)
+                await machine.fetch(self._settings.folder)
+        finally:
+            await machine.remove()
+
+    # What is started, and where
+
+    async def _choose_ports(self) -> None:
+        for machine in self._each:
+            mine = self._on(machine)
+            first, last = machine.host.node_ports
+            told = await machine.ask(
+                "ports", count=len(mine), host=machine.host.binds, first=first, last=last
+            )
+            self._ports.update(zip(mine, told["ports"], strict=True))
+
+    async def _open_routes(self, here: Relay) -> None:
+        await self._listen(CLIENT, here)
+        for node in self._nodes:
+            await self._listen(node, self._machines[node])
+
+    async def _listen(self, source: str, relay: Relay | Machine) -> None:
+        targets = [node for node in self._nodes if node != source]
+        told = await relay.ask("listen", routes=[(source, target, 0) for target in targets])
+        self._routes.update(
+            {(source, target): port for target, port in zip(targets, told["ports"], strict=True)}
+        )
+
+    async def _orders(self, node: str) -> Orders:
+        machine, settings = self._machines[node], self._settings
+        kit, data = f"{machine.folder}/kit", f"{machine.folder}/nodes/{node}"
+        await machine.ask("write", path=f"nodes/{node}/config.json", text=settings.configs[node].decode())
+        place = Place(
+            node=node,
+            config=f"{data}/config.json",
+            data=data,
+            log=f"{data}/log.jsonl",
+            clock=f"{data}/clock",
+            listen=f"{machine.host.binds}:{self._ports[node]}",
+            peers={peer: f"{_RELAY_HOST}:{self._routes[node, peer]}" for peer in self._nodes if peer != node},
+            epoch_ns=settings.epoch_ns + machine.clocks.monotonic_ns,
+            python=machine.facts["python"],
+            root=kit,
+            programs={**machine.facts["programs"], **machine.host.programs},
+        )
+        return Orders(
+            node=node,
+            machine=machine,
+            command=settings.command(place),
+            environment={"PYTHONPATH": kit, "PYTHONDONTWRITEBYTECODE": "1"},
+            port=self._ports[node],
+            early=settings.are_dialed_unready,
+        )
+
+    def _on(self, machine: Machine) -> list[str]:
+        return [node for node in self._nodes if self._machines[node] is machine]
+
+    def _host_of(self, node: str) -> str:
+        return self._machines[node].host.reached_at
+
+    def _folder(self, node: str) -> Path:
+        return self._settings.folder / "nodes" / node
+
+    def _relay_errors(self) -> Path:
+        return self._settings.folder / "relay.txt"
+
+    # Who runs
+
+    def _event(self, machine: Machine, told: Mapping[str, Any]) -> None:
+        if self._crew is not None:
+            self._crew.event(machine, told)
+
+    async def _is_up(self, node: str) -> bool:
+        return await self._admin.status(node, STATUS_WITHIN_NS) is not None
+
+    def _may_answer(self, node: str) -> bool:
+        return self._crew is not None and self._crew.may_answer(node)
+
+    def ended(self) -> tuple[Ended, ...]:
+        return () if self._crew is None else self._crew.ended()
+
+    # Faults
+
+    def _at_work_for(self, fault: Fault) -> FaultAtWork:
+        crew, relays, settings = self._crew, self._relays, self._settings
+        if crew is None or relays is None:
+            raise ClusterError("the cluster was not started")
+        match fault.does:
+            case "cut" | "slow":
+                probes = FarProbes(Probes(self._routes, crew.may_answer), self._routes, self._machines)
+                return NetworkFault(fault, relays, probes, settings.heartbeat_ns, self._epoch_ns)
+            case "kill":
+                return Kill(fault, crew, self.now_ns, self._answers)
+            case "pause":
+                return Pause(fault, crew, self.now_ns, self._answers)
+            case "clock":
+                return ClockFault(fault, self._set_clock, self.now_ns, self.status, self._wall_ns)
+            case other:
+                raise WrongUse(f"fault {fault.name}: --cluster ssh cannot do {other!r}")
+
+    async def _set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
+        for name, text in clock_files(wall_offset_ns, drift_ppm).items():
+            await self._machines[node].ask("write", path=f"nodes/{node}/clock/{name}", text=text)
+
+    def _wall_ns(self, node: str) -> int:
+        return this_wall_ns(node) + self._machines[node].clocks.wall_ns
+
+
+async def _all(awaited: Any) -> None:
+    """Side by side; the first error when all are over."""
+    for outcome in await asyncio.gather(*awaited, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome

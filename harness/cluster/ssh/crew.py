@@ -1,0 +1,175 @@
+"""The nodes of all hosts: who runs, who is killed or paused, who ended untold.
+
+Has the methods that `harness.cluster.process_faults` asks for, so kill and pause are the same code on every cluster.
+Faults may overlap: a node that two faults killed comes back when the last of them is healed, and so with pauses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harness.cluster.relay.remote import Commands
+from harness.cluster.ssh.machine import Machine
+from harness.errors import ClusterError
+from harness.protocols import Ended
+
+READY_WITHIN_S: Final = 20.0
+_ASK_AGAIN_S: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What a node is started with; the same at each start. `early`: others dial it before it is ready."""
+
+    node: str
+    machine: Machine
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    port: int
+    early: bool
+
+
+class Crew:
+    """`answers` asks a node for its status, whoever may answer."""
+
+    def __init__(
+        self,
+        orders: Mapping[str, Orders],
+        relays: Commands,
+        now_ns: Callable[[], int],
+        answers: Callable[[str], Awaitable[bool]],
+    ) -> None:
+        self._orders = orders
+        self._relays = relays
+        self._now_ns = now_ns
+        self._answers = answers
+        self._pids: dict[str, int] = {}
+        self._alive: set[str] = set()
+        self._ready: set[str] = set()
+        self._told: set[tuple[str, int]] = set()
+        self._early: dict[tuple[str, int], Mapping[str, Any]] = {}
+        """How processes ended of which we did not know yet."""
+        self._words: dict[str, str] = {}
+        self._kills: Counter[str] = Counter()
+        self._pauses: Counter[str] = Counter()
+        self._ended: list[Ended] = []
+        self._is_stopping = False
+
+    async def start(self) -> None:
+        """All nodes, side by side. Raises the ClusterError of the first that does not come up."""
+        outcomes = await asyncio.gather(*map(self.start_one, self._orders), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    async def start_one(self, node: str) -> None:
+        """Start a node, wait until it answers, tell the relays. Raises ClusterError."""
+        if self._is_stopping:
+            raise ClusterError(f"{node} is not started: the cluster is being stopped")
+        orders = self._orders[node]
+        self._words.pop(node, None)
+        told = await orders.machine.ask(
+            "start", node=node, command=orders.command, environment=orders.environment
+        )
+        self._pids[node] = told["pid"]
+        self._alive.add(node)
+        if (event := self._early.pop((node, told["pid"]), None)) is not None:
+            self._over(event)
+        if orders.early:
+            await self._listens(node)
+        await self._until_ready(node)
+        await self._listens(node)
+
+    async def _listens(self, node: str) -> None:
+        orders = self._orders[node]
+        await self._relays.set_port(node, orders.port, orders.machine.host.reached_at)
+
+    async def _until_ready(self, node: str) -> None:
+        try:
+            async with asyncio.timeout(READY_WITHIN_S):
+                while not await self._answers(node):
+                    if node not in self._alive:
+                        raise ClusterError(f"{node} ended before it was ready ({self._words.get(node, '')})")
+                    await asyncio.sleep(_ASK_AGAIN_S)
+        except TimeoutError:
+            raise ClusterError(f"{node} was not ready within {READY_WITHIN_S:.0f} s") from None
+        self._ready.add(node)
+
+    def event(self, machine: Machine, told: Mapping[str, Any]) -> None:
+        """A supervisor saw a process end. It may tell so before it told us the number of that process."""
+        key = (told["node"], told["pid"])
+        if self._pids.get(told["node"]) == told["pid"]:
+            self._over(told)
+        else:
+            self._early[key] = told
+
+    def _over(self, told: Mapping[str, Any]) -> None:
+        node, code = told["node"], told["code"]
+        how = f"signal {-code}" if code < 0 else f"exit {code}"
+        words = tuple(map(str, told["words"]))
+        self._alive.discard(node)
+        self._ready.discard(node)
+        self._words[node] = f"{how}: {words[-1]}" if words else how
+        if (node, told["pid"]) not in self._told and not self._is_stopping:
+            self._ended.append(Ended(node, self._now_ns(), how, words))
+            self._orders[node].machine.tell(
+                "port", node=node, port=0, host=self._orders[node].machine.host.reached_at
+            )
+
+    # What faults need
+
+    async def kill(self, node: str) -> None:
+        """Kill -9; returns when the process was seen dead and the relays know."""
+        self._kills[node] += 1
+        self._told.add((node, self._pids[node]))
+        await self._orders[node].machine.ask("kill", node=node)
+        self._alive.discard(node)
+        self._ready.discard(node)
+        await self._relays.set_port(node, 0)
+
+    async def revive(self, node: str) -> bool:
+        """Undo a `kill`; False if another fault keeps the node dead. Raises ClusterError."""
+        self._kills[node] -= 1
+        if self._kills[node]:
+            return False
+        if not self.is_alive(node):
+            await self.start_one(node)
+        return True
+
+    async def pause(self, node: str) -> bool:
+        """Stop the process; True if all its threads were seen stopped."""
+        self._pauses[node] += 1
+        return bool((await self._orders[node].machine.ask("pause", node=node))["stopped"])
+
+    async def resume(self, node: str) -> bool:
+        """Undo a `pause`; False if another fault keeps the node stopped."""
+        self._pauses[node] -= 1
+        if self._pauses[node]:
+            return False
+        await self._orders[node].machine.ask("continue", node=node)
+        return True
+
+    def pid(self, node: str) -> int:
+        """On the node's own host."""
+        return self._pids[node]
+
+    def is_alive(self, node: str) -> bool:
+        return node in self._alive
+
+    async def is_stopped(self, node: str) -> bool:
+        return bool((await self._orders[node].machine.ask("stopped", node=node))["stopped"])
+
+    def may_answer(self, node: str) -> bool:
+        return self.is_alive(node) and not self._pauses[node] and node in self._ready
+
+    def ended(self) -> tuple[Ended, ...]:
+        ended, self._ended = tuple(self._ended), []
+        return ended
+
+    def stopping(self) -> None:
+        """Whoever ends from now on was told to."""
+        self._is_stopping = True

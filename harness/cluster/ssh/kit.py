@@ -1,0 +1,43 @@
+"""What is uploaded to a host: the package `nodes` with its wheels, the supervisor and the relay, as one archive."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from harness.cluster.place import ROOT
+from harness.cluster.wheels import versions_of_a_node, wheels
+
+_PATTERNS: Final = (
+    "nodes/**/*",
+    "harness/__init__.py",
+    "harness/cluster/__init__.py",
+    "harness/cluster/probe.py",
+    "harness/cluster/relay/*.py",
+    "harness/cluster/ssh/__init__.py",
+    "harness/cluster/ssh/remote/*.py",
+)
+"""Files of this checkout. Of the relay, the harness's own end is among them and is not imported there."""
+
+
+@cache
+def kit(python: str, machine: str) -> bytes:
+    """A tar archive for hosts with that Python ("3.11") and machine ("x86_64"). Raises ClusterError."""
+    with io.BytesIO() as whole:
+        with tarfile.open(fileobj=whole, mode="w") as archive:
+            for path in _sources():
+                archive.add(path, arcname=str(path.relative_to(ROOT)), recursive=False)
+            for wheel in sorted(wheels(versions_of_a_node(), python, machine).glob("*.whl")):
+                archive.add(wheel, arcname=wheel.name)
+        return whole.getvalue()
+
+
+def _sources() -> Iterator[Path]:
+    for pattern in _PATTERNS:
+        for path in sorted(ROOT.glob(pattern)):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path

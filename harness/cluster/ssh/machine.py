@@ -1,0 +1,310 @@
+"""One host during a run: what the last run left is removed, the kit installed, the supervisor commanded.
+
+Commands are JSON lines over one SSH channel (`remote/supervisor.py` has the table). When the connection is lost the
+supervisor goes on; we connect again, for as long as its lease, and send again what was not answered: it does nothing
+twice. paramiko blocks, so reading has a thread of its own, and writing another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import tarfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.cluster.containers.ownership import lives, this_harness
+from harness.cluster.ssh.inventory import Host
+from harness.cluster.ssh.kit import kit
+from harness.cluster.ssh.remote.bootstrap import FORMAT, PREFIX
+from harness.cluster.ssh.session import Session
+from harness.errors import ClusterError
+
+if TYPE_CHECKING:
+    import paramiko  # type: ignore[import-untyped]  # it has no types
+
+PATIENCE_S: Final = 20.0
+_RENEW_EVERY_S: Final = 1.0
+_CLOCK_TRIES: Final = 7
+_AGAIN_EVERY_S: Final = 0.5
+
+OnEvent = Callable[["Machine", Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """By how much the clocks of the host are ahead of ours."""
+
+    monotonic_ns: int = 0
+    wall_ns: int = 0
+
+
+class Machine:
+    """`facts` is what the host told of itself: its Python, its machine, the programs that were found."""
+
+    def __init__(self, host: Host, run: str, on_event: OnEvent) -> None:
+        """`run` is the run's id on this host: one that no other host of the inventory has, for two may be the same."""
+        self.host = host
+        self.facts: Mapping[str, Any] = {}
+        self.clocks = Clocks()
+        self.removed: list[str] = []
+        """Folders of earlier runs that were removed here."""
+        self._run = run
+        self._on_event = on_event
+        self._session: Session | None = None
+        self._channel: paramiko.Channel | None = None
+        self.is_installed = False
+        self._waiting: dict[int, tuple[bytes, asyncio.Future[dict[str, Any]]]] = {}
+        self._last_id = 0
+        self._seen = 0
+        self._writer = ThreadPoolExecutor(1, f"to {host.place}")
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._is_over = False
+
+    @property
+    def folder(self) -> str:
+        """The run's own on that host."""
+        return str(PurePosixPath(str(self.facts["base"])) / f"{PREFIX}{self._run}")
+
+    # Before and after the supervisor
+
+    async def reach(self) -> None:
+        """Log in, see what this host is, remove what dead runs left. Raises ClusterError."""
+        self._session = await asyncio.to_thread(Session.open, self.host)
+        self.facts = await self._told("look", self.host.folder)
+        for run in self.facts["runs"]:
+            if is_leftover(run):
+                await self._told("clean", run["folder"])
+                self.removed.append(run["folder"])
+
+    async def install(self) -> None:
+        """Upload, start the supervisor, talk to it. Raises ClusterError."""
+        version = ".".join(map(str, self.facts["version"]))
+        archive = await asyncio.to_thread(kit, version, str(self.facts["machine"]))
+        info = {
+            "format": FORMAT,
+            "run": self._run,
+            "owner": owner(),
+            "lease_s": self.host.lease_s,
+        }
+        self.is_installed = True
+        await self._told("install", json.dumps({"folder": self.folder, "info": info}), archive)
+        await self._attach()
+        self._start(self._renew())
+        self.clocks = await self._compare_clocks()
+
+    async def fetch(self, target: Path) -> None:
+        """Bring home what the nodes wrote: `nodes/<n>/…` under `target`. Raises ClusterError."""
+        if not self.is_installed or self._session is None:
+            return
+        archive = await asyncio.to_thread(self._session.run, "fetch", self.folder)
+        await asyncio.to_thread(_unpack, archive, target, self.host)
+
+    async def remove(self) -> None:
+        """End what runs there, and remove all of it; safe at any time."""
+        self._is_over = True
+        for task in list(self._tasks):
+            task.cancel()
+        try:
+            if self.is_installed:
+                await self._remove()
+        finally:
+            if self._channel is not None:
+                self._channel.close()
+            if self._session is not None:
+                await asyncio.to_thread(self._session.close)
+            self._writer.shutdown(wait=False)
+
+    async def _remove(self) -> None:
+        try:
+            await self._told("clean", self.folder)
+        except ClusterError:  # once more, over a fresh connection
+            self._session = await asyncio.to_thread(Session.open, self.host)
+            await self._told("clean", self.folder)
+
+    async def _told(self, word: str, argument: str, stdin: bytes = b"") -> dict[str, Any]:
+        assert self._session is not None
+        said = await asyncio.to_thread(self._session.run, word, argument, stdin)
+        try:
+            told: dict[str, Any] = json.loads(said)
+        except ValueError as error:
+            raise ClusterError(f"{self.host.place} answers {said[:100]!r} to `{word}`") from error
+        if "error" in told:
+            raise ClusterError(f"{self.host.place}: {told['error']}")
+        return told
+
+    # Commands
+
+    async def ask(self, command: str, /, **arguments: object) -> dict[str, Any]:
+        """Have the supervisor do it; its answer. Raises ClusterError."""
+        self._last_id = number = self._last_id + 1
+        line = json.dumps({"id": number, "do": command, **arguments}).encode() + b"\n"
+        answered: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = (line, answered)
+        try:
+            self._send(line)
+            answer = await asyncio.wait_for(answered, PATIENCE_S + self.host.lease_s)
+        except TimeoutError:
+            raise ClusterError(f"{self.host.place} did not {command} in time") from None
+        finally:
+            self._waiting.pop(number, None)
+        if "error" in answer:
+            raise ClusterError(f"{self.host.place} cannot {answer['error']}")
+        return answer
+
+    def tell(self, command: str, /, **arguments: object) -> None:
+        """The same, when nobody waits for it."""
+
+        async def asked() -> None:
+            with suppress(ClusterError):
+                await self.ask(command, **arguments)
+
+        self._start(asked())
+
+    def _send(self, line: bytes) -> None:
+        channel = self._channel
+        if channel is not None and not self._is_over:
+            self._writer.submit(_write, channel, line)
+
+    async def _attach(self) -> None:
+        assert self._session is not None
+        channel = await asyncio.to_thread(self._session.begin, "attach", self.folder)
+        self._channel = channel
+        loop = asyncio.get_running_loop()
+        threading.Thread(
+            target=self._read, args=(channel, loop), name=f"from {self.host.place}", daemon=True
+        ).start()
+        for line, _ in list(self._waiting.values()):
+            self._send(line)
+        await self.ask("hello", seen=self._seen)
+
+    def _read(self, channel: paramiko.Channel, loop: asyncio.AbstractEventLoop) -> None:
+        """In a thread: every line goes to the loop, and so does the end."""
+        rest = b""
+        with suppress(OSError, EOFError, RuntimeError):  # the loop may be closed by then
+            while data := channel.recv(65536):
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    loop.call_soon_threadsafe(self._arrived, line)
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(self._lost, channel)
+
+    def _arrived(self, line: bytes) -> None:
+        told = json.loads(line)
+        if "event" in told:
+            if told["event"] > self._seen:
+                self._seen = told["event"]
+                self._on_event(self, told)
+            return
+        _, answered = self._waiting.get(told["id"], (b"", None))
+        if answered is not None and not answered.done():
+            answered.set_result(told)
+
+    def _lost(self, channel: paramiko.Channel) -> None:
+        if channel is self._channel and not self._is_over:
+            self._channel = None
+            self._start(self._again())
+
+    async def _again(self) -> None:
+        """Connect anew; when the lease is over there is nobody to connect to."""
+        deadline = time.monotonic() + self.host.lease_s
+        last = "the connection was lost"
+        while time.monotonic() < deadline:
+            try:
+                if self._session is not None:
+                    await asyncio.to_thread(self._session.close)
+                self._session = await asyncio.to_thread(Session.open, self.host)
+                await self._attach()
+                return
+            except ClusterError as error:
+                last = error.message
+                await asyncio.sleep(_AGAIN_EVERY_S)
+        for _, answered in self._waiting.values():
+            if not answered.done():
+                answered.set_exception(ClusterError(last))
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(_RENEW_EVERY_S)
+            with suppress(ClusterError):
+                await self.ask("clock")
+
+    async def _compare_clocks(self) -> Clocks:
+        """By the fastest of some round trips, as if the way back took as long as the way there."""
+        best_ns, best = 0, Clocks()
+        for _ in range(_CLOCK_TRIES):
+            asked_ns, asked_wall_ns = time.monotonic_ns(), time.time_ns()
+            told = await self.ask("clock")
+            took_ns = time.monotonic_ns() - asked_ns
+            if not best_ns or took_ns < best_ns:
+                best_ns = took_ns
+                best = Clocks(
+                    told["monotonic_ns"] - asked_ns - took_ns // 2,
+                    told["wall_ns"] - asked_wall_ns - took_ns // 2,
+                )
+        return best
+
+    def _start(self, coroutine: Any) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
+
+
+def owner() -> str:
+    """This harness as hosts know it: which boot of which machine, which process."""
+    return f"{_this_machine()} {this_harness()}"
+
+
+def is_leftover(run: Mapping[str, Any]) -> bool:
+    """The harness of that run is no more: as this machine knows of its own, and as time tells of others."""
+    machine, _, process = str(run["owner"]).partition(" ")
+    if machine == _this_machine():
+        return not lives(process)
+    return not run["is_supervised"] and run["age_s"] > run["lease_s"]
+
+
+def _this_machine() -> str:
+    boot = ""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    namespace = ""
+    with suppress(OSError):  # containers of one machine count their processes anew
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    return f"{os.uname().nodename}/{boot}/{namespace}"
+
+
+def _write(channel: paramiko.Channel, line: bytes) -> None:
+    with suppress(OSError, EOFError):  # the reader sees it too
+        channel.sendall(line)
+
+
+def _unpack(archive: bytes, target: Path, host: Host) -> None:
+    """Files and folders, at their places under `target`: a host is not trusted with anything else."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
+            for member in packed:
+                _place(packed, member, target, host)
+    except tarfile.TarError as error:
+        said = archive[:200].decode(errors="replace")
+        raise ClusterError(f"the logs of {host.place} cannot be brought home: {said}") from error
+
+
+def _place(packed: tarfile.TarFile, member: tarfile.TarInfo, target: Path, host: Host) -> None:
+    name = PurePosixPath(member.name)
+    if name.is_absolute() or ".." in name.parts:
+        return
+    is_of_a_node = name.parts[0] == "nodes"
+    if member.isfile() and (is_of_a_node or member.size):
+        path = target / (name if is_of_a_node else f"supervisor-{host.host}-{host.port}.txt")
+        content = packed.extractfile(member)
+        assert content is not None  # it is a file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.read())

@@ -1,0 +1,235 @@
+"""Sent as a script to a host, before anything of ours is there: `python3 -c <this> WORD ARGUMENT`.
+
+| word | argument | does |
+|---|---|---|
+| look | folder | what this host is, and which run folders lie there |
+| install | {folder, info} | unpacks the archive on stdin into a new folder, starts the supervisor |
+| attach | folder | joins stdin and stdout to the supervisor's socket |
+| fetch | folder | what the nodes wrote, as a tar archive on stdout |
+| clean | folder | ends whatever a run left there, and removes its folder |
+
+Prints one JSON line (but for `attach` and `fetch`); what cannot be done is {"error": "one line"}. Only folders that
+have our name and our mark in them are ever touched.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import platform
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import time
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+Told = dict[str, Any]  # JSON's door
+Named = Sequence[int]
+"""A process: its number, and when it began."""
+
+PREFIX = "qsync-run-"
+MARK = "qsync-run.json"
+PROCESSES = "processes.json"
+SOCKET = "socket"
+FORMAT = "qsync-ssh-run"
+FAKETIME = "lib*/*/faketime/libfaketimeMT.so.1"
+GONE_WITHIN_S = 5.0
+
+
+def look(argument: str) -> Told:
+    """What this host is."""
+    base = Path(argument).expanduser().resolve()
+    if not Path("/proc/self/task").is_dir():
+        return {"error": "it has no /proc; expected Linux"}
+    if not base.is_dir():
+        return {"error": f"there is no folder {base} there; name another as `folder`"}
+    if not os.access(base, os.W_OK | os.X_OK):
+        return {"error": f"the folder {base} there cannot be written; name another as `folder`"}
+    return {
+        "version": list(sys.version_info[:2]),
+        "python": sys.executable,
+        "machine": platform.machine(),
+        "base": str(base),
+        "programs": found_programs(),
+        "runs": [found for folder in sorted(base.glob(PREFIX + "*")) for found in run_of(folder)],
+    }
+
+
+def found_programs() -> dict[str, str]:
+    """Where real Tarantool and libfaketime lie here, if they do."""
+    library = next(iter(sorted(Path("/usr").glob(FAKETIME))), "")
+    found = {"tarantool": shutil.which("tarantool"), "faketime": str(library)}
+    return {name: path for name, path in found.items() if path}
+
+
+def run_of(folder: Path) -> list[Told]:
+    """What the mark in a folder says of its run; nothing if it is not ours."""
+    try:
+        info = json.loads((folder / MARK).read_text())
+        stat = folder.stat()
+        if stat.st_uid != os.getuid() or info["format"] != FORMAT or folder.name != PREFIX + info["run"]:
+            return []
+        supervised = is_process(*info["supervisor"]) if info.get("supervisor") else False
+        age_s = time.time() - stat.st_mtime
+        return [
+            {
+                "folder": str(folder),
+                "owner": info["owner"],
+                "is_supervised": supervised,
+                "age_s": age_s,
+                "lease_s": info["lease_s"],
+            }
+        ]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def started(pid: int) -> int:
+    """When a process began, in ticks since the host did: with its number, a name that is never given again."""
+    return int(_stat(pid)[19])
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/<pid>/stat behind the name: the state first."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def is_process(pid: int, ticks: int) -> bool:
+    try:
+        fields = _stat(pid)
+        return int(fields[19]) == ticks and fields[0] not in "ZX"
+    except (OSError, ValueError):
+        return False
+
+
+def install(argument: str) -> Told:
+    """A new folder with the mark first, then what came on stdin; then the supervisor."""
+    asked = json.loads(argument)
+    folder = Path(asked["folder"])
+    folder.mkdir(mode=0o700)
+    mark(folder, asked["info"])
+    with tarfile.open(fileobj=io.BytesIO(sys.stdin.buffer.read())) as archive:
+        archive.extractall(folder / "kit")
+    for wheel in sorted((folder / "kit").glob("*.whl")):
+        with zipfile.ZipFile(wheel) as packed:
+            packed.extractall(folder / "kit")
+        wheel.unlink()
+    (folder / "nodes").mkdir()
+    with (folder / "supervisor.txt").open("wb") as said:
+        supervisor = subprocess.Popen(
+            [sys.executable, "-B", "-m", "harness.cluster.ssh.remote.supervisor", str(folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(folder / "kit")},
+            start_new_session=True,
+        )
+    mark(folder, {**asked["info"], "supervisor": [supervisor.pid, started(supervisor.pid)]})
+    deadline = time.time() + 10
+    while not (folder / SOCKET).exists():
+        if supervisor.poll() is not None or time.time() > deadline:
+            words = (folder / "supervisor.txt").read_text().strip().splitlines() or ["it says nothing"]
+            clean(str(folder))
+            return {"error": f"the supervisor does not come up: {words[-1]}"}
+        time.sleep(0.005)
+    return {"pid": supervisor.pid}
+
+
+def mark(folder: Path, info: Told) -> None:
+    fresh = folder / (MARK + ".new")
+    fresh.write_text(json.dumps(info))
+    fresh.replace(folder / MARK)
+
+
+def attach(argument: str) -> None:
+    """Bytes both ways until either end is over."""
+    os.chdir(argument)  # the path of a socket may not be long
+    with socket.socket(socket.AF_UNIX) as door:
+        door.connect(SOCKET)
+        while True:
+            readable, _, _ = select.select([door.fileno(), 0], [], [])
+            for source in readable:
+                data = os.read(source, 65536)
+                if not data:
+                    return
+                if source:
+                    write_all(data)
+                else:
+                    door.sendall(data)
+
+
+def write_all(data: bytes) -> None:
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def fetch(argument: str) -> None:
+    folder = Path(argument)
+    with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as archive:
+        archive.add(str(folder / "nodes"), arcname="nodes")
+        archive.add(str(folder / "supervisor.txt"), arcname="supervisor.txt")
+
+
+def clean(argument: str) -> Told:
+    folder = Path(argument)
+    if not run_of(folder):
+        return {"removed": False}
+    info = json.loads((folder / MARK).read_text())
+    end([info["supervisor"]] if info.get("supervisor") else [], signal.SIGTERM)
+    end(processes(folder), signal.SIGKILL)
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        return {"error": f"the folder {folder} there cannot be removed"}
+    return {"removed": True}
+
+
+def processes(folder: Path) -> list[Named]:
+    """The supervisor wrote down each process before it was let go."""
+    try:
+        return list(json.loads((folder / PROCESSES).read_text()))
+    except (OSError, ValueError):
+        return []
+
+
+def end(named: Iterable[Named], number: signal.Signals) -> None:
+    """Signal processes that still are the ones meant, wait until they are gone, then leave them no choice."""
+    for pid, ticks in named:
+        if is_process(pid, ticks):
+            os.kill(pid, number)
+    deadline = time.time() + GONE_WITHIN_S
+    while any(is_process(*each) for each in named) and time.time() < deadline:
+        time.sleep(0.01)
+    for pid, ticks in named:
+        if is_process(pid, ticks):
+            os.kill(pid, signal.SIGKILL)
+
+
+WORDS: dict[str, Callable[[str], Told | None]] = {
+    "look": look,
+    "install": install,
+    "attach": attach,
+    "fetch": fetch,
+    "clean": clean,
+}
+
+
+def main(word: str, argument: str) -> None:
+    try:
+        told = WORDS[word](argument)
+    except OSError as error:
+        told = {"error": str(error)}
+    if told is not None:
+        print(json.dumps(told), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])

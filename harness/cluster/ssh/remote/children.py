@@ -1,0 +1,158 @@
+"""The nodes of one host as processes: started, killed, stopped, and seen to be so.
+
+Each is a session of its own with a lifeline on stdin, and the kernel kills it if the supervisor dies. What it is
+(number and start time) is written down at once, so that whoever cleans up later hits nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from harness.cluster.relay.guard import ask_for_signal_at_death_of_parent
+from harness.cluster.ssh.remote.bootstrap import PROCESSES, started
+
+STOPPED_WITHIN_S: Final = 2.0
+_POLL_S: Final = 0.003
+_LAST_LINES: Final = 60
+_WORDS_MAX: Final = 300
+
+OnEnd = Callable[[str, int, int, tuple[str, ...]], None]
+"""(node, process number, return code as Python has it, last lines that it printed)."""
+
+
+class Child:
+    """A process that was spawned. `output` is where it prints, from the byte `output_from` on."""
+
+    def __init__(
+        self, node: str, process: asyncio.subprocess.Process, output: Path, output_from: int
+    ) -> None:
+        self.node = node
+        self.process = process
+        self._output = output
+        self._output_from = output_from
+        self.over = asyncio.Event()
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.returncode is None
+
+    def send(self, number: signal.Signals) -> None:
+        if self.is_alive:
+            with suppress(ProcessLookupError):
+                self.process.send_signal(number)
+
+    def is_stopped(self) -> bool:
+        """All threads are, as /proc tells."""
+        try:
+            stats = [path.read_text() for path in Path(f"/proc/{self.pid}/task").glob("*/stat")]
+        except OSError:
+            return False
+        return {stat.rpartition(")")[2].split()[0] for stat in stats} == {"T"}
+
+    def last_words(self) -> tuple[str, ...]:
+        with self._output.open("rb") as output:
+            output.seek(self._output_from)
+            lines = [line.decode(errors="replace").rstrip() for line in output]
+        return tuple(line[:_WORDS_MAX] for line in lines if line)[-_LAST_LINES:]
+
+
+class Children:
+    def __init__(self, folder: Path, on_end: OnEnd) -> None:
+        self._folder = folder
+        self._on_end = on_end
+        self._children: dict[str, Child] = {}
+        self._known: list[tuple[int, int]] = []
+        self._watchers: dict[asyncio.Task[None], None] = {}
+
+    def __getitem__(self, node: str) -> Child:
+        if node not in self._children:
+            raise ValueError(f"{node} was never started here")
+        return self._children[node]
+
+    async def start(
+        self, node: str, command: Sequence[str], environment: Mapping[str, str], output: Path
+    ) -> int:
+        """Its process number; OSError if the program cannot be started."""
+        if node in self._children and self._children[node].is_alive:
+            raise ValueError(f"{node} runs already")
+        with output.open("ab") as said:
+            output_from = said.tell()
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=said,
+                stderr=said,
+                cwd=self._folder,
+                env={**os.environ, **environment},
+                start_new_session=True,
+                preexec_fn=_die_with_parent,
+            )
+        child = self._children[node] = Child(node, process, output, output_from)
+        self._write_down(child.pid)
+        task = asyncio.get_running_loop().create_task(self._watch(child))
+        self._watchers[task] = None
+        task.add_done_callback(self._watchers.pop)
+        return child.pid
+
+    async def kill(self, node: str) -> None:
+        """SIGKILL; returns when it was seen dead."""
+        child = self[node]
+        child.send(signal.SIGKILL)
+        await child.over.wait()
+
+    async def pause(self, node: str) -> bool:
+        """SIGSTOP; True when all threads were seen stopped."""
+        child = self[node]
+        child.send(signal.SIGSTOP)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOPPED_WITHIN_S):
+                while child.is_alive:
+                    if child.is_stopped():
+                        return True
+                    await asyncio.sleep(_POLL_S)
+        return False
+
+    async def end(self, patience_s: float) -> None:
+        """SIGTERM to all, stopped ones too; after a while SIGKILL."""
+        alive = [child for child in self._children.values() if child.is_alive]
+        for child in alive:
+            child.send(signal.SIGTERM)
+            child.send(signal.SIGCONT)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                for child in alive:
+                    await child.over.wait()
+        self.kill_all()
+        for child in alive:
+            await child.over.wait()
+
+    def kill_all(self) -> None:
+        for child in self._children.values():
+            child.send(signal.SIGKILL)
+
+    def _write_down(self, pid: int) -> None:
+        with suppress(OSError):  # it is gone already
+            self._known.append((pid, started(pid)))
+        fresh = self._folder / f"{PROCESSES}.new"
+        fresh.write_text(json.dumps(self._known))
+        fresh.replace(self._folder / PROCESSES)
+
+    async def _watch(self, child: Child) -> None:
+        code = await child.process.wait()
+        child.over.set()
+        self._on_end(child.node, child.pid, code, child.last_words())
+
+
+def _die_with_parent() -> None:
+    ask_for_signal_at_death_of_parent(signal.SIGKILL)

@@ -1,0 +1,253 @@
+"""`python -m harness.cluster.ssh.remote.supervisor FOLDER`: looks after the nodes of one host, and is their relay.
+
+It takes the JSON lines of `harness.cluster.relay.control`, and these of its own, on a socket in its folder:
+
+| do | with | answers |
+|---|---|---|
+| hello | seen: the number of the last event that was seen | pid; events that were missed come again |
+| clock | | monotonic_ns, wall_ns of this host |
+| ports | count, host, first, last | ports: that nobody has now |
+| write | path in the folder, text | |
+| start | node, command, environment | pid |
+| kill | node | (the process was seen dead) |
+| continue | node | |
+| pause | node | stopped: all threads were seen stopped |
+| stopped | node | stopped |
+| end | patience_s | (all nodes are dead) |
+| probe | source, target, port | (a PING is on its way on that route) |
+| probed | | (no probe is open any more) |
+| remove | | (and then it ends, and its folder is gone) |
+
+A line that comes again, after a connection was lost, is done once and answered again. Lines of its own are events:
+{"event": 4, "node": "n2", "pid": 812, "code": -11, "words": [...]}: a node ended.
+
+When nobody has spoken for as long as the lease, the harness is gone: nodes are killed, the folder is removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, cast
+
+from harness.cluster.probe import Probes
+from harness.cluster.relay.control import Command, Control, Lines, Result
+from harness.cluster.relay.guard import Guard
+from harness.cluster.relay.switchboard import Switchboard
+from harness.cluster.ssh.remote.bootstrap import MARK, SOCKET
+from harness.cluster.ssh.remote.children import Children
+
+_OBSERVE_EVERY_S: Final = 0.02
+_ANSWERS_KEPT: Final = 1000
+_PORT_TRIES: Final = 1000
+
+
+class Supervisor:
+    def __init__(self, folder: Path, lease_s: float) -> None:
+        self._folder = folder
+        self._lease_s = lease_s
+        self._heard_s = time.monotonic()
+        self._children = Children(folder, self._child_ended)
+        self._switchboard = Switchboard()
+        self._control = Control(self._switchboard, Guard())
+        self._routes: dict[tuple[str, str], int] = {}
+        self._probes = Probes(self._routes, lambda node: True)
+        self._attached: asyncio.WriteTransport | None = None
+        self._answers: dict[int, bytes] = {}
+        self._at_work: dict[int, asyncio.Task[None]] = {}
+        self._events: list[bytes] = []
+        self._over = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until told to remove itself, until SIGTERM, or until the lease is over."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._over.set)
+        await loop.create_unix_server(lambda: _Attached(self), SOCKET)
+        observer = loop.create_task(self._observe())
+        await self._over.wait()
+        observer.cancel()
+        await self._children.end(0.0)
+
+    async def _observe(self) -> None:
+        """How long something was withheld, and how long nobody spoke, are known to within one turn of this."""
+        while True:
+            await asyncio.sleep(_OBSERVE_EVERY_S)
+            if self._switchboard.any_cut():
+                self._switchboard.observe()
+            if time.monotonic() - self._heard_s > self._lease_s:
+                self._over.set()
+
+    # Lines
+
+    def attached(self, transport: asyncio.WriteTransport) -> None:
+        """Somebody who came later has the word."""
+        self._attached = transport
+
+    async def line(self, line: bytes) -> None:
+        """Do what a line asks for, beside what is being done."""
+        self._heard_s = time.monotonic()
+        number = _number(line)
+        if number in self._answers:
+            self._say(self._answers[number])
+        elif number not in self._at_work:
+            task = asyncio.get_running_loop().create_task(self._answer(number, line))
+            self._at_work[number] = task
+
+    async def _answer(self, number: int, line: bytes) -> None:
+        command: Command = {}
+        try:
+            command = json.loads(line)
+            result = await self._do(command)
+            answer = (
+                await self._control.answer(line)
+                if result is None
+                else json.dumps({"id": number, **result}).encode() + b"\n"
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            words = str(error) if isinstance(error, OSError | ValueError) else repr(error)
+            answer = (
+                json.dumps({"id": number, "error": f"{command.get('do', '?')}: {words}"}).encode() + b"\n"
+            )
+        self._answers[number] = answer
+        del self._at_work[number]
+        while len(self._answers) > _ANSWERS_KEPT:
+            del self._answers[next(iter(self._answers))]
+        self._say(answer)
+        if command.get("do") == "remove":
+            self._over.set()
+
+    async def _do(self, command: Command) -> Result | None:
+        """None: it is for the relay."""
+        children = self._children
+        match command["do"]:
+            case "hello":
+                for event in self._events[command["seen"] :]:
+                    self._say(event)
+                return {"pid": os.getpid()}
+            case "clock":
+                return {"monotonic_ns": time.monotonic_ns(), "wall_ns": time.time_ns()}
+            case "ports":
+                span = range(command["first"], command["last"] + 1)
+                return {"ports": _free_ports(command["count"], command["host"], span)}
+            case "write":
+                self._write(command["path"], command["text"])
+            case "start":
+                return {"pid": await self._start(command)}
+            case "kill":
+                await children.kill(command["node"])
+            case "continue":
+                children[command["node"]].send(signal.SIGCONT)
+            case "pause":
+                return {"stopped": await children.pause(command["node"])}
+            case "stopped":
+                return {"stopped": children[command["node"]].is_stopped()}
+            case "end":
+                await children.end(command["patience_s"])
+            case "probe":
+                link = (command["source"], command["target"])
+                self._routes[link] = command["port"]
+                self._probes.send(link)
+            case "probed":
+                self._probes.close()
+            case "remove":
+                pass
+            case _:
+                return None
+        return {}
+
+    async def _start(self, command: Command) -> int:
+        node = str(command["node"])
+        output = self._folder / "nodes" / node / "output.txt"
+        output.parent.mkdir(parents=True, exist_ok=True)
+        environment = cast(Mapping[str, str], command["environment"])
+        return await self._children.start(node, command["command"], environment, output)
+
+    def _write(self, path: str, text: str) -> None:
+        """By renaming: who reads it sees the old text or the new."""
+        whole = (self._folder / path).resolve()
+        if not whole.is_relative_to(self._folder.resolve()):
+            raise ValueError(f"{path} is not in the folder of the run")
+        whole.parent.mkdir(parents=True, exist_ok=True)
+        fresh = whole.with_name(whole.name + ".new")
+        fresh.write_text(text)
+        fresh.replace(whole)
+
+    def _child_ended(self, node: str, pid: int, code: int, words: tuple[str, ...]) -> None:
+        event = {"event": len(self._events) + 1, "node": node, "pid": pid, "code": code, "words": words}
+        self._events.append(json.dumps(event).encode() + b"\n")
+        self._say(self._events[-1])
+
+    def _say(self, line: bytes) -> None:
+        if self._attached is not None and not self._attached.is_closing():
+            self._attached.write(line)
+
+
+class _Attached(Lines):
+    """One connection to the supervisor."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        super().__init__(supervisor.line, lambda: None)
+        self._supervisor = supervisor
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._supervisor.attached(cast(asyncio.WriteTransport, transport))
+
+
+def _number(line: bytes) -> int:
+    """The line's own; one that is no JSON has none."""
+    with suppress(ValueError, TypeError, KeyError):
+        return int(json.loads(line)["id"])
+    return 0
+
+
+def _free_ports(count: int, host: str, span: Iterable[int]) -> list[int]:
+    """Ports of the span that nobody has now on `host`."""
+    wanted = list(span)
+    random.shuffle(wanted)
+    found: list[int] = []
+    for port in wanted[:_PORT_TRIES]:
+        if len(found) == count:
+            break
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as attempt:
+            try:
+                attempt.bind(address)
+            except OSError as error:
+                if not wanted or error.errno not in _TAKEN:
+                    raise OSError(f"nothing can listen at {host} there: {error.strerror}") from error
+                continue
+        found.append(port)
+    if len(found) < count:
+        raise ValueError(f"{count} free ports are needed at {host}, found {len(found)}")
+    return found
+
+
+_TAKEN: Final = (98, 13)
+"""EADDRINUSE and EACCES of Linux: this port is not to be had, another may be."""
+
+
+def main(folder: Path) -> None:
+    os.chdir(folder)
+    info: dict[str, Any] = json.loads((folder / MARK).read_text())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        asyncio.run(Supervisor(folder, float(info["lease_s"])).run())
+    finally:
+        os.chdir("/")
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)  # connections end with the process; there is nothing to say goodbye to
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
