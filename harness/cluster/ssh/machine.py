@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import os
 import tarfile
 import threading
 import time
@@ -21,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.cluster.containers.ownership import lives, this_harness
 from harness.cluster.ssh.inventory import Host
 from harness.cluster.ssh.kit import kit
+from harness.cluster.ssh.leftovers import clean, owner, told
 from harness.cluster.ssh.remote.bootstrap import FORMAT, PREFIX
 from harness.cluster.ssh.session import Session
 from harness.errors import ClusterError
@@ -55,8 +54,6 @@ class Machine:
         self.host = host
         self.facts: Mapping[str, Any] = {}
         self.clocks = Clocks()
-        self.removed: list[str] = []
-        """Folders of earlier runs that were removed here."""
         self._run = run
         self._on_event = on_event
         self._session: Session | None = None
@@ -80,10 +77,7 @@ class Machine:
         """Log in, see what this host is, remove what dead runs left. Raises ClusterError."""
         self._session = await asyncio.to_thread(Session.open, self.host)
         self.facts = await self._told("look", self.host.folder)
-        for run in self.facts["runs"]:
-            if is_leftover(run):
-                await self._told("clean", run["folder"])
-                self.removed.append(run["folder"])
+        await asyncio.to_thread(clean, self._session, self.host, self.facts)
 
     async def install(self) -> None:
         """Upload, start the supervisor, talk to it. Raises ClusterError."""
@@ -132,14 +126,7 @@ class Machine:
 
     async def _told(self, word: str, argument: str, stdin: bytes = b"") -> dict[str, Any]:
         assert self._session is not None
-        said = await asyncio.to_thread(self._session.run, word, argument, stdin)
-        try:
-            told: dict[str, Any] = json.loads(said)
-        except ValueError as error:
-            raise ClusterError(f"{self.host.place} answers {said[:100]!r} to `{word}`") from error
-        if "error" in told:
-            raise ClusterError(f"{self.host.place}: {told['error']}")
-        return told
+        return await asyncio.to_thread(told, self._session, self.host, word, argument, stdin)
 
     # Commands
 
@@ -198,15 +185,15 @@ class Machine:
             loop.call_soon_threadsafe(self._lost, channel)
 
     def _arrived(self, line: bytes) -> None:
-        told = json.loads(line)
-        if "event" in told:
-            if told["event"] > self._seen:
-                self._seen = told["event"]
-                self._on_event(self, told)
+        said = json.loads(line)
+        if "event" in said:
+            if said["event"] > self._seen:
+                self._seen = said["event"]
+                self._on_event(self, said)
             return
-        _, answered = self._waiting.get(told["id"], (b"", None))
+        _, answered = self._waiting.get(said["id"], (b"", None))
         if answered is not None and not answered.done():
-            answered.set_result(told)
+            answered.set_result(said)
 
     def _lost(self, channel: paramiko.Channel) -> None:
         if channel is self._channel and not self._is_over:
@@ -242,13 +229,13 @@ class Machine:
         best_ns, best = 0, Clocks()
         for _ in range(_CLOCK_TRIES):
             asked_ns, asked_wall_ns = time.monotonic_ns(), time.time_ns()
-            told = await self.ask("clock")
+            there = await self.ask("clock")
             took_ns = time.monotonic_ns() - asked_ns
             if not best_ns or took_ns < best_ns:
                 best_ns = took_ns
                 best = Clocks(
-                    told["monotonic_ns"] - asked_ns - took_ns // 2,
-                    told["wall_ns"] - asked_wall_ns - took_ns // 2,
+                    there["monotonic_ns"] - asked_ns - took_ns // 2,
+                    there["wall_ns"] - asked_wall_ns - took_ns // 2,
                 )
         return best
 
@@ -256,29 +243,6 @@ class Machine:
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks[task] = None
         task.add_done_callback(self._tasks.pop)
-
-
-def owner() -> str:
-    """This harness as hosts know it: which boot of which machine, which process."""
-    return f"{_this_machine()} {this_harness()}"
-
-
-def is_leftover(run: Mapping[str, Any]) -> bool:
-    """The harness of that run is no more: as this machine knows of its own, and as time tells of others."""
-    machine, _, process = str(run["owner"]).partition(" ")
-    if machine == _this_machine():
-        return not lives(process)
-    return not run["is_supervised"] and run["age_s"] > run["lease_s"]
-
-
-def _this_machine() -> str:
-    boot = ""
-    with suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    namespace = ""
-    with suppress(OSError):  # containers of one machine count their processes anew
-        namespace = str(Path("/proc/self/ns/pid").readlink())
-    return f"{os.uname().nodename}/{boot}/{namespace}"
 
 
 def _write(channel: paramiko.Channel, line: bytes) -> None:

@@ -25,11 +25,11 @@ class Sshd:
     def inventory(self, *, hosts: int = 1, **fields: object) -> Path:
         """An inventory of this host, under several names if more than one is wanted."""
         told = {"user": "root", "key": "key", "known_hosts": "known_hosts", "lease_s": 4, **fields}
-        told = {"folder": str(self.folder / "remote"), **told}
+        told = {"port": self.port, "folder": str(self.folder / "remote"), **told}
         (self.folder / "remote").mkdir(exist_ok=True)
         lines = [f"{name} = {_toml(value)}" for name, value in told.items() if value is not None]
         for number in range(1, hosts + 1):
-            lines += ["[[hosts]]", f'host = "127.0.0.{number}"', f"port = {self.port}"]
+            lines += ["[[hosts]]", f'host = "127.0.0.{number}"']
         path = self.folder / "inventory.toml"
         path.write_text("\n".join(lines) + "\n")
         return path

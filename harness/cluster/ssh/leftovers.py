@@ -1,0 +1,74 @@
+"""What runs of dead harnesses left on hosts, and its removal.
+
+A folder is a run's if it has our name, our mark in it, and belongs to the user who asks; whose the run was stands in
+the mark. A harness of this machine is looked up here. Of one elsewhere nothing can be known: its supervisor ends by
+itself when the lease is over, and what has no supervisor any more and is older than its lease is nobody's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from harness.cluster.containers.ownership import lives, this_harness
+from harness.cluster.ssh.inventory import Host
+from harness.cluster.ssh.session import Session
+from harness.errors import ClusterError
+
+
+def remove_leftovers(hosts: Iterable[Host]) -> list[str]:
+    """Remove what dead harnesses left on the hosts; what was removed, in words. Raises ClusterError."""
+    removed: list[str] = []
+    for host in hosts:
+        session = Session.open(host)
+        try:
+            facts = told(session, host, "look", host.folder)
+            removed += [f"{path} on {host.place}" for path in clean(session, host, facts)]
+        finally:
+            session.close()
+    return removed
+
+
+def clean(session: Session, host: Host, facts: Mapping[str, Any]) -> list[str]:
+    """Remove the leftovers among what a host told of; their folders."""
+    folders = [run["folder"] for run in facts["runs"] if is_leftover(run)]
+    return [folder for folder in folders if told(session, host, "clean", folder)["removed"]]
+
+
+def told(session: Session, host: Host, word: str, argument: str, stdin: bytes = b"") -> dict[str, Any]:
+    """What a word of `remote/bootstrap.py` answers. Raises ClusterError."""
+    said = session.run(word, argument, stdin)
+    try:
+        answer: dict[str, Any] = json.loads(said)
+    except ValueError as error:
+        raise ClusterError(f"{host.place} answers {said[:100]!r} to `{word}`") from error
+    if "error" in answer:
+        raise ClusterError(f"{host.place}: {answer['error']}")
+    return answer
+
+
+def owner() -> str:
+    """This harness as hosts know it: which boot of which machine, which process."""
+    return f"{_this_machine()} {this_harness()}"
+
+
+def is_leftover(run: Mapping[str, Any]) -> bool:
+    """The harness of that run is no more: as this machine knows of its own, and as time tells of others."""
+    machine, _, process = str(run["owner"]).partition(" ")
+    if machine == _this_machine():
+        return not lives(process)
+    return not run["is_supervised"] and run["age_s"] > run["lease_s"]
+
+
+def _this_machine() -> str:
+    boot = ""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    namespace = ""
+    with suppress(OSError):  # containers of one machine count their processes anew
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    return f"{os.uname().nodename}/{boot}/{namespace}"

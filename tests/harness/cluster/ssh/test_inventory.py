@@ -1,0 +1,75 @@
+"""The inventory of `--cluster ssh`: what may stand in it, and the one line that says what is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.cluster.ssh import inventory
+from harness.errors import WrongUse
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "inventory.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def refusal(folder: Path, text: str) -> str:
+    with pytest.raises(WrongUse) as raised:
+        inventory.read(written(folder, text))
+    return raised.value.message
+
+
+def test_what_stands_above_the_hosts_holds_for_all_that_do_not_say_otherwise(tmp_path: Path) -> None:
+    """If it failed, a host would be logged in to as somebody else, or at another port, than the file says."""
+    (tmp_path / "key").write_text("a key")
+    text = """
+    user = "qsync"
+    key = "key"
+    [[hosts]]
+    host = "a"
+    [[hosts]]
+    host = "b"
+    port = 2222
+    user = "other"
+    address = "10.0.0.2"
+    """
+    a, b = inventory.read(written(tmp_path, text))
+    assert (a.host, a.port, a.user, a.key) == ("a", 22, "qsync", str(tmp_path / "key"))
+    assert (b.host, b.port, b.user, b.key) == ("b", 2222, "other", str(tmp_path / "key"))
+    assert (a.reached_at, a.binds, b.reached_at, b.binds) == ("a", "a", "10.0.0.2", "10.0.0.2")
+
+
+def test_unknown_hosts_are_believed_only_where_somebody_said_so(tmp_path: Path) -> None:
+    """If it failed, the first connection to a stranger's machine would be silently trusted."""
+    path = written(tmp_path, '[[hosts]]\nhost = "a"\n[[hosts]]\nhost = "b"\naccept_new_host_keys = true\n')
+    assert [host.accept_new_host_keys for host in inventory.read(path)] == [False, True]
+    assert all(host.accept_new_host_keys for host in inventory.read(path, accept_new_host_keys=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("hosts = 3", "no hosts; expected one [[hosts]]"),
+        ("", "no hosts; expected one [[hosts]]"),
+        ("[[hosts]]\nport = 22\n", "host 1: object missing required field `host`"),
+        ('[[hosts]]\nhost = "a"\nport = 0\n', "host 1, port: expected `int` >= 1"),
+        ('[[hosts]]\nhost = "a"\npasword = "x"\n', "host 1: object contains unknown field `pasword`"),
+        ('[[hosts]]\nhost = "a"\n[[hosts]]\nhost = "a"\n', "a:22 stands there twice"),
+        ('[[hosts]]\nhost = "a"\nkey = "none"\n', "none, cannot be read: No such file or directory"),
+        ('[[hosts]]\nhost = "a"\nnode_ports = [4000, 3000]\n', "expected [first, last], got [4000, 3000]"),
+        ("[[hosts", "not TOML"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, text: str, expected: str) -> None:
+    """If it failed, people would search a wrong inventory for hours, or a slip would be taken for a default."""
+    assert expected in refusal(tmp_path, text)
+    assert "\n" not in refusal(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """If it failed, a wrong path would end in a traceback."""
+    with pytest.raises(WrongUse, match="cannot read the inventory"):
+        inventory.read(str(tmp_path / "none.toml"))
