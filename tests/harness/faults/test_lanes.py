@@ -20,7 +20,7 @@ def fault(number: int, does: str, at: int, until: int, *nodes: str) -> Fault:
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("cluster", ["local", "docker", "sim"])
+@pytest.mark.parametrize("cluster", ["local", "docker", "ssh", "sim"])
 def test_a_drawn_schedule_overlaps_and_keeps_to_what_is_possible(cluster: str, seed: int) -> None:
     """If it failed, a dead process would be paused, or no kill would ever happen inside a partition."""
     plan = Plan(cluster=cluster, overlap=3, nodes=5, seed=seed, time_limit_s=40)

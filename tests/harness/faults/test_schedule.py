@@ -15,7 +15,7 @@ from harness.faults.schedule import FIRST_NS, LAST_HEALED_NS, QUIET_NS, draw_fau
 from harness.faults.table import CANNOT, FAULTS, can_do, why_not
 from harness.plan import CONNECTION_NAME, Plan
 
-CLUSTERS = ("local", "docker", "sim")
+CLUSTERS = ("local", "docker", "ssh", "sim")
 
 
 def drawn(**given: Any) -> tuple[Fault, ...]:

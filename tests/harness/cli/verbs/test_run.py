@@ -36,7 +36,7 @@ def only_run(results: Path) -> Path:
     ("words", "said"),
     [
         (("--system", "oracle"), "unknown system 'oracle'; try one of: qsync"),
-        (("--cluster", "moon"), "unknown cluster 'moon'; try one of: local, docker, sim"),
+        (("--cluster", "moon"), "unknown cluster 'moon'; try one of: local, docker, ssh, sim"),
         (("--workload", "casino"), "unknown workload 'casino'; try one of: register"),
         (("--faults", "burn"), "unknown fault 'burn'; try one of: all, none, isolate-owner"),
         (("--faults", "kill,,flood"), "unknown fault 'flood'"),
