@@ -18,6 +18,8 @@ from harness.faults.fault import Damage, Does, Link
 
 MILLISECOND_NS = 1_000_000
 EVERYWHERE = ("local", "docker", "ssh", "sim")
+SEEN_DISKS = ("local", "docker", "sim")
+"""Where the files of a node can be told what goes wrong, and looked at while it is dead."""
 REAL = ("local", "docker")
 RELAYED = ("local", "ssh", "sim")
 CONTAINED = ("docker",)
@@ -145,26 +147,35 @@ FAULTS: dict[str, Kind] = {
     "pause": Kind("a process is stopped and goes on", "pause", "pause", _owner_or_one),
     "slow": Kind("links are slow", "slow", "slow", _slow, RELAYED, nodes_min=2),
     FAILOVER: Kind("another node is promoted", "failover", "failover", _another, nodes_min=2),
-    "terminate": Kind("SIGTERM and restart", "terminate", "terminate", _owner_or_one, REAL),
+    "terminate": Kind("SIGTERM and restart", "terminate", "terminate", _owner_or_one, (*REAL, "ssh")),
     "loss": Kind("three packets of ten are lost", "loss", "loss", _lossy, CONTAINED, nodes_min=2),
     "power-owner": Kind(
-        "the owner loses power: unsynced bytes are gone", "power", "power", _owner, systems=OUR_DISKS
+        "the owner loses power: unsynced bytes are gone",
+        "power",
+        "power",
+        _owner,
+        SEEN_DISKS,
+        systems=OUR_DISKS,
     ),
     "power-one": Kind(
         "a replica loses power",
         "power",
         "power",
         _another,
+        SEEN_DISKS,
         nodes_min=2,
         only_named=SIMULATED,
         systems=OUR_DISKS,
     ),
-    POWER_ALL: Kind("all nodes lose power at once", "power", "power", _everyone, systems=OUR_DISKS),
+    POWER_ALL: Kind(
+        "all nodes lose power at once", "power", "power", _everyone, SEEN_DISKS, systems=OUR_DISKS
+    ),
     "slow-disk": Kind(
         "every fsync takes long",
         "slow-disk",
         "slow-fsync",
         _slow_disk,
+        SEEN_DISKS,
         only_named=SIMULATED,
         systems=OUR_DISKS,
     ),
@@ -173,6 +184,7 @@ FAULTS: dict[str, Kind] = {
         "disk",
         "disk-error",
         _full_disk,
+        SEEN_DISKS,
         only_named=SIMULATED,
         systems=OUR_DISKS,
     ),
@@ -218,6 +230,11 @@ TOGETHER: Mapping[str, tuple[str, ...]] = {"lose-unsynced": ("power-owner", "pow
 """Names that stand for several."""
 
 _BY_MOMENT = "only virtual time knows what a node is about to do"
+_FAR_DISK = "the files of a node on another host are not reached in the middle of a run"
+_OF_DISKS = (
+    *("power-owner", "power-one", POWER_ALL, "slow-disk", "full-disk", "io-error"),
+    *("torn-tail", "truncated-tail", "bit-flip"),
+)
 CANNOT: Mapping[tuple[str, str], str] = {
     ("slow", "docker"): "what delays packets, netem, is missing from many kernels",
     ("loss", "local"): "the relay may drop no byte of a live connection: that would be corruption, not loss",
@@ -227,8 +244,9 @@ CANNOT: Mapping[tuple[str, str], str] = {
     ("torn-tail", "sim"): "power losses tear the ends of virtual logs",
     ("truncated-tail", "sim"): "what is synced on a virtual disk stays",
     ("bit-flip", "sim"): "what is synced on a virtual disk stays",
-    (HOLDS, "local"): _BY_MOMENT,
-    (HOLDS, "docker"): _BY_MOMENT,
+    **{(HOLDS, cluster): _BY_MOMENT for cluster in ("local", "docker", "ssh")},
+    ("loss", "ssh"): "the relays may drop no byte of a live connection: that would be corruption, not loss",
+    **{(name, "ssh"): _FAR_DISK for name in _OF_DISKS},
 }
 _NOT_OURS = "writes through no disk layer of ours, which would say what was synced and let calls fail"
 

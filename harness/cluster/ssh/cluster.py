@@ -20,11 +20,11 @@ from harness.cluster.network_faults import NetworkFault
 from harness.cluster.node_log import shift_log
 from harness.cluster.place import Command, Place
 from harness.cluster.probe import Probes
-from harness.cluster.process_faults import Kill, Pause
+from harness.cluster.process_faults import Kill, Pause, Terminate
 from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
 from harness.cluster.relay.link import LinkName
 from harness.cluster.relay.remote import Relay
-from harness.cluster.ssh.crew import Crew, Orders
+from harness.cluster.ssh.crew import STOP_WITHIN_S, Crew, Orders
 from harness.cluster.ssh.inventory import Host
 from harness.cluster.ssh.machine import Machine
 from harness.cluster.ssh.relays import FarProbes, Relays
@@ -32,7 +32,6 @@ from harness.errors import ClusterError, WrongUse
 from harness.faults.fault import Fault
 from harness.protocols import Ended
 
-_STOP_WITHIN_S: Final = 2.0
 _RELAY_HOST: Final = "127.0.0.1"
 
 
@@ -109,7 +108,7 @@ class SshCluster(RealCluster):
         try:
             if machine.is_installed:
                 with suppress(ClusterError):  # removing will end them
-                    await machine.ask("end", patience_s=_STOP_WITHIN_S)
+                    await machine.ask("end", patience_s=STOP_WITHIN_S)
                 await machine.fetch(self._settings.folder)
         finally:
             await machine.remove()
@@ -202,6 +201,8 @@ class SshCluster(RealCluster):
                 return NetworkFault(fault, relays, probes, settings.heartbeat_ns, self._epoch_ns)
             case "kill":
                 return Kill(fault, crew, self.now_ns, self._answers)
+            case "terminate":
+                return Terminate(fault, crew, self.now_ns, self._answers)
             case "pause":
                 return Pause(fault, crew, self.now_ns, self._answers)
             case "clock":

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from harness.errors import ClusterError
 from harness.protocols import Ended
 
 READY_WITHIN_S: Final = 20.0
+STOP_WITHIN_S: Final = 2.0
 _ASK_AGAIN_S: Final = 0.02
 
 
@@ -51,6 +53,7 @@ class Crew:
         self._alive: set[str] = set()
         self._ready: set[str] = set()
         self._told: set[tuple[str, int]] = set()
+        self._may_refuse: set[str] = set()
         self._early: dict[tuple[str, int], Mapping[str, Any]] = {}
         """How processes ended of which we did not know yet."""
         self._words: dict[str, str] = {}
@@ -114,19 +117,24 @@ class Crew:
         self._alive.discard(node)
         self._ready.discard(node)
         self._words[node] = f"{how}: {words[-1]}" if words else how
-        if (node, told["pid"]) not in self._told and not self._is_stopping:
+        refused = code == 1 and node in self._may_refuse
+        if (node, told["pid"]) not in self._told and not refused and not self._is_stopping:
             self._ended.append(Ended(node, self._now_ns(), how, words))
-            self._orders[node].machine.tell(
-                "port", node=node, port=0, host=self._orders[node].machine.host.reached_at
-            )
 
     # What faults need
 
     async def kill(self, node: str) -> None:
         """Kill -9; returns when the process was seen dead and the relays know."""
+        await self._put_down(node, "kill")
+
+    async def terminate(self, node: str) -> None:
+        """SIGTERM; returns when the process was seen dead, -9 if it takes too long."""
+        await self._put_down(node, "terminate", patience_s=STOP_WITHIN_S)
+
+    async def _put_down(self, node: str, how: str, **more: object) -> None:
         self._kills[node] += 1
         self._told.add((node, self._pids[node]))
-        await self._orders[node].machine.ask("kill", node=node)
+        await self._orders[node].machine.ask(how, node=node, **more)
         self._alive.discard(node)
         self._ready.discard(node)
         await self._relays.set_port(node, 0)
@@ -139,6 +147,19 @@ class Crew:
         if not self.is_alive(node):
             await self.start_one(node)
         return True
+
+    async def start_again(self, node: str) -> None:
+        """Raises ClusterError."""
+        await self.start_one(node)
+
+    @contextmanager
+    def may_refuse(self, node: str) -> Iterator[None]:
+        """Meanwhile the node may end with exit 1, which says that it does not come up; that is no crash."""
+        self._may_refuse.add(node)
+        try:
+            yield
+        finally:
+            self._may_refuse.discard(node)
 
     async def pause(self, node: str) -> bool:
         """Stop the process; True if all its threads were seen stopped."""

@@ -111,6 +111,16 @@ class Children:
         child.send(signal.SIGKILL)
         await child.over.wait()
 
+    async def terminate(self, node: str, patience_s: float) -> None:
+        """SIGTERM, after a while SIGKILL; returns when it was seen dead."""
+        child = self[node]
+        child.send(signal.SIGTERM)
+        child.send(signal.SIGCONT)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                await child.over.wait()
+        await self.kill(node)
+
     async def pause(self, node: str) -> bool:
         """SIGSTOP; True when all threads were seen stopped."""
         child = self[node]
@@ -126,20 +136,7 @@ class Children:
     async def end(self, patience_s: float) -> None:
         """SIGTERM to all, stopped ones too; after a while SIGKILL."""
         alive = [child for child in self._children.values() if child.is_alive]
-        for child in alive:
-            child.send(signal.SIGTERM)
-            child.send(signal.SIGCONT)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(patience_s):
-                for child in alive:
-                    await child.over.wait()
-        self.kill_all()
-        for child in alive:
-            await child.over.wait()
-
-    def kill_all(self) -> None:
-        for child in self._children.values():
-            child.send(signal.SIGKILL)
+        await asyncio.gather(*(self.terminate(child.node, patience_s) for child in alive))
 
     def _write_down(self, pid: int) -> None:
         with suppress(OSError):  # it is gone already

@@ -93,9 +93,11 @@ def loaded(host: Sshd) -> bool:
 
 def test_faults_bite_logs_come_home_and_nothing_is_left(host: Sshd) -> None:
     """If it failed, a run over SSH would prove nothing, or fill the hosts, or tell where somebody's key lies."""
-    verdict = run(host, "--faults", "one-way,kill,pause,clock,slow", "--overlap", "3", "--time-limit", "14")
+    verdict = run(
+        host, "--faults", "one-way,kill,pause,clock,slow,terminate", "--overlap", "3", "--time-limit", "14"
+    )
     assert verdict["violations"] == [], verdict["sentence"]
-    assert verdict["evidence"]["kinds_that_bit"] == ["clock", "kill", "one-way", "pause", "slow"]
+    assert verdict["evidence"]["kinds_that_bit"] == ["clock", "kill", "one-way", "pause", "slow", "terminate"]
     folder = Path(verdict["folder"])
     for node in ("n1", "n2", "n3"):
         assert list(folder.glob(f"nodes/{node}/*.xlog")), "the logs of the nodes did not come home"
