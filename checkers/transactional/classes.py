@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy
@@ -54,18 +55,18 @@ class CycleClass:
     least: int
 
 
-def plain_classes(*, predicates: bool) -> Iterator[CycleClass]:
+@cache
+def plain_classes(*, predicates: bool) -> tuple[CycleClass, ...]:
     """Worst first; those by predicate only if asked for."""
-    yield from _closing((RW,))
-    if predicates:
-        yield from _by_predicate(_closing((RW, RW_PREDICATE)))
+    by_predicate = _by_predicate(_closing((RW, RW_PREDICATE))) if predicates else ()
+    return (*_closing((RW,)), *by_predicate)
 
 
-def classes_in_time(also: Sequence[int] = (), *, predicates: bool) -> Iterator[CycleClass]:
+@cache
+def classes_in_time(also: tuple[int, ...] = (), *, predicates: bool) -> tuple[CycleClass, ...]:
     """For cycles that begin with a step in time, itself neither ww, wr nor rw; `also`: kinds of more such steps."""
-    yield from _path((RW,), also)
-    if predicates:
-        yield from _by_predicate(_path((RW, RW_PREDICATE), also))
+    by_predicate = _by_predicate(_path((RW, RW_PREDICATE), also)) if predicates else ()
+    return (*_path((RW,), also), *by_predicate)
 
 
 BY_PREDICATE = {

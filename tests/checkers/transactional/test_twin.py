@@ -34,7 +34,10 @@ def _judged(
     model: str = "strict-serializable",
     plain_below: int = NEVER_COMPILED,
 ) -> Verdict:
-    return transactional.check(history, workload=workload, model=model, plain_below=plain_below)
+    """With time enough for a machine that has to compile first, and does other things."""
+    return transactional.check(
+        history, workload=workload, model=model, plain_below=plain_below, timeout_s=600.0
+    )
 
 
 def _sizes(verdict: Verdict) -> dict[str, int]:
