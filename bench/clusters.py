@@ -16,6 +16,7 @@ from harness.plan import Plan
 from nodes.iproto.messages import Call
 
 TIMEOUT_NS = 5_000_000_000
+STOP_PATIENCE_S = 3.0
 
 
 def free_ports(count: int) -> list[int]:
@@ -27,21 +28,23 @@ def free_ports(count: int) -> list[int]:
 
 
 @asynccontextmanager
-async def direct(folder: Path) -> AsyncIterator[Connections]:
-    """Three nodes of ours, n1 the owner, and connections straight to them."""
+async def direct(folder: Path, profile_of_owner: Path | None = None) -> AsyncIterator[Connections]:
+    """Three nodes of ours, n1 the owner, and connections straight to them; its profile is written when it ends."""
     plan = Plan(name="bench", faults=("none",), configuration="C")
     parts = parts_of(plan)
     configurations = parts.system.configurations(plan, parts.workload.spaces)
     ports = dict(zip(configurations, free_ports(len(configurations)), strict=True))
     processes: list[NodeProcess] = []
     connections = Connections(lambda node: ports[node])
+    profiled = () if profile_of_owner is None else ("-m", "cProfile", "-o", str(profile_of_owner))
     try:
         for name, data in configurations.items():
             (folder / name).mkdir(parents=True)
             (folder / name / "config.json").write_bytes(data)
             peers = [f"--peer={other}=127.0.0.1:{port}" for other, port in ports.items() if other != name]
             command = (
-                *(sys.executable, "-m", "nodes.host", "--system", "qsync", "--stdin-lifeline"),
+                *(sys.executable, *(profiled if name == "n1" else ()), "-m", "nodes.host"),
+                *("--system", "qsync", "--stdin-lifeline"),
                 *("--config", str(folder / name / "config.json"), "--data", str(folder / name)),
                 *("--listen", f"127.0.0.1:{ports[name]}", *peers),
             )
@@ -55,4 +58,4 @@ async def direct(folder: Path) -> AsyncIterator[Connections]:
     finally:
         connections.close()
         for process in processes:
-            await process.kill()
+            await process.stop(STOP_PATIENCE_S)

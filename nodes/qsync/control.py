@@ -143,6 +143,9 @@ class Control:
         self._set_timer(now)
 
     def _set_timer(self, now: Instant) -> None:
+        if not self._waits and self._procedure is None:
+            self._wakes_ns = FOREVER_NS
+            return
         deadlines = [wait.deadline_ns for wait in self._waits]
         if self._procedure is not None:
             deadlines.append(self._procedure.deadline_ns)

@@ -33,6 +33,8 @@ class Relay:
 
     def take(self, rows: list[Row], token: int | None) -> tuple[Row, ...]:
         """The rows to send next, behind the record of `token` if it is still being written; they count as sent."""
+        if self.sent == len(rows):
+            return ()  # as after most events
         self._skip_known(rows)
         end = min(len(rows), self.covered + WINDOW_ROWS)
         while 0 < end < len(rows) and not rows[end - 1].is_commit:
