@@ -1,8 +1,8 @@
 """Early timeouts: nobody is told that a quorum did not come in time before that time has passed.
 
-A store that waits for a quorum for `timeout_ns` may refuse with a timeout (Tarantool's error 216) only when the client
-has waited for at least that long. Clocks drift, so a tenth is let go; a clock that jumps is no excuse: timers have a
-clock of their own. Rule: early-timeout. Cost: linear.
+A store that waits for a quorum for `timeout_ns` may refuse with a timeout (Tarantool's errors 216 and 295) only when
+the client has waited for at least that long. Clocks drift, so a tenth is let go; a clock that jumps is no excuse:
+timers have a clock of their own. Rule: early-timeout. Cost: linear.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "early-timeout"
 MODEL = "a timeout is told when it has passed"
-TIMED_OUT = "(216)"
+TIMED_OUT = ("(216)", "(295)")
+"""Rolled back, or detached and going on to wait."""
 DRIFT_SHARE = 0.1
 
 

@@ -22,7 +22,6 @@ CANNOT_BE_RAISED = {
 """At most three, with the reason."""
 ELSEWHERE = {
     "decide-on-confirmed": "of transactions: tests/harness/workloads/test_all_workloads.py",
-    "lease-by-wall-clock": "of wall clocks",
 }
 """Bugs that are not of the 21, with what they belong to."""
 STORED = sorted(path.stem for path in PLANS.glob("*.json"))
