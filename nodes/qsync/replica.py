@@ -745,7 +745,10 @@ class Replica:
 
     def _feed_relays(self, now: Instant) -> None:
         rows, token = self.journal.rows, self.journal.last_token()
+        length = len(rows)
         for relay in self.relays.values():
+            if relay.sent == length:
+                continue  # after most events there is nothing new
             chosen = relay.take(rows, token)
             if chosen:
                 self._out.append(Send(relay.link, Rows(chosen), token))
