@@ -233,6 +233,29 @@ def test_where_nodes_may_stop_for_good_those_that_did_need_not_be_equal() -> Non
     assert outcome(judge(PLAN, FIXED_OWNER, history([*unequal, state])))[0] != "valid"
 
 
+@pytest.mark.parametrize(("peer", "is_evidence"), [("n2", True), ("n3", False)])
+def test_a_cut_between_nodes_that_stopped_for_good_need_not_heal(peer: str, is_evidence: bool) -> None:
+    """If it failed, runs would be wasted for a link that nobody uses any more; or any link that stays dead excused."""
+    lines = [
+        {**line, "value": {**line["value"], "does": "cut", "links": [["n1", peer]], "nodes": []}}
+        if of("nemesis", line, type="invoke")
+        else line
+        for line in evidence_of_the_fault(healed=False)(good())
+    ]
+    stopped = {"up": True, "stopped": {"n2": "Split-Brain discovered"}}
+    state = {
+        "process": "monitor",
+        "f": "state",
+        "type": "info",
+        "node": "n1",
+        "at_ms": 3_050,
+        "value": stopped,
+    }
+    verdict = judge(PLAN, replace(FIXED_OWNER, final_state=""), history([*lines, state]))
+    assert outcome(verdict) == (("valid", 0) if is_evidence else ("not-evidence", 3))
+    assert outcome(judge(PLAN, FIXED_OWNER, history([*lines, state])))[0] != "valid"
+
+
 def test_a_plan_may_ask_for_more_than_a_share() -> None:
     """If it failed, a hunt that says so many operations a seed would count seeds with fewer."""
     plan = msgspec.structs.replace(PLAN, least_ok=30)
