@@ -21,6 +21,7 @@ from typing import Any
 
 from checkers.history.errors import HistoryError
 from checkers.history.history import History, by_key
+from checkers.history.members import at_the_end, left
 from checkers.history.operation import Operation
 from checkers.value_order import Value, ValueOrder, Writer, comparable, is_confirmed
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
@@ -235,12 +236,14 @@ def _unknown_keys(dump: Dump, space: str, asked: set[str | None]) -> Iterator[Wi
 
 def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witness]) -> Verdict:
     there = {dump.node for dump in dumps}
-    missing = [node for node in history.header.nodes if node not in there]
+    missing = [node for node in at_the_end(history) if node not in there]
+    gone = left(history)
     settled = _settled(history)
     details = {
         "settled": settled,
         "dumps": sorted(there),
         "missing": missing,
+        "left": sorted(gone),
         "keys": len({key for dump in dumps for held in dump.spaces.values() for key in held}),
         "violations": len(witnesses),
     }
@@ -263,5 +266,8 @@ def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witnes
     if not settled:
         summary = "the nodes had not settled when their dumps were taken: nothing can be said of replicas"
         return Verdict(checker=NAME, result="unknown", summary=summary, model=MODEL, details=details)
-    summary = f"{len(dumps)} nodes agree on all keys ({details['keys']}), and nothing confirmed is missing"
+    without = f" ({', '.join(gone)} had left)" if gone else ""
+    summary = (
+        f"{len(dumps)} nodes agree on all keys ({details['keys']}), and nothing confirmed is missing{without}"
+    )
     return Verdict(checker=NAME, result="valid", summary=summary, model=MODEL, details=details)

@@ -22,6 +22,7 @@ from typing import Any
 
 from checkers.history.faults import FaultSpan
 from checkers.history.history import History, State
+from checkers.history.members import counts
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "leadership"
@@ -33,7 +34,7 @@ IDLE_BEATS = 4
 CALM_BEATS = 6
 """So many heartbeats after a cut a node knows that it hears nobody."""
 
-ASLEEP = frozenset({"pause", "kill", "power"})
+ASLEEP = frozenset({"pause", "kill", "power", "restart", "upgrade", "add", "replace"})
 HOLD_UP_NOBODY = frozenset({"failover", "clock", "options"})
 """What is done to a node without stopping it or its disk."""
 
@@ -121,15 +122,21 @@ def _deaf_times(history: History) -> list[tuple[str, bool, int, int]]:
     header = history.header
     if header.quorum is None:
         return []
-    starving = len(header.nodes) - header.quorum + 1
     times: list[tuple[str, bool, int, int]] = []
     for fault in history.faults:
         if fault.does != "cut" or fault.sure is None:
             continue
+        counted = counts(history, fault.sure)
+        if any(other.does == "options" and _overlaps(other, *fault.sure) for other in history.faults):
+            continue  # how soon it must know is not what the header says
         for node in header.nodes:
-            silent = {source for source, target in fault.links if target == node and source in header.nodes}
-            if len(silent) >= starving:
-                times.append((node, len(silent) == len(header.nodes) - 1, *fault.sure))
+            silent = {source for source, target in fault.links if target == node}
+            heard = [{*count.nodes} - silent - {node} for count in counted]
+            if all(
+                count.quorum is not None and node in count.nodes and 1 + len(others) < count.quorum
+                for count, others in zip(counted, heard, strict=True)
+            ):
+                times.append((node, not any(heard), *fault.sure))
     return times
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from checkers.history.history import History, by_key
+from checkers.history.members import identity
 from checkers.history.operation import Operation
 from checkers.value_order import NEVER, Value, ValueOrder, comparable
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
@@ -40,9 +41,9 @@ def check(history: History) -> Verdict:
         witness = impossible_value(read, orders[read.key])
         if witness is not None:
             witnesses.append(witness)
-    for reads in _at_one_node(confirmed).values():
+    for reads in _at_one_node(history, confirmed).values():
         witnesses.extend(_going_back(reads, orders[reads[0].key]))
-    for reads in _of_each_node(confirmed):
+    for reads in _of_each_node(history, confirmed):
         witnesses.extend(_behind(reads, orders))
     stale_ms = [stale for read in replica_reads if (stale := _stale_ms(read, orders[read.key])) > 0]
     return _verdict(witnesses, len(replica_reads), stale_ms)
@@ -58,20 +59,27 @@ def _orders(history: History, confirmed: Sequence[Operation]) -> Orders:
     return {key: ValueOrder.of(writes.get(key, ()), reads.get(key, ())) for key in {**writes, **reads}}
 
 
-def _at_one_node(reads: Sequence[Operation]) -> dict[tuple[str | None, str | None], list[Operation]]:
-    groups: dict[tuple[str | None, str | None], list[Operation]] = {}
+def _at_one_node(
+    history: History, reads: Sequence[Operation]
+) -> dict[tuple[str, int, str | None], list[Operation]]:
+    groups: dict[tuple[str, int, str | None], list[Operation]] = {}
     for read in reads:
         if read.node is not None:
-            groups.setdefault((read.node, read.key), []).append(read)
+            groups.setdefault((*_who(history, read.node, read), read.key), []).append(read)
     return groups
 
 
-def _of_each_node(reads: Sequence[Operation]) -> list[list[Operation]]:
-    groups: dict[str, list[Operation]] = {}
+def _of_each_node(history: History, reads: Sequence[Operation]) -> list[list[Operation]]:
+    groups: dict[tuple[str, int], list[Operation]] = {}
     for read in reads:
         if read.node is not None:
-            groups.setdefault(read.node, []).append(read)
+            groups.setdefault(_who(history, read.node, read), []).append(read)
     return list(groups.values())
+
+
+def _who(history: History, node: str, read: Operation) -> tuple[str, int]:
+    """The node that answered: who takes the place of another, on an empty disk, is somebody else."""
+    return node, identity(history, node, read.invoke_index) if history.told_members else 0
 
 
 def impossible_value(read: Operation, order: ValueOrder) -> Witness | None:

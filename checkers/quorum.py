@@ -16,6 +16,8 @@ another: the row comes to a node that takes over, is confirmed with its PROMOTE,
 the owner that was, who lets its client have the answer. So then such a node must have been starved too, each that the
 row could come to and that could tell the owner of it.
 
+Where members leave and come, or the quorum changes, a write is judged only by what holds however each node counted.
+
 Only verified times count (`FaultSpan.sure`), and only of cuts, kills, power losses and pauses; a slow link stops
 nobody. Where two faults stop one process at the same time, healing the one may wake it although the other goes on:
 it is taken to be down until the first of the two is healed.
@@ -29,6 +31,7 @@ from typing import Any
 
 from checkers.history.faults import FaultSpan, Link, Span
 from checkers.history.history import History
+from checkers.history.members import Count, counts
 from checkers.history.operation import Operation
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
@@ -54,7 +57,6 @@ def check(history: History) -> Verdict:
             checker=NAME, result="unknown", summary="the header tells no nodes or no quorum", model=MODEL
         )
     faults = _Faults.of(history.faults)
-    starving = len(header.nodes) - header.quorum + 1
     witnesses: list[Witness] = []
     tested = judged = 0
     for operation in history.select(f=WRITERS):
@@ -63,14 +65,28 @@ def check(history: History) -> Verdict:
             continue
         judged += operation.type == "ok"
         during = (operation.invoke_ns, operation.complete_ns)
-        silent = faults.silent(owner, owner, header.nodes, during)
-        if len(silent) >= starving:
-            if header.owner is None and faults.another_may_have(owner, header.nodes, during, starving):
-                continue
+        starved = [_starved(faults, owner, header.owner, each, during) for each in counts(history, during)]
+        if all(starved):
             tested += 1
             if operation.type == "ok":
-                witnesses.append(_witness(operation, owner, silent, header.quorum))
+                count, silent = starved[0] or (None, [])
+                assert count is not None and count.quorum is not None
+                witnesses.append(_witness(operation, owner, silent, count.quorum))
     return _verdict(witnesses, judged, tested)
+
+
+def _starved(
+    faults: _Faults, owner: str, fixed_owner: str | None, count: Count, during: Span
+) -> tuple[Count, list[Silence]] | None:
+    """The silent nodes that left no quorum, if the members were these; None if there may have been one."""
+    if count.quorum is None or owner not in count.nodes:
+        return None
+    silent = faults.silent(owner, owner, count.nodes, during)
+    if len(silent) < count.starving:
+        return None
+    if fixed_owner is None and faults.another_may_have(owner, count.nodes, during, count.starving):
+        return None
+    return count, silent
 
 
 def _server(operation: Operation, owner: str | None) -> str:

@@ -15,6 +15,7 @@ from harness.faults.schedule import names_for
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster
 from harness.systems import System, system_of
+from harness.systems.system import MakesNodes
 from harness.workloads import WORKLOADS, Workload
 
 T = TypeVar("T")
@@ -120,6 +121,7 @@ def simulated(parts: Parts, folder: Path | None, *, record_trace: bool = False) 
         durability=parts.system.durability(plan),
         folder=folder,
         record_trace=record_trace,
+        maker=parts.system.maker if isinstance(parts.system, MakesNodes) else None,
     )
 
 

@@ -21,13 +21,16 @@ from typing import Any
 import msgspec
 
 from checkers.history.jsonl import Writer
+from harness.administration.site import Site
+from harness.administration.work import Work, work_of
 from harness.clients.transaction import mode_of
 from harness.draw import faults_of, operations_of
 from harness.errors import ClusterError
 from harness.failover import Failover, Operator, fail_over
 from harness.faults.directed import in_place
 from harness.faults.fault import Evidence, Fault
-from harness.faults.lanes import exclude, lanes_of
+from harness.faults.lanes import ADMINISTERED, MEMBERSHIP, exclude, lanes_of
+from harness.faults.membership import Membership
 from harness.generators.generator import Value
 from harness.plan import SECOND_NS, Operation, Plan
 from harness.protocols import Cluster, Task, WatchesMoments
@@ -75,9 +78,21 @@ class Conductor:
     _is_ending: bool = False
     _is_settled: bool = False
     _failovers: dict[int, Failover] = field(default_factory=dict)
+    _works: dict[int, Work] = field(default_factory=dict)
+    _site: Site = field(init=False)
+    """Who is a member now, among the rest."""
     _operator: Operator | None = None
     _owner: str = ""
     """The node that takes writes now, as far as we know."""
+
+    def __post_init__(self) -> None:
+        members = Membership.at_first(self.plan.node_names, self.plan.quorum)
+        self._site = Site(
+            self.plan, self.cluster, self.system, self.workload.spaces, self._note_members, members
+        )
+
+    def _note_members(self, value: Mapping[str, object]) -> None:
+        self._record("info", "harness", "members", value=value)
 
     async def run(self) -> None:
         """The whole run. The cluster is stopped whatever happens; what was recorded stays recorded."""
@@ -119,6 +134,8 @@ class Conductor:
         self._phase("load")
         workers = [self.cluster.spawn(self._part(self.work(worker))) for worker in range(self.plan.workers)]
         faults = faults_of(self.plan, self.system)
+        if self.plan.changes_members or self.plan.changes_quorum:
+            self._site.tell(settled=True)
         nemesis = [
             self.cluster.spawn(self._part(self._nemesis(lane)))
             for lane in lanes_of(fault for fault in faults if not fault.is_directed)
@@ -211,11 +228,16 @@ class Conductor:
     # ---- faults
 
     async def _nemesis(self, faults: Sequence[Fault]) -> None:
-        for fault in faults:
-            await self._wait_until(fault.at_ns)
+        is_late = False
+        for drawn in faults:
+            await self._wait_until(drawn.at_ns)
             if self._is_interrupted:
                 return
-            present = self._at_present(fault)
+            fault = self._later(drawn) if is_late else drawn
+            present = None if fault is None else self._at_present(fault)
+            if present is None:
+                continue
+            is_late = is_late or present.does in ADMINISTERED
             if not any(exclude(present, other) for other in self.progress.active.values()):
                 await self._fault(present)  # else its node was exchanged for one that is down already
 
@@ -231,7 +253,9 @@ class Conductor:
         lasts_ns = fault.until_ns - fault.at_ns
         now_ns = self.cluster.now_ns()
         owner = self._owner or self.system.owner(self.plan)
-        resolved = in_place(fault, it, owner, self.plan.node_names)
+        resolved = self._of_members(in_place(fault, it, owner, self.plan.node_names))
+        if resolved is None:
+            return
         self._begun[fault.id] = None
         await self._fault(msgspec.structs.replace(resolved, at_ns=now_ns, until_ns=now_ns + lasts_ns))
 
@@ -244,6 +268,14 @@ class Conductor:
             else:
                 task.cancel()
 
+    def _later(self, drawn: Fault) -> Fault | None:
+        """What an operator does takes as long as it takes: a fault behind it begins later, and lasts as long."""
+        now_ns, lasts_ns = self.cluster.now_ns(), drawn.until_ns - drawn.at_ns
+        at_ns = max(now_ns, drawn.at_ns)
+        if at_ns + lasts_ns > self.plan.time_limit_ns:
+            return None
+        return msgspec.structs.replace(drawn, at_ns=at_ns, until_ns=at_ns + lasts_ns)
+
     def _present(self, name: str) -> str:
         """A plan is drawn as if its first owner stayed the owner: names of the two are exchanged."""
         drawn = self.system.owner(self.plan)
@@ -251,12 +283,29 @@ class Conductor:
             return name
         return {drawn: self._owner, self._owner: drawn}.get(name, name)
 
-    def _at_present(self, drawn: Fault) -> Fault:
-        return msgspec.structs.replace(
-            drawn,
-            nodes=tuple(self._present(node) for node in drawn.nodes),
-            links=tuple((self._present(source), self._present(target)) for source, target in drawn.links),
+    def _at_present(self, drawn: Fault) -> Fault | None:
+        """The fault with today's names, and without who has left; None if nothing of it is left."""
+        return self._of_members(
+            msgspec.structs.replace(
+                drawn,
+                nodes=tuple(self._present(node) for node in drawn.nodes),
+                links=tuple((self._present(source), self._present(target)) for source, target in drawn.links),
+            )
         )
+
+    def _of_members(self, fault: Fault) -> Fault | None:
+        absent = self._site.members.absent
+        if fault.does == "add":
+            return msgspec.structs.replace(fault, nodes=absent[:1]) if absent else None
+        if not absent and fault.does not in MEMBERSHIP:
+            return fault
+        links = tuple(link for link in fault.links if not {*link} & {*absent})
+        nodes = tuple(node for node in fault.nodes if node not in absent)
+        if (fault.links and not links) or (fault.nodes and not nodes):
+            return None
+        if self._site.members.why_not(fault.does, nodes):
+            return None
+        return msgspec.structs.replace(fault, nodes=nodes, links=links)
 
     async def _fault(self, fault: Fault) -> None:
         self._record("invoke", "nemesis", fault.name, value=msgspec.to_builtins(fault))
@@ -273,12 +322,17 @@ class Conductor:
             await self._heal(fault, broken)
 
     async def _inject(self, fault: Fault) -> None:
-        if fault.does == "failover":
+        if fault.does in ADMINISTERED:
+            work = self._works[fault.id] = work_of(fault, self._site)
+            await work.begin()
+        elif fault.does == "failover":
             self._failovers[fault.id] = await fail_over(self.plan, self.cluster, self.system, fault)
         else:
             await self.cluster.inject(fault)
 
     async def _undo(self, fault: Fault) -> Evidence:
+        if fault.does in ADMINISTERED:
+            return await self._works.pop(fault.id).end()
         if fault.does != "failover":
             return await self.cluster.heal(fault)
         asked_ns = self.cluster.now_ns()
@@ -341,6 +395,9 @@ class Conductor:
 
     async def _look_at_nodes(self) -> dict[str, Mapping[str, object] | None]:
         for node in self.plan.node_names:
+            if node not in self._site.members.present:
+                self.progress.states.pop(node, None)
+                continue
             status = await self.cluster.status(node)
             self.progress.states[node] = status
             value = {"up": False} if status is None else {"up": True, **status}
@@ -393,7 +450,8 @@ class Conductor:
     async def _read_everything(self) -> None:
         first = self.system.owner(self.plan)
         operations = self.workload.final_operations(self.plan, list(self._keys), first)
-        dumps = [Operation(at_ns=0, worker=0, f="dump", node=node) for node in self.plan.node_names]
+        members = [self._present(node) for node in self._site.members.present]  # by the names of the plan
+        dumps = [Operation(at_ns=0, worker=0, f="dump", node=node) for node in members]
         await self._perform_all(operations)
         if self._is_settled and not await self._has_settled():  # what is asked at the end may write, too
             self._record("info", "harness", "settled", value=False)

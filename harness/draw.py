@@ -14,6 +14,7 @@ from harness.errors import WrongUse
 from harness.faults.directed import PLACEHOLDERS
 from harness.faults.fault import DISK_ERRORS, NEEDS, Fault
 from harness.faults.lanes import impossible
+from harness.faults.membership import Membership
 from harness.faults.schedule import draw_faults
 from harness.faults.table import can_do
 from harness.generators import Context, Draft, Generator, Later
@@ -50,12 +51,16 @@ def refuse_impossible(plan: Plan, workload: Workload) -> None:
         except WrongUse as error:
             raise WrongUse(f"{here}: {error.message}") from error
     before: list[Fault] = []
+    members = Membership.at_first(plan.node_names, plan.quorum)
     ids: dict[int, None] = {}
     for fault in sorted(plan.drawn.faults, key=lambda fault: fault.at_ns):
         _refuse_impossible_fault(plan, fault, [] if fault.is_directed else before)
         if fault.id in ids:
             raise WrongUse(f"two faults have the id {fault.id}; give each its own")
         ids[fault.id] = None
+        if not fault.is_directed and (why := members.why_not(fault.does, fault.nodes)):
+            raise WrongUse(f"fault {fault.id} ({fault.name}) {why}")
+        members = members.after(fault)
         before += [] if fault.is_directed else [fault]
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from checkers.history import parquet
 from checkers.history.errors import HistoryError
 from checkers.history.history import History
 from checkers.history.jsonl import read
+from checkers.history.members import have_changed, left
 from checkers.verdict import Verdict
+from checkers.wal import LogRules, NodeLog
 from harness import report
 from harness.check import RunCheck, run_here
 from harness.errors import StoreError
@@ -53,8 +57,8 @@ def finish(
         interrupted=interrupted,
         failure=failure,
         plan_file=folder.plan_file,
-        logs=read_logs(folder.nodes),
-        rules=system_of(plan.system).log_rules(plan),
+        logs=logs_of_members(read_logs(folder.nodes), history),
+        rules=_rules(system_of(plan.system).log_rules(plan), history),
         run_check=run_check,
     )
     verdicts = [Verdict.from_json(check) for check in verdict["checks"]]
@@ -67,6 +71,19 @@ def finish(
             raise
         verdict["findings"].append({"checker": "store", "summary": error.message})
     return verdict
+
+
+def _rules(rules: LogRules | None, history: History) -> LogRules | None:
+    """How many logs there should be, and how many make a quorum, is one number only where nobody left or came."""
+    changes = have_changed(history) or "quorum" in {fault.name for fault in history.faults}
+    return replace(rules, members=None, quorum=None) if rules is not None and changes else rules
+
+
+def logs_of_members(logs: Sequence[NodeLog], history: History) -> tuple[NodeLog, ...]:
+    """Those of nodes that were members at the end: what a node held that left, and never heard what became of it, says
+    nothing of the others."""
+    gone = left(history)
+    return tuple(log for log in logs if log.node not in gone)
 
 
 def _keep(folder: RunFolder, history: History, verdict: dict[str, Any]) -> None:

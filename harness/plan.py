@@ -24,7 +24,8 @@ from harness.configurations import (
     with_protocol,
 )
 from harness.errors import WrongUse
-from harness.faults.fault import Count, Fault
+from harness.faults.fault import Count, Does, Fault
+from harness.faults.lanes import MEMBERSHIP
 from nodes.kernel.chance import Streams
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
@@ -200,6 +201,27 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if self.drawn is not None and any(fault.does == "failover" for fault in self.drawn.faults):
             return True
         return self.named_configuration.election_mode == "off" and self.named_configuration.fails_over
+
+    @property
+    def changes_members(self) -> bool:
+        """Nodes may leave in the middle of the run, and others come."""
+        return self._does(MEMBERSHIP, ("membership", "remove-node", "add-node", "replace-node"))
+
+    @property
+    def changes_quorum(self) -> bool:
+        """The quorum may be another in the middle of the run, at other moments on each node."""
+        drawn = () if self.drawn is None else self.drawn.faults
+        return "quorum" in self.faults or any("replication_synchro_quorum" in each.options for each in drawn)
+
+    @property
+    def changes_timeouts(self) -> bool:
+        drawn = () if self.drawn is None else self.drawn.faults
+        return "timeouts" in self.faults or any(each.does == "options" for each in drawn)
+
+    def _does(self, does: frozenset[Does], names: tuple[str, ...]) -> bool:
+        if self.drawn is not None:
+            return any(fault.does in does for fault in self.drawn.faults)
+        return any(name in names for name in self.faults)
 
     @property
     def rolls_back(self) -> bool:

@@ -85,6 +85,25 @@ class WatchesMoments(Protocol):
         ...
 
 
+@runtime_checkable
+class Administered(Protocol):
+    """A cluster whose single nodes an operator can stop, start again, and put others in the place of."""
+
+    async def terminate(self, node: str) -> bool:
+        """SIGTERM; returns when the process is gone. False if that took more than a signal."""
+        ...
+
+    async def destroy(self, node: str) -> None:
+        """kill -9, and its disk is lost: it can only come back as another."""
+        ...
+
+    async def start_again(
+        self, node: str, *, configuration: bytes | None = None, is_upgraded: bool = False
+    ) -> None:
+        """Start a node that was stopped; with a configuration, another one on an empty disk. Raises ClusterError."""
+        ...
+
+
 class Cluster(Time, Protocol):
     """Where nodes run."""
 

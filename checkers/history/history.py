@@ -80,6 +80,8 @@ class History:
     states: tuple[State, ...] = ()
     crashes: tuple[Crash, ...] = ()
     stalls: tuple[Stall, ...] = ()
+    told_members: tuple[Event, ...] = ()
+    """Lines that say who is a member from then on: see `checkers.history.members`."""
     torn: str | None = None
 
     @classmethod
@@ -100,6 +102,9 @@ class History:
             states=tuple(_state(event, first_line) for event in monitor if event.f == "state"),
             crashes=tuple(_crash(event, first_line) for event in monitor if event.f == "crash"),
             stalls=tuple(_stalls(events)),
+            told_members=tuple(
+                event for event in events if event.process == "harness" and event.f == "members"
+            ),
             torn=torn,
         )
 

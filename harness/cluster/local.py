@@ -113,6 +113,12 @@ class LocalCluster(RealCluster):
     def _may_answer(self, node: str) -> bool:
         return self._roster is not None and self._roster.may_answer(node)
 
+    def _processes(self) -> Roster:
+        return self._running()
+
+    def _folder(self, node: str) -> Path:
+        return self._settings.folder / "nodes" / node
+
     def ended(self) -> tuple[Ended, ...]:
         return () if self._roster is None else self._roster.ended()
 

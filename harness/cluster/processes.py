@@ -127,16 +127,19 @@ class NodeProcess:
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(number)
 
-    async def stop(self, patience_s: float) -> None:
-        """SIGTERM, then after a while SIGKILL. A stopped process is continued first."""
+    async def stop(self, patience_s: float) -> bool:
+        """SIGTERM, then after a while SIGKILL: then False. A stopped process is continued first."""
         self.send(signal.SIGTERM)
         self.send(signal.SIGCONT)
         try:
             await asyncio.wait_for(self.ended(), patience_s)
+            by_itself = True
         except TimeoutError:
+            by_itself = False
             await self.kill()
         assert self._process.stdin is not None
         self._process.stdin.close()
+        return by_itself
 
     def _readiness(self) -> Mapping[str, object] | None:
         """The line, if it has been printed whole."""

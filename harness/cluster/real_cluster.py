@@ -10,9 +10,12 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Final, Protocol
 
 from harness.cluster.connections import Admin, Connections
+from harness.cluster.empty_disk import CONFIG, forget_data
+from harness.cluster.process_faults import Processes
 from harness.cluster.real_time import RealTime
 from harness.cluster.stall import StallWatch
 from harness.errors import ClusterError, WrongUse
@@ -64,6 +67,14 @@ class RealCluster(RealTime):
         """The node was started and is neither dead nor paused."""
 
     @abstractmethod
+    def _processes(self) -> Processes:
+        """The processes of the nodes, which were started."""
+
+    @abstractmethod
+    def _folder(self, node: str) -> Path:
+        """The node's folder on this machine."""
+
+    @abstractmethod
     def ended(self) -> tuple[Ended, ...]: ...
 
     # Life
@@ -110,6 +121,22 @@ class RealCluster(RealTime):
 
     async def _answers(self, node: str) -> bool:
         return await self.status(node) is not None
+
+    # Administration
+
+    async def terminate(self, node: str) -> bool:
+        return await self._processes().terminate(node)
+
+    async def destroy(self, node: str) -> None:
+        await self._processes().kill(node)
+
+    async def start_again(
+        self, node: str, *, configuration: bytes | None = None, is_upgraded: bool = False
+    ) -> None:
+        if configuration is not None:
+            forget_data(self._folder(node))
+            (self._folder(node) / CONFIG).write_bytes(configuration)
+        await self._processes().revive(node)
 
     # Faults
 

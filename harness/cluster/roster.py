@@ -21,6 +21,7 @@ from harness.protocols import Ended
 _STOP_WITHIN_S: Final = 2.0
 REFUSED: Final = "exit 1"
 """How a node ends that does not come up and has said why."""
+_TERMINATES_WITHIN_S: Final = 10.0
 
 
 class Roster:
@@ -64,13 +65,14 @@ class Roster:
         await process.kill()
         await asyncio.shield(self._watchers[node])
 
-    async def terminate(self, node: str) -> None:
-        """SIGTERM; returns when the process was seen dead, -9 if it takes too long."""
+    async def terminate(self, node: str) -> bool:
+        """SIGTERM; returns when the process was seen dead. False if it took too long, and a -9."""
         self._kills[node] += 1
         process = self._processes[node]
         self._told.add(process.pid)
-        await process.stop(_STOP_WITHIN_S)
+        by_itself = await process.stop(_TERMINATES_WITHIN_S)
         await asyncio.shield(self._watchers[node])
+        return by_itself
 
     @contextmanager
     def may_refuse(self, node: str) -> Iterator[None]:

@@ -37,6 +37,8 @@ class Counts(Protocol):
     def sometimes(self) -> Mapping[str, int]: ...
 
 
+STARTS_IN_NS = 100_000_000
+"""How long a process takes to come up again when an operator starts it."""
 BYTES_EVERY = 10
 """One seed in so many sends bytes."""
 
@@ -53,13 +55,16 @@ class SimCluster:
         durability: Durability = "synced",
         folder: Path | None = None,
         record_trace: bool = False,
+        maker: Callable[[bytes], Callable[[], Node]] | None = None,
     ) -> None:
+        """`maker` makes a node of a configuration that nobody knew when the run began."""
         codec = WireCodec() if seed % BYTES_EVERY == BYTES_EVERY - 1 else None
         self.world = World(seed, makers, durability=durability, codec=codec, record_trace=record_trace)
         self._clients = VirtualClients(self.world)
         self._faults = VirtualFaults(self.world, self.sleep_until, heartbeat_ns)
         self._moments = Moments(self.world)
         self._folder = folder
+        self._maker = maker
         self._sometimes: dict[str, int] = {}
         self._ended: list[Ended] = []
         self._logs: dict[str, list[bytes]] = {name: [] for name in makers}
@@ -130,6 +135,32 @@ class SimCluster:
 
     async def heal(self, fault: Fault) -> Evidence:
         return await self._faults.heal(fault)
+
+    # ---- Administered
+
+    async def terminate(self, node: str) -> bool:
+        machine = self.world.machines[node]
+        if machine.state != "down":
+            machine.resume()
+            machine.terminate()
+        return True
+
+    async def destroy(self, node: str) -> None:
+        machine = self.world.machines[node]
+        if machine.state != "down":
+            machine.kill()
+
+    async def start_again(
+        self, node: str, *, configuration: bytes | None = None, is_upgraded: bool = False
+    ) -> None:
+        machine = self.world.machines[node]
+        await self.sleep_until(self.now_ns() + STARTS_IN_NS)
+        if machine.state != "down":
+            return
+        if configuration is not None:
+            assert self._maker is not None, "this system has no nodes for the simulator"
+            machine.replace(self._maker(configuration))
+        machine.start()
 
     async def status(self, node: str) -> Mapping[str, object] | None:
         return self.world.machines[node].status()

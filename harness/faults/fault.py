@@ -29,6 +29,12 @@ Does = Literal[
     "failover",
     "hold",
     "slow-disk",
+    "restart",
+    "upgrade",
+    "options",
+    "remove",
+    "add",
+    "replace",
 ]
 Damage = Literal["", "torn-tail", "truncated-tail", "bit-flip"]
 Link = tuple[str, str]
@@ -87,6 +93,13 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     - hold: over the directed `links` nothing of `kinds` (nothing at all if none are named) arrives, nor what is behind
       it (simulator).
     - slow-disk: records of `kinds` of `nodes` (all if none are named) are not synced until the end (simulator).
+    - restart: `nodes` are stopped (SIGTERM) and started again, one after the other, each as soon as the one before has
+      all that there is; "upgrade": the same, and each starts with the newer code.
+    - options: `options`, by their names in box.cfg, are changed on `nodes` while they run, and changed back at the end.
+    - remove: the one of `nodes` is stopped and leaves the cluster for good; nobody counts it any more.
+    - add: the one of `nodes`, which had left, comes as a fresh node with an identity of its own.
+    - replace: the one of `nodes` is killed and loses its disk; at the end a fresh node with another identity takes its
+      place, and the old identity never returns.
     - clock: the wall clock of `nodes` jumps by `jump_ns`, their monotonic clock drifts by `drift_ppm`.
     """
 
@@ -108,6 +121,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     bytes_per_s: Count = 0
     seed: Count = 0
     kinds: tuple[str, ...] = ()
+    options: dict[str, float] = {}
     on: Moment | None = None
     """Begin at this moment, not before `at_ns`, and last for as long as from `at_ns` to `until_ns` (simulator)."""
 

@@ -3,7 +3,8 @@
 With `overlap` 1 faults come one after the other. With more, that many *lanes* each have their own sequence, so that a
 kill happens inside a partition. Two faults that stop processes never want the same node at once: a dead process cannot
 be paused. Nor does one that fails a node's writes, for a node does not start on a disk that takes nothing; two that
-write the same orders for one node would overwrite each other. Two promotions would only outrun each other.
+write the same orders for one node would overwrite each other. Two promotions would only outrun each other. What
+an operator does to the cluster as a whole (members, options, restarts in turn) comes one at a time.
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ from collections.abc import Iterable, Sequence
 
 from harness.faults.fault import Does, Fault
 
-STOPS_PROCESSES: frozenset[Does] = frozenset(
-    ("kill", "terminate", "pause", "power", "starve", "oom", "damage")
+MEMBERSHIP: frozenset[Does] = frozenset(("remove", "add", "replace"))
+"""What changes who is a member: one at a time."""
+ADMINISTERED: frozenset[Does] = MEMBERSHIP | frozenset[Does](("restart", "upgrade", "options"))
+"""What an operator does to a cluster that works: one such thing at a time."""
+STOPS_PROCESSES: frozenset[Does] = MEMBERSHIP | frozenset[Does](
+    ("kill", "terminate", "pause", "power", "starve", "oom", "damage", "restart", "upgrade")
 )
 FAILS_WRITES: frozenset[Does] = frozenset(("disk-error",))
 ORDERS_DISKS: frozenset[Does] = frozenset(("disk-error", "slow-fsync"))
@@ -30,6 +35,10 @@ def exclude(one: Fault, other: Fault) -> bool:
     """They cannot be at work at the same time."""
     if one.does == other.does == "failover":
         return True
+    if one.does in ADMINISTERED and other.does in ADMINISTERED:
+        return True
+    if "failover" in (one.does, other.does) and (one.does in MEMBERSHIP or other.does in MEMBERSHIP):
+        return bool({*one.nodes} & {*other.nodes})  # who leaves is not promoted
     are_at_odds = any(one.does in kinds and other.does in kinds for kinds in EXCLUSIVE)
     return are_at_odds and bool({*one.nodes} & {*other.nodes})
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -16,7 +17,19 @@ from harness.errors import WrongUse
 from harness.faults.directed import draw_directed
 from harness.faults.fault import Fault
 from harness.faults.lanes import impossible
-from harness.faults.table import FAILOVER, FAULTS, HOLDS, POWER_ALL, TOGETHER, why_not
+from harness.faults.membership import Membership
+from harness.faults.table import (
+    ADD,
+    FAILOVER,
+    FAULTS,
+    HOLDS,
+    POWER_ALL,
+    QUORUM,
+    REMOVE,
+    TIMEOUTS,
+    TOGETHER,
+    why_not,
+)
 from harness.plan import SECOND_NS, Plan
 
 FIRST_NS = 1 * SECOND_NS
@@ -51,6 +64,12 @@ def names_for(plan: Plan) -> tuple[str, ...]:
             _refuse(each, plan)
             if each not in names:
                 names.append(each)
+    if ADD in names and REMOVE not in names:
+        raise WrongUse(f"the fault {ADD!r} needs a node that has left; try: --faults {REMOVE},{ADD}")
+    if QUORUM in names and plan.quorum_size >= plan.nodes:
+        raise WrongUse(
+            f"the fault {QUORUM!r} raises the quorum, and {plan.quorum_size} of {plan.nodes} is the highest already"
+        )
     return tuple(names)
 
 
@@ -83,6 +102,7 @@ def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
     names = [name for name in asked if name != HOLDS]
     chance = plan.streams()["faults"]
     faults: list[Fault] = []
+    members = Membership.at_first(plan.node_names, plan.quorum)
     free_ns = [FIRST_NS] * plan.overlap
     for name in _order(names, chance):
         lane = free_ns.index(min(free_ns))
@@ -90,13 +110,14 @@ def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
         until_ns = at_ns + _lasts_ns(name, plan, chance.randrange(*LASTS_NS))
         if until_ns > plan.time_limit_ns - LAST_HEALED_NS:
             break
-        fault = _fault(len(faults), name, at_ns, until_ns, plan, owner)
+        fault = _fault(len(faults), name, at_ns, until_ns, plan, owner, members)
         quiet_ns = int(chance.randrange(*QUIET_NS) * plan.calm_s)
         free_ns[lane] = until_ns + _quiet_ns(name, plan, quiet_ns)
-        if impossible(fault, faults, plan.overlap):
+        if fault is None or impossible(fault, faults, plan.overlap):
             free_ns[lane] = at_ns + QUIET_NS[0]
         else:
             faults.append(fault)
+            members = members.after(fault)
     if HOLDS in asked:
         last_ns = plan.time_limit_ns - LAST_SCENE_NS
         chance = plan.streams()["holds"]
@@ -134,11 +155,39 @@ def _order(names: Sequence[str], chance: random.Random) -> Iterator[str]:
         yield from chance.sample(list(names), len(names))
 
 
-def _fault(number: int, name: str, at_ns: int, until_ns: int, plan: Plan, owner: str) -> Fault:
+def _fault(
+    number: int, name: str, at_ns: int, until_ns: int, plan: Plan, owner: str, members: Membership
+) -> Fault | None:
+    """One fault; None if it cannot be done to the members that there are then."""
     kind = FAULTS[name]
     chance = plan.streams()[f"fault {number}"]
-    modes = zip(plan.node_names, plan.election_modes, strict=True)
-    nodes = [node for node, mode in modes if mode != "voter" or name != FAILOVER]
+    modes = dict(zip(plan.node_names, plan.election_modes, strict=True))
+    nodes = [node for node in members.present if modes[node] != "voter" or name != FAILOVER]
+    nodes = list(members.absent) if name == ADD else nodes
+    if not nodes or (members.absent and name != ADD and len(nodes) < kind.nodes_min):
+        return None
     drawn = kind.draw(nodes, owner, chance)
+    if name == TIMEOUTS:
+        drawn = {**drawn, "options": _in_seconds(plan, drawn["options"])}
+    named: Any = drawn.get("nodes", ())
+    if members.why_not(kind.does, named):
+        return None
+    if kind.does == "restart" and members.absent and len(members.present) <= members.quorum:
+        return None  # who needs all that are left restarts none of them
     fields = {"id": number, "name": name, "does": kind.does, "at_ns": at_ns, "until_ns": until_ns}
     return msgspec.convert({**fields, "seed": chance.getrandbits(32), **drawn}, Fault)
+
+
+def _in_seconds(plan: Plan, factors: Any) -> dict[str, float]:
+    """Timeouts by the names of their options; the factors were drawn."""
+    usual = timeouts_of(plan)
+    return {name: round(usual[name] * factor, 3) for name, factor in factors.items()}
+
+
+def timeouts_of(plan: Plan) -> dict[str, float]:
+    """What the timeouts are as long as nobody changes them, in seconds."""
+    return {
+        "replication_synchro_timeout": plan.synchro_timeout_s,
+        "election_timeout": plan.election_timeout_s,
+        "replication_timeout": plan.replication_timeout_s,
+    }

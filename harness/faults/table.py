@@ -15,6 +15,7 @@ from typing import Literal
 
 from harness.faults import partitions
 from harness.faults.fault import Damage, Does, Link
+from harness.faults.lanes import ADMINISTERED
 
 MILLISECOND_NS = 1_000_000
 EVERYWHERE = ("local", "docker", "ssh", "sim")
@@ -26,8 +27,14 @@ CONTAINED = ("docker",)
 SIMULATED = ("sim",)
 
 FAILOVER = "failover"
+REMOVE, ADD = "remove-node", "add-node"
+QUORUM, TIMEOUTS = "quorum", "timeouts"
+FACTORS = (0.5, 0.7, 1.5, 2.0)
+"""By what timeouts are multiplied."""
 HOLDS = "holds"
 POWER_ALL = "power-all"
+OPERATED: tuple[str, ...] = ("qsync",)
+"""Systems whose members can leave and come, and whose options can be changed while they run."""
 OUR_DISKS = ("qsync",)
 """Systems whose nodes write through `nodes.host.disk`, which can be told what goes wrong and says what was synced."""
 
@@ -118,6 +125,29 @@ def _io_error(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[s
 
 def _damage(damage: Damage) -> Draw:
     return lambda nodes, owner, chance: {**_owner_or_one(nodes, owner, chance), "damage": damage}
+
+
+def _in_turn(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
+    return {"nodes": tuple(chance.sample(list(nodes), len(nodes)))}
+
+
+def _newcomer(absent: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
+    return {"nodes": (chance.choice(list(absent)),)}
+
+
+def _quorum(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
+    """Greater than what it is, and not greater than N: what was confirmed before it had less."""
+    least = len(nodes) // 2 + 2
+    return {
+        "nodes": tuple(nodes),
+        "options": {"replication_synchro_quorum": chance.randrange(least, len(nodes) + 1)},
+    }
+
+
+def _timeouts(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
+    """One of them, by a factor: the schedule makes seconds of it."""
+    names = ("replication_synchro_timeout", "election_timeout", "replication_timeout")
+    return {"nodes": tuple(nodes), "options": {chance.choice(names): chance.choice(FACTORS)}}
 
 
 FAULTS: dict[str, Kind] = {
@@ -213,6 +243,57 @@ FAULTS: dict[str, Kind] = {
         must="detect",
     ),
     "clock": Kind("a wall clock jumps, a monotonic clock drifts", "clock", "clock", _clock),
+    REMOVE: Kind(
+        "a node leaves the cluster: it is stopped, and nobody counts it any more",
+        "membership",
+        "remove",
+        _another,
+        nodes_min=3,
+        systems=OPERATED,
+        only_named=EVERYWHERE,
+    ),
+    ADD: Kind(
+        "where one had left a fresh node comes, with an identity of its own",
+        "joining",
+        "add",
+        _newcomer,
+        nodes_min=3,
+        systems=OPERATED,
+        only_named=EVERYWHERE,
+    ),
+    "replace-node": Kind(
+        "a node loses its disk, and one with another identity takes its place",
+        "membership",
+        "replace",
+        _another,
+        nodes_min=3,
+        systems=OPERATED,
+        only_named=EVERYWHERE,
+    ),
+    TIMEOUTS: Kind(
+        "a timeout (synchro, election, replication) is another on all nodes for a while",
+        "configuration",
+        "options",
+        _timeouts,
+        systems=OPERATED,
+        only_named=EVERYWHERE,
+    ),
+    QUORUM: Kind(
+        "the quorum is greater on all nodes for a while; no linearizable reads are promised then",
+        "configuration",
+        "options",
+        _quorum,
+        nodes_min=3,
+        systems=OPERATED,
+        only_named=EVERYWHERE,
+    ),
+    "rolling-restart": Kind(
+        "SIGTERM and restart, one node after the other",
+        "rolling",
+        "restart",
+        _in_turn,
+        only_named=EVERYWHERE,
+    ),
     HOLDS: Kind(
         "beside the others: messages of a kind are held, disks are slow, nodes die at a moment (not among all)",
         "directed",
@@ -226,7 +307,11 @@ FAULTS: dict[str, Kind] = {
 
 DIRECTED: frozenset[Does] = frozenset(("hold", "slow-disk"))
 
-TOGETHER: Mapping[str, tuple[str, ...]] = {"lose-unsynced": ("power-owner", "power-one", "power-all")}
+TOGETHER: Mapping[str, tuple[str, ...]] = {
+    "lose-unsynced": ("power-owner", "power-one", "power-all"),
+    "membership": (REMOVE, ADD, "replace-node"),
+    "rolling": ("rolling-restart",),
+}
 """Names that stand for several."""
 
 _BY_MOMENT = "only virtual time knows what a node is about to do"
@@ -248,6 +333,7 @@ CANNOT: Mapping[tuple[str, str], str] = {
     ("loss", "ssh"): "the relays may drop no byte of a live connection: that would be corruption, not loss",
     **{(name, "ssh"): _FAR_DISK for name in _OF_DISKS},
 }
+_NOT_OPERATED = "does not tell the harness how its members and options are changed while it runs"
 _NOT_OURS = "writes through no disk layer of ours, which would say what was synced and let calls fail"
 
 
@@ -256,7 +342,9 @@ def why_not(name: str, cluster: str, system: str = "qsync") -> str:
     kind = FAULTS[name]
     if cluster not in kind.clusters:
         return CANNOT.get((name, cluster), f"nothing does it on --cluster {cluster}")
-    return "" if kind.can_be_done_to(cluster, system) else f"{system} {_NOT_OURS}"
+    if kind.can_be_done_to(cluster, system):
+        return ""
+    return f"{system} {_NOT_OPERATED if kind.does in ADMINISTERED else _NOT_OURS}"
 
 
 def can_do(cluster: str) -> frozenset[Does]:

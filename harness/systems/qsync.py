@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from checkers import early_timeout
@@ -12,12 +12,13 @@ from checkers.wal.record import LogRules
 from harness.check import Check
 from harness.cluster.place import Command, node_host
 from harness.errors import ClusterError, WrongUse
-from harness.faults.table import FAULTS, TOGETHER
+from harness.faults.membership import FORMULA
+from harness.faults.table import FACTORS, FAULTS, TOGETHER
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster, Replied
 from harness.systems.operator import Note, Operator, take_over
 from harness.systems.promises import PROMISES, Promise, without_versions
-from nodes.iproto.messages import Answer, Call
+from nodes.iproto.messages import Answer, Call, Delete
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 from nodes.qsync.bugs import ACK_BEFORE_FSYNC, ACK_WITHOUT_TERM, BUGS
@@ -25,6 +26,7 @@ from nodes.qsync.configuration import CHECKPOINT_INTERVAL_NS, Configuration, Ide
 from nodes.qsync.election import FENCINGS, MODES
 from nodes.qsync.replica import Replica
 from nodes.qsync.service import READ_MODES
+from nodes.qsync.system_spaces import CLUSTER
 
 FIRST_SPACE_ID = 512
 NOTES = "notes"
@@ -80,7 +82,7 @@ class Qsync:
                 cluster_uuid=_uuid(plan, "cluster"),
                 members=members,
                 spaces=_definitions(spaces),
-                quorum=plan.quorum_size,
+                quorum=_quorum(plan),
                 synchro_timeout_ns=int(plan.synchro_timeout_s * SECOND_NS),
                 replication_timeout_ns=plan.heartbeat_ns,
                 bugs=_switches(plan),
@@ -100,11 +102,42 @@ class Qsync:
         }
 
     def node_makers(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, Callable[[], Node]]:
-        def maker(data: bytes) -> Callable[[], Node]:
-            configuration = Configuration.from_json(data)
-            return lambda: Replica(configuration)
+        return {name: self.maker(data) for name, data in self.configurations(plan, spaces).items()}
 
-        return {name: maker(data) for name, data in self.configurations(plan, spaces).items()}
+    def maker(self, configuration: bytes) -> Callable[[], Node]:
+        read = Configuration.from_json(configuration)
+        return lambda: Replica(read)
+
+    def newcomer(
+        self,
+        plan: Plan,
+        spaces: tuple[str, ...],
+        node: str,
+        generations: Mapping[str, int],
+        owner: str | None,
+    ) -> bytes:
+        """It joins, so it is told its id; what the ids of the others are now, it learns with the data."""
+        first = Configuration.from_json(self.configurations(plan, spaces)[node])
+        members = tuple(
+            replace(
+                member,
+                id=0 if member.name == node else member.id,
+                uuid=_uuid(plan, _identity(member.name, generations.get(member.name, 0))),
+            )
+            for member in first.members
+        )
+        return replace(first, members=members, joins=True).to_json()
+
+    async def remove_member(self, owner: str, number: int, cluster: Cluster) -> str | None:
+        request = Delete(1 + cluster.now_ns(), CLUSTER, (number,))
+        reply = await cluster.call(OPERATOR_PROCESS, owner, request, PROMOTE_TIMEOUT_NS)
+        match reply:
+            case Replied(Answer()):
+                return None
+            case Replied(refusal):
+                return str(refusal)
+            case _:
+                return reply.reason
 
     def durability(self, plan: Plan) -> Durability:
         return "written" if ACK_BEFORE_FSYNC in plan.bugs else "synced"
@@ -195,7 +228,14 @@ class Qsync:
 
     def promise(self, plan: Plan) -> Promise:
         promise = PROMISES[plan.letter]
-        return promise if plan.mvcc else without_versions(promise)
+        promise = promise if plan.mvcc else without_versions(promise)
+        if not plan.changes_quorum:
+            return promise
+        why = (
+            "; the quorum changes while nodes run, on one after the other: who reads then asks N - Q + 1 nodes by "
+            "another Q than a write had, so no linearizable reads are promised"
+        )
+        return replace(promise, linearizable_reads="", why=promise.why + why)
 
     def log_rules(self, plan: Plan) -> LogRules:
         is_synchronous = plan.has_elections and plan.promote_waits
@@ -207,7 +247,7 @@ class Qsync:
         )
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
-        timeout_ns = int(plan.synchro_timeout_s * SECOND_NS)
+        timeout_ns = int(plan.synchro_timeout_s * SECOND_NS * (min(FACTORS) if plan.changes_timeouts else 1))
         return (
             Check(
                 early_timeout.NAME,
@@ -233,6 +273,16 @@ def _checkpoint_interval_ns(plan: Plan) -> int:
     if plan.checkpoint_interval_s is None:
         return CHECKPOINT_INTERVAL_NS
     return int(plan.checkpoint_interval_s * SECOND_NS)
+
+
+def _quorum(plan: Plan) -> int | str:
+    """A formula where members change and nobody asked for a number: it follows them."""
+    return FORMULA if plan.changes_members and plan.quorum is None else plan.quorum_size
+
+
+def _identity(name: str, generation: int) -> str:
+    """What the UUID of a place's member is made of: the first, and each that came after it."""
+    return name if not generation else f"{name}/{generation}"
 
 
 def _uuid(plan: Plan, name: str) -> str:

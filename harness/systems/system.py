@@ -89,6 +89,36 @@ class System(Protocol):
 
 
 @runtime_checkable
+class ChangesMembers(Protocol):
+    """A system whose members can leave, and others come."""
+
+    def newcomer(
+        self,
+        plan: Plan,
+        spaces: tuple[str, ...],
+        node: str,
+        generations: Mapping[str, int],
+        owner: str | None,
+    ) -> bytes:
+        """The configuration of a node that comes to the place `node` with an identity of its own.
+
+        `generations`: how often somebody new has come to each place, this one included.
+        """
+        ...
+
+    async def remove_member(self, owner: str, number: int, cluster: Cluster) -> str | None:
+        """Ask the owner to delete the member of this id; None if that is confirmed, else why not."""
+        ...
+
+
+@runtime_checkable
+class MakesNodes(Protocol):
+    """A system whose nodes run in the simulator, whatever configuration they are given."""
+
+    def maker(self, configuration: bytes) -> Callable[[], Node]: ...
+
+
+@runtime_checkable
 class Operated(Protocol):
     """A system that needs somebody outside to fail over."""
 

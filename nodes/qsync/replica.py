@@ -376,6 +376,7 @@ class Replica:
         self.options.counts(len(registered.registered))
         self.election.quorum = self.options.quorum_size
         self.reads.others_needed = _others_to_ask(self.options)
+        self.reads.ask_anew()
         for peer in registered.peers:
             self._is_known_as(self.appliers[peer.name], peer.id)
         self._forget_who_left({member.id for member in registered.registered})

@@ -138,6 +138,12 @@ class ContainerCluster(RealCluster):
     def _may_answer(self, node: str) -> bool:
         return self._fleet is not None and self._fleet.may_answer(node)
 
+    def _processes(self) -> Fleet:
+        return self._running()
+
+    def _folder(self, node: str) -> Path:
+        return self._settings.folder / "nodes" / node
+
     def ended(self) -> tuple[Ended, ...]:
         return () if self._fleet is None else self._fleet.ended()
 

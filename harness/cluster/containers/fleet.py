@@ -23,6 +23,7 @@ PORT: Final = 3301
 DATA: Final = "/data"
 WATCH_EVERY_S: Final = 0.25
 _LAST_LINES: Final = 40
+_KILLED: Final = 128 + 9
 _SUBNETS: Final = "10.213.0.0/16"
 """Where networks of runs are taken from, /24 each."""
 
@@ -176,12 +177,13 @@ class Fleet:
         self._down.discard(node)
         self._told.discard(node)
 
-    async def terminate(self, node: str) -> None:
-        """SIGTERM, as an operator stops a node; it counts as told."""
+    async def terminate(self, node: str) -> bool:
+        """SIGTERM, as an operator stops a node; it counts as told. False if it had to be killed."""
         self._kills[node] += 1
         self._told.add(node)
         await asyncio.to_thread(self._containers[node].stop, timeout=10)
         self._down.add(node)
+        return int((await asyncio.to_thread(self._state, node)).get("ExitCode", 0)) != _KILLED
 
     async def pause(self, node: str) -> bool:
         """Freeze all processes; True if they were seen frozen."""

@@ -96,13 +96,15 @@ def test_a_fault_draws_from_a_stream_of_its_own() -> None:
 def test_all_is_what_the_cluster_can_do() -> None:
     """If it failed, "all faults" would ask a cluster for what it cannot do, or leave something out."""
     sim, local, docker = (set(names_for(Plan(cluster=cluster))) for cluster in ("sim", "local", "docker"))
+    administered = {"remove-node", "add-node", "replace-node", "timeouts", "quorum", "rolling-restart"}
     damages = {"truncated-tail", "bit-flip"}
     assert set(FAULTS) - sim == {
         *("holds", "terminate", "loss", "power-one", "slow-disk", "full-disk", "io-error", "torn-tail"),
         *damages,
+        *administered,
     }
-    assert set(FAULTS) - local == {"holds", "loss", *damages}
-    assert set(FAULTS) - docker == {"holds", "slow", *damages}
+    assert set(FAULTS) - local == {"holds", "loss", *damages, *administered}
+    assert set(FAULTS) - docker == {"holds", "slow", *damages, *administered}
     tarantool = set(names_for(Plan(cluster="local", system="tarantool")))
     assert local - tarantool == {
         *("power-owner", "power-one", "power-all", "slow-disk", "full-disk", "io-error"),
@@ -120,6 +122,7 @@ def test_all_is_what_the_cluster_can_do() -> None:
         "failover",
         "hold",
         "slow-disk",
+        *("restart", "options", "remove", "add", "replace"),
     }
 
 
@@ -168,6 +171,11 @@ def test_too_short_a_run_has_no_fault() -> None:
     assert drawn(time_limit_s=2.5) == ()
 
 
+def _with(name: str) -> tuple[str, ...]:
+    """Nobody comes where nobody has left."""
+    return ("remove-node", name) if name == "add-node" else (name,)
+
+
 @pytest.mark.parametrize("name", [name for name in FAULTS if name != "holds"])
 def test_the_table_says_of_every_fault_what_it_is(name: str) -> None:
     """If it failed, `qsync list faults` would show a name without a sentence, or one that nobody can run."""
@@ -177,10 +185,12 @@ def test_the_table_says_of_every_fault_what_it_is(name: str) -> None:
     assert set(kind.clusters) <= set(CLUSTERS)
     assert kind.clusters
     nodes = max(kind.nodes_min, 1)
-    plan = Plan(cluster=kind.clusters[-1], nodes=nodes, faults=(name,), time_limit_s=30, seed=3)
+    plan = Plan(cluster=kind.clusters[-1], nodes=nodes, faults=_with(name), time_limit_s=30, seed=3)
     faults = draw_faults(plan, "n1")
     assert faults
     for fault in faults:
+        if fault.name != name:
+            continue
         needs = NEEDS.get(fault.does, ("nodes",))
         assert all(getattr(fault, needed) for needed in needs)
         assert bool(fault.links) == ("links" in needs)

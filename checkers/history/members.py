@@ -1,0 +1,89 @@
+"""Who was a member of the cluster at which moment of a run, and how many made a quorum then.
+
+Told by lines of the process "harness", f "members": `nodes`, `quorum`, and `settled` (all members know it; until
+then some count as before). `joins` names a place to which a node with another identity comes, on an empty disk. A run without
+such lines has the members and the quorum of its header, all the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from checkers.history.errors import HistoryError
+from checkers.history.faults import Span
+from checkers.history.history import History
+from checkers.history.operation import Event
+
+
+class _Line(msgspec.Struct, frozen=True):
+    nodes: tuple[str, ...]
+    quorum: int | None = None
+    settled: bool = True
+    joins: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Who counts, and how many of them make a quorum; None: not known."""
+
+    nodes: tuple[str, ...]
+    quorum: int | None
+
+    @property
+    def starving(self) -> int:
+        """So many silent nodes leave no quorum."""
+        assert self.quorum is not None
+        return len(self.nodes) - self.quorum + 1
+
+
+def counts(history: History, during: Span) -> tuple[Count, ...]:
+    """All that some node may have counted by at some moment of that time. What holds for each of them holds surely."""
+    start, end = during
+    found: dict[Count, None] = {Count(history.header.nodes, history.header.quorum): None}
+    for event, line in _lines(history):
+        if event.time_ns > end:
+            break
+        if line.settled and event.time_ns < start:
+            found = {}
+        found[Count(line.nodes, line.quorum)] = None
+    return tuple(found)
+
+
+def at_the_end(history: History) -> tuple[str, ...]:
+    """The members that there were last."""
+    nodes = history.header.nodes
+    for _, line in _lines(history):
+        nodes = line.nodes
+    return nodes
+
+
+def left(history: History) -> tuple[str, ...]:
+    """The nodes that had left, and that nobody had replaced, when the run was over."""
+    members = at_the_end(history)
+    return tuple(node for node in history.header.nodes if node not in members)
+
+
+def identity(history: History, node: str, index: int) -> int:
+    """How many had come to this place before the event `index`: what one has shown does not bind the next."""
+    return sum(line.joins == node and event.index < index for event, line in _lines(history))
+
+
+def have_changed(history: History) -> bool:
+    """Somebody left or came."""
+    return any(line.joins or set(line.nodes) != set(history.header.nodes) for _, line in _lines(history))
+
+
+def _lines(history: History) -> Iterator[tuple[Event, _Line]]:
+    for event in history.told_members:
+        try:
+            yield event, msgspec.convert(event.value, _Line)
+        except msgspec.ValidationError as error:
+            raise HistoryError(
+                expected="who is a member, on a line of the harness",
+                came=str(error),
+                attempt="check that the line was written by this version's harness",
+                line=event.index + 2,
+            ) from error

@@ -1,0 +1,11 @@
+"""What an operator does to a cluster that works, as faults: restarts in turn, options, who is a member.
+
+| file | what |
+|---|---|
+| site.py | what all of them need: the run's cluster and system, who is a member now, how a change is noted |
+| restarts.py | rolling restart and rolling upgrade |
+| options.py | options changed while nodes run, and changed back |
+| members.py | a node leaves, a fresh one comes, one loses its disk and another takes its place |
+
+They ask nodes as an operator does, by calls and signals, so the same code serves every cluster, the simulated one too.
+"""

@@ -1,0 +1,183 @@
+"""Members leave, come, and are replaced, one at a time, each change on top of a cluster in which all know the last one.
+
+- remove: the node is stopped (SIGTERM), its identity is deleted from `_cluster` by a write that needs a quorum, and
+  all others count without it;
+- add: a node starts on an empty disk under a new identity, joins, catches up, and all count with it;
+- replace: the node is killed and its disk is lost; at the end its identity is deleted, and a new one joins in its
+  place.
+
+Before a change all members say the same of who is a member. Nobody returns under an identity that has left: the place
+of a node is used again, its identity is not. Bit if all members were seen to count differently than before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.administration.site import POLL_NS, Site, Statuses, covers, furthest, has_synced
+from harness.errors import ClusterError
+from harness.faults.fault import Evidence, Fault
+from harness.systems.system import ChangesMembers
+
+
+def is_agreed(statuses: Statuses) -> bool:
+    """All say the same of who is a member and how many make a quorum, and as many are members as there are nodes."""
+    told = [
+        None if status is None else (status.get("members"), status.get("quorum"))
+        for status in statuses.values()
+    ]
+    first = told[0] if told else None
+    return (
+        first is not None
+        and isinstance(first[0], list | tuple)
+        and len(first[0]) == len(statuses)
+        and all(each == first for each in told)
+    )
+
+
+class _Change:
+    """A change of members: who asks for it, and what was seen of it."""
+
+    def __init__(self, fault: Fault, site: Site) -> None:
+        (self._node,) = fault.nodes
+        self._site = site
+        assert isinstance(site.system, ChangesMembers)
+        self._system: ChangesMembers = site.system
+        self._asked_ns = site.cluster.now_ns()
+        self._effect_ns: int | None = None
+        self._detail = ""
+        self._number: int | None = None
+        """The id under which the node that leaves is a member."""
+
+    def _is_in_effect(self) -> None:
+        self._effect_ns = self._site.cluster.now_ns()
+
+    async def _all_agree(self) -> bool:
+        """The last change is known to everybody, and somebody can decide about the next."""
+        site = self._site
+        agreed = await site.until(
+            lambda told: is_agreed(told) and site.system.owner_now(told) is not None, site.deadline_ns()
+        )
+        if not agreed:
+            self._detail = "the members did not agree on who is one: nothing was changed"
+        return agreed
+
+    async def _note_identity(self) -> bool:
+        status = await self._site.cluster.status(self._node)
+        number = None if status is None else status.get("id")
+        self._number = number if isinstance(number, int) and number else None
+        if self._number is None:
+            self._detail = f"{self._node} did not tell its id: nothing was changed"
+        return self._number is not None
+
+    async def _remove(self) -> bool:
+        """Delete the identity, again and again: the owner may be another one meanwhile. The node does not run."""
+        site, number = self._site, self._number
+        assert number is not None
+        site.members = site.members.without(self._node)
+        site.tell(settled=False)
+        deadline_ns = site.deadline_ns()
+        while not await self._is_gone(number):
+            owner = site.system.owner_now(await site.statuses())
+            if owner is not None:
+                self._detail = await self._system.remove_member(owner, number, site.cluster) or ""
+            if site.cluster.now_ns() >= deadline_ns:
+                self._detail = f"replica {number} is a member still: {self._detail}"
+                return False
+            await site.cluster.sleep_until(site.cluster.now_ns() + POLL_NS)
+        self._detail = f"replica {number} is no member any more"
+        site.tell(settled=True)
+        return True
+
+    async def _is_gone(self, number: int) -> bool:
+        statuses = await self._site.statuses()
+        return is_agreed(statuses) and not any(number in _members(status) for status in statuses.values())
+
+    async def _join(self) -> bool:
+        """Another identity comes to the place; it is a member like all others as soon as it has caught up."""
+        site, node = self._site, self._node
+        statuses = await site.statuses()
+        generation = site.generations[node] = site.generations.get(node, 0) + 1
+        owner = site.system.owner_now(statuses)
+        configuration = self._system.newcomer(site.plan, site.spaces, node, site.generations, owner)
+        wanted = furthest(statuses)
+        site.members = site.members.having(node)
+        site.tell(settled=False, joins=node)
+        try:
+            await site.administered.start_again(node, configuration=configuration)
+        except ClusterError as error:
+            self._detail = error.message
+            return False
+        joined = await site.until(
+            lambda told: is_agreed(told) and has_synced(node, told) and covers(told[node], wanted),
+            site.deadline_ns(),
+        )
+        if not joined:
+            self._detail = f"the new {node} is no member like the others yet"
+            return False
+        status = await site.cluster.status(node)
+        self._detail += (
+            f"{node} is replica {(status or {}).get('id')} now, its identity number {generation + 1}"
+        )
+        site.tell(settled=True)
+        return True
+
+    async def _evidence(
+        self, heal_asked_ns: int, *, healed: bool | None, counters: dict[str, int]
+    ) -> Evidence:
+        return Evidence(
+            bit=self._effect_ns is not None,
+            asked_ns=self._asked_ns,
+            first_effect_ns=self._effect_ns,
+            all_in_effect_ns=self._effect_ns,
+            heal_asked_ns=heal_asked_ns,
+            last_effect_ns=self._site.cluster.now_ns(),
+            healed=healed,
+            counters={**counters, "members": len(self._site.members.present)},
+            detail=self._detail,
+        )
+
+    async def end(self) -> Evidence:
+        """All members agree, and are there."""
+        heal_asked_ns = self._site.cluster.now_ns()
+        healed = await self._site.until(is_agreed, self._site.deadline_ns())
+        return await self._evidence(heal_asked_ns, healed=healed, counters={})
+
+
+class Removal(_Change):
+    async def begin(self) -> None:
+        if not await self._all_agree() or not await self._note_identity():
+            return
+        await self._site.administered.terminate(self._node)
+        if await self._remove():
+            self._is_in_effect()
+
+
+class Addition(_Change):
+    async def begin(self) -> None:
+        if await self._all_agree() and await self._join():
+            self._is_in_effect()
+
+
+class Replacement(_Change):
+    async def begin(self) -> None:
+        if not await self._all_agree() or not await self._note_identity():
+            return
+        await self._site.administered.destroy(self._node)
+        if await self._site.cluster.status(self._node) is None:
+            self._is_in_effect()
+
+    async def end(self) -> Evidence:
+        heal_asked_ns = self._site.cluster.now_ns()
+        if self._number is None or self._effect_ns is None:
+            return await self._evidence(heal_asked_ns, healed=None, counters={})
+        healed = await self._remove()
+        if healed:
+            self._detail += "; "
+            healed = await self._join()
+        return await self._evidence(heal_asked_ns, healed=healed, counters={"disks_lost": 1})
+
+
+def _members(status: Mapping[str, object] | None) -> tuple[object, ...]:
+    told = status.get("members") if status is not None else None
+    return tuple(told) if isinstance(told, list | tuple) else ()

@@ -1,0 +1,91 @@
+"""Where administration happens: the run's cluster and system, and who is a member of it now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from harness.errors import ClusterError
+from harness.faults.membership import Membership
+from harness.plan import SECOND_NS, Plan
+from harness.protocols import Administered, Cluster
+from harness.systems.system import System
+
+POLL_NS = SECOND_NS // 50
+WITHIN_NS = 20 * SECOND_NS
+"""How long a step may take before it is given up: other faults may be at work beside it."""
+
+Statuses = Mapping[str, Mapping[str, object] | None]
+
+
+@dataclass(slots=True)
+class Site:
+    """`note` writes a line of the history: what who is a member comes to, and whether all nodes know it."""
+
+    plan: Plan
+    cluster: Cluster
+    system: System
+    spaces: tuple[str, ...]
+    note: Callable[[Mapping[str, object]], None]
+    members: Membership
+    generations: dict[str, int] = field(default_factory=dict)
+    """How often somebody new has come to each place."""
+
+    @property
+    def administered(self) -> Administered:
+        if not isinstance(self.cluster, Administered):
+            raise ClusterError(f"--cluster {self.plan.cluster} cannot stop and start single nodes")
+        return self.cluster
+
+    async def statuses(self, nodes: Iterable[str] | None = None) -> dict[str, Mapping[str, object] | None]:
+        named = self.members.present if nodes is None else tuple(nodes)
+        return {node: await self.cluster.status(node) for node in named}
+
+    async def until(self, is_so: Callable[[Statuses], bool], deadline_ns: int) -> bool:
+        """Look at the members until it is so; False if it is not in time."""
+        while True:
+            if is_so(await self.statuses()):
+                return True
+            if self.cluster.now_ns() >= deadline_ns:
+                return False
+            await self.cluster.sleep_until(self.cluster.now_ns() + POLL_NS)
+
+    def deadline_ns(self) -> int:
+        return self.cluster.now_ns() + WITHIN_NS
+
+    def tell(self, *, settled: bool, joins: str = "", quorum: int | None = None) -> None:
+        """Write down who is a member (or will be, as soon as it is `settled`); `joins` comes with an empty disk."""
+        value: dict[str, object] = {
+            "nodes": list(self.members.present),
+            "quorum": self.members.quorum if quorum is None else quorum,
+            "settled": settled,
+            "left": list(self.members.absent),
+        }
+        self.note(value | ({"joins": joins} if joins else {}))
+
+
+def has_synced(node: str, statuses: Statuses) -> bool:
+    """The node is back: it follows all other members, and has what they have that owned the queue when it was asked."""
+    own = statuses.get(node)
+    if own is None or own.get("role") == "loading":
+        return False
+    following = own.get("following")
+    is_connected = isinstance(following, list | tuple) and len(following) >= len(statuses) - 1
+    return is_connected and all(other is not None for other in statuses.values())
+
+
+def covers(status: Mapping[str, object] | None, vclock: Mapping[str, int]) -> bool:
+    """The node has all of that in its log."""
+    own = status.get("vclock") if status is not None else None
+    return isinstance(own, Mapping) and all(int(own.get(origin, 0)) >= lsn for origin, lsn in vclock.items())
+
+
+def furthest(statuses: Statuses) -> dict[str, int]:
+    """The greatest lsn of each origin that any of these nodes has."""
+    found: dict[str, int] = {}
+    for status in statuses.values():
+        vclock = status.get("vclock") if status is not None else None
+        if isinstance(vclock, Mapping):
+            for origin, lsn in vclock.items():
+                found[str(origin)] = max(found.get(str(origin), 0), int(lsn))
+    return found

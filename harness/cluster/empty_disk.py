@@ -1,0 +1,24 @@
+"""A disk that was lost: a node's data folder without its data.
+
+What lay there is moved aside, to a folder of its own beside the rest, so that whoever looks into a run finds it; no
+node and no audit reads it there. The logs that people read stay.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+CONFIG: Final = "config.json"
+_KEPT: Final = (CONFIG, "log.jsonl", "output.txt", "tarantool.log", "clock")
+_ASIDE: Final = "lost-disk-"
+
+
+def forget_data(folder: Path) -> None:
+    """Empty the folder of a node that does not run."""
+    number = 1 + len(list(folder.glob(f"{_ASIDE}*")))
+    aside = folder / f"{_ASIDE}{number}"
+    aside.mkdir()
+    for path in sorted(folder.iterdir()):
+        if path.name not in _KEPT and not path.name.startswith(_ASIDE):
+            path.rename(aside / path.name)

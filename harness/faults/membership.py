@@ -1,0 +1,74 @@
+"""Who is a member of the cluster in the course of a schedule, and which change of that is possible next.
+
+A node's name is that of its place (its address): who leaves frees it, and who comes there has an identity of its own.
+The quorum stays consistent with N: N/2 < Q ≤ N for the members that there are. Either it follows N by the formula
+N / 2 + 1, or it is fixed and bounds how many may leave. A majority of the first members stays, in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from harness.faults.fault import Does, Fault
+
+FORMULA = "N / 2 + 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """`places` are all names there are, `present` those that have a member; `fixed` is the quorum if it is a number."""
+
+    places: tuple[str, ...]
+    present: tuple[str, ...]
+    fixed: int | None = None
+
+    @classmethod
+    def at_first(cls, places: tuple[str, ...], fixed: int | None) -> Membership:
+        return cls(places, places, fixed)
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        return tuple(name for name in self.places if name not in self.present)
+
+    @property
+    def quorum(self) -> int:
+        return self.fixed if self.fixed is not None else len(self.present) // 2 + 1
+
+    @property
+    def is_sound(self) -> bool:
+        """N/2 < Q ≤ N, and a majority of the first members is there."""
+        count = len(self.present)
+        return count < 2 * self.quorum <= 2 * count and 2 * count > len(self.places)
+
+    def why_not(self, does: Does, nodes: Iterable[str]) -> str:
+        """Why this cannot be done to these nodes now; "" if it can."""
+        named = tuple(nodes)
+        missing = [name for name in named if name not in self.present]
+        if does == "add":
+            there = [name for name in named if name in self.present]
+            return f"adds {there[0]}, which is a member already" if there else ""
+        if missing:
+            return f"is done to {missing[0]}, which has left the cluster"
+        if does == "remove" and not self.without(*named).is_sound:
+            count = len(self.present) - len(named)
+            return (
+                f"would leave {count} members, which is too few for a quorum of {self.without(*named).quorum}"
+            )
+        return ""
+
+    def without(self, *nodes: str) -> Membership:
+        return replace(self, present=tuple(name for name in self.present if name not in nodes))
+
+    def having(self, *nodes: str) -> Membership:
+        kept = {*self.present, *nodes}
+        return replace(self, present=tuple(name for name in self.places if name in kept))
+
+    def after(self, fault: Fault) -> Membership:
+        match fault.does:
+            case "remove":
+                return self.without(*fault.nodes)
+            case "add":
+                return self.having(*fault.nodes)
+            case _:
+                return self

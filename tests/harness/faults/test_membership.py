@@ -1,0 +1,112 @@
+"""Sequences of faults that cannot be are never drawn, and refused where people wrote them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.assemble import parts_of
+from harness.errors import WrongUse
+from harness.faults.fault import Fault
+from harness.faults.lanes import ADMINISTERED, MEMBERSHIP, STOPS_PROCESSES, meet
+from harness.faults.membership import Membership
+from harness.faults.schedule import draw_faults
+from harness.faults.table import FAULTS
+from harness.plan import SECOND_NS, Drawn, Plan
+
+NAMES = st.lists(
+    st.sampled_from(["all", "membership", "rolling", "timeouts", "quorum"]), min_size=1, max_size=4
+)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    """Clusters of 3 to 7, a quorum that follows N or a fixed one that is possible, up to four lanes."""
+    nodes = draw(st.integers(3, 7))
+    fixed = st.integers(nodes // 2 + 1, nodes - 1) if nodes > 3 else st.just(2)
+    return Plan(
+        cluster=draw(st.sampled_from(["sim", "local", "docker"])),
+        nodes=nodes,
+        quorum=draw(st.one_of(st.none(), fixed)),
+        faults=("membership", *draw(NAMES)),
+        overlap=draw(st.integers(1, 4)),
+        seed=draw(st.integers(0, 1 << 40)),
+        time_limit_s=draw(st.integers(5, 120)),
+    )
+
+
+@given(plans())
+def test_impossible_sequences_are_never_drawn(plan: Plan) -> None:
+    """Broken, two changes of the members are under way at once, a cluster is cut down below its quorum, a member is
+    added that is there already, or a node that has left is killed, paused or restarted."""
+    faults = draw_faults(plan, "n1")
+    members = Membership.at_first(plan.node_names, plan.quorum)
+    for fault in faults:
+        here = (fault.id, fault.name, fault.nodes)
+        if fault.does == "add":
+            assert not {*fault.nodes} & {*members.present}, here
+        else:
+            assert {*fault.nodes, *(end for link in fault.links for end in link)} <= {*members.present}, here
+        members = members.after(fault)
+        assert members.is_sound, here
+        count = len(members.present)
+        assert count / 2 < members.quorum <= count, here
+        for other in faults:
+            if other.id != fault.id and meet(fault, other):
+                assert not (fault.does in ADMINISTERED and other.does in ADMINISTERED), here
+                both_stop = fault.does in STOPS_PROCESSES and other.does in STOPS_PROCESSES
+                assert not (both_stop and {*fault.nodes} & {*other.nodes}), here
+
+
+@given(plans())
+def test_a_quorum_is_only_raised_and_never_above_the_members(plan: Plan) -> None:
+    """Broken, a run is judged by a quorum that its nodes cannot have had."""
+    for fault in draw_faults(plan, "n1"):
+        quorum = fault.options.get("replication_synchro_quorum")
+        if quorum is not None:
+            assert len(fault.nodes) / 2 < quorum <= len(fault.nodes)
+
+
+def test_a_long_schedule_has_all_of_it() -> None:
+    """Broken, one of the faults of members is never drawn, and a valid run says nothing of it."""
+    plan = Plan(
+        cluster="sim", faults=("membership", "rolling", "timeouts"), time_limit_s=120, seed=4, nodes=5
+    )
+    assert {fault.does for fault in draw_faults(plan, "n1")} == MEMBERSHIP | {"restart", "options"}
+
+
+def fault(number: int, does: str, at_s: int, *nodes: str) -> Fault:
+    name = next(name for name, kind in FAULTS.items() if kind.does == does)
+    times = {"at_ns": at_s * SECOND_NS, "until_ns": (at_s + 1) * SECOND_NS}
+    return msgspec.convert({"id": number, "name": name, "does": does, "nodes": nodes, **times}, Fault)
+
+
+@pytest.mark.parametrize(
+    ("faults", "words"),
+    [
+        ([("remove", 1, "n3"), ("remove", 3, "n2")], "would leave 1 members, which is too few"),
+        ([("remove", 1, "n3"), ("kill", 3, "n3")], "is done to n3, which has left the cluster"),
+        ([("remove", 1, "n3"), ("remove", 3, "n3")], "is done to n3, which has left the cluster"),
+        ([("remove", 1, "n3"), ("restart", 3, "n3")], "is done to n3, which has left the cluster"),
+        ([("add", 1, "n3")], "adds n3, which is a member already"),
+        ([("replace", 1, "n3"), ("remove", 1, "n2")], "cannot be at work beside fault 0"),
+        ([("replace", 1, "n3"), ("pause", 1, "n3")], "cannot be at work beside fault 0"),
+    ],
+)
+def test_a_written_plan_with_an_impossible_sequence_is_refused(faults: Any, words: str) -> None:
+    """Broken, an edited plan asks for what cannot be, and whatever comes of it is called evidence."""
+    listed = tuple(fault(number, does, at_s, *nodes) for number, (does, at_s, *nodes) in enumerate(faults))
+    plan = Plan(cluster="sim", overlap=2, drawn=Drawn(faults=listed, operations=()))
+    with pytest.raises(WrongUse) as refused:
+        parts_of(plan)
+    assert words in refused.value.message
+
+
+def test_who_comes_needs_a_place_that_somebody_left() -> None:
+    """Broken, a run is asked for fresh nodes, never gets one, and ends well."""
+    with pytest.raises(WrongUse, match="needs a node that has left"):
+        parts_of(Plan(cluster="sim", faults=("add-node",)))
