@@ -1,8 +1,8 @@
 """Who was a member of the cluster at which moment of a run, and how many made a quorum then.
 
 Told by lines of the process "harness", f "members": `nodes`, `quorum`, and `settled` (all members know it; until
-then some count as before). `joins` names a place to which a node with another identity comes, on an empty disk. A run without
-such lines has the members and the quorum of its header, all the time.
+then some count as before). `joins` names a place to which a node with another identity comes, on an empty disk. A run
+without such lines has the members and the quorum of its header, all the time.
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ def test_no_schedule_asks_for_what_cannot_be(
 ) -> None:
     """If it failed, a dead node would be paused, the files of a running one damaged, or one disk full and broken."""
     names = data.draw(st.lists(st.sampled_from(REAL_FAULTS[cluster]), min_size=2, unique=True))
+    names += ["remove-node"] * ("add-node" in names and "remove-node" not in names)
     nodes = data.draw(st.integers(3, 5))
     plan = Plan(
         cluster=cluster, overlap=overlap, nodes=nodes, seed=seed, time_limit_s=40, faults=tuple(names)
