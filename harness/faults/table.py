@@ -248,6 +248,7 @@ FAULTS: dict[str, Kind] = {
         "membership",
         "remove",
         _another,
+        SEEN_DISKS,
         nodes_min=3,
         systems=OPERATED,
         only_named=EVERYWHERE,
@@ -257,6 +258,7 @@ FAULTS: dict[str, Kind] = {
         "joining",
         "add",
         _newcomer,
+        SEEN_DISKS,
         nodes_min=3,
         systems=OPERATED,
         only_named=EVERYWHERE,
@@ -266,6 +268,7 @@ FAULTS: dict[str, Kind] = {
         "membership",
         "replace",
         _another,
+        SEEN_DISKS,
         nodes_min=3,
         systems=OPERATED,
         only_named=EVERYWHERE,
@@ -332,6 +335,7 @@ CANNOT: Mapping[tuple[str, str], str] = {
     **{(HOLDS, cluster): _BY_MOMENT for cluster in ("local", "docker", "ssh")},
     ("loss", "ssh"): "the relays may drop no byte of a live connection: that would be corruption, not loss",
     **{(name, "ssh"): _FAR_DISK for name in _OF_DISKS},
+    **{(name, "ssh"): "nobody empties the disk of another machine" for name in (REMOVE, ADD, "replace-node")},
 }
 _NOT_OPERATED = "does not tell the harness how its members and options are changed while it runs"
 _NOT_OURS = "writes through no disk layer of ours, which would say what was synced and let calls fail"

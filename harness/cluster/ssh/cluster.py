@@ -171,6 +171,11 @@ class SshCluster(RealCluster):
     def _folder(self, node: str) -> Path:
         return self._settings.folder / "nodes" / node
 
+    def _processes(self) -> Crew:
+        if self._crew is None:
+            raise ClusterError("the cluster was not started")
+        return self._crew
+
     def _relay_errors(self) -> Path:
         return self._settings.folder / "relay.txt"
 

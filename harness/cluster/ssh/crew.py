@@ -127,9 +127,10 @@ class Crew:
         """Kill -9; returns when the process was seen dead and the relays know."""
         await self._put_down(node, "kill")
 
-    async def terminate(self, node: str) -> None:
-        """SIGTERM; returns when the process was seen dead, -9 if it takes too long."""
+    async def terminate(self, node: str) -> bool:
+        """SIGTERM; True when the process was seen dead, -9 if it takes too long: that its machine does not tell."""
         await self._put_down(node, "terminate", patience_s=STOP_WITHIN_S)
+        return True
 
     async def _put_down(self, node: str, how: str, **more: object) -> None:
         self._kills[node] += 1
