@@ -7,6 +7,8 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +16,9 @@ from typing import NamedTuple
 import click
 
 from harness.cli.options import ROOT
+
+SLOW_SYNC_MS = 50.0
+"""A disk on which half of all syncs take longer makes every write look like a timeout."""
 
 
 class Finding(NamedTuple):
@@ -102,6 +107,30 @@ def _results() -> Finding:
     return Finding("results", state, writable and free_gib > 0.1, is_needed=True, remedy="--results FOLDER")
 
 
+def _disk() -> Finding:
+    """How long it takes until bytes are on the disk of the results: what a write of a local run costs at least."""
+    folder = Path(os.environ.get("QSYNC_RESULTS", ROOT / "results"))
+    try:
+        with tempfile.TemporaryFile(dir=folder if folder.exists() else folder.parent) as file:
+            times_s = sorted(_synced_in_s(file.fileno()) for _ in range(20))
+    except OSError as error:
+        state = f"bytes cannot be synced: {error.strerror}"
+        return Finding(
+            "disk", state, is_there=False, is_needed=False, remedy="--results FOLDER on another disk"
+        )
+    middle, last = (1000 * times_s[place] for place in (len(times_s) // 2, -1))
+    state = f"128 bytes are synced in {middle:.1f} ms, at worst {last:.1f} ms of {len(times_s)} times"
+    is_quick = middle < SLOW_SYNC_MS
+    return Finding("disk", state, is_quick, is_needed=False, remedy="--results FOLDER on another disk")
+
+
+def _synced_in_s(number: int) -> float:
+    began_s = time.perf_counter()
+    os.write(number, bytes(128))
+    os.fsync(number)
+    return time.perf_counter() - began_s
+
+
 def _program(what: str, names: tuple[str, ...], use: str, remedy: str) -> Callable[[], Finding]:
     def look() -> Finding:
         found = next((path for name in names if (path := shutil.which(name))), None)
@@ -160,12 +189,13 @@ def _netem() -> Finding:
     except (OSError, subprocess.TimeoutExpired):
         has = False
     state = "yes" if has else "not in this kernel: links are slowed by the relay, and by bandwidth"
-    return Finding("netem", state, has, is_needed=False)
+    return Finding("netem", state, has, is_needed=False, remedy="modprobe sch_netem")
 
 
 def _fuse() -> Finding:
     there = Path("/dev/fuse").exists()
-    return Finding("fuse", "/dev/fuse" if there else "not found", there, is_needed=False)
+    state = "/dev/fuse" if there else "not found (disks that forget or fail)"
+    return Finding("fuse", state, there, is_needed=False, remedy="modprobe fuse")
 
 
 def _faketime() -> Finding:
@@ -210,6 +240,7 @@ LOOKS: tuple[Callable[[], Finding], ...] = (
     _python,
     _processes,
     _results,
+    _disk,
     _program("git", ("git",), "plans then do not say which code ran", "apt-get install git"),
     _program(
         "chromium",

@@ -92,6 +92,39 @@ def test_a_run_that_was_killed_is_cleaned_up_by_the_next(client: Any, tmp_path: 
     assert checked.returncode in (0, 2, 3), checked.stderr
 
 
+@pytest.mark.parametrize("containers", [1, 3], ids=["while it starts", "under load"])
+def test_the_run_after_a_killed_one_starts_clean(client: Any, tmp_path: Path, containers: int) -> None:
+    """If it failed, a killed run would stand in the way of the next one, or its record would be lost.
+
+    `bench/containers.py --kills 20` does so at random moments.
+    """
+    words = ["--cluster", "docker", "--faults", "all", "--time-limit", "60", "--seed", "5"]
+    harness = subprocess.Popen(
+        [sys.executable, "-m", "harness.cli", "run", *words, "--results", str(tmp_path / "killed")],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    history = None
+    while time.monotonic() < deadline and harness.poll() is None:
+        history = next(tmp_path.glob("killed/*/*/history.jsonl"), None)
+        is_loaded = containers == 1 or (history is not None and b'"nemesis"' in history.read_bytes())
+        if len(ours(client)[0]) >= containers and is_loaded:
+            break
+        time.sleep(0.02)
+    harness.kill()
+    harness.wait()
+    assert ours(client)[0], "nothing was left: this proves nothing"
+    verdict = run(tmp_path / "next", "--faults", "none", "--time-limit", "3", "--rate", "50", "--seed", "6")
+    assert verdict["evidence"]["ok"] > 0, verdict["sentence"]
+    assert ours(client) == ([], [], [])
+    assert history is not None
+    command = [sys.executable, "-m", "harness.cli", "check", str(history.parent)]
+    checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert checked.returncode in (0, 2, 3), checked.stderr
+
+
 def test_what_is_not_ours_stays(client: Any) -> None:
     """If it failed, cleaning up would end somebody else's containers, or those of a run that goes on."""
     foreign = client.networks.create("not-a-qsync-network", internal=True)
