@@ -35,10 +35,13 @@ class Finding(NamedTuple):
 @click.option("--json", "as_json", is_flag=True, help="The findings as JSON, and nothing else.")
 @click.option("--fix", is_flag=True, help="Make the base image of containers where none can be pulled.")
 @click.option("--clean", is_flag=True, help="Remove what runs that were killed have left behind.")
-def command(as_json: bool, fix: bool, clean: bool) -> int:
+@click.option("--inventory", help="With --clean: on the hosts of this file, instead of here.")
+def command(as_json: bool, fix: bool, clean: bool, inventory: str | None) -> int:
     """What this machine can do, what is missing, and the one command that gets it."""
+    if inventory is not None and not clean:
+        raise click.UsageError("--inventory is for --clean")
     if clean:
-        return _clean()
+        return _clean(inventory)
     if fix:
         return _fix()
     findings = [look() for look in LOOKS]
@@ -56,17 +59,28 @@ def command(as_json: bool, fix: bool, clean: bool) -> int:
     return 3 if missing else 0
 
 
-def _clean() -> int:
-    """Containers, networks and packet rules of harnesses that are no more."""
-    from harness.cluster.containers.image import connect
-    from harness.cluster.containers.ownership import remove_leftovers
-
-    removed = remove_leftovers(connect())
+def _clean(inventory: str | None) -> int:
+    """Of harnesses that are no more: containers, networks and packet rules here, or folders and processes there."""
+    removed = _left_here() if inventory is None else _left_there(inventory)
     for what in removed:
         click.echo(f"removed  {what}")
     if not removed:
         click.echo("nothing was left behind")
     return 0
+
+
+def _left_here() -> list[str]:
+    from harness.cluster.containers.image import connect
+    from harness.cluster.containers.ownership import remove_leftovers
+
+    return remove_leftovers(connect())
+
+
+def _left_there(inventory: str) -> list[str]:
+    from harness.cluster.ssh.inventory import read
+    from harness.cluster.ssh.leftovers import remove_leftovers
+
+    return remove_leftovers(read(inventory))
 
 
 def _fix() -> int:
