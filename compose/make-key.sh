@@ -19,4 +19,13 @@ read -r kind public _ <"$folder/host_key.pub"
         echo "    UserKnownHostsFile $folder/known_hosts"
     done
 } >"$folder/config"
+{
+    echo 'user = "root"'
+    echo 'key = "key"'
+    echo 'known_hosts = "known_hosts"'
+    for number in 1 2 3 4 5; do
+        echo "[[hosts]]"
+        echo "host = \"${QSYNC_SUBNET:-10.214.5}.1$number\""
+    done
+} >"$folder/inventory.toml"
 echo "made $folder"
