@@ -20,6 +20,7 @@ from harness.protocols import Ended
 
 READY_WITHIN_S: Final = 20.0
 STOP_WITHIN_S: Final = 2.0
+TERMINATES_WITHIN_S: Final = 10.0
 _ASK_AGAIN_S: Final = 0.02
 
 
@@ -128,17 +129,17 @@ class Crew:
         await self._put_down(node, "kill")
 
     async def terminate(self, node: str) -> bool:
-        """SIGTERM; True when the process was seen dead, -9 if it takes too long: that its machine does not tell."""
-        await self._put_down(node, "terminate", patience_s=STOP_WITHIN_S)
-        return True
+        """SIGTERM, -9 if it takes too long; when the process was seen dead, whether SIGTERM was enough."""
+        return bool((await self._put_down(node, "terminate", patience_s=TERMINATES_WITHIN_S))["in_order"])
 
-    async def _put_down(self, node: str, how: str, **more: object) -> None:
+    async def _put_down(self, node: str, how: str, **more: object) -> dict[str, Any]:
         self._kills[node] += 1
         self._told.add((node, self._pids[node]))
-        await self._orders[node].machine.ask(how, node=node, **more)
+        told = await self._orders[node].machine.ask(how, node=node, **more)
         self._alive.discard(node)
         self._ready.discard(node)
         await self._relays.set_port(node, 0)
+        return told
 
     async def revive(self, node: str) -> bool:
         """Undo a `kill`; False if another fault keeps the node dead. Raises ClusterError."""

@@ -111,15 +111,17 @@ class Children:
         child.send(signal.SIGKILL)
         await child.over.wait()
 
-    async def terminate(self, node: str, patience_s: float) -> None:
-        """SIGTERM, after a while SIGKILL; returns when it was seen dead."""
+    async def terminate(self, node: str, patience_s: float) -> bool:
+        """SIGTERM, after a while SIGKILL; when it was seen dead, whether SIGTERM was enough."""
         child = self[node]
         child.send(signal.SIGTERM)
         child.send(signal.SIGCONT)
         with suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
                 await child.over.wait()
+                return True
         await self.kill(node)
+        return False
 
     async def pause(self, node: str) -> bool:
         """SIGSTOP; True when all threads were seen stopped."""

@@ -10,7 +10,7 @@ It takes the JSON lines of `harness.cluster.relay.control`, and these of its own
 | write | path in the folder, text | |
 | start | node, command, environment | pid |
 | kill | node | (the process was seen dead) |
-| terminate | node, patience_s | (SIGTERM, later SIGKILL; the process was seen dead) |
+| terminate | node, patience_s | in_order: SIGTERM was enough, SIGKILL was not needed; the process was seen dead |
 | continue | node | |
 | pause | node | stopped: all threads were seen stopped |
 | stopped | node | stopped |
@@ -148,7 +148,7 @@ class Supervisor:
             case "kill":
                 await children.kill(command["node"])
             case "terminate":
-                await children.terminate(command["node"], command["patience_s"])
+                return {"in_order": await children.terminate(command["node"], command["patience_s"])}
             case "continue":
                 children[command["node"]].send(signal.SIGCONT)
             case "pause":
