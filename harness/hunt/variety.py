@@ -45,8 +45,9 @@ CALM_S = (1.0, 1.0, 1.5)
 SLOW_TO_RECOVER = 1.5
 """How much more load and calm there is where few can lead or all are needed: they serve for less of the time."""
 NEVER_FATAL = ("clock", "slow")
-"""Faults under which every cluster goes on; the next, those under which three nodes or more do, at least at times."""
-SURVIVED_BY_A_QUORUM = (*NEVER_FATAL, "isolate-one", "one-way", "bridge", "kill", "pause", "failover")
+"""Faults under which every cluster goes on; the next, those under which most of the time one does whose quorum can
+spare a node and whose owner can be followed by another."""
+SURVIVED_BY_A_QUORUM = (*NEVER_FATAL, "isolate-one", "kill")
 
 
 def hunted(plan: Plan, given: frozenset[str]) -> Plan:
@@ -124,11 +125,17 @@ def _faults(chance: random.Random, plan: Plan) -> tuple[str, ...]:
     names: tuple[str, ...] = ("all",)
     if chance.random() < 0.4:
         names = tuple(chance.sample(possible, chance.randrange(1, 1 + min(4, len(possible)))))
-        survived = SURVIVED_BY_A_QUORUM if plan.nodes >= 3 else NEVER_FATAL
+        survived = survived_by(plan)
         if not set(names) & set(survived):
             names = (*names, chance.choice([name for name in possible if name in survived]))
     has_holds = plan.nodes > 1 and chance.random() < 0.7
     return (*names, HOLDS) if has_holds else names
+
+
+def survived_by(plan: Plan) -> tuple[str, ...]:
+    """The faults under which the plan's cluster stays in service."""
+    leaders = sum(mode in ("candidate", "manual") for mode in plan.election_modes)
+    return SURVIVED_BY_A_QUORUM if plan.nodes >= 3 and leaders > 1 else NEVER_FATAL
 
 
 def _weighted(chance: random.Random, table: tuple[tuple[Any, int], ...]) -> Any:
