@@ -97,9 +97,7 @@ class Administered(Protocol):
         """kill -9, and its disk is lost: it can only come back as another."""
         ...
 
-    async def start_again(
-        self, node: str, *, configuration: bytes | None = None, is_upgraded: bool = False
-    ) -> None:
+    async def start_again(self, node: str, *, configuration: bytes | None = None) -> None:
         """Start a node that was stopped; with a configuration, another one on an empty disk. Raises ClusterError."""
         ...
 

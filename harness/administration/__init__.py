@@ -3,7 +3,7 @@
 | file | what |
 |---|---|
 | site.py | what all of them need: the run's cluster and system, who is a member now, how a change is noted |
-| restarts.py | rolling restart and rolling upgrade |
+| restarts.py | rolling restart |
 | options.py | options changed while nodes run, and changed back |
 | members.py | a node leaves, a fresh one comes, one loses its disk and another takes its place |
 

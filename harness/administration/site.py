@@ -70,12 +70,15 @@ def has_synced(node: str, statuses: Statuses) -> bool:
     if own is None or own.get("role") == "loading":
         return False
     following = own.get("following")
-    is_connected = isinstance(following, list | tuple) and len(following) >= len(statuses) - 1
-    return is_connected and all(other is not None for other in statuses.values())
+    if isinstance(following, list | tuple) and len(following) < len(statuses) - 1:
+        return False  # a store that does not tell whom it follows is taken by its word that it is up
+    return all(other is not None for other in statuses.values())
 
 
 def covers(status: Mapping[str, object] | None, vclock: Mapping[str, int]) -> bool:
     """The node has all of that in its log."""
+    if not vclock:
+        return True
     own = status.get("vclock") if status is not None else None
     return isinstance(own, Mapping) and all(int(own.get(origin, 0)) >= lsn for origin, lsn in vclock.items())
 

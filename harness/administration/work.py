@@ -21,7 +21,7 @@ class Work(Protocol):
 
 def work_of(fault: Fault, site: Site) -> Work:
     match fault.does:
-        case "restart" | "upgrade":
+        case "restart":
             return RollingRestart(fault, site)
         case "options":
             return ChangedOptions(fault, site)

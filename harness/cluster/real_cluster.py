@@ -130,9 +130,7 @@ class RealCluster(RealTime):
     async def destroy(self, node: str) -> None:
         await self._processes().kill(node)
 
-    async def start_again(
-        self, node: str, *, configuration: bytes | None = None, is_upgraded: bool = False
-    ) -> None:
+    async def start_again(self, node: str, *, configuration: bytes | None = None) -> None:
         if configuration is not None:
             forget_data(self._folder(node))
             (self._folder(node) / CONFIG).write_bytes(configuration)

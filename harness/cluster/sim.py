@@ -150,9 +150,7 @@ class SimCluster:
         if machine.state != "down":
             machine.kill()
 
-    async def start_again(
-        self, node: str, *, configuration: bytes | None = None, is_upgraded: bool = False
-    ) -> None:
+    async def start_again(self, node: str, *, configuration: bytes | None = None) -> None:
         machine = self.world.machines[node]
         await self.sleep_until(self.now_ns() + STARTS_IN_NS)
         if machine.state != "down":

@@ -30,7 +30,6 @@ Does = Literal[
     "hold",
     "slow-disk",
     "restart",
-    "upgrade",
     "options",
     "remove",
     "add",
@@ -94,7 +93,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
       it (simulator).
     - slow-disk: records of `kinds` of `nodes` (all if none are named) are not synced until the end (simulator).
     - restart: `nodes` are stopped (SIGTERM) and started again, one after the other, each as soon as the one before has
-      all that there is; "upgrade": the same, and each starts with the newer code.
+      all that there is.
     - options: `options`, by their names in box.cfg, are changed on `nodes` while they run, and changed back at the end.
     - remove: the one of `nodes` is stopped and leaves the cluster for good; nobody counts it any more.
     - add: the one of `nodes`, which had left, comes as a fresh node with an identity of its own.

@@ -15,10 +15,10 @@ from harness.faults.fault import Does, Fault
 
 MEMBERSHIP: frozenset[Does] = frozenset(("remove", "add", "replace"))
 """What changes who is a member: one at a time."""
-ADMINISTERED: frozenset[Does] = MEMBERSHIP | frozenset[Does](("restart", "upgrade", "options"))
+ADMINISTERED: frozenset[Does] = MEMBERSHIP | frozenset[Does](("restart", "options"))
 """What an operator does to a cluster that works: one such thing at a time."""
 STOPS_PROCESSES: frozenset[Does] = MEMBERSHIP | frozenset[Does](
-    ("kill", "terminate", "pause", "power", "starve", "oom", "damage", "restart", "upgrade")
+    ("kill", "terminate", "pause", "power", "starve", "oom", "damage", "restart")
 )
 FAILS_WRITES: frozenset[Does] = frozenset(("disk-error",))
 ORDERS_DISKS: frozenset[Does] = frozenset(("disk-error", "slow-fsync"))
