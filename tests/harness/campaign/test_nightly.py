@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from harness.store import RunFolder, scan
 
 PLAN = """
 name = "tiny"
@@ -121,3 +124,36 @@ def test_a_budget_that_is_too_small_runs_nothing_and_is_no_pass(folder: Path) ->
     """If it failed, a night without a single run would be green."""
     code, summary, _ = done(start(folder, "--budget", "1"))
     assert (code, len(summary["not_reached"]), summary["sentence"]) == (3, 4, "nothing ran; 4 not reached")
+
+
+def test_two_campaigns_of_one_plan_at_once_do_not_disturb_each_other(folder: Path) -> None:
+    """If it failed, a night that takes longer than a day would be mixed up with the next one."""
+    (folder / "tiny.toml").write_text(PLAN.replace("seeds = 2", "seeds = 1"))
+    both = [start(folder), start(folder)]
+    (one, first, _), (other, second, _) = (done(process) for process in both)
+    assert (one, other) == (1, 1)
+    assert first["folder"] != second["folder"]
+    counts = {"valid": 1, "anomaly": 1, "unknown": 0, "not-evidence": 0, "broken": 0}
+    assert first["counts"] == second["counts"] == counts
+    assert not set(first["groups"][0]["runs"]) & set(second["groups"][0]["runs"])
+    assert first["groups"][0]["fingerprint"] == second["groups"][0]["fingerprint"]
+    assert len(scan(folder / "results").runs) == 4
+
+
+def test_on_a_full_disk_a_run_is_no_evidence_and_nothing_is_corrupt(folder: Path) -> None:
+    """If it failed, a full disk would end a night in tracebacks, in half a verdict, or in a pass."""
+    (folder / "tiny.toml").write_text(PLAN.replace("seeds = 2", "seeds = 1"))
+
+    def little_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+
+    code, summary, _ = done(start(folder, preexec_fn=little_room))
+    assert (code, summary["counts"]["not-evidence"], summary["counts"]["anomaly"]) == (3, 2, 0)
+    kept = scan(folder / "results").runs
+    assert {RunFolder(run.path).read_verdict_outcome() for run in kept} <= {"not-evidence"}
+    lines = (Path(summary["folder"]) / "runs.jsonl").read_text().splitlines()
+    ended = [json.loads(line) for line in lines if '"ended"' in line]
+    assert len(ended) == 2
+    assert all("File too large" in each["sentence"] for each in ended), ended
+    code, summary, _ = done(start(folder))
+    assert (code, summary["counts"]["valid"], summary["counts"]["anomaly"]) == (1, 1, 1)
