@@ -41,12 +41,14 @@ def command(
     as_json: bool,
 ) -> int:
     """Turn all runs under results/ into Parquet tables, only what is new or changed, and show what they say."""
-    spark_group.ensure("qsync analyze")
+    from harness.pipeline import places
     from harness.pipeline.analyze import analyze, tables_folder
     from harness.pipeline.progress import shown
 
     settings = settings_of(conf)
-    folder = tables_folder(results, tables)
+    results = places.folder(results)
+    folder = places.folder(tables_folder(results, tables))
+    spark_group.ensure("qsync analyze")
     if follow:
         return _follow(results, folder, master, settings)
 
