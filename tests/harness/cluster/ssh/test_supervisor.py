@@ -1,0 +1,138 @@
+"""The supervisor of a host, without SSH: what it does twice, where it writes, and when it goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import psutil  # type: ignore[import-untyped]  # it has no types
+import pytest
+
+from harness.cluster.ssh.remote import bootstrap
+from tests.harness.processes import is_gone, wait_until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="hosts are Linux")
+ROOT = Path(__file__).parents[4]
+
+
+@dataclass(frozen=True, slots=True)
+class Supervised:
+    folder: Path
+    process: subprocess.Popen[bytes]
+    attached: subprocess.Popen[bytes]
+
+    def say(self, **command: object) -> None:
+        stdin: IO[bytes] | None = self.attached.stdin
+        assert stdin is not None
+        stdin.write(json.dumps(command).encode() + b"\n")
+        stdin.flush()
+
+    def hear(self) -> dict[str, Any]:
+        assert self.attached.stdout is not None
+        told: dict[str, Any] = json.loads(self.attached.stdout.readline())
+        return told
+
+    def ask(self, **command: object) -> dict[str, Any]:
+        """The answer; events on the way are left out."""
+        self.say(**command)
+        while (told := self.hear()).get("id") != command["id"]:
+            pass
+        return told
+
+
+@contextmanager
+def supervised(parent: Path, lease_s: float = 60) -> Iterator[Supervised]:
+    folder = parent / f"{bootstrap.PREFIX}x"
+    (folder / "nodes").mkdir(parents=True)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    info = {"format": bootstrap.FORMAT, "run": "x", "owner": "somebody", "lease_s": lease_s}
+    bootstrap.mark(folder, info)
+    words = [sys.executable, "-m", "harness.cluster.ssh.remote.supervisor", str(folder)]
+    process = subprocess.Popen(words, env=environment)
+    bootstrap.mark(folder, {**info, "supervisor": [process.pid, bootstrap.started(process.pid)]})
+    wait_until((folder / bootstrap.SOCKET).exists)
+    script = Path(bootstrap.__file__).read_text()
+    attach = [sys.executable, "-c", script, "attach", str(folder)]
+    attached = subprocess.Popen(attach, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        yield Supervised(folder, process, attached)
+    finally:
+        attached.kill()
+        attached.communicate()
+        process.kill()
+        process.wait()
+
+
+def test_a_line_that_comes_again_is_done_once(tmp_path: Path) -> None:
+    """If it failed, a lost connection would start nodes twice, or heal a fault that has begun anew."""
+    with supervised(tmp_path) as host:
+        start = {"id": 7, "do": "start", "node": "n1", "command": ["sleep", "60"], "environment": {}}
+        first, again = host.ask(**start), host.ask(**start)
+        assert first == again and first["pid"] > 0
+        assert "runs already" in host.ask(**{**start, "id": 8})["error"]
+
+
+def test_what_ended_is_told_again_to_who_did_not_hear_it(tmp_path: Path) -> None:
+    """If it failed, a node that crashed while the connection was lost would never be a crash."""
+    with supervised(tmp_path) as host:
+        command = ["sh", "-c", "echo a last word; exit 3"]
+        host.say(id=1, do="start", node="n1", command=command, environment={})
+        told = [host.hear(), host.hear()]
+        (event,) = [line for line in told if "event" in line]
+        assert (event["node"], event["code"], event["words"]) == ("n1", 3, ["a last word"])
+        host.say(id=2, do="hello", seen=0)
+        assert host.hear() == event
+        assert host.hear()["id"] == 2
+
+
+def test_a_pause_is_seen_and_nothing_is_written_outside(tmp_path: Path) -> None:
+    """If it failed, a pause could be reported that was none, or a host's own files be overwritten."""
+    with supervised(tmp_path) as host:
+        host.ask(id=1, do="start", node="n1", command=["sleep", "60"], environment={})
+        assert host.ask(id=2, do="stopped", node="n1")["stopped"] is False
+        assert host.ask(id=3, do="pause", node="n1")["stopped"] is True
+        host.ask(id=4, do="continue", node="n1")
+        assert host.ask(id=5, do="stopped", node="n1")["stopped"] is False
+        assert "not in the folder" in host.ask(id=6, do="write", path="../x", text="y")["error"]
+        assert not (tmp_path / "x").exists()
+        assert host.ask(id=7, do="write", path="nodes/n1/a", text="b") == {"id": 7}
+        assert (host.folder / "nodes/n1/a").read_text() == "b"
+
+
+def test_when_nobody_speaks_for_a_lease_all_of_it_goes(tmp_path: Path) -> None:
+    """If it failed, a dead harness would leave nodes that run for ever."""
+    with supervised(tmp_path, lease_s=4) as host:
+        node = psutil.Process(
+            host.ask(id=1, do="start", node="n1", command=["sleep", "60"], environment={})["pid"]
+        )
+        began = time.monotonic()
+        wait_until(lambda: not host.folder.exists() and is_gone(node))
+        assert time.monotonic() - began > 3, "the harness was hardly silent"
+
+
+def test_cleaning_up_ends_what_the_supervisor_left_when_it_was_killed(tmp_path: Path) -> None:
+    """If it failed, nodes of a supervisor that broke would stay, or the folder of a stranger would go."""
+    with supervised(tmp_path) as host:
+        node = psutil.Process(
+            host.ask(id=1, do="start", node="n1", command=["sleep", "60"], environment={})["pid"]
+        )
+        os.kill(host.process.pid, signal.SIGKILL)
+        host.process.wait()
+        wait_until(lambda: is_gone(node))
+        (found,) = bootstrap.run_of(host.folder)
+        assert found["is_supervised"] is False
+        assert bootstrap.clean(str(host.folder)) == {"removed": True}
+        assert not host.folder.exists()
+    stranger = tmp_path / f"{bootstrap.PREFIX}notes"
+    stranger.mkdir()
+    assert bootstrap.clean(str(stranger)) == {"removed": False}
+    assert stranger.exists()
