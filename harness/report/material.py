@@ -24,6 +24,7 @@ from harness.report.json_door import Json, as_list, as_mappings, as_time_ns, as_
 
 OK, FAIL, INFO = 0, 1, 2
 OUTCOMES: tuple[Outcome, ...] = ("ok", "fail", "info")
+READS = frozenset({"read", "dump"})
 WITNESSES_DRAWN = 8
 NEIGHBOURS_KEPT = 5_000
 MONITOR_LINES_KEPT = 200_000
@@ -37,6 +38,8 @@ class Load:
     end_ns: NDArray[numpy.int64]
     outcome: NDArray[numpy.int8]
     node: NDArray[numpy.int32]
+    writes: NDArray[numpy.bool_]
+    """Whatever is no read: it changed something, if it was acknowledged."""
     nodes: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -196,7 +199,7 @@ class _Gathering:
         self.header = Header()
         self.open: dict[int, Event] = {}
         self.start_ns, self.end_ns = array("q"), array("q")
-        self.outcome, self.node = array("b"), array("i")
+        self.outcome, self.node, self.writes = array("b"), array("i"), array("b")
         self.node_numbers: dict[str, int] = {}
         self.operations: dict[int, Operation] = {}
         self.neighbours: list[Operation] = []
@@ -237,6 +240,7 @@ class _Gathering:
         self.start_ns.append(operation.invoke_ns)
         self.end_ns.append(-1 if end_ns is None else max(end_ns, operation.invoke_ns))
         self.outcome.append(OUTCOMES.index(operation.type))
+        self.writes.append(operation.f not in READS)
         self.node.append(self.node_numbers.setdefault(operation.node or "", len(self.node_numbers)))
 
     def material(self, folder: Path, plan: Json, verdict: Json) -> Material:
@@ -252,6 +256,7 @@ class _Gathering:
                 end_ns=numpy.array(self.end_ns, dtype=numpy.int64),
                 outcome=numpy.array(self.outcome, dtype=numpy.int8),
                 node=numpy.array(self.node, dtype=numpy.int32),
+                writes=numpy.array(self.writes, dtype=numpy.bool_),
                 nodes=tuple(self.node_numbers),
             ),
             operations=self.operations,

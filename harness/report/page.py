@@ -20,6 +20,7 @@ from harness.report.json_door import Json, as_text, as_texts, clipped
 from harness.report.load_chart import load_chart
 from harness.report.material import WITNESSES_DRAWN, Material
 from harness.report.node_states import HATCH
+from harness.report.owner_changes import owner_changes
 from harness.report.witness_timeline import Proof, Timeline, proof, timeline
 
 HERE = Path(__file__).parent
@@ -64,6 +65,7 @@ def html(run_folder: Path) -> str:
         checks=tables.check_rows(read),
         promises=first_screen.promises(read),
         chart=load_chart(read, bands, window),
+        owner_changes=owner_changes(read),
         faults=tables.fault_rows(bands),
         faults_left_out=max(len(bands) - tables.ROWS, 0),
         nodes=tables.node_rows(read, bands),
