@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.cluster.place import Place
 from harness.cluster.ssh import inventory
-from harness.errors import WrongUse
+from harness.errors import ClusterError, WrongUse
+from harness.plan import Plan
+from harness.systems import SYSTEMS
 
 
 def written(folder: Path, text: str) -> str:
@@ -73,3 +76,20 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     """If it failed, a wrong path would end in a traceback."""
     with pytest.raises(WrongUse, match="cannot read the inventory"):
         inventory.read(str(tmp_path / "none.toml"))
+
+
+def test_a_host_without_tarantool_is_told_apart_from_one_that_has_it_elsewhere(tmp_path: Path) -> None:
+    """If it failed, a missing server would look like a node that crashed, or another one would be under test."""
+    command = SYSTEMS["tarantool"].command(Plan(system="tarantool", cluster="ssh", configuration="B"))
+
+    def words(programs: dict[str, str]) -> tuple[str, ...]:
+        there = {name: f"/there/{name}" for name in ("config", "data", "log", "clock", "root")}
+        return command(
+            Place(node="n2", listen="h:1", peers={}, epoch_ns=0, python="python3", programs=programs, **there)
+        )
+
+    with pytest.raises(ClusterError, match="the host of n2 has no `tarantool` on PATH"):
+        words({})
+    assert words({"tarantool": "/opt/tarantool"})[0] == "/opt/tarantool"
+    fake = words({"tarantool": "/opt/tarantool", "faketime": "/opt/fake.so"})
+    assert "LD_PRELOAD=/opt/fake.so" in fake and "/opt/tarantool" in fake
