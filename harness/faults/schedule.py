@@ -181,13 +181,14 @@ def _fault(
 def _in_seconds(plan: Plan, factors: Any) -> dict[str, float]:
     """Timeouts by the names of their options; the factors were drawn."""
     usual = timeouts_of(plan)
-    return {name: round(usual[name] * factor, 3) for name, factor in factors.items()}
+    known = {name if name in usual else "replication_timeout": factor for name, factor in factors.items()}
+    return {name: round(usual[name] * factor, 3) for name, factor in known.items()}
 
 
 def timeouts_of(plan: Plan) -> dict[str, float]:
-    """What the timeouts are as long as nobody changes them, in seconds."""
-    return {
+    """What the timeouts are as long as nobody changes them, in seconds; without elections there is one less."""
+    usual = {
         "replication_synchro_timeout": plan.synchro_timeout_s,
-        "election_timeout": plan.election_timeout_s,
         "replication_timeout": plan.replication_timeout_s,
     }
+    return usual | ({"election_timeout": plan.election_timeout_s} if plan.has_elections else {})

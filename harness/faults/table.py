@@ -34,7 +34,9 @@ FACTORS = (0.5, 0.7, 1.5, 2.0)
 HOLDS = "holds"
 POWER_ALL = "power-all"
 OPERATED: tuple[str, ...] = ("qsync",)
-"""Systems whose members can leave and come, and whose options can be changed while they run."""
+"""Systems whose members can leave and come."""
+CONFIGURED: tuple[str, ...] = ("qsync", "tarantool")
+"""Systems whose options can be changed while they run."""
 OUR_DISKS = ("qsync",)
 """Systems whose nodes write through `nodes.host.disk`, which can be told what goes wrong and says what was synced."""
 
@@ -278,7 +280,7 @@ FAULTS: dict[str, Kind] = {
         "configuration",
         "options",
         _timeouts,
-        systems=OPERATED,
+        systems=CONFIGURED,
         only_named=EVERYWHERE,
     ),
     QUORUM: Kind(
@@ -287,7 +289,7 @@ FAULTS: dict[str, Kind] = {
         "options",
         _quorum,
         nodes_min=3,
-        systems=OPERATED,
+        systems=CONFIGURED,
         only_named=EVERYWHERE,
     ),
     "rolling-restart": Kind(

@@ -12,6 +12,7 @@
 -- | qsync.dump          | spaces -> name -> all tuples                                                        |
 -- | qsync.status        | what the node says of itself                                                        |
 -- | qsync.take_over     | the operator makes this node the master, as generation N                            |
+-- | qsync.cfg           | options, by their names in box.cfg; with a table it changes them                     |
 -- | qsync.step_down     | the operator makes this node read-only                                              |
 
 local fiber = require('fiber')
@@ -235,6 +236,19 @@ function qsync.status()
 end
 
 -- ---- the operator's hand
+
+-- Options changed while the node runs; without a table, what they are.
+function qsync.cfg(options)
+    if options ~= nil then
+        box.cfg(options)
+        return
+    end
+    local told = {}
+    for _, name in ipairs({'replication_synchro_quorum', 'replication_synchro_timeout', 'replication_timeout'}) do
+        told[name] = box.cfg[name]
+    end
+    return told
+end
 
 function qsync.take_over(generation)
     box.ctl.clear_synchro_queue()

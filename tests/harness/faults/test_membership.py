@@ -110,3 +110,10 @@ def test_who_comes_needs_a_place_that_somebody_left() -> None:
     """Broken, a run is asked for fresh nodes, never gets one, and ends well."""
     with pytest.raises(WrongUse, match="needs a node that has left"):
         parts_of(Plan(cluster="sim", faults=("add-node",)))
+
+
+def test_real_tarantool_is_asked_for_the_timeouts_that_it_has() -> None:
+    """Broken, 2.6 is told of an election timeout, refuses it, and no such fault ever bites."""
+    plan = Plan(system="tarantool", configuration="A", faults=("timeouts",), time_limit_s=120, seed=2)
+    asked = {name for fault in draw_faults(plan, "n1") for name in fault.options}
+    assert asked == {"replication_synchro_timeout", "replication_timeout"}
