@@ -50,6 +50,11 @@ spare a node and whose owner can be followed by another."""
 SURVIVED_BY_A_QUORUM = (*NEVER_FATAL, "isolate-one", "kill")
 
 
+LOST_DISK = "replace-node"
+LOST_DISKS = 0.15
+"""How often nodes lose their disks for good, and others join at their addresses."""
+
+
 def hunted(plan: Plan, given: frozenset[str]) -> Plan:
     """One seed's plan: what is `given` stays, the rest comes from the bug that is hunted, or from the seed."""
     fields: dict[str, Any] = {**LIGHT, **(bug_plan(plan.bugs) if plan.bugs else {})}
@@ -129,7 +134,8 @@ def _faults(chance: random.Random, plan: Plan) -> tuple[str, ...]:
         if not set(names) & set(survived):
             names = (*names, chance.choice([name for name in possible if name in survived]))
     has_holds = plan.nodes > 1 and chance.random() < 0.7
-    return (*names, HOLDS) if has_holds else names
+    is_replaced = plan.nodes >= 3 and plan.has_elections and chance.random() < LOST_DISKS
+    return (*names, *((LOST_DISK,) if is_replaced else ()), *((HOLDS,) if has_holds else ()))
 
 
 def survived_by(plan: Plan) -> tuple[str, ...]:

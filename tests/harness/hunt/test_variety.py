@@ -23,6 +23,7 @@ def test_seeds_differ_in_more_than_chance() -> None:
     assert {plan.election_fencing for plan in plans} == {"off", "soft", "strict"}
     assert {mode for plan in plans for mode in plan.election_modes} == {"off", "voter", "manual", "candidate"}
     assert {"holds" in plan.faults for plan in plans} == {True, False}
+    assert {"replace-node" in plan.faults for plan in plans} == {True, False}
     for plan in plans:
         parts_of(plan)
 
