@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import secrets
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.cli.main import main
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.image import connect, node_image
 from harness.compose import FOLDER, configurations
@@ -160,6 +163,23 @@ def test_the_machines_let_the_throwaway_key_in_and_nobody_else(
     here = Project(project.name, project.subnet, (*project.files, str(override)), project.environment)
     here.compose("up", "-d")
     assert log_in(folder, "n3", "echo $((6 * 7))") == "42\n"
+    said = io.StringIO()
+    with redirect_stdout(said):
+        words = ["run", "--cluster", "ssh", "--inventory", str(folder / "ssh/inventory.toml"), "--nodes", "5"]
+        main(
+            [
+                *words,
+                "--faults",
+                "none",
+                "--time-limit",
+                "3",
+                "--json",
+                "--results",
+                str(tmp_path / "results"),
+            ]
+        )
+    verdict = json.loads(said.getvalue())
+    assert verdict["evidence"]["ok"] > 0 and verdict["violations"] == [], verdict["sentence"]
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "other"], check=True)
     shutil.copy2(tmp_path / "other", folder / "ssh/key")
     assert "Permission denied" in log_in(folder, "n3", "true")
