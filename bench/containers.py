@@ -9,7 +9,7 @@ It expects to be alone on this machine: the runs of others come and go as if the
 Prints a row of Markdown a run. The exit code is 1 if a run was not valid (with bugs: if one was not found), if fewer
 than five kinds of faults bit, if no wall clock was off by a minute, or if anything was left behind.
 
-"left" compares containers, networks, volumes, mounts, packet rules and processes of nodes, before and after.
+"left" compares containers, networks, volumes, mounts, packet rules and orphaned processes, before and after.
 """
 
 from __future__ import annotations
@@ -203,13 +203,15 @@ def there_is() -> frozenset[str]:
 
 
 def _processes() -> list[str]:
+    """Nodes and relays that have outlived whoever started them."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
+            parent = int((path.parent / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue  # it has ended
-        if b"nodes.host" in words or b"harness.cluster.relay" in words:
+        if parent == 1 and (b"nodes.host" in words or b"harness.cluster.relay" in words):
             found.append(f"process {path.parent.name}")
     return found
 

@@ -41,7 +41,7 @@ MONITOR_EVERY_NS = SECOND_NS // 4
 SETTLE_POLL_NS = SECOND_NS // 20
 FINAL_TIMEOUT_NS = 10 * SECOND_NS
 LEFT_OUT_NS = SECOND_NS // 10
-"""A worker that is later than this leaves the operation out."""
+"""A worker that is later than this leaves the operation out; a lane, a fault that has no time left then."""
 
 
 @dataclass(slots=True)
@@ -235,11 +235,16 @@ class Conductor:
                 return
             fault = self._later(drawn) if is_late else drawn
             present = None if fault is None else self._at_present(fault)
-            if present is None:
+            if present is None or self._has_passed(present):
                 continue
             is_late = is_late or present.does in ADMINISTERED
             if not any(exclude(present, other) for other in self.progress.active.values()):
                 await self._fault(present)  # else its node was exchanged for one that is down already
+
+    def _has_passed(self, fault: Fault) -> bool:
+        """Its lane was busy healing the one before for so long that there is no time left in which it could be felt."""
+        now_ns = self.cluster.now_ns()
+        return now_ns - fault.at_ns > LEFT_OUT_NS and fault.until_ns - now_ns < self.plan.heartbeat_ns
 
     async def _directed(self, fault: Fault) -> None:
         """One fault that goes on beside the others, when its time or its moment has come."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from checkers.history import jsonl
@@ -16,7 +17,7 @@ from checkers.history.operation import Event
 from harness.assemble import header, parts_of
 from harness.conductor import Conductor
 from harness.errors import ClusterError, StoreError
-from harness.faults.fault import Fault
+from harness.faults.fault import Evidence, Fault
 from harness.plan import Drawn, Operation, Plan
 from harness.protocols import Ended, Lost, NotSent, Replied, Reply
 from nodes.iproto.messages import Call, Refusal, Request
@@ -177,6 +178,27 @@ def test_a_fault_has_a_start_and_an_end_with_its_evidence() -> None:
     assert recorded.cluster.at_work == {}
     calls = [call for call in recorded.cluster.calls if call.startswith(("inject", "heal"))]
     assert calls == ["inject 0", "heal 0"]
+
+
+class SlowToHeal(FakeCluster):
+    """Healing the first fault takes until long after the second one's time."""
+
+    async def heal(self, fault: Fault) -> Evidence:
+        evidence = await super().heal(fault)
+        if fault.id == 0:
+            await self.sleep_until(900 * MILLISECOND_NS)
+        return evidence
+
+
+def test_a_fault_whose_time_has_passed_is_left_out() -> None:
+    """If it failed, a fault that lasts for no time at all would not bite, and the run would prove nothing."""
+    times = {1: (200, 400), 2: (850, 1500), 3: (2000, 2100)}
+    others = tuple(
+        msgspec.structs.replace(PAUSE, id=id_, at_ns=at * MILLISECOND_NS, until_ns=until * MILLISECOND_NS)
+        for id_, (at, until) in times.items()
+    )
+    recorded = Recorded(drawn(operation(10), faults=(PAUSE, *others)), SlowToHeal())
+    assert [fault.id for fault in recorded.history.faults] == [0, 2, 3]
 
 
 def test_the_final_phase_reads_every_key_at_the_owner_and_dumps_every_node() -> None:
