@@ -271,6 +271,14 @@ def _deaf_owner(scene: Scene) -> None:
     scene.add("promote-next", "failover", lasts_ns, asked, nodes=("@next",))
 
 
+def _promote_that_one_misses(scene: Scene) -> None:
+    """A leader's PROMOTE reaches all but one node: enough where a quorum is less than all, whatever it was before."""
+    lasts_ns = scene.lasts(2_000, 4_000)
+    scene.add("hold-promote", "hold", lasts_ns, links=(("*", "@after"),), kinds=("promote",))
+    asked = _now(scene.chance.randrange(0, 300) * MILLISECOND_NS)
+    scene.add("promote-next", "failover", lasts_ns, asked, nodes=("@next",))
+
+
 def _now(after_ns: int = 0) -> Moment:
     """The next heartbeat: as good as now."""
     return Moment(does="sends", what="heartbeat", after_ns=after_ns)
@@ -289,6 +297,7 @@ SCENES: tuple[tuple[Callable[[Scene], None], int], ...] = (
     (_vote_in_flight, 2),
     (_reader_left_behind, 1),
     (_deaf_owner, 2),
+    (_promote_that_one_misses, 1),
 )
 """With how often each is drawn."""
 

@@ -38,6 +38,7 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
         "read": "linearizable",
     },
     "timers-by-wall-clock": {**ELECTED, "faults": ("clock", "isolate-owner", "halves"), "overlap": 3},
+    "promote-keeps-old-quorum": {**ELECTED, "faults": ("quorum", "holds")},
     "snapshot-holds-pending": {**FIXED, "checkpoint_interval_s": 0.3},
     # A replica joins anew when its owner has thrown away what it lacks: the owner died, and took snapshots since.
     "join-sends-pending": {
