@@ -135,7 +135,9 @@ class ProgressBar:
 def _summary(tried: list[Any]) -> None:
     counts = Counter(one.outcome for one in tried)
     words = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
-    click.echo(f"{len(tried)} seeds: {words}; {sum(one.ok for one in tried):,} operations succeeded")
+    succeeded = f"{sum(one.ok for one in tried):,} operations succeeded"
+    least = min((one.ok for one in tried), default=0)
+    click.echo(f"{len(tried)} seeds: {words}; {succeeded}, in each at least {least:,}")
     letters = Counter(one.configuration for one in tried)
     click.echo("configurations: " + ", ".join(f"{letter} ({letters[letter]})" for letter in sorted(letters)))
     _sometimes(tried)

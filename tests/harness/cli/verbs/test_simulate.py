@@ -39,6 +39,7 @@ def test_seeds_without_an_anomaly_are_0(qsync: Qsync, results: Path) -> None:
     assert (done.code, done.err) == (0, "")
     line, configurations, sometimes, *table = done.out.splitlines()
     assert line.startswith("3 seeds: 3 valid; ")
+    assert int(line.rpartition("in each at least ")[2]) > 50
     assert configurations.startswith("configurations: ")
     assert sometimes == "sometimes"
     assert any(row.strip().startswith("split vote") and row.endswith("never") for row in table)
