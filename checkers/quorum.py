@@ -18,7 +18,7 @@ row could come to and that could tell the owner of it.
 
 Where members leave and come, or the quorum changes, a write is judged only by what holds however each node counted.
 
-Only verified times count (`FaultSpan.sure`), and only of cuts, kills, power losses and pauses; a slow link stops
+Only verified times count (`FaultSpan.sure`), and only of cuts, pauses, and what keeps a process dead; a slow link stops
 nobody. Where two faults stop one process at the same time, healing the one may wake it although the other goes on:
 it is taken to be down until the first of the two is healed.
 """
@@ -40,7 +40,7 @@ MODEL = "no acknowledgement without a quorum"
 InEffect = tuple[Span, FaultSpan]  # the time in which the fault surely did it
 
 WRITERS = ("write", "cas", "txn", "add", "transfer", "generate", "enqueue", "dequeue", "open")
-STOPS_A_PROCESS = frozenset({"kill", "pause", "power"})
+STOPS_A_PROCESS = frozenset({"kill", "terminate", "pause", "power", "damage"})
 
 
 def check(history: History) -> Verdict:

@@ -47,7 +47,7 @@ class _End(msgspec.Struct, frozen=True):
 class FaultSpan:
     """One fault from its start line to its end line.
 
-    `does` is "cut", "slow", "kill", "pause", "power" or "clock"; `links` are directed (source, target).
+    `does` is what was carried out ("cut", "slow", "kill", "power", …); `links` are directed (source, target).
     Without an end line the fault is taken not to have bitten: nothing is known of it.
     """
 

@@ -123,10 +123,11 @@ class DamagedDisk(Kill):
             self._details.append(f"{node} has no log that is long enough to be damaged")
 
     async def _revive(self, node: str) -> bool | None:
-        with self._roster.may_refuse(node):
+        with self._roster.may_refuse(node) as said:
             up = await super()._revive(node)
             if up is not False or not await self._has_ended(node):
                 return up
+        self._details = [f"{node} refuses: {line}" for line in said] or self._details
         self._counts["refused_to_start"] += 1
         damaged_files.restore(self._disks[node])
         await self._roster.start_again(node)

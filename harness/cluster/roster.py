@@ -35,7 +35,7 @@ class Roster:
         self._kills: Counter[str] = Counter()
         self._pauses: Counter[str] = Counter()
         self._ended: list[Ended] = []
-        self._may_refuse: set[str] = set()
+        self._may_refuse: dict[str, list[str]] = {}
         self._is_stopping = False
 
     async def start(self) -> None:
@@ -75,13 +75,16 @@ class Roster:
         return by_itself
 
     @contextmanager
-    def may_refuse(self, node: str) -> Iterator[None]:
-        """Meanwhile the node may end with exit 1, which says that it does not come up; that is no crash."""
-        self._may_refuse.add(node)
+    def may_refuse(self, node: str) -> Iterator[list[str]]:
+        """Meanwhile the node may end with exit 1, which says that it does not come up; that is no crash.
+
+        Gives what it then said last.
+        """
+        said = self._may_refuse[node] = []
         try:
-            yield
+            yield said
         finally:
-            self._may_refuse.discard(node)
+            del self._may_refuse[node]
 
     async def start_again(self, node: str) -> None:
         await self.start_one(node)
@@ -141,7 +144,9 @@ class Roster:
         """See the process end. Its port may be anybody's now, its number soon too."""
         how = await process.ended()
         refused = how == REFUSED and process.node in self._may_refuse
-        if process.pid not in self._told and not self._is_stopping and not refused:
+        if refused:
+            self._may_refuse[process.node] += process.last_words()[-1:]
+        elif process.pid not in self._told and not self._is_stopping:
             self._ended.append(Ended(process.node, self._now_ns(), how, process.last_words()))
         self._told.discard(process.pid)
         if self._processes[process.node] is process:

@@ -15,13 +15,10 @@ Does = Literal[
     "cut",
     "slow",
     "loss",
-    "narrow",
     "kill",
     "terminate",
     "pause",
     "power",
-    "starve",
-    "oom",
     "slow-fsync",
     "disk-error",
     "damage",
@@ -42,8 +39,6 @@ NEEDS: Mapping[Does, tuple[str, ...]] = {
     "slow": ("links",),
     "hold": ("links",),
     "loss": ("links", "percent"),
-    "narrow": ("links", "bytes_per_s"),
-    "starve": ("nodes", "percent"),
     "slow-fsync": ("nodes", "delay_ns"),
     "disk-error": ("nodes", "error"),
     "damage": ("nodes", "damage"),
@@ -85,9 +80,6 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     - damage: the processes of `nodes` are killed, their files get the `damage`, and they are started again at the end;
       from undamaged files if they refuse the damaged ones.
     - loss: `percent` of the packets on the directed `links` are dropped.
-    - narrow: the directed `links` carry at most `bytes_per_s`.
-    - starve: the processes of `nodes` get `percent` of one processor.
-    - oom: the processes of `nodes` get no more memory, and are started again at the end.
     - failover: the one of `nodes` is asked to become the owner, again and again until it is.
     - hold: over the directed `links` nothing of `kinds` (nothing at all if none are named) arrives, nor what is behind
       it (simulator).
@@ -117,7 +109,6 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     at_sync: bool = False
     damage: Damage = ""
     percent: Annotated[int, msgspec.Meta(ge=0, le=100)] = 0
-    bytes_per_s: Count = 0
     seed: Count = 0
     kinds: tuple[str, ...] = ()
     options: dict[str, float] = {}

@@ -18,7 +18,7 @@ MEMBERSHIP: frozenset[Does] = frozenset(("remove", "add", "replace"))
 ADMINISTERED: frozenset[Does] = MEMBERSHIP | frozenset[Does](("restart", "options"))
 """What an operator does to a cluster that works: one such thing at a time."""
 STOPS_PROCESSES: frozenset[Does] = MEMBERSHIP | frozenset[Does](
-    ("kill", "terminate", "pause", "power", "starve", "oom", "damage", "restart")
+    ("kill", "terminate", "pause", "power", "damage", "restart")
 )
 FAILS_WRITES: frozenset[Does] = frozenset(("disk-error",))
 ORDERS_DISKS: frozenset[Does] = frozenset(("disk-error", "slow-fsync"))

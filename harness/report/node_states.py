@@ -22,6 +22,9 @@ from harness.report.svg import Scale, element, joined, moment, text_width
 LANE_HEIGHT = 22
 LABEL_SIZE = 11
 
+DOWN = ("kill", "terminate", "power", "damage")
+"""What keeps a process dead."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
@@ -66,7 +69,7 @@ class NodeStory:
         active = [band for band in self.faults if band.start_ns <= start_ns and band.end_ns >= end_ns]
         cuts = [band for band in active if band.does == "cut"]
         cut_words = _cut_words(self.node, cuts)
-        if any(band.does in ("kill", "power") for band in active):
+        if any(band.does in DOWN for band in active):
             return Stretch(start_ns, end_ns, "down", "down", False)
         if any(band.does == "pause" for band in active):
             return Stretch(start_ns, end_ns, "paused", "paused" + cut_words, bool(cuts))
@@ -82,11 +85,7 @@ def node_story(node: str, monitor: Sequence[Event], bands: Sequence[FaultBand]) 
         node,
         tuple(time_ns for time_ns, _ in states),
         tuple(told for _, told in states),
-        tuple(
-            band
-            for band in touching
-            if band.does in ("cut", "kill", "power", "pause") and band.bit is not False
-        ),
+        tuple(band for band in touching if band.does in ("cut", "pause", *DOWN) and band.bit is not False),
     )
 
 

@@ -256,6 +256,45 @@ def test_a_cut_between_nodes_that_stopped_for_good_need_not_heal(peer: str, is_e
     assert outcome(judge(PLAN, FIXED_OWNER, history([*lines, state])))[0] != "valid"
 
 
+@pytest.mark.parametrize(("name", "is_excused"), [("truncated-tail", True), ("torn-tail", False)])
+def test_after_damage_that_need_not_be_survived_a_node_may_stop_and_say_so(
+    name: str, is_excused: bool
+) -> None:
+    """If it failed, a store that refuses a damaged disk would be accused; or one that must survive would be excused."""
+    lines = [
+        {
+            **line,
+            "f": name,
+            "value": {
+                **line["value"],
+                **({"name": name, "does": "damage"} if "at_ns" in line["value"] else {}),
+            },
+        }
+        if line["process"] == "nemesis"
+        else {**line, "value": False}
+        if line["f"] == "settled"
+        else line
+        for line in good()
+    ]
+    told = evidence_of_the_fault(counters={"refused_to_start": 1}, detail="n2 refuses: a bad block")(lines)
+    stopped = {"up": True, "stopped": {"n2": "Split-Brain discovered"}}
+    state = {
+        "process": "monitor",
+        "f": "state",
+        "type": "info",
+        "node": "n1",
+        "at_ms": 3_050,
+        "value": stopped,
+    }
+    verdict = judged([*told, state])
+    summaries = [finding["summary"] for finding in verdict["findings"]]
+    assert (verdict["outcome"] == "valid") == is_excused
+    assert (f"after {name}: n2 refuses: a bad block" in summaries) == is_excused
+    assert outcome(judged(lost_write([*told, state]))) == ("anomaly", 1), (
+        "wrong data are wrong whatever was damaged"
+    )
+
+
 def test_a_plan_may_ask_for_more_than_a_share() -> None:
     """If it failed, a hunt that says so many operations a seed would count seeds with fewer."""
     plan = msgspec.structs.replace(PLAN, least_ok=30)
@@ -499,7 +538,7 @@ def test_the_line_that_repeats_a_run_gives_its_plan(given: dict[str, Any]) -> No
 
 def test_no_field_of_a_plan_is_left_out_of_the_line() -> None:
     """If it failed, a new field of plans would silently not be repeated."""
-    said_otherwise = {"format", "version", "seed", "faults", "bugs", "code", "drawn"}
+    said_otherwise = {"format", "version", "seed", "faults", "bugs", "code", "drawn", "accept_new_host_keys"}
     assert {*_NAMED, *said_otherwise} == {*Plan.__struct_fields__}
 
 

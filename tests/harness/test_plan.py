@@ -41,7 +41,6 @@ FAULTS = st.builds(
     at_sync=st.booleans(),
     damage=st.sampled_from(get_args(Damage)),
     percent=st.integers(0, 100),
-    bytes_per_s=COUNTS,
     seed=COUNTS,
 )
 OPERATIONS = st.builds(

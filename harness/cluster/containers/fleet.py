@@ -65,7 +65,7 @@ class Fleet:
         self._pauses: Counter[str] = Counter()
         self._ended: list[Ended] = []
         self._ready: set[str] = set()
-        self._may_refuse: set[str] = set()
+        self._may_refuse: dict[str, list[str]] = {}
         self._watch: asyncio.Task[None] | None = None
 
     # ---- making
@@ -160,13 +160,16 @@ class Fleet:
         return True
 
     @contextmanager
-    def may_refuse(self, node: str) -> Iterator[None]:
-        """Meanwhile the node may end with exit 1, which says that it does not come up; that is no crash."""
-        self._may_refuse.add(node)
+    def may_refuse(self, node: str) -> Iterator[list[str]]:
+        """Meanwhile the node may end with exit 1, which says that it does not come up; that is no crash.
+
+        Gives what it then said last.
+        """
+        said = self._may_refuse[node] = []
         try:
-            yield
+            yield said
         finally:
-            self._may_refuse.discard(node)
+            del self._may_refuse[node]
 
     async def start_again(self, node: str) -> None:
         try:
@@ -232,9 +235,11 @@ class Fleet:
                 running = await asyncio.to_thread(self._running)
                 for node, life in expected.items():
                     if node not in running and self._lives[node] == life and self._should_run(node):
-                        self._down.add(node)
                         ended = await asyncio.to_thread(self._how_it_ended, node)
-                        if ended.how != REFUSED or node not in self._may_refuse:
+                        self._down.add(node)
+                        if ended.how == REFUSED and node in self._may_refuse:
+                            self._may_refuse[node] += ended.last_words[-1:]
+                        else:
                             self._ended.append(ended)
 
     def _should_run(self, node: str) -> bool:

@@ -54,7 +54,7 @@ class Crew:
         self._alive: set[str] = set()
         self._ready: set[str] = set()
         self._told: set[tuple[str, int]] = set()
-        self._may_refuse: set[str] = set()
+        self._may_refuse: dict[str, list[str]] = {}
         self._early: dict[tuple[str, int], Mapping[str, Any]] = {}
         """How processes ended of which we did not know yet."""
         self._words: dict[str, str] = {}
@@ -118,8 +118,9 @@ class Crew:
         self._alive.discard(node)
         self._ready.discard(node)
         self._words[node] = f"{how}: {words[-1]}" if words else how
-        refused = code == 1 and node in self._may_refuse
-        if (node, told["pid"]) not in self._told and not refused and not self._is_stopping:
+        if code == 1 and node in self._may_refuse:
+            self._may_refuse[node] += words[-1:]
+        elif (node, told["pid"]) not in self._told and not self._is_stopping:
             self._ended.append(Ended(node, self._now_ns(), how, words))
 
     # What faults need
@@ -155,13 +156,16 @@ class Crew:
         await self.start_one(node)
 
     @contextmanager
-    def may_refuse(self, node: str) -> Iterator[None]:
-        """Meanwhile the node may end with exit 1, which says that it does not come up; that is no crash."""
-        self._may_refuse.add(node)
+    def may_refuse(self, node: str) -> Iterator[list[str]]:
+        """Meanwhile the node may end with exit 1, which says that it does not come up; that is no crash.
+
+        Gives what it then said last.
+        """
+        said = self._may_refuse[node] = []
         try:
-            yield
+            yield said
         finally:
-            self._may_refuse.discard(node)
+            del self._may_refuse[node]
 
     async def pause(self, node: str) -> bool:
         """Stop the process; True if all its threads were seen stopped."""

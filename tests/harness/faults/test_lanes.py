@@ -55,7 +55,7 @@ def test_no_schedule_asks_for_what_cannot_be(
             continue
         both = {*one.nodes} & {*other.nodes}
         kinds = {one.does, other.does}
-        stopping = {"kill", "terminate", "pause", "power", "damage", "starve", "oom"}
+        stopping = {"kill", "terminate", "pause", "power", "damage"}
         assert not both or not kinds <= stopping | {"disk-error"}, (one, other)
         assert not both or not kinds <= {"disk-error", "slow-fsync"}, (one, other)
         assert kinds != {"failover"}
