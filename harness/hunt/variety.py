@@ -131,7 +131,9 @@ def _faults(chance: random.Random, plan: Plan) -> tuple[str, ...]:
     if chance.random() < 0.4:
         names = tuple(chance.sample(possible, chance.randrange(1, 1 + min(4, len(possible)))))
         survived = survived_by(plan)
-        if not set(names) & set(survived):
+        if survived == NEVER_FATAL:  # else it serves under hardly any: both of these, and two others at most
+            names = tuple(dict.fromkeys((*names[:2], *(name for name in possible if name in survived))))
+        elif not set(names) & set(survived):
             names = (*names, chance.choice([name for name in possible if name in survived]))
     has_holds = plan.nodes > 1 and chance.random() < 0.7
     is_replaced = plan.nodes >= 3 and plan.has_elections and chance.random() < LOST_DISKS
