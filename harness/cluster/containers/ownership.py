@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ RUN_LABEL = "qsync-harness.run"
 OWNER_LABEL = "qsync-harness.owner"
 NODE_LABEL = "qsync-harness.node"
 TABLE_PREFIX = "qsync_"
+_TRIES = 10
+_TRY_AGAIN_S = 0.5
 _TABLE = re.compile(rf"^table bridge ({TABLE_PREFIX}[0-9a-f]+)$")
 
 
@@ -92,10 +95,20 @@ def remove_run(client: Any, run: RunId) -> None:
 
 
 def _remove_container(container: Any) -> None:
+    """Until it is gone: on a busy machine the daemon gives up waiting for the end of a container that it has killed."""
+    import docker  # type: ignore[import-untyped]  # it has no types
+
     with suppress(Exception):
         container.unpause()
-    with suppress(Exception):  # somebody else removed it meanwhile
-        container.remove(force=True, v=True)
+    for _ in range(_TRIES):
+        try:
+            container.remove(force=True, v=True)
+        except docker.errors.NotFound:
+            return
+        except Exception:  # it is being removed by somebody else, or the daemon is slow
+            time.sleep(_TRY_AGAIN_S)
+        else:
+            return
 
 
 def remove_tables(keep: set[str]) -> list[str]:

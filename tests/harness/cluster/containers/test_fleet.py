@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness.cluster.containers import fleet as fleets
+from harness.cluster.containers import ownership
 from harness.cluster.containers.fleet import Fleet, Limits
 from harness.cluster.containers.ownership import NODE_LABEL, RunId
 
@@ -106,3 +107,28 @@ def test_a_node_that_ended_untold_is_reported_once(monkeypatch: pytest.MonkeyPat
         assert not fleet.is_alive("n1")
 
     asyncio.run(scene())
+
+
+class Stubborn:
+    """The daemon gives up on it twice."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def unpause(self) -> None:
+        raise RuntimeError("it is not paused")
+
+    def remove(self, *, force: bool, v: bool) -> None:
+        self.asked += 1
+        if self.asked < 3:
+            raise RuntimeError("tried to kill container, but did not receive an exit event")
+
+
+def test_a_container_that_the_daemon_gave_up_on_is_removed_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If it failed, runs on a busy machine would leave containers behind."""
+    monkeypatch.setattr(ownership, "_TRY_AGAIN_S", 0.001)
+    stubborn = Stubborn()
+    ownership._remove_container(stubborn)
+    assert stubborn.asked == 3
