@@ -55,7 +55,7 @@ def test_the_matrix_is_worked_out_with_exclusions_and_changes(tmp_path: Path) ->
             "[matrix]\ncluster = ['moon']",
             r"cell cluster = moon: unknown cluster 'moon'; try one of: .*exclude",
         ),
-        ("[matrix]\ncluster = ['local']\nfaults = ['power-all']", r"cannot do the fault 'power-all'"),
+        ("[matrix]\ncluster = ['local']\nfaults = ['holds']", r"cannot do the fault 'holds'"),
         ("[matrix]\nclusters = ['sim']", r"'clusters' is no field of a run's plan; try one of: .*cluster"),
         ("[matrix]\nnodes = ['three']", r"cell nodes = three: Expected `int`, got `str`"),
         ("[matrix]\nnodes = []", r"needs at least one field, and a value for each"),

@@ -42,8 +42,10 @@ def test_every_bug_can_be_switched_on_where_it_shows(bug: str) -> None:
 def test_a_bug_that_needs_a_disk_that_forgets_is_refused_elsewhere() -> None:
     """If it failed, a run that cannot find the bug would look like a checker that missed it."""
     with pytest.raises(WrongUse) as refused:
-        QSYNC.validate(Plan(cluster="local", bugs=("ack-before-fsync",), seed=8))
-    assert refused.value.message.endswith("./qsync run --cluster sim --bug ack-before-fsync --seed 8")
+        QSYNC.validate(Plan(cluster="local", faults=("kill",), bugs=("ack-before-fsync",), seed=8))
+    assert refused.value.message.endswith("try: --faults lose-unsynced")
+    for faults in (("all",), ("lose-unsynced",), ("kill", "power-one")):
+        QSYNC.validate(Plan(cluster="local", faults=faults, bugs=("ack-before-fsync",), seed=8))
 
 
 def test_each_node_gets_a_configuration_of_its_own() -> None:

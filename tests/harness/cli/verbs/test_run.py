@@ -62,7 +62,7 @@ def only_run(results: Path) -> Path:
         (("--name", "latest"), "the name 'latest' is taken"),
         (("--settle-timeout", "0"), "--settle-timeout"),
         (("--faults", "bridge", "--nodes", "2"), "the fault 'bridge' needs at least 3 nodes, got 2"),
-        (("--faults", "power-all", "--cluster", "local"), "--cluster local cannot do the fault 'power-all'"),
+        (("--faults", "holds", "--cluster", "local"), "--cluster local cannot do the fault 'holds'"),
         (("--repeat", "0"), "--repeat"),
         (("--colour", "red"), "--colour"),
     ],
@@ -80,9 +80,9 @@ def test_wrong_use_is_one_line_with_exit_code_64(
 
 def test_a_bug_that_shows_in_the_simulator_only_is_refused_with_the_line_that_runs_it(qsync: Qsync) -> None:
     """If it failed, a bug that cannot show on this cluster would look like one that the harness does not find."""
-    done = qsync("run", "--bug", "ack-before-fsync", "--seed", "4", "--cluster", "local")
+    done = qsync("run", "--bug", "ack-before-fsync", "--faults", "kill", "--cluster", "local")
     assert done.code == 64
-    assert done.line.endswith("try: ./qsync run --cluster sim --bug ack-before-fsync --seed 4")
+    assert done.line.endswith("try: --faults lose-unsynced")
 
 
 @pytest.mark.parametrize(
