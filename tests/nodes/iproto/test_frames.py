@@ -539,7 +539,7 @@ def test_error_codes_speak_as_tarantool_does() -> None:
     assert Code.SYNC_QUEUE_FOREIGN.text(3).endswith("other instance with id 3")
     assert Code(217) is Code.SYNC_ROLLBACK
     for code in Code:
-        arguments = [{"d": 1, "s": "x"}[mark[0]] for mark in code.template.split("%")[1:]]
+        arguments = [{"d": 1, "u": 1, "s": "x"}[mark[0]] for mark in code.template.split("%")[1:]]
         assert "%" not in code.text(*arguments)
 
 
