@@ -1,11 +1,13 @@
 """What a campaign has done so far, on disk, so that a killed one goes on where it was.
 
     results/_campaigns/<name>/<utc>/campaign.json     what is to be done: the runs in their order, each cell and seed
-                                    runs.jsonl        a line for every run that began and every one that ended
+                                    runs.jsonl        a line for every run that began, that was recorded and is to be
+                                                      judged, and that ended
                                     summary.json …    written at the end; a campaign with it is over
 
 A line is appended and synced when it is true. A torn last line is what a kill leaves; it is left out. A run that began
-and did not end is begun again, and its half-written folder is left for whoever wants to look.
+and did not end is begun again, and its half-written folder is left for whoever wants to look. One that was recorded is
+not run again: it is judged.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from harness.conclude import Failure
 from harness.errors import StoreError
 
 FOLDER = "_campaigns"
@@ -57,6 +60,19 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     event: str = "ended"
 
 
+class ToJudge(msgspec.Struct, frozen=True, kw_only=True):
+    """One run that is over, and that nobody has judged. `run`: its folder, relative to results/."""
+
+    cell: str
+    seed: int
+    at: str
+    seconds: float
+    run: str
+    interrupted: bool = False
+    failure: Failure | None = None
+    event: str = "recorded"
+
+
 class Head(msgspec.Struct, frozen=True, kw_only=True):
     """campaign.json."""
 
@@ -75,6 +91,7 @@ class Journal:
     folder: Path
     head: Head
     ended: list[Ended] = field(default_factory=list)
+    to_judge: list[ToJudge] = field(default_factory=list)
     interrupted: list[Task] = field(default_factory=list)
     spent_s: float = 0.0
     """What earlier parts of a resumed campaign have used of the budget."""
@@ -83,15 +100,25 @@ class Journal:
     _lock: BinaryIO | None = None
 
     def left(self) -> list[Task]:
-        """What is not done yet, in its order."""
+        """What has no outcome yet, in its order."""
         done = {(each.cell, each.seed) for each in self.ended}
         return [task for task in self.head.tasks if (task.cell, task.seed) not in done]
+
+    def to_run(self) -> list[Task]:
+        """What is neither done nor recorded, in its order."""
+        recorded = {(each.cell, each.seed) for each in self.to_judge}
+        return [task for task in self.left() if (task.cell, task.seed) not in recorded]
 
     def begin(self, task: Task) -> None:
         self._append({"event": "began", "cell": task.cell, "seed": task.seed, "at": now()})
 
+    def keep(self, run: ToJudge) -> None:
+        self.to_judge.append(run)
+        self._append(msgspec.to_builtins(run))
+
     def end(self, ended: Ended) -> None:
         self.ended.append(ended)
+        self.to_judge = [run for run in self.to_judge if (run.cell, run.seed) != (ended.cell, ended.seed)]
         self._append(msgspec.to_builtins(ended))
 
     def spend(self, seconds: float) -> None:
@@ -189,16 +216,22 @@ def load(folder: Path) -> Journal | None:
         return None
     journal = Journal(folder, head)
     began: dict[tuple[str, int], Task] = {}
+    recorded: dict[tuple[str, int], ToJudge] = {}
     for line in _lines(folder / RUNS):
         match line.get("event"):
             case "began":
                 began[line["cell"], line["seed"]] = Task(line["cell"], line["seed"])
+            case "recorded":
+                recorded[line["cell"], line["seed"]] = msgspec.convert(line, ToJudge)
+                began.pop((line["cell"], line["seed"]), None)
             case "ended":
                 ended = msgspec.convert(line, Ended)
                 journal.ended.append(ended)
                 began.pop((ended.cell, ended.seed), None)
+                recorded.pop((ended.cell, ended.seed), None)
             case "spent":
                 journal.spent_s += line["seconds"]
+    journal.to_judge = list(recorded.values())
     journal.interrupted = list(began.values())
     return journal
 

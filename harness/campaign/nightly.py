@@ -17,7 +17,8 @@ from pathlib import Path
 import msgspec
 
 from harness.campaign import documents, journal, order
-from harness.campaign.journal import Ended, Journal, Task
+from harness.campaign.journal import Ended, Journal, Task, ToJudge
+from harness.campaign.judging import Judge, judge_here
 from harness.campaign.known import KnownList
 from harness.campaign.plan import Campaign
 from harness.campaign.retention import retain
@@ -34,12 +35,15 @@ OVERHEAD_S = 15.0
 
 @dataclass(slots=True)
 class Nightly:
-    """A campaign at work. `tell` takes lines for a person."""
+    """A campaign at work. `tell` takes lines for a person; `judge` judges runs that are only recorded: all of them, if
+    it is given, when the last is over; else none but those that an earlier part of this campaign has left.
+    """
 
     campaign: Campaign
     results: Path
     known: KnownList
     tell: Callable[[str], None]
+    judge: Judge | None = None
     clock: Callable[[], float] = time.monotonic
     is_interrupted: bool = False
 
@@ -65,7 +69,8 @@ class Nightly:
         if found is not None:
             self.tell(
                 f"going on with the campaign of {found.head.begun}: {len(found.ended)} of {len(found.head.tasks)} runs "
-                f"are done, {len(found.interrupted)} were interrupted and begin again"
+                f"are done, {len(found.to_judge)} are recorded and will be judged, {len(found.interrupted)} were "
+                "interrupted and begin again"
             )
             self._remove_leftovers(found)
             return found
@@ -95,18 +100,17 @@ class Nightly:
 
     def _work(self, book: Journal, covered: dict[str, order.Covered]) -> None:
         plans = {cell.name: cell.plan for cell in self.campaign.cells}
-        runs = Runs(self.results, plans, self.campaign.at_once)
+        runs = Runs(self.results, plans, self.campaign.at_once, judged_later=self.judge is not None)
         began_s = self.clock()
-        waiting = book.left()
-        whole = len(book.head.tasks)
+        waiting = book.to_run()
         try:
             self._begin(book, runs, waiting, covered, began_s)
             while runs.running:
                 time.sleep(POLL_S)
-                for ended in runs.ended():
-                    book.end(ended)
-                    self.tell(_line(ended, len(book.ended), whole))
+                for run in runs.ended():
+                    self._note(book, run)
                 self._begin(book, runs, waiting, covered, began_s)
+            self._judge(book)
         except KeyboardInterrupt:
             self.is_interrupted = True
             self.tell("interrupted: ending the runs that go on; the same command goes on where this one was")
@@ -116,6 +120,26 @@ class Nightly:
             spent_s = self.clock() - began_s
             book.spent_s += spent_s
             book.spend(spent_s)
+
+    def _note(self, book: Journal, run: Ended | ToJudge) -> None:
+        whole = len(book.head.tasks)
+        if isinstance(run, Ended):
+            book.end(run)
+            self.tell(_line(run, len(book.ended), whole))
+        else:
+            book.keep(run)
+            recorded = len(book.ended) + len(book.to_judge)
+            self.tell(
+                f"[{recorded}/{whole}] {'recorded':<12} {run.seconds:6.1f} s  {run.cell} seed {run.seed}"
+            )
+
+    def _judge(self, book: Journal) -> None:
+        """When no run goes on: who judges beside real processes takes the processor from them."""
+        if not book.to_judge:
+            return
+        judge = self.judge or judge_here
+        for ended in judge(self.results, list(book.to_judge)):
+            self._note(book, ended)
 
     def _begin(
         self,

@@ -5,6 +5,8 @@
     seeds = 2                         # runs of each cell
     first_seed = 1                    # left out: new seeds for every campaign
     concurrency = { all = 2, local = 1, docker = 1 }     # or one number
+    engine = "spark"                  # runs are recorded, and judged together on Spark; left out: each judges itself
+    master = "spark://host:7077"      # where; left out: the cores of this machine
 
     [plan]                            # what all runs share: any field of a run's plan
     time_limit_s = 20
@@ -37,7 +39,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -54,6 +56,7 @@ OWN = ("name", "seed", "drawn", "format", "version", "code")
 CELLS_MAX = 10_000
 
 Fields = dict[str, Any]  # TOML's door
+Engine = Literal["process", "spark"]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -80,6 +83,8 @@ class CampaignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seeds: Positive = 1
     first_seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 52)] | None = None
     concurrency: Positive | dict[str, Positive] = 1
+    engine: Engine = "process"
+    master: str | None = None
     plan: Fields = {}
     exclude: list[Fields] = []
     change: list[Change] = []
@@ -96,7 +101,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """A campaign's plan, with its cells in the order of the matrix. `digest` changes with the file's meaning."""
+    """A campaign's plan, with its cells in the order of the matrix. `digest` changes with what the file says to run;
+    who judges it is no part of that.
+    """
 
     name: str
     cells: tuple[Cell, ...]
@@ -107,6 +114,8 @@ class Campaign:
     concurrency: Mapping[str, int]
     retention: Retention
     digest: str
+    engine: Engine = "process"
+    master: str | None = None
 
     def at_once(self, cluster: str) -> int:
         """How many runs on this kind of cluster may go on at once."""
@@ -149,8 +158,15 @@ def campaign_of(file: CampaignFile, path: Path) -> Campaign:
         budget_s=file.budget_s,
         concurrency=_concurrency(file.concurrency),
         retention=file.retention,
-        digest=hashlib.sha256(msgspec.json.encode([file, name], order="sorted")).hexdigest()[:16],
+        digest=_digest(file, name),
+        engine=file.engine,
+        master=file.master,
     )
+
+
+def _digest(file: CampaignFile, name: str) -> str:
+    runs = {key: value for key, value in msgspec.to_builtins(file).items() if key not in ("engine", "master")}
+    return hashlib.sha256(msgspec.json.encode([runs, name], order="sorted")).hexdigest()[:16]
 
 
 def _check_fields(file: CampaignFile, path: Path) -> None:

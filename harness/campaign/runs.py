@@ -20,13 +20,11 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from checkers.history.errors import HistoryError
-from checkers.history.jsonl import read as read_history
-from harness.campaign.fingerprint import leading, sightings
-from harness.campaign.journal import Ended, Task, now
+from harness.campaign.journal import Ended, Task, ToJudge, now
+from harness.campaign.judging import told_by, told_by_line
+from harness.conclude import Recorded
 from harness.plan import Plan, to_json
 
-OUTCOMES = {0: "valid", 1: "anomaly", 2: "unknown", 3: "not-evidence"}
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 
 
@@ -49,6 +47,8 @@ class Runs:
     results: Path
     plans: Mapping[str, Plan]
     at_once: Callable[[str], int]
+    judged_later: bool = False
+    """Runs keep their records and leave the verdict to the campaign."""
     running: list[Running] = field(default_factory=list)
 
     def has_room(self, task: Task) -> bool:
@@ -72,6 +72,7 @@ class Runs:
                 "--results",
                 str(self.results),
                 "--json",
+                *(["--record-only"] if self.judged_later else []),
             ],
             stdin=subprocess.PIPE,
             stdout=said,
@@ -84,7 +85,7 @@ class Runs:
         process.stdin.close()
         self.running.append(Running(task, plan.cluster, time.monotonic(), process, said, complained))
 
-    def ended(self) -> Iterator[Ended]:
+    def ended(self) -> Iterator[Ended | ToJudge]:
         """Those that have ended since the last call."""
         for each in [each for each in self.running if each.process.poll() is not None]:
             self.running.remove(each)
@@ -107,40 +108,27 @@ def _die_with_parent() -> None:
         os._exit(1)  # the parent was killed before it could be said
 
 
-def _what_it_said(run: Running, results: Path) -> Ended:
-    verdict = _decoded(_read(run.said))
+def _what_it_said(run: Running, results: Path) -> Ended | ToJudge:
+    said, complained = _decoded(_read(run.said)), _read(run.complained)
     seconds = round(time.monotonic() - run.began_s, 3)
     code = run.process.returncode
     about: dict[str, Any] = {
-        "cell": run.task.cell, "seed": run.task.seed, "at": now(), "seconds": seconds, "exit_code": code
+        "cell": run.task.cell, "seed": run.task.seed, "at": now(), "seconds": seconds
     }  # fmt: skip
-    if verdict is None:
-        line = _read(run.complained).decode(errors="replace").strip().splitlines()
+    if said is None:
+        line = complained.decode(errors="replace").strip().splitlines()
         sentence = line[-1].removeprefix("qsync: ") if line else f"the run ended with {code} and said nothing"
-        outcome = "not-evidence" if code == 3 else "broken"
-        return Ended(**about, outcome=outcome, sentence=sentence)
-    folder = Path(verdict["folder"])
-    prints, shapes = _fingerprints(verdict, folder) if verdict["outcome"] == "anomaly" else ((), ())
-    return Ended(
+        return Ended(**about, exit_code=code, **told_by_line(sentence, code))
+    folder = Path(said["folder"])
+    if "outcome" in said:
+        return Ended(**about, exit_code=code, **told_by(said, folder, results))
+    recorded = msgspec.convert(said, Recorded)
+    return ToJudge(
         **about,
-        outcome=verdict["outcome"],
-        sentence=verdict["sentence"],
         run=os.path.relpath(folder, results),
-        fingerprints=prints,
-        shapes=shapes,
+        interrupted=recorded.interrupted,
+        failure=recorded.failure,
     )
-
-
-def _fingerprints(verdict: Mapping[str, Any], folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """All fingerprints of a run and their words, the leading one first."""
-    try:
-        found = sightings(verdict, read_history(folder / "history.jsonl"))
-    except (OSError, HistoryError):
-        return (), ()  # then the anomaly is new: nothing says otherwise
-    first = leading(found)
-    assert first is not None
-    words = {first.fingerprint: first.shape} | {each.fingerprint: each.shape for each in found}
-    return tuple(words), tuple(words.values())
 
 
 def _read(file: BinaryIO) -> bytes:
@@ -154,4 +142,4 @@ def _decoded(data: bytes) -> dict[str, Any] | None:
         found = msgspec.json.decode(data)
     except msgspec.DecodeError:
         return None
-    return found if isinstance(found, dict) and "outcome" in found and "folder" in found else None
+    return found if isinstance(found, dict) and "folder" in found else None

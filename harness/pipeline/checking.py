@@ -9,7 +9,7 @@ read the runs themselves: they must see the same results folder.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from checkers.history.operation import Operation
 from checkers.linearizable import merging
 from checkers.linearizable.segments import segments
 from checkers.verdict import Verdict, run_safely
-from harness.check import Check
+from harness.check import Check, RunCheck
 from harness.errors import HarnessError
 from harness.finish import finish, read_history
 from harness.store import RunFolder
@@ -37,6 +37,8 @@ SEGMENT = 20_000
 """Operations of one key from which on it is cut; half of that is a segment's least length."""
 _TASK = "number int, path string, task string"
 _ANSWER = "number int, answer string"
+Answer = Callable[[str, str | None], str]
+"""What a worker does: a path and a task → what it says, as JSON."""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -60,18 +62,28 @@ def checks_of(folder: RunFolder) -> dict[str, Check]:
 
 def check_run(spark: SparkSession, folder: RunFolder) -> dict[str, Any]:
     """`finish` for a stored run, its checks on Spark; the same verdict."""
-    history = read_history(folder)
-    tasks = list(_tasks(checks_of(folder), history, 2 * spark.sparkContext.defaultParallelism))
-    answers = _answers(spark, [(str(folder.path), task) for task in tasks])
-    verdicts = [Verdict.from_json(msgspec.json.decode(answer)) for answer in answers]
-    told: dict[str, list[tuple[Task, Verdict]]] = {}
-    for task, verdict in zip(tasks, verdicts, strict=True):
-        told.setdefault(task.check, []).append((task, verdict))
+    return finish(folder, folder.read_plan(), run_check=spread_checks(spark, folder))
+
+
+def spread_checks(spark: SparkSession, folder: RunFolder) -> RunCheck:
+    """Have workers judge a run's record, and give how its checks come to their verdicts."""
+    told = _told(spark, folder)
 
     def run_check(check: Check, of: History) -> Verdict:
         return _put_together(check, of, told[check.name])
 
-    return finish(folder, folder.read_plan(), run_check=run_check)
+    return run_check
+
+
+def _told(spark: SparkSession, folder: RunFolder) -> dict[str, list[tuple[Task, Verdict]]]:
+    history = read_history(folder)
+    tasks = list(_tasks(checks_of(folder), history, 2 * spark.sparkContext.defaultParallelism))
+    told: dict[str, list[tuple[Task, Verdict]]] = {}
+    asked = [(str(folder.path), msgspec.json.encode(task).decode()) for task in tasks]
+    for task, answer in zip(tasks, answers(spark, asked, _answer), strict=True):
+        verdict = Verdict.from_json(msgspec.json.decode(answer))
+        told.setdefault(task.check, []).append((task, verdict))
+    return told
 
 
 def check_runs(spark: SparkSession, folders: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -79,19 +91,17 @@ def check_runs(spark: SparkSession, folders: Sequence[Path]) -> Iterator[tuple[P
 
     Gives outcome, exit code and sentence of each, in order; of one that cannot be judged its exit code and why.
     """
-    answers = _answers(spark, [(str(folder), None) for folder in folders])
-    for folder, answer in zip(folders, answers, strict=True):
+    told = answers(spark, [(str(folder), None) for folder in folders], _answer)
+    for folder, answer in zip(folders, told, strict=True):
         yield folder, msgspec.json.decode(answer)
 
 
-def _answers(spark: SparkSession, asked: Sequence[tuple[str, Task | None]]) -> list[str]:
-    """What workers say to each, in order; one partition each, so that a slow one does not hold others up."""
-    rows = [
-        (number, path, None if task is None else msgspec.json.encode(task).decode())
-        for number, (path, task) in enumerate(asked)
-    ]
+def answers(spark: SparkSession, asked: Sequence[tuple[str, str | None]], answer: Answer) -> list[str]:
+    """What workers say to each path and task, in order; one partition each: a slow one does not hold others up."""
+    rows = [(number, path, task) for number, (path, task) in enumerate(asked)]
     frame = spark.createDataFrame(rows, _TASK).repartitionByRange(max(1, len(rows)), "number")
-    found = {row.number: row.answer for row in frame.mapInArrow(_work, _ANSWER).collect()}
+    work = functools.partial(_work, answer)
+    found = {row.number: row.answer for row in frame.mapInArrow(work, _ANSWER).collect()}
     return [found[number] for number in range(len(rows))]
 
 
@@ -172,15 +182,15 @@ def _only(history: History, keys: frozenset[str]) -> History:
 # ---- in the workers
 
 
-def _work(batches: Iterable[Any]) -> Iterator[Any]:
+def _work(answer: Answer, batches: Iterable[Any]) -> Iterator[Any]:
     import pyarrow
 
     for batch in batches:
         rows = batch.to_pylist()
-        answers = [_answer(row["path"], row["task"]) for row in rows]
+        said = [answer(row["path"], row["task"]) for row in rows]
         numbers = pyarrow.array([row["number"] for row in rows], pyarrow.int32())
         yield pyarrow.RecordBatch.from_arrays(
-            [numbers, pyarrow.array(answers, pyarrow.string())], ["number", "answer"]
+            [numbers, pyarrow.array(said, pyarrow.string())], ["number", "answer"]
         )
 
 

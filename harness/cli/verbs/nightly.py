@@ -6,11 +6,16 @@ import datetime
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from harness.cli.exit_codes import ExitCode
-from harness.cli.options import results_option
+from harness.cli.options import results_option, spark_options
+
+if TYPE_CHECKING:
+    from harness.campaign.judging import Judge
 
 
 @click.command()
@@ -35,6 +40,12 @@ from harness.cli.options import results_option
     metavar="CMD",
     help="A shell command for the end; $QSYNC_CAMPAIGN, $QSYNC_EXIT_CODE, $QSYNC_SENTENCE.",
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["process", "spark"]),
+    help="spark: runs are recorded, and judged together on workers. In place of the plan's.",
+)
+@spark_options
 @click.option("--json", "as_json", is_flag=True, help="The summary as JSON, and nothing else on stdout.")
 def command(
     plan_file: Path,
@@ -45,6 +56,9 @@ def command(
     anew: bool,
     lists: bool,
     on_end: str | None,
+    engine: str | None,
+    master: str,
+    conf: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Run the matrix in PLAN, a TOML file (see plans/).
@@ -72,7 +86,11 @@ def command(
         )
         return ExitCode.VALID
     work = nightly.Nightly(
-        campaign, results.absolute(), accepted, lambda line: click.echo(f"qsync: {line}", err=True)
+        campaign,
+        results.absolute(),
+        accepted,
+        lambda line: click.echo(f"qsync: {line}", err=True),
+        judge=_judge(engine or campaign.engine, _master(master, campaign.master), conf),
     )
     summary, folder = work.run(anew=anew)
     if as_json:
@@ -87,6 +105,27 @@ def command(
     if work.is_interrupted and summary.exit_code != ExitCode.ANOMALY:
         return ExitCode.INTERRUPTED
     return ExitCode(summary.exit_code)
+
+
+def _judge(engine: str, master: str, conf: tuple[str, ...]) -> Judge | None:
+    """Whoever judges the campaign's runs; None: each run itself. PySpark is there before anything runs."""
+    if engine == "process":
+        return None
+    from harness.cli import spark_group
+    from harness.cli.verbs.analyze import settings_of
+
+    settings = settings_of(conf)
+    spark_group.ensure("--engine spark")
+    from harness.pipeline.campaign import judge_on
+
+    return judge_on(master, settings)
+
+
+def _master(given: str, of_plan: str | None) -> str:
+    """The command line before the plan before the environment and the default."""
+    context = click.get_current_context()
+    is_given = context.get_parameter_source("master") is ParameterSource.COMMANDLINE
+    return given if is_given or of_plan is None else of_plan
 
 
 def _known(given: Path | None, plan_file: Path) -> Path | None:

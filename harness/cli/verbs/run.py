@@ -16,8 +16,8 @@ from harness.cli.options import plan_of, plan_options, results_option
 from harness.errors import HarnessError
 
 if TYPE_CHECKING:
+    from harness.conclude import Recorded
     from harness.conductor import Conductor
-    from harness.errors import HarnessError
     from harness.plan import Plan
     from harness.terminal.live import View
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON, and nothing else.")
 @click.option(
+    "--record-only", is_flag=True, help="Keep the record and judge nothing; exit 3: no evidence yet."
+)
+@click.option(
     "--write-plan", type=click.Path(path_type=Path), help="Write the plan to a file instead of running."
 )
 @click.option("--drawn", is_flag=True, help="With --write-plan: every fault and operation as a line.")
@@ -38,6 +41,7 @@ def command(
     results: Path,
     repeat: int,
     as_json: bool,
+    record_only: bool,
     write_plan: Path | None,
     drawn: bool,
     **given: Any,
@@ -49,7 +53,7 @@ def command(
     codes: list[ExitCode] = []
     while len(codes) < repeat and ExitCode.INTERRUPTED not in codes:
         try:
-            codes.append(_run_once(_with_seed(plan, plan.seed + len(codes)), results, as_json))
+            codes.append(_run_once(_with_seed(plan, plan.seed + len(codes)), results, as_json, record_only))
         except HarnessError as error:
             if not codes:
                 raise
@@ -80,38 +84,36 @@ def _write_plan(plan: Plan, path: Path, drawn: bool) -> int:
     return ExitCode.VALID
 
 
-def _run_once(plan: Plan, results: Path, as_json: bool) -> ExitCode:
+def _run_once(plan: Plan, results: Path, as_json: bool, record_only: bool = False) -> ExitCode:
     from harness.assemble import parts_of
-    from harness.errors import StoreError
+    from harness.conclude import Failure, Recorded, conclude
     from harness.execute import execute
-    from harness.finish import finish
 
     parts = parts_of(plan)
     plan = parts.plan
     with ExitStack() as stack:
         show = _shower(stack, plan) if not as_json else lambda conductor: None
         executed = execute(parts, results, show)
-    failure = executed.failure
-    why = None if failure is None else failure.message
-    try:
-        verdict = finish(executed.folder, plan, interrupted=executed.interrupted, failure=why)
-    except StoreError as error:
-        raise failure or error from error  # what went wrong first is what is told
-    if failure is not None and _says_all(failure, verdict):
-        raise failure
+    failure = None if executed.failure is None else Failure.of(executed.failure)
+    recorded = Recorded(str(executed.folder.path), executed.interrupted, failure)
+    if record_only:
+        return _tell_recorded(recorded, as_json)
+    verdict, code = conclude(recorded, plan)
     _print(verdict, executed.folder.path, as_json)
-    code = ExitCode(verdict["exit_code"])
-    if executed.interrupted and code is not ExitCode.ANOMALY:
-        return ExitCode.INTERRUPTED
-    return code
+    return ExitCode(code)
 
 
-def _says_all(failure: HarnessError, verdict: dict[str, Any]) -> bool:
-    """One line is enough: there is no record to speak of, or it could not be kept; but nothing hides an anomaly."""
-    from harness.errors import StoreError
+def _tell_recorded(recorded: Recorded, as_json: bool) -> ExitCode:
+    """Nobody judged it: that is no evidence yet."""
+    if as_json:
+        import msgspec
 
-    recorded = sum(verdict["evidence"][word] for word in ("ok", "fail", "info"))
-    return verdict["outcome"] != "anomaly" and (recorded == 0 or isinstance(failure, StoreError))
+        click.echo(msgspec.json.encode(recorded).decode())
+        return ExitCode.NOT_EVIDENCE
+    click.echo(f"recorded, not judged: {recorded.folder}; try: qsync check {recorded.folder}")
+    if recorded.failure is not None:
+        raise recorded.failure.error()
+    return ExitCode.INTERRUPTED if recorded.interrupted else ExitCode.NOT_EVIDENCE
 
 
 def _print(verdict: dict[str, Any], folder: Path, as_json: bool) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.campaign import journal
-from harness.campaign.journal import Journal, Task
+from harness.campaign.journal import Journal, Task, ToJudge
+from harness.conclude import Failure
 from harness.errors import StoreError
 from tests.harness.campaign.journals import ended
 
@@ -38,6 +39,27 @@ def test_a_killed_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
     last = journal.load(book.folder)
     assert last is not None
     assert [each.cell for each in last.ended] == ["a", "b"]
+
+
+def test_what_was_recorded_is_judged_and_not_run_again(tmp_path: Path) -> None:
+    """If it failed, a resumed night would run again what only lacked its verdict, or forget why it failed."""
+    book = begun(tmp_path)
+    fields = {"at": "2026-11-21T03:00:00+00:00", "seconds": 2.5, "run": "nightly/b-1"}
+    run = ToJudge(cell="b", seed=1, failure=Failure("ClusterError", "no node came up"), **fields)
+    book.keep(run)
+    assert [task.cell for task in book.to_run()] == ["c"]
+    book.close()
+    again = journal.load(book.folder)
+    assert again is not None
+    assert (again.to_judge, again.interrupted) == ([run], [])
+    assert ([task.cell for task in again.to_run()], [task.cell for task in again.left()]) == (
+        ["c"],
+        ["b", "c"],
+    )
+    again.end(ended("b"))
+    last = journal.load(book.folder)
+    assert last is not None
+    assert (again.to_judge, last.to_judge) == ([], [])
 
 
 @pytest.mark.parametrize("why", ["ended", "other plan", "at work"])

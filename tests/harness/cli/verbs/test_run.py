@@ -355,3 +355,13 @@ def test_a_drawn_plan_without_a_fault_is_valid(qsync: Qsync, tmp_path: Path) -> 
     path = tmp_path / "plan.json"
     path.write_bytes(to_json(msgspec.structs.replace(plan, drawn=few)))
     assert qsync("run", "--plan", path).code == 0
+
+
+def test_record_only_leaves_the_verdict_to_check(qsync: Qsync, results: Path) -> None:
+    """If it failed, an unjudged run would look like a pass, or its later verdict would be another one."""
+    done = qsync(*QUICK, "--record-only", "--json")
+    assert done.code == 3
+    folder = Path(json.loads(done.out)["folder"])
+    assert not (folder / "verdict.json").exists()
+    assert qsync("check", str(folder)).code == qsync(*QUICK).code
+    assert (folder / "verdict.json").exists()

@@ -1,0 +1,76 @@
+"""A recorded run of a campaign → what is noted of it: what the run itself would have said, had it judged itself.
+
+Pure of Spark: the campaign's own process does it, or a worker.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from checkers.history.errors import HistoryError
+from checkers.history.jsonl import read as read_history
+from harness.campaign.fingerprint import leading, sightings
+from harness.campaign.journal import Ended, ToJudge, now
+from harness.check import RunCheck, run_here
+from harness.conclude import Recorded, conclude
+from harness.errors import HarnessError
+
+BROKEN, NOT_EVIDENCE = 70, 3
+
+Judge = Callable[[Path, list[ToJudge]], Iterator[Ended]]
+"""results/ and recorded runs → what is noted of each, in whatever order they come to an end."""
+
+
+def judge_here(results: Path, runs: Iterable[ToJudge]) -> Iterator[Ended]:
+    """One after the other, in this process."""
+    for run in runs:
+        yield judged(results, run)
+
+
+def judged(results: Path, run: ToJudge, run_check: RunCheck = run_here) -> Ended:
+    """Judge a recorded run; its verdict, columns and page are in its folder then. Never raises."""
+    began_s = time.monotonic()
+    folder = results / run.run
+    try:
+        verdict, code = conclude(Recorded(str(folder), run.interrupted, run.failure), run_check=run_check)
+        told = told_by(verdict, folder, results)
+    except HarnessError as error:
+        code, told = error.exit_code, told_by_line(error.message, error.exit_code)
+    except Exception as error:  # a bug of the harness: it breaks this run, not the night
+        name = " ".join(f"{type(error).__name__}: {error}".split())
+        code, told = BROKEN, told_by_line(f"the harness itself broke: {name}", BROKEN)
+    seconds = round(run.seconds + time.monotonic() - began_s, 3)
+    return Ended(cell=run.cell, seed=run.seed, at=now(), seconds=seconds, exit_code=code, **told)
+
+
+def told_by(verdict: Mapping[str, Any], folder: Path, results: Path) -> dict[str, Any]:
+    """Of a verdict: outcome, sentence, folder, and of an anomaly its fingerprints."""
+    prints, shapes = _fingerprints(verdict, folder) if verdict["outcome"] == "anomaly" else ((), ())
+    return {
+        "outcome": verdict["outcome"],
+        "sentence": verdict["sentence"],
+        "run": os.path.relpath(folder, results),
+        "fingerprints": prints,
+        "shapes": shapes,
+    }
+
+
+def told_by_line(sentence: str, code: int) -> dict[str, Any]:
+    """Of a run that has no verdict, only one line."""
+    return {"outcome": "not-evidence" if code == NOT_EVIDENCE else "broken", "sentence": sentence}
+
+
+def _fingerprints(verdict: Mapping[str, Any], folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """All fingerprints of a run and their words, the leading one first."""
+    try:
+        found = sightings(verdict, read_history(folder / "history.jsonl"))
+    except (OSError, HistoryError):
+        return (), ()  # then the anomaly is new: nothing says otherwise
+    first = leading(found)
+    assert first is not None
+    words = {first.fingerprint: first.shape} | {each.fingerprint: each.shape for each in found}
+    return tuple(words), tuple(words.values())

@@ -1,0 +1,86 @@
+"""The runs of a campaign, judged together in one Spark session.
+
+Most runs are judged as a whole, each by some worker, which writes verdict, columns and page to the run's folder. The
+record of a long run is too much for one worker: its checks, keys and segments are spread, one such run after the other.
+What is said of a run is what it would have said itself (`harness.campaign.judging`); it is handed on in portions, so
+that a campaign that is killed meanwhile has noted all but the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from harness.campaign.journal import Ended, ToJudge
+from harness.campaign.judging import Judge, judged
+from harness.check import RunCheck, run_here
+from harness.errors import HarnessError
+from harness.pipeline.checking import answers, spread_checks
+from harness.pipeline.session import SparkError, session
+from harness.store import RunFolder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LONG_BYTES = 64 << 20
+"""A record from which on a run's own checks are spread: some hundred thousand operations."""
+PORTION = 4
+"""Runs for each core that are handed out together."""
+
+
+def judge_on(master: str, settings: Mapping[str, str]) -> Judge:
+    """A judge that starts its session when there is something to judge."""
+
+    def judge(results: Path, runs: list[ToJudge]) -> Iterator[Ended]:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            with session(master, conf=settings) as spark:
+                yield from judge_with(spark, results, runs)
+        except (PySparkException, Py4JError) as error:
+            why = str(error).strip().splitlines()
+            raise SparkError(
+                f"Spark could not judge the runs: {why[0][:300] if why else type(error).__name__}; they are kept: the "
+                "same command goes on, with --engine process without Spark"
+            ) from error
+
+    return judge
+
+
+def judge_with(spark: SparkSession, results: Path, runs: Sequence[ToJudge]) -> Iterator[Ended]:
+    """What is noted of each: whole runs first, long ones after them."""
+    long = [run for run in runs if _size(results / run.run) >= LONG_BYTES]
+    whole = [run for run in runs if run not in long]
+    portion = PORTION * spark.sparkContext.defaultParallelism
+    for start in range(0, len(whole), portion):
+        asked = [(str(results), msgspec.json.encode(run).decode()) for run in whole[start : start + portion]]
+        for answer in answers(spark, asked, _answer):
+            yield msgspec.json.decode(answer, type=Ended)
+    for run in long:
+        yield judged(results, run, _spread(spark, RunFolder(results / run.run)))
+
+
+def _spread(spark: SparkSession, folder: RunFolder) -> RunCheck:
+    """Spark's own trouble is raised: it says nothing of the run."""
+    try:
+        return spread_checks(spark, folder)
+    except HarnessError:
+        return run_here  # which says what is wrong with the record
+
+
+def _size(run: Path) -> int:
+    try:
+        return RunFolder(run).history.stat().st_size
+    except OSError:
+        return 0  # whoever judges it says what is wrong
+
+
+def _answer(results: str, run: str | None) -> str:
+    """In a worker."""
+    assert run is not None
+    ended = judged(Path(results), msgspec.json.decode(run, type=ToJudge))
+    return msgspec.json.encode(ended).decode()

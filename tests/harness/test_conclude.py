@@ -1,0 +1,68 @@
+"""A run that is judged later comes to what it would have come to at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.assemble import parts_of
+from harness.conclude import Failure, Recorded, conclude
+from harness.errors import ClusterError, HarnessError, StoreError, WrongUse
+from harness.execute import execute
+from harness.plan import Plan
+from harness.store import RunFolder
+
+ANOMALOUS = Plan(
+    name="later",
+    cluster="sim",
+    seed=1,
+    time_limit_s=6.0,
+    rate=150.0,
+    faults=("isolate-owner",),
+    bugs=("confirm-early",),
+)
+CALM = Plan(name="later", cluster="sim", seed=3, time_limit_s=2.0, rate=100.0, faults=())
+
+
+def recorded(results: Path, plan: Plan) -> str:
+    return str(execute(parts_of(plan), results).folder.path)
+
+
+def test_what_a_record_cannot_tell_comes_through_as_json(tmp_path: Path) -> None:
+    """If it failed, a run that was broken off would be judged as one that was whole."""
+    folder = recorded(tmp_path, CALM)
+    through = msgspec.json.decode(msgspec.json.encode(Recorded(folder, interrupted=True)), type=Recorded)
+    verdict, code = conclude(through)
+    assert code == 130
+    assert RunFolder(Path(folder)).read_verdict_outcome() == verdict["outcome"]
+    broken = Recorded(folder, failure=Failure.of(ClusterError("node n2 did not come up")))
+    verdict, code = conclude(msgspec.json.decode(msgspec.json.encode(broken), type=Recorded))
+    assert (verdict["outcome"], code) == ("not-evidence", 3)
+    assert any("node n2 did not come up" in each for each in verdict["evidence"]["missing"])
+
+
+def test_an_anomaly_is_one_whoever_ended_its_run(tmp_path: Path) -> None:
+    """If it failed, Ctrl-C or a cluster that broke would hide what was found."""
+    folder = recorded(tmp_path, ANOMALOUS)
+    for each in (
+        Recorded(folder, interrupted=True),
+        Recorded(folder, failure=Failure.of(StoreError("the disk is full"))),
+    ):
+        verdict, code = conclude(each)
+        assert (verdict["outcome"], code) == ("anomaly", 1)
+
+
+@pytest.mark.parametrize("kind", [WrongUse, ClusterError, StoreError, HarnessError])
+def test_a_failure_keeps_its_exit_code(kind: type[HarnessError]) -> None:
+    """If it failed, a harness that broke would count as a run that is no evidence, or the other way round."""
+    error = Failure.of(kind("why")).error()
+    assert (type(error), error.message, error.exit_code) == (kind, "why", kind.exit_code)
+
+
+def test_a_record_that_could_not_be_kept_is_told_in_one_line(tmp_path: Path) -> None:
+    """If it failed, half a record would be judged to be fine."""
+    folder = recorded(tmp_path, CALM)
+    with pytest.raises(StoreError, match="no space left"):
+        conclude(Recorded(folder, failure=Failure.of(StoreError("no space left"))))
