@@ -28,6 +28,8 @@ from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "convergence"
 MODEL = "all nodes hold the same confirmed data"
+KEPT = "kept"
+KEPT_MODEL = "what was acknowledged is held by somebody"
 DIFFERENT_MAX = 5
 _ABSENT = ("absent",)
 
@@ -63,6 +65,32 @@ def check(history: History, *, space: str = "register") -> Verdict:
     for dump in dumps:
         witnesses += _unknown_keys(dump, space, asked)
     return _verdict(history, dumps, witnesses)
+
+
+def check_kept(history: History, *, space: str = "register") -> Verdict:
+    """Whether some node at least held what was acknowledged: for stores whose nodes need not be equal in the end.
+
+    Judged is only what all members' final dumps say together, of nodes that had settled, by acknowledged writes alone:
+    a value (or nothing) that all of them, each perhaps another one, hold instead of a later one was lost.
+    """
+    dumps = _dumps(history)
+    witnesses: list[Witness] = []
+    if _settled(history) and {dump.node for dump in dumps} >= {*at_the_end(history)}:
+        for key, operations in by_key(history.select(f=("write", "cas"))).items():
+            order = ValueOrder.of(operations)
+            groups = _by_value(dumps, space, key)
+            lost = [[*_lost(holders, space, key, order)] for holders in groups]
+            witnesses += [] if not all(lost) else [lost[0][0]]
+    details: dict[str, Any] = {"dumps": len(dumps), "violations": len(witnesses), "vacuous": not dumps}
+    summary = witnesses[0].summary if witnesses else "nothing that was acknowledged was gone from every node"
+    return Verdict(
+        checker=KEPT,
+        result="invalid" if witnesses else "valid",
+        summary=summary,
+        model=KEPT_MODEL,
+        witnesses=tuple(witnesses[:WITNESSES_MAX]),
+        details=details,
+    )
 
 
 def _settled(history: History) -> bool:

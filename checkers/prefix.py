@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from checkers.history.history import History, by_key
-from checkers.history.members import identity
+from checkers.history.members import answered_by
 from checkers.history.operation import Operation
 from checkers.value_order import NEVER, Value, ValueOrder, comparable
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
@@ -61,25 +61,20 @@ def _orders(history: History, confirmed: Sequence[Operation]) -> Orders:
 
 def _at_one_node(
     history: History, reads: Sequence[Operation]
-) -> dict[tuple[str, int, str | None], list[Operation]]:
-    groups: dict[tuple[str, int, str | None], list[Operation]] = {}
+) -> dict[tuple[str, str | None], list[Operation]]:
+    groups: dict[tuple[str, str | None], list[Operation]] = {}
     for read in reads:
         if read.node is not None:
-            groups.setdefault((*_who(history, read.node, read), read.key), []).append(read)
+            groups.setdefault((answered_by(history, read), read.key), []).append(read)
     return groups
 
 
 def _of_each_node(history: History, reads: Sequence[Operation]) -> list[list[Operation]]:
-    groups: dict[tuple[str, int], list[Operation]] = {}
+    groups: dict[str, list[Operation]] = {}
     for read in reads:
         if read.node is not None:
-            groups.setdefault(_who(history, read.node, read), []).append(read)
+            groups.setdefault(answered_by(history, read), []).append(read)
     return list(groups.values())
-
-
-def _who(history: History, node: str, read: Operation) -> tuple[str, int]:
-    """The node that answered: who takes the place of another, on an empty disk, is somebody else."""
-    return node, identity(history, node, read.invoke_index) if history.told_members else 0
 
 
 def impossible_value(read: Operation, order: ValueOrder) -> Witness | None:

@@ -20,7 +20,7 @@ Where members leave and come, or the quorum changes, a write is judged only by w
 
 Only verified times count (`FaultSpan.sure`), and only of cuts, pauses, and what keeps a process dead; a slow link stops
 nobody. Where two faults stop one process at the same time, healing the one may wake it although the other goes on:
-it is taken to be down until the first of the two is healed.
+it is taken to be down until the first of the two is healed, or until an operator begins to restart or replace it.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ InEffect = tuple[Span, FaultSpan]  # the time in which the fault surely did it
 
 WRITERS = ("write", "cas", "txn", "add", "transfer", "generate", "enqueue", "dequeue", "open")
 STOPS_A_PROCESS = frozenset({"kill", "terminate", "pause", "power", "damage"})
+STARTS_A_PROCESS = frozenset({"restart", "remove", "add", "replace"})
+"""What ends and starts processes at moments of its own."""
 
 
 def check(history: History) -> Verdict:
@@ -141,11 +143,11 @@ class _Faults:
             if span.does == "cut" and span.sure is not None:
                 for link in span.links:
                     faults.cuts.setdefault(link, []).append((span.sure, span))
-            elif span.does in STOPS_A_PROCESS:
+            elif span.does in STOPS_A_PROCESS | STARTS_A_PROCESS:
                 for node in span.nodes:
                     stopping.setdefault(node, []).append(span)
         for node, stops in stopping.items():
-            sure = [(_down(span, stops), span) for span in stops]
+            sure = [(_down(span, stops), span) for span in stops if span.does in STOPS_A_PROCESS]
             faults.downs[node] = [(when, span) for when, span in sure if when is not None]
         return faults
 
@@ -219,7 +221,8 @@ def _down(span: FaultSpan, stops: Sequence[FaultSpan]) -> Span | None:
         is_over = other.end_ns is not None and other.end_ns < start
         if other is span or is_over or other.start_ns >= end:
             continue
-        end = min(end, other.start_ns if other.heal_asked_ns is None else other.heal_asked_ns)
+        wakes_ns = None if other.does in STARTS_A_PROCESS else other.heal_asked_ns
+        end = min(end, other.start_ns if wakes_ns is None else wakes_ns)
     return (start, end) if start <= end else None
 
 

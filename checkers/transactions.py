@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from checkers.history.history import History
+from checkers.history.members import answered_by
 from checkers.history.operation import Operation
 
 NEVER = float("inf")
@@ -57,15 +58,16 @@ def judged(history: History, details: Mapping[str, Any]) -> Iterable[Txn]:
             failed,
             each.invoke_index,
             over,
-            _session(each, looks, details),
+            _session(history, each, looks, details),
             micros,
         )
 
 
-def _session(each: Operation, looks: bool, details: Mapping[str, Any]) -> Any:
+def _session(history: History, each: Operation, looks: bool, details: Mapping[str, Any]) -> Any:
     if details.get("sessions") != "node":
         return each.process
-    return each.node if looks and each.mode in ("read-confirmed", None) else (each.invoke_index,)
+    is_of_a_node = looks and each.mode in ("read-confirmed", None) and each.node is not None
+    return answered_by(history, each) if is_of_a_node else (each.invoke_index,)
 
 
 def name_of(value: Any) -> str:

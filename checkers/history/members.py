@@ -15,7 +15,7 @@ import msgspec
 from checkers.history.errors import HistoryError
 from checkers.history.faults import Span
 from checkers.history.history import History
-from checkers.history.operation import Event
+from checkers.history.operation import Event, Operation
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -60,10 +60,32 @@ def at_the_end(history: History) -> tuple[str, ...]:
     return nodes
 
 
+def is_settled_at_the_end(history: History) -> bool:
+    """All members knew the last change; so it is where nothing was changed."""
+    settled = True
+    for _, line in _lines(history):
+        settled = line.settled
+    return settled
+
+
 def left(history: History) -> tuple[str, ...]:
     """The nodes that had left, and that nobody had replaced, when the run was over."""
     members = at_the_end(history)
     return tuple(node for node in history.header.nodes if node not in members)
+
+
+def answered_by(history: History, operation: Operation) -> str:
+    """The node that answered: who takes the place of another, on an empty disk, is somebody else.
+
+    Whom it met that was asked before somebody came, and answered after that, nobody knows: it is like none.
+    """
+    node = operation.node or ""
+    if not history.told_members:
+        return node
+    first = identity(history, node, operation.invoke_index)
+    if identity(history, node, operation.complete_index or operation.invoke_index) != first:
+        return f"{node}, asked at event {operation.invoke_index}"
+    return f"{node}, identity number {first + 1}" if first else node
 
 
 def identity(history: History, node: str, index: int) -> int:

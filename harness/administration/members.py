@@ -48,6 +48,12 @@ class _Change:
         self._detail = ""
         self._number: int | None = None
         """The id under which the node that leaves is a member."""
+        self._is_settled = True
+        """All were seen to know the change that was begun last."""
+
+    def _tell(self, *, settled: bool, joins: str = "") -> None:
+        self._is_settled = settled
+        self._site.tell(settled=settled, joins=joins)
 
     def _is_in_effect(self) -> None:
         self._effect_ns = self._site.cluster.now_ns()
@@ -75,7 +81,7 @@ class _Change:
         site, number = self._site, self._number
         assert number is not None
         site.members = site.members.without(self._node)
-        site.tell(settled=False)
+        self._tell(settled=False)
         deadline_ns = site.deadline_ns()
         while not await self._is_gone(number):
             owner = site.system.owner_now(await site.statuses())
@@ -86,7 +92,7 @@ class _Change:
                 return False
             await site.cluster.sleep_until(site.cluster.now_ns() + POLL_NS)
         self._detail = f"replica {number} is no member any more"
-        site.tell(settled=True)
+        self._tell(settled=True)
         return True
 
     async def _is_gone(self, number: int) -> bool:
@@ -102,7 +108,7 @@ class _Change:
         configuration = self._system.newcomer(site.plan, site.spaces, node, site.generations, owner)
         wanted = furthest(statuses)
         site.members = site.members.having(node)
-        site.tell(settled=False, joins=node)
+        self._tell(settled=False, joins=node)
         try:
             await site.administered.start_again(node, configuration=configuration)
         except ClusterError as error:
@@ -119,7 +125,7 @@ class _Change:
         self._detail += (
             f"{node} is replica {(status or {}).get('id')} now, its identity number {generation + 1}"
         )
-        site.tell(settled=True)
+        self._tell(settled=True)
         return True
 
     async def _evidence(
@@ -141,6 +147,8 @@ class _Change:
         """All members agree, and are there."""
         heal_asked_ns = self._site.cluster.now_ns()
         healed = await self._site.until(is_agreed, self._site.deadline_ns())
+        if healed and not self._is_settled:
+            self._tell(settled=True)
         return await self._evidence(heal_asked_ns, healed=healed, counters={})
 
 

@@ -1,6 +1,7 @@
 """Options changed while nodes run, as an operator does by `box.cfg`, on one node after the other; and changed back.
 
-Bit if every node said afterwards that it has the new value; healed if every node says that it has the old one again.
+Bit if every node said afterwards that it has the new value, and had another before; healed if every node says that it
+has the old one again.
 A node that is down takes what its configuration says when it starts, so it is asked again until it answers.
 """
 
@@ -36,7 +37,10 @@ class ChangedOptions:
                 self._details.append(f"{node} did not tell its options")
                 continue
             self._usual[node] = {name: told.get(name) for name in self._fault.options}
-            if await self._change(node, self._wanted(), self._fault.until_ns):
+            wanted = self._wanted()
+            if self._usual[node] == wanted:
+                self._details.append(f"{node} had {dict(wanted)} already")
+            elif await self._change(node, wanted, self._fault.until_ns):
                 self._seen_ns.append(self._site.cluster.now_ns())
 
     def _wanted(self) -> Mapping[str, object]:

@@ -169,6 +169,10 @@ def _fault(
     drawn = kind.draw(nodes, owner, chance)
     if name == TIMEOUTS:
         drawn = {**drawn, "options": _in_seconds(plan, drawn["options"])}
+    if name == QUORUM:
+        if members.quorum >= len(nodes):
+            return None
+        drawn = {**drawn, "options": _greater(drawn["options"], members.quorum)}
     named: Any = drawn.get("nodes", ())
     if members.why_not(kind.does, named):
         return None
@@ -176,6 +180,11 @@ def _fault(
         return None  # who needs all that are left restarts none of them
     fields = {"id": number, "name": name, "does": kind.does, "at_ns": at_ns, "until_ns": until_ns}
     return msgspec.convert({**fields, "seed": chance.getrandbits(32), **drawn}, Fault)
+
+
+def _greater(options: Any, quorum: int) -> dict[str, int]:
+    """Where the plan asks for more than N / 2 + 1 the drawn quorum may be none that is greater."""
+    return {option: max(drawn, quorum + 1) for option, drawn in options.items()}
 
 
 def _in_seconds(plan: Plan, factors: Any) -> dict[str, float]:

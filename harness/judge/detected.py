@@ -2,7 +2,8 @@
 
 A fault that takes away what was safely on disk (`must` "detect" in the table of faults) may leave a node behind that
 refuses to start, or to follow. That is right; only wrong data are an anomaly. So after such a fault nodes need not be
-equal at the end, provided that somebody said why not. What was said is a finding.
+equal at the end, provided that somebody said why not. What was said is a finding. Who refused to start got its files
+back undamaged: nothing was lost then, and nothing is excused.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from harness.faults.table import FAULTS
 
 
 def may_only_be_detected(history: History) -> bool:
-    """Something was damaged that no store can be asked to survive."""
-    return any(True for _ in _damages(history))
+    """A node went on with files that were damaged as no store can be asked to survive."""
+    return any(not _was_refused(fault) for fault in _damages(history))
 
 
 def refusals(history: History) -> tuple[str, ...]:
@@ -24,8 +25,12 @@ def refusals(history: History) -> tuple[str, ...]:
     return tuple(
         f"after {fault.name}: {fault.evidence.get('detail') or 'a node refused to start'}"
         for fault in _damages(history)
-        if (fault.evidence.get("counters") or {}).get("refused_to_start")
+        if _was_refused(fault)
     )
+
+
+def _was_refused(fault: FaultSpan) -> bool:
+    return bool((fault.evidence.get("counters") or {}).get("refused_to_start"))
 
 
 def _damages(history: History) -> Iterator[FaultSpan]:

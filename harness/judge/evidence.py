@@ -11,6 +11,7 @@ from typing import Any
 
 from checkers.history.faults import FaultSpan
 from checkers.history.history import History
+from checkers.history.members import is_settled_at_the_end
 from checkers.history.operation import Operation
 from harness.faults.table import DIRECTED, HOLDS
 from harness.plan import SECOND_NS, Plan
@@ -137,6 +138,8 @@ def _missing(
         missing.append(f"too little load: {evidence['ok']} operations succeeded, expected at least {wanted}")
     missing.extend(_missing_kinds(workload, history))
     missing.extend(_missing_of_faults(plan, history, evidence, may_differ))
+    if not is_settled_at_the_end(history):
+        missing.append("not all members were seen to agree in the end on who is one")
     worst_ms = max((stall.stalled_ms for stall in history.stalls), default=0.0)
     if worst_ms > STALLED_MS_MAX:
         missing.append(f"the harness itself stood still for {worst_ms:.0f} ms")

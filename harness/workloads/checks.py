@@ -88,4 +88,15 @@ def of_every_run(promise: Promise, space: str = "") -> tuple[Check, ...]:
             "",
             availability.check,
         ),
+        *((_kept(space),) if space and promise.writes == "linearizable" and not promise.final_state else ()),
+    )
+
+
+def _kept(space: str) -> Check:
+    """Where nodes need not be equal in the end, and perhaps no read is fresh: a lost write would be seen by nobody."""
+    return Check(
+        convergence.KEPT,
+        "what was acknowledged is, in the end, not gone from every node",
+        convergence.KEPT_MODEL,
+        lambda history: convergence.check_kept(history, space=space),
     )

@@ -17,11 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from checkers import dirty, transactional
 from checkers.domain import durability
 from checkers.history.history import History
+from checkers.history.members import answered_by
 from checkers.history.operation import Operation as Recorded
 from checkers.transactional.columns import Workload as Words
 from checkers.verdict import Verdict
@@ -198,7 +200,11 @@ class Transactions:
         """Of all answers but dirty ones, each node's reads in their order. What is stale is told, not condemned."""
         chosen = selected(history, lambda each: each.mode != "dirty")
         verdict = transactional.check(
-            chosen, workload=self.model, model=SNAPSHOTS, timeout_s=SEARCH_S, session=_session
+            chosen,
+            workload=self.model,
+            model=SNAPSHOTS,
+            timeout_s=SEARCH_S,
+            session=partial(_session, history),
         )
         old = [name for name in verdict.details.get("findings", ()) if name.endswith("-realtime")]
         found = [f"reads were stale, as is allowed: {', '.join(old)}"] if old else []
@@ -275,10 +281,10 @@ def left_out(history: History, chosen: History) -> list[str]:
     )
 
 
-def _session(operation: Recorded) -> str | None:
-    """Confirmed reads go forward at each node."""
+def _session(history: History, operation: Recorded) -> str | None:
+    """Confirmed reads go forward at each node; who takes the place of another, on an empty disk, begins anew."""
     is_of_a_node = is_read_only(operation) and operation.mode in ("read-confirmed", None)
-    return operation.node if is_of_a_node else None
+    return answered_by(history, operation) if is_of_a_node and operation.node is not None else None
 
 
 def _key(context: Context) -> str:

@@ -128,3 +128,16 @@ def test_options_and_restarts_are_felt_and_undone(name: str) -> None:
     first = next(state.status for state in history.states if state.status.get("up"))
     for node in ("n1", "n2", "n3"):
         assert newest(history, node)["quorum"] == first["quorum"] == 2
+
+
+def test_an_option_that_was_so_before_is_not_felt() -> None:
+    """Broken, a run under a changed option is evidence although nothing was ever changed."""
+    plan = drawn_out(small(faults=("timeouts",), seed=2))
+    assert plan.drawn is not None
+    (fault, *_) = plan.drawn.faults
+    same = {"replication_synchro_timeout": plan.synchro_timeout_s}
+    fault = msgspec.structs.replace(fault, options=same)
+    plan = msgspec.structs.replace(plan, drawn=msgspec.structs.replace(plan.drawn, faults=(fault,)))
+    (span,) = recorded(plan).history.faults
+    assert not span.bit
+    assert "already" in span.evidence["detail"]

@@ -18,6 +18,7 @@ from harness.finish import finish
 from harness.judge import judge
 from harness.plan import Drawn, Operation, Plan
 from harness.store import RunFolder
+from harness.systems import system_of
 from harness.systems.promises import FIXED_OWNER
 
 NODES = ("n1", "n2", "n3")
@@ -219,3 +220,71 @@ def test_what_cannot_be_written_is_one_line(tmp_path: Path, block: Callable[[Run
     block(folder)
     with pytest.raises(StoreError, match="cannot write"):
         finish(folder, PLAN)
+
+
+def damaged(counters: dict[str, int]) -> dict[str, Any]:
+    """n3's files are damaged; in the end n2 has stopped following n1, and holds something old."""
+    run = Run()
+    run.serve()
+    fault = {"id": 0, "name": "bit-flip", "does": "damage", "nodes": ["n3"]}
+    run.line("invoke", "nemesis", "bit-flip", value=fault)
+    start_ns = len(run.events) * 1_000_000
+    run.serve(3)
+    told = {"all_in_effect_ns": start_ns, "heal_asked_ns": len(run.events) * 1_000_000, "healed": True}
+    run.line("info", "nemesis", "bit-flip", value={"id": 0, "bit": True, "counters": counters, **told})
+    for node in NODES:
+        stopped = {"stopped": {"n1": "split-brain"}} if node == "n2" else {}
+        run.line("info", "monitor", "state", node=node, value={"up": True, "rollbacks": 0, **stopped})
+    run.line("info", "harness", "settled", value=False)
+    run.ask("read", 3, role="owner", mode="read-confirmed", phase="final")
+    for node, value in zip(NODES, (3, 19, 3), strict=True):
+        run.ask("dump", {"spaces": {"register": [["a", value]]}}, key=None, node=node, phase="final")
+    return run.verdict(msgspec.structs.replace(PLAN, cluster="local", faults=("bit-flip",)))
+
+
+def test_damage_that_a_node_refused_excuses_nobody() -> None:
+    """Who refuses damaged files gets them back whole: that another node stopped after that has no reason."""
+    assert damaged({})["outcome"] == "valid"
+    assert "not quiet and equal" in missing(damaged({"refused_to_start": 1}))
+
+
+def test_who_was_not_seen_to_leave_has_not_left() -> None:
+    """A removal that fails beside another fault need not bite, and the node that it stopped would be asked nothing."""
+    run = Run()
+    run.serve()
+    fault = {"id": 0, "name": "remove-node", "does": "remove", "nodes": ["n3"]}
+    run.line("invoke", "nemesis", "remove-node", value=fault)
+    run.line("invoke", "nemesis", "slow", value={"id": 1, "name": "slow", "does": "slow"})
+    run.line("info", "harness", "members", value={"nodes": ["n1", "n2"], "quorum": 2, "settled": False})
+    start_ns = len(run.events) * 1_000_000
+    run.serve(3)
+    told = {"all_in_effect_ns": start_ns, "heal_asked_ns": len(run.events) * 1_000_000, "healed": True}
+    run.line("info", "nemesis", "slow", value={"id": 1, "bit": True, **told})
+    run.line("info", "nemesis", "remove-node", value={"id": 0, "bit": False, "healed": False})
+    run.end(3)
+    plan = msgspec.structs.replace(PLAN, faults=("remove-node", "slow"), overlap=2)
+    assert "not all members were seen to agree" in missing(run.verdict(plan))
+
+
+@pytest.mark.parametrize(
+    ("configuration", "given"), [("F", {"mvcc": False}), ("I", {"mvcc": False}), ("G", {})]
+)
+@pytest.mark.parametrize(("held", "expected"), [((18, 18, 18), "anomaly"), ((21, 18, 21), "valid")])
+def test_what_every_node_has_lost_is_lost(
+    configuration: str, given: dict[str, bool], held: tuple[int, ...], expected: str
+) -> None:
+    """Where no read is fresh and nodes need not be equal, a run that lost what it had acknowledged would be valid."""
+    run = Run()
+    run.serve()
+    run.ask("cas", [20, 21], role="owner")
+    for node in NODES:
+        run.line("info", "monitor", "state", node=node, value={"up": True, "rollbacks": 0})
+    run.line("info", "harness", "settled", value=True)
+    run.ask("read", held[0], role="owner", mode="linearizable", phase="final")
+    for node, value in zip(NODES, held, strict=True):
+        run.ask("dump", {"spaces": {"register": [["a", value]]}}, key=None, node=node, phase="final")
+    plan = msgspec.structs.replace(PLAN, configuration=configuration, **given)
+    header = msgspec.structs.replace(HEADER, owner=None)
+    verdict = judge(plan, system_of("qsync").promise(plan), History.of(header, run.events))
+    assert verdict["outcome"] == expected, verdict["sentence"]
+    assert verdict["violations"] == (["kept"] if expected == "anomaly" else [])

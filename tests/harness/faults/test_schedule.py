@@ -212,3 +212,12 @@ def test_what_may_only_be_detected_is_never_among_all() -> None:
     """If it failed, a store would be accused of losing what a disk lost that had promised to keep it."""
     for cluster in CLUSTERS:
         assert all(FAULTS[name].must == "survive" for name in names_for(Plan(cluster=cluster)))
+
+
+@pytest.mark.parametrize("quorum", [4, 5, 6])
+def test_the_quorum_becomes_greater_than_what_was_asked_for(quorum: int) -> None:
+    """If it failed, nothing would change, or the quorum would be lowered, and the fault would count as felt."""
+    for seed in range(10):
+        faults = drawn(nodes=7, quorum=quorum, faults=("quorum",), time_limit_s=20, seed=seed)
+        assert faults
+        assert all(quorum < fault.options["replication_synchro_quorum"] <= 7 for fault in faults)
