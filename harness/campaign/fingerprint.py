@@ -27,6 +27,7 @@ CAUSES_FIRST = (
     "quorum",
     "cuts",
     "convergence",
+    "kept",
     "linearizable",
     "transactional",
     "prefix",
