@@ -10,7 +10,7 @@ from checkers.history import parquet
 from checkers.history.errors import HistoryError
 from checkers.history.history import History
 from checkers.history.jsonl import read
-from checkers.history.members import have_changed, left
+from checkers.history.members import have_changed, left, quorums
 from checkers.verdict import Verdict
 from checkers.wal import LogRules, NodeLog
 from harness import report
@@ -58,7 +58,7 @@ def finish(
         failure=failure,
         plan_file=folder.plan_file,
         logs=logs_of_members(read_logs(folder.nodes), history),
-        rules=_rules(system_of(plan.system).log_rules(plan), history),
+        rules=rules_of(system_of(plan.system).log_rules(plan), history),
         run_check=run_check,
     )
     verdicts = [Verdict.from_json(check) for check in verdict["checks"]]
@@ -73,10 +73,19 @@ def finish(
     return verdict
 
 
-def _rules(rules: LogRules | None, history: History) -> LogRules | None:
-    """How many logs there should be, and how many make a quorum, is one number only where nobody left or came."""
-    changes = have_changed(history) or "quorum" in {fault.name for fault in history.faults}
-    return replace(rules, members=None, quorum=None) if rules is not None and changes else rules
+def rules_of(rules: LogRules | None, history: History) -> LogRules | None:
+    """How many logs there should be, and how many make a quorum, is one number only where nobody left or came.
+
+    Where the quorum alone changes, the least that it ever was is what every decision had.
+    """
+    if rules is None or not history.told_members:
+        return rules
+    if have_changed(history):
+        return replace(rules, members=None, quorum=None)
+    if rules.quorum is None:
+        return rules
+    told = [each for each in quorums(history) if each is not None]
+    return replace(rules, quorum=min(told, default=None))
 
 
 def logs_of_members(logs: Sequence[NodeLog], history: History) -> tuple[NodeLog, ...]:

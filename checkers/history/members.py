@@ -98,6 +98,11 @@ def have_changed(history: History) -> bool:
     return any(line.joins or set(line.nodes) != set(history.header.nodes) for _, line in _lines(history))
 
 
+def quorums(history: History) -> tuple[int | None, ...]:
+    """All that it ever was, the header's first."""
+    return (history.header.quorum, *(line.quorum for _, line in _lines(history)))
+
+
 def _lines(history: History) -> Iterator[tuple[Event, _Line]]:
     for event in history.told_members:
         try:

@@ -247,7 +247,7 @@ class Qsync:
         )
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
-        timeout_ns = int(plan.synchro_timeout_s * SECOND_NS * (min(FACTORS) if plan.changes_timeouts else 1))
+        timeout_ns = int(_least_synchro_timeout_s(plan) * SECOND_NS)
         return (
             Check(
                 early_timeout.NAME,
@@ -278,6 +278,14 @@ def _checkpoint_interval_ns(plan: Plan) -> int:
 def _quorum(plan: Plan) -> int | str:
     """A formula where members change and nobody asked for a number: it follows them."""
     return FORMULA if plan.changes_members and plan.quorum is None else plan.quorum_size
+
+
+def _least_synchro_timeout_s(plan: Plan) -> float:
+    """The least that it may become in the run: as a schedule draws it, or as somebody wrote it into the plan."""
+    drawn = () if plan.drawn is None else plan.drawn.faults
+    written = [each.options.get("replication_synchro_timeout", plan.synchro_timeout_s) for each in drawn]
+    factor = min(FACTORS) if plan.changes_timeouts else 1
+    return min([plan.synchro_timeout_s * factor, *written])
 
 
 def _identity(name: str, generation: int) -> str:

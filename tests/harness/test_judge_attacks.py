@@ -13,8 +13,10 @@ import pytest
 from checkers.history import jsonl
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
+from checkers.wal import LogRules
 from harness.errors import StoreError
-from harness.finish import finish
+from harness.faults.fault import Fault
+from harness.finish import finish, rules_of
 from harness.judge import judge
 from harness.plan import Drawn, Operation, Plan
 from harness.store import RunFolder
@@ -288,3 +290,38 @@ def test_what_every_node_has_lost_is_lost(
     verdict = judge(plan, system_of("qsync").promise(plan), History.of(header, run.events))
     assert verdict["outcome"] == expected, verdict["sentence"]
     assert verdict["violations"] == (["kept"] if expected == "anomaly" else [])
+
+
+@pytest.mark.parametrize(("written_s", "waited_ms", "expected"), [(0.1, 95, "valid"), (None, 95, "invalid")])
+def test_a_timeout_that_somebody_wrote_into_the_plan_is_what_is_waited_for(
+    written_s: float | None, waited_ms: int, expected: str
+) -> None:
+    """A plan of one's own that makes the timeout ten times shorter would be an anomaly of every store."""
+    run = Run()
+    run.line("invoke", 0, "write", key="a", value=1, node="n1")
+    run.events.append(
+        msgspec.structs.replace(
+            run.events[0],
+            index=1,
+            time_ns=waited_ms * 1_000_000,
+            type="info",
+            error="Quorum collection for a synchronous transaction is timed out (216)",
+        )
+    )
+    options = {} if written_s is None else {"replication_synchro_timeout": written_s}
+    fault = Fault(id=0, name="timeouts", does="options", at_ns=0, until_ns=1, nodes=NODES, options=options)
+    plan = msgspec.structs.replace(PLAN, synchro_timeout_s=1.0, drawn=Drawn(faults=(fault,), operations=()))
+    (check,) = system_of("qsync").checks(plan)
+    assert check.run(History.of(HEADER, run.events)).result == expected
+
+
+def test_where_the_quorum_alone_changes_the_logs_are_still_counted() -> None:
+    """What was acknowledged and every log discarded would be no anomaly in a run with the fault quorum."""
+    run = a_good_run()
+    run.line("info", "harness", "members", value={"nodes": list(NODES), "quorum": 3, "settled": False})
+    run.line("info", "harness", "members", value={"nodes": list(NODES), "quorum": 2, "settled": True})
+    rules = rules_of(LogRules(quorum=2, members=3), History.of(HEADER, run.events))
+    assert rules == LogRules(quorum=2, members=3)
+    run.line("info", "harness", "members", value={"nodes": ["n1", "n2"], "quorum": 2, "settled": True})
+    rules = rules_of(LogRules(quorum=2, members=3), History.of(HEADER, run.events))
+    assert rules == LogRules(quorum=None, members=None)
