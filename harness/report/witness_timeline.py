@@ -43,7 +43,7 @@ def proof(material: Material, witness: Json, bands: Sequence[FaultBand]) -> Proo
     told = (event for event in (*material.nemesis, *material.monitor, *material.harness))
     wanted = set(indexes)
     events = tuple(event for event in told if event.index in wanted)
-    start_ns, end_ns = _window(operations, events, witness, material.end_ns)
+    start_ns, end_ns = window(operations, events, witness, material.end_ns)
     key = witness.get("key")
     half = OPERATIONS_DRAWN // 2
     shown = operations if len(operations) <= 2 * half else operations[:half] + operations[-half:]
@@ -58,16 +58,18 @@ def proof(material: Material, witness: Json, bands: Sequence[FaultBand]) -> Proo
     )
 
 
-def _window(
+def window(
     operations: Sequence[Operation], events: Sequence[Event], witness: Json, run_end_ns: int
 ) -> tuple[int, int]:
+    """(start_ns, end_ns) of what shows them, a little wider than they are; no wider than a short record asks for."""
     times = [op.invoke_ns for op in operations] + [event.time_ns for event in events]
     times += [op.complete_ns for op in operations if op.complete_ns is not None]
     told = (as_time_ns(witness.get("start_ns")), as_time_ns(witness.get("end_ns")))
     if not times:
         times = [time_ns for time_ns in told if time_ns is not None] or [0, run_end_ns]
     start_ns, end_ns = min(times), max(times)
-    margin_ns = max((end_ns - start_ns) // 12, 500_000)
+    least_ns = min(500_000, run_end_ns // 12)  # records of others may have no times, and count lines as nanoseconds
+    margin_ns = max((end_ns - start_ns) // 12, least_ns, 1)
     return max(start_ns - margin_ns, 0), end_ns + margin_ns
 
 

@@ -15,6 +15,7 @@ from harness.report.node_states import node_story
 from harness.report.operation_rows import GUTTER, LINE_HEIGHT, LINES_WITH_NEIGHBOURS, WIDTH, operation_rows
 from harness.report.operation_words import operation_label, operation_value
 from harness.report.svg import Scale, duration, element, text_width, time_ticks
+from harness.report.witness_timeline import window
 
 
 def band(does: str, start_ns: int, end_ns: int, **fields: object) -> FaultBand:
@@ -37,7 +38,15 @@ def state(time_ns: int, **status: object) -> Event:
     return Event(index=0, time_ns=time_ns, type="info", process="monitor", f="state", node="n1", value=status)
 
 
-@given(start_ns=st.integers(0, 10**14), span_ns=st.integers(1_000, 10**14), count=st.integers(2, 14))
+def test_a_record_without_times_is_as_wide_as_its_lines() -> None:
+    """Where lines are counted as nanoseconds, the operations of a witness would all be drawn in one place."""
+    state_lines = [state(40), state(75)]
+    start_ns, end_ns = window([], state_lines, {}, run_end_ns=172)
+    assert (start_ns, end_ns) == (26, 89)
+    assert window([], state_lines, {}, run_end_ns=20 * 10**9) == (0, 500_075)
+
+
+@given(start_ns=st.integers(0, 10**14), span_ns=st.integers(10, 10**14), count=st.integers(2, 14))
 def test_ticks_are_few_round_and_told_apart(start_ns: int, span_ns: int, count: int) -> None:
     """If it failed, an axis would be crowded, empty, or say the same time twice."""
     ticks = time_ticks(start_ns, start_ns + span_ns, count)
