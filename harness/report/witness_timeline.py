@@ -68,7 +68,7 @@ def window(
     if not times:
         times = [time_ns for time_ns in told if time_ns is not None] or [0, run_end_ns]
     start_ns, end_ns = min(times), max(times)
-    least_ns = min(500_000, run_end_ns // 12)  # records of others may have no times, and count lines as nanoseconds
+    least_ns = min(500_000, run_end_ns // 12)  # others' records may have no times: lines count as nanoseconds
     margin_ns = max((end_ns - start_ns) // 12, least_ns, 1)
     return max(start_ns - margin_ns, 0), end_ns + margin_ns
 
