@@ -62,12 +62,13 @@ def lives(owner: str) -> bool:
 
 
 def remove_leftovers(client: Any) -> list[str]:
-    """Remove what dead harnesses left; what was removed, in words."""
+    """Remove what dead harnesses left; what was removed, in words, or why it could not be."""
     removed: list[str] = []
     for container in client.containers.list(all=True, filters={"label": RUN_LABEL}, ignore_removed=True):
         if not lives(container.labels.get(OWNER_LABEL, "")):
-            _remove_container(container)
-            removed.append(f"container {container.name}")
+            failure = _remove_container(container)
+            still = f": no, it is still there ({failure})" if failure else ""
+            removed.append(f"container {container.name}{still}")
     runs_alive: set[str] = set()
     for network in client.networks.list(filters={"label": RUN_LABEL}):
         labels = network.attrs.get("Labels") or {}
@@ -94,21 +95,27 @@ def remove_run(client: Any, run: RunId) -> None:
             network.remove()
 
 
-def _remove_container(container: Any) -> None:
-    """Until it is gone: on a busy machine the daemon gives up waiting for the end of a container that it has killed."""
+def _remove_container(container: Any) -> str:
+    """Until it is gone: on a busy machine the daemon gives up waiting for the end of a container that it has killed.
+
+    Why it is still there after that, or "".
+    """
     import docker  # type: ignore[import-untyped]  # it has no types
 
     with suppress(Exception):
         container.unpause()
+    failure = ""
     for _ in range(_TRIES):
         try:
             container.remove(force=True, v=True)
         except docker.errors.NotFound:
-            return
-        except Exception:  # it is being removed by somebody else, or the daemon is slow
+            return ""
+        except Exception as error:  # it is being removed by somebody else, or the daemon is slow
+            failure = f"{type(error).__name__}: {error}"
             time.sleep(_TRY_AGAIN_S)
         else:
-            return
+            return ""
+    return failure
 
 
 def remove_tables(keep: set[str]) -> list[str]:
