@@ -57,6 +57,18 @@ async def endure(cluster: LocalCluster, fault: Fault, numbers: range) -> tuple[l
     return done, await cluster.heal(fault)
 
 
+async def stored(cluster: LocalCluster) -> dict[str, int]:
+    """All that the owner has confirmed, as soon as it says so."""
+    for number in range(1000, 1100):
+        scan = transaction(number, [["scan", "register", None, None]], None)
+        reply = await cluster.call(number, "n1", scan, SECOND_NS)
+        if isinstance(reply, Replied) and isinstance(reply.response, Answer):
+            found: Any = reply.response.data[0]
+            return dict(found["results"][0])
+        await asyncio.sleep(0.05)
+    raise AssertionError("the owner reads no more")
+
+
 async def until_served(cluster: LocalCluster, first: int) -> None:
     for number in range(first, first + 100):
         if await write(cluster, number):
@@ -105,7 +117,10 @@ def test_a_power_loss_takes_what_was_acknowledged_too_early(tmp_path: Path, bugs
         assert all([await write(cluster, number) for number in range(10)])
         evidence = (await endure(cluster, fault(0, "power", nodes=("n1", "n2")), range(0)))[1]
         assert (evidence.bit, evidence.healed) == (True, True)
-        assert bool(evidence.counters["bytes_lost"]) == bool(bugs)
+        # The end of a log that nobody waited for, a last CONFIRM, may be lost by a right node too.
+        last = {f"k{number % KEYS}": number for number in range(10)}
+        assert (await stored(cluster) != last) == bool(bugs)
+        assert evidence.counters["bytes_lost"] or not bugs
         assert cluster.ended() == ()
 
     play(tmp_path, story, nodes=2, bugs=bugs)
