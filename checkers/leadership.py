@@ -11,7 +11,8 @@
 
 The nodes' own words are the monitor's lines; which node heard no quorum is known from verified cuts alone. The last two
 and idle-promote are judged where the header says within which time (`leader_within_ns`): the simulator's time does not
-depend on how busy a machine is. Where nodes may stop for good, `converges` is false, and the last is not judged.
+depend on how busy a machine is. Where nodes may stop for good, `converges` is false, and the last is not judged; nor is
+no-leader, if those that stopped following each other leave nobody a quorum: then `details` says so.
 `unfenced` needs the header's `fencing` to be soft or strict.
 """
 
@@ -53,8 +54,13 @@ def check(history: History) -> Verdict:
         "violations": len(witnesses),
         "deaf_ms": sum((end - start) // 1_000_000 for *_, start, end in _deaf_times(history)),
     }
+    if _may_stop(history) and is_split_for_good(history):
+        details["split_for_good"] = True
     if not witnesses:
-        summary = f"one leader a term ({details['terms']} terms), and one was there when it had to be"
+        there = (
+            "nobody has a quorum left" if "split_for_good" in details else "one was there when it had to be"
+        )
+        summary = f"one leader a term ({details['terms']} terms), and {there}"
         return Verdict(checker=NAME, result="valid", summary=summary, model=MODEL, details=details)
     more = "" if len(witnesses) == 1 else f" (and {len(witnesses) - 1} more)"
     return Verdict(
@@ -192,12 +198,31 @@ def _after_healing(history: History) -> Iterator[Witness]:
     healed_ns = max((fault.end_ns or fault.start_ns for fault in history.faults), default=0)
     led = [s for s in history.states if s.time_ns >= healed_ns and s.status.get("role") == "owner"]
     last = history.states[-1]
-    if last.time_ns > healed_ns + within_ns and (not led or led[0].time_ns > healed_ns + within_ns):
+    is_late = last.time_ns > healed_ns + within_ns and (not led or led[0].time_ns > healed_ns + within_ns)
+    if is_late and not (_may_stop(history) and is_split_for_good(history)):
         words = f"nobody owned the queue within {within_ns / 1e9:g} s after the last fault had healed"
         yield _witness("no-leader", words, last, last)
-    elif settled[-1].value is False and history.header.extra.get("converges", True):
+    elif settled[-1].value is False and not _may_stop(history):
         words = "after healing the nodes did not become quiet and equal: " + _differences(history)
         yield _witness("not-converged", words, last, last)
+
+
+def _may_stop(history: History) -> bool:
+    return not history.header.extra.get("converges", True)
+
+
+def is_split_for_good(history: History) -> bool:
+    """No node is left that, by the nodes' last words, a quorum follows and that follows it: votes take both ways."""
+    newest = {state.node: state.status for state in history.states if state.node in history.header.nodes}
+    stopped = {node: {*(status.get("stopped") or ())} for node, status in newest.items()}
+    quorums = [quorum for each in newest.values() if isinstance(quorum := each.get("quorum"), int)]
+    quorum = min(quorums, default=history.header.quorum)
+    if quorum is None or not any(stopped.values()):
+        return False
+    return all(
+        sum(other not in stopped[node] and node not in stopped[other] for other in newest) < quorum
+        for node in newest
+    )
 
 
 def _differences(history: History) -> str:

@@ -107,6 +107,27 @@ def test_after_healing_somebody_leads_and_all_become_equal(
     assert rules(*lines) == []
 
 
+@pytest.mark.parametrize(
+    ("stopped", "may_stop", "found"),
+    [
+        ({"n1": ["n2", "n3"], "n2": ["n3"]}, True, []),
+        ({"n1": ["n2", "n3"], "n3": ["n2"]}, True, []),
+        ({"n1": ["n2", "n3"], "n2": ["n3"]}, False, ["no-leader"]),
+        ({"n1": ["n2", "n3"]}, True, ["no-leader"]),
+        ({}, True, ["no-leader"]),
+    ],
+)
+def test_nobody_can_lead_where_all_have_stopped_following_each_other(
+    stopped: dict[str, list[str]], may_stop: bool, found: list[str]
+) -> None:
+    """If it failed, what nobody promised would be an alarm; or two nodes that could go on, and don't, would pass."""
+    states = [state(19, node) for node in ("n1", "n2", "n3")]
+    for line in states:
+        line["value"] |= {"stopped": dict.fromkeys(stopped.get(line["node"], ()), "Split-Brain"), "quorum": 2}
+    lines = [*cut(1, 4, CUT[:1]), *states, {**SETTLED, "value": False}]
+    assert rules(*lines, leader_within_ns=5 * SECOND_NS, converges=not may_stop) == found
+
+
 def waiting(time_s: float, acks: int, quorum: int = 2, term: int = 2) -> dict[str, Any]:
     line = state(time_s, "n1", "replica", term, "leader")
     line["value"]["promote"] = {"acks": acks, "quorum": quorum}
