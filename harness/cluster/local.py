@@ -128,7 +128,7 @@ class LocalCluster(RealCluster):
         roster, relay, settings = self._running(), self._relay, self._settings
         assert relay is not None
         match fault.does:
-            case "cut" | "slow":
+            case "cut" | "slow" | "jitter" | "bandwidth":
                 probes = Probes(self._routes, roster.may_answer)
                 return NetworkFault(fault, relay, probes, settings.heartbeat_ns, settings.epoch_ns)
             case "kill":

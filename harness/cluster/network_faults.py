@@ -1,4 +1,4 @@
-"""Cut and slow at work in the relay: what was felt, and whether fresh traffic passed afterwards.
+"""Cut, slow, jitter and bandwidth at work in the relay: what was felt, and whether fresh traffic passed afterwards.
 
 The relay cuts or slows all links of a fault at one instant and heals them at one instant, so the times in between
 are sharp. Whether anybody *felt* it is another matter, which its counters tell.
@@ -42,7 +42,14 @@ class NetworkFault:
         if fault.does == "cut":
             at_ns = await self._relay.cut(fault.id, fault.links)
         else:
-            at_ns = await self._relay.slow(fault.id, fault.links, fault.delay_ns, fault.jitter_ns, fault.seed)
+            at_ns = await self._relay.slow(
+                fault.id,
+                fault.links,
+                delay_ns=fault.delay_ns,
+                jitter_ns=fault.jitter_ns,
+                bytes_per_s=fault.bytes_per_s,
+                seed=fault.seed,
+            )
         self._in_effect_ns = at_ns - self._epoch_ns
 
     async def end(self) -> Evidence:
@@ -67,9 +74,20 @@ class NetworkFault:
         )
 
     def _was_felt(self, counters: Counters) -> bool:
-        """Withheld or left hanging for longer than a heartbeat; for a slow link, delayed at all."""
-        waited_ns = max(_value(counters, "longest_withheld_ns"), _value(counters, "longest_hanging_ns"))
-        return waited_ns > self._heartbeat_ns or _value(counters, "bytes_delayed") > 0
+        """Withheld or left hanging for longer than a heartbeat; delayed at all, or by other times, or by a queue."""
+        match self._fault.does:
+            case "slow":
+                return _value(counters, "bytes_delayed") > 0
+            case "jitter":
+                spread_ns = _value(counters, "longest_delay_ns") - _value(counters, "shortest_delay_ns")
+                return counters["shortest_delay_ns"] is not None and spread_ns >= self._fault.jitter_ns // 2
+            case "bandwidth":
+                return _value(counters, "bytes_queued") > 0
+            case _:
+                waited_ns = max(
+                    _value(counters, "longest_withheld_ns"), _value(counters, "longest_hanging_ns")
+                )
+                return waited_ns > self._heartbeat_ns
 
     def _now_ns(self) -> int:
         return time.monotonic_ns() - self._epoch_ns
@@ -122,11 +140,13 @@ def _summed(links: ByLink, felt: int) -> dict[str, int]:
         "connections_hanging",
         "connections_reset",
         "bytes_delayed",
+        "bytes_queued",
     ):
         totals[name] = sum(_value(counters, name) for counters in links.values())
-    for name in ("longest_withheld_ns", "longest_hanging_ns"):
+    for name in ("longest_withheld_ns", "longest_hanging_ns", "longest_delay_ns", "longest_queued_ns"):
         totals[name] = max((_value(counters, name) for counters in links.values()), default=0)
-    return totals
+    shortest = [ns for counters in links.values() if (ns := counters["shortest_delay_ns"]) is not None]
+    return totals | {"shortest_delay_ns": min(shortest, default=0)}
 
 
 class RelayIsolation:

@@ -16,7 +16,7 @@ from harness.cluster.sim_clients import VirtualClients
 from harness.cluster.sim_faults import VirtualFaults
 from harness.cluster.sim_moments import Moments
 from harness.cluster.virtual_tasks import Pending, VirtualTask
-from harness.cluster.wire import WireCodec
+from harness.cluster.wire import WireCodec, message_bytes
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault, Moment
 from harness.protocols import Ended, Reply
@@ -60,6 +60,7 @@ class SimCluster:
         """`maker` makes a node of a configuration that nobody knew when the run began."""
         codec = WireCodec() if seed % BYTES_EVERY == BYTES_EVERY - 1 else None
         self.world = World(seed, makers, durability=durability, codec=codec, record_trace=record_trace)
+        self.world.network.size_of = message_bytes
         self._clients = VirtualClients(self.world)
         self._faults = VirtualFaults(self.world, self.sleep_until, heartbeat_ns)
         self._moments = Moments(self.world)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Iterable
 
+from harness.cluster.sim_shaping import shaped_effect, shaping_of
 from harness.errors import WrongUse
 from harness.faults.fault import Evidence, Fault
 from nodes.world.network import Effect, Pair, Stop
@@ -36,8 +37,8 @@ class VirtualFaults:
         match fault.does:
             case "cut":
                 self._world.network.cut(fault.links)
-            case "slow":
-                self._world.network.slow(fault.links, fault.delay_ns, fault.jitter_ns)
+            case "slow" | "jitter" | "reorder" | "bandwidth":
+                self._world.network.shape(fault.links, shaping_of(fault))
             case "kill" | "power":
                 up = [machine for machine in machines if machine.state != "down"]
                 for machine in up:
@@ -78,12 +79,8 @@ class VirtualFaults:
         match fault.does:
             case "cut":
                 return await self._heal_cut(fault, heal_asked_ns)
-            case "slow":
-                self._world.network.unslow(fault.links, fault.delay_ns, fault.jitter_ns)
-                effects = self._world.network.take_effects(fault.links)
-                delayed = sum(effect.delayed for effect in effects.values())
-                first_ns = _first(effect.first_delayed_ns for effect in effects.values())
-                return self._evidence(fault, heal_asked_ns, first_ns, delayed > 0, True, {"delayed": delayed})
+            case "slow" | "jitter" | "reorder" | "bandwidth":
+                return self._heal_shaped(fault, heal_asked_ns)
             case "kill" | "power":
                 return await self._restart(fault, heal_asked_ns)
             case "pause":
@@ -131,6 +128,14 @@ class VirtualFaults:
         first_ns = _first(effect.first_withheld_ns for effect in effects.values())
         healed = await self._traffic_passes(fault.links)
         return self._evidence(fault, heal_asked_ns, first_ns, bit, healed, counters)
+
+    def _heal_shaped(self, fault: Fault, heal_asked_ns: int) -> Evidence:
+        network = self._world.network
+        network.unshape(fault.links, shaping_of(fault))
+        effects = list(network.take_effects(fault.links).values())
+        felt = shaped_effect(fault, effects)
+        first_ns = _first(effect.first_delayed_ns for effect in effects)
+        return self._evidence(fault, heal_asked_ns, first_ns, felt.bit, True, felt.counters)
 
     async def _traffic_passes(self, pairs: Iterable[Pair]) -> bool | None:
         """Wait until something fresh has come through every healed pair whose ends are up; None if there is none."""

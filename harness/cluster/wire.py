@@ -31,3 +31,8 @@ class WireCodec:
 
     def client_decoder(self) -> Decoder:
         return ClientDecoder()
+
+
+def message_bytes(message: object) -> int:
+    """How many bytes it is on a real wire."""
+    return len(encode(cast(Message, message)))

@@ -14,6 +14,9 @@ import msgspec
 Does = Literal[
     "cut",
     "slow",
+    "jitter",
+    "reorder",
+    "bandwidth",
     "loss",
     "kill",
     "terminate",
@@ -36,7 +39,10 @@ Damage = Literal["", "torn-tail", "truncated-tail", "bit-flip"]
 Link = tuple[str, str]
 NEEDS: Mapping[Does, tuple[str, ...]] = {
     "cut": ("links",),
-    "slow": ("links",),
+    "slow": ("links", "delay_ns"),
+    "jitter": ("links", "jitter_ns"),
+    "reorder": ("links", "delay_ns", "percent"),
+    "bandwidth": ("links", "bytes_per_s"),
     "hold": ("links",),
     "loss": ("links", "percent"),
     "slow-fsync": ("nodes", "delay_ns"),
@@ -70,7 +76,10 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 
     - cut: the directed `links` (source, target) pass nothing, silently. On healing, connections whose bytes were
       held go on or are reset, drawn from `seed`.
-    - slow: the directed `links` delay what they carry by `delay_ns` ± `jitter_ns`.
+    - slow: the directed `links` delay what they carry by `delay_ns` ± `jitter_ns`; order is kept.
+    - jitter: the same, and felt only if the delays differ: by half of `jitter_ns` at least.
+    - reorder: `percent` of what the directed `links` carry comes later by `delay_ns`, and what is behind overtakes it.
+    - bandwidth: over each of the directed `links` pass `bytes_per_s` at most.
     - kill: the processes of `nodes` are killed (-9) and started again at the end.
     - pause: the processes of `nodes` are stopped and continued at the end.
     - terminate: the processes of `nodes` are asked to end (SIGTERM), and started again at the end.
@@ -109,6 +118,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     at_sync: bool = False
     damage: Damage = ""
     percent: Annotated[int, msgspec.Meta(ge=0, le=100)] = 0
+    bytes_per_s: Count = 0
     seed: Count = 0
     kinds: tuple[str, ...] = ()
     options: dict[str, float] = {}

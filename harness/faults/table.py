@@ -99,6 +99,27 @@ def _slow(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, 
     return {"links": links, "delay_ns": delay_ns, "jitter_ns": delay_ns // 2}
 
 
+def _jitter(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
+    """Every delay between none and twice the mean is as likely."""
+    drawn = _slow(nodes, owner, chance)
+    return {**drawn, "jitter_ns": drawn["delay_ns"]}
+
+
+def _reorder(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
+    return {
+        "links": _slow(nodes, owner, chance)["links"],
+        "delay_ns": chance.randrange(10, 50) * MILLISECOND_NS,
+        "percent": chance.randrange(20, 50),
+    }
+
+
+def _narrow(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
+    """All links of the owner, who says most, or all links: about what a hundred writes a second need."""
+    node = chance.choice((owner, None))
+    links = tuple((a, b) for a in nodes for b in nodes if a != b and node in (a, b, None))
+    return {"links": links, "bytes_per_s": chance.randrange(8, 33) * 1000}
+
+
 def _lossy(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
     """All links of one node, or all links; 30 % is where TCP still gets through."""
     return {"links": _slow(nodes, owner, chance)["links"], "percent": 30}
@@ -178,6 +199,33 @@ FAULTS: dict[str, Kind] = {
     "kill": Kind("kill -9 and restart", "kill", "kill", _owner_or_one),
     "pause": Kind("a process is stopped and goes on", "pause", "pause", _owner_or_one),
     "slow": Kind("links are slow", "slow", "slow", _slow, RELAYED, nodes_min=2),
+    "jitter": Kind(
+        "links are slow by ever other times, from not at all to twice the mean",
+        "slow",
+        "jitter",
+        _jitter,
+        RELAYED,
+        nodes_min=2,
+        only_named=SIMULATED,
+    ),
+    "reorder": Kind(
+        "some of what a link carries comes late, and what is behind overtakes it",
+        "slow",
+        "reorder",
+        _reorder,
+        SIMULATED,
+        nodes_min=2,
+        only_named=SIMULATED,
+    ),
+    "bandwidth": Kind(
+        "so many bytes a second pass a link and no more",
+        "slow",
+        "bandwidth",
+        _narrow,
+        RELAYED,
+        nodes_min=2,
+        only_named=SIMULATED,
+    ),
     FAILOVER: Kind("another node is promoted", "failover", "failover", _another, nodes_min=2),
     "terminate": Kind("SIGTERM and restart", "terminate", "terminate", _owner_or_one, (*REAL, "ssh")),
     "loss": Kind("three packets of ten are lost", "loss", "loss", _lossy, CONTAINED, nodes_min=2),
@@ -319,6 +367,9 @@ TOGETHER: Mapping[str, tuple[str, ...]] = {
 }
 """Names that stand for several."""
 
+_ONE_STREAM = (
+    "the relay passes on byte streams, in which nothing can overtake: packets can, see --cluster docker"
+)
 _BY_MOMENT = "only virtual time knows what a node is about to do"
 _FAR_DISK = "the files of a node on another host are not reached in the middle of a run"
 _OF_DISKS = (
@@ -327,6 +378,11 @@ _OF_DISKS = (
 )
 CANNOT: Mapping[tuple[str, str], str] = {
     ("slow", "docker"): "what delays packets, netem, is missing from many kernels",
+    ("jitter", "docker"): "what delays packets, netem, is missing from many kernels",
+    ("reorder", "docker"): "what delays packets, netem, is missing from many kernels",
+    ("bandwidth", "docker"): "what delays packets, netem, is missing from many kernels",
+    ("reorder", "local"): _ONE_STREAM,
+    ("reorder", "ssh"): _ONE_STREAM,
     ("loss", "local"): "the relay may drop no byte of a live connection: that would be corruption, not loss",
     ("loss", "sim"): "a virtual stream loses bytes only when its connection dies, as TCP's do",
     ("terminate", "sim"): "a virtual process has nothing to do before it ends: the same as kill",

@@ -4,7 +4,7 @@ Everything that travels on a connection (its opening, greeting, messages, its en
 direction, in order, so that a cut needs to know nothing of what it holds up:
 
 - a **cut** of (source, target) withholds what would arrive; on healing it goes on, or the connection is reset;
-- **slow** adds a delay; order is kept;
+- a **shaped** pair is late, uneven, or narrow (`shaping.py`); order is kept in each stream;
 - **hold** stops the stream before the next message of a class, **stop** before one of some kinds, until told;
 - the **end** of a process travels as the end of the stream behind what was sent; a power loss sends nothing.
 
@@ -22,11 +22,14 @@ from typing import Literal, Protocol
 
 from nodes.kernel.chance import Streams
 from nodes.world.agenda import Agenda
+from nodes.world.shaping import Shaping, Shapings
 
 Pair = tuple[str, str]
 
 MICROSECOND = 1_000
 MILLISECOND = 1_000_000
+PACKET_BYTES = 60
+"""What goes with every message, and all that an opening or an end is."""
 CONNECT_TIMEOUT_NS = 2_000 * MILLISECOND
 
 
@@ -127,7 +130,22 @@ class Effect:
     longest_withheld_ns: int = 0
     delayed: int = 0
     first_delayed_ns: int | None = None
+    least_late_ns: int | None = None
+    most_late_ns: int = 0
+    overtook: int = 0
+    """Messages that will arrive before one that was sent before them."""
+    queued: int = 0
+    """Messages that a rate let wait for others."""
+    longest_queued_ns: int = 0
     passed: int = 0
+
+    def late(self, by_ns: int, now_ns: int) -> None:
+        """A message is late because the pair is shaped."""
+        self.delayed += 1
+        if self.first_delayed_ns is None:
+            self.first_delayed_ns = now_ns
+        self.least_late_ns = by_ns if self.least_late_ns is None else min(by_ns, self.least_late_ns)
+        self.most_late_ns = max(by_ns, self.most_late_ns)
 
 
 class Network:
@@ -141,12 +159,13 @@ class Network:
         self._connections: dict[int, Connection] = {}
         self._links = 0
         self._cuts: dict[Pair, int] = {}
-        self._slow: dict[Pair, list[tuple[int, int]]] = {}
+        self._shapings = Shapings()
         self._holds: dict[tuple[str, str], int] = {}
         self._stops: list[Stop] = []
         self._chance: dict[Pair, random.Random] = {}
         self.effects: dict[Pair, Effect] = {}
         self.is_up: Callable[[str], bool] = lambda name: True
+        self.size_of: Callable[[object], int] = lambda message: PACKET_BYTES
         self.trace: Callable[[str], None] | None = None
         self.kinds_of: Callable[[object], Sequence[str]] = lambda message: (type(message).__name__,)
         self.on_message: Callable[[str, Pair, object], None] | None = None
@@ -251,16 +270,14 @@ class Network:
         """Some fault cuts it now."""
         return pair in self._cuts
 
-    def slow(self, pairs: Iterable[Pair], delay_ns: int, jitter_ns: int) -> None:
+    def shape(self, pairs: Iterable[Pair], shaping: Shaping) -> None:
+        pairs = tuple(pairs)
+        self._shapings.add(pairs, shaping)
         for pair in pairs:
-            self._slow.setdefault(pair, []).append((delay_ns, jitter_ns))
             self.effects.setdefault(pair, Effect())
 
-    def unslow(self, pairs: Iterable[Pair], delay_ns: int, jitter_ns: int) -> None:
-        for pair in pairs:
-            self._slow[pair].remove((delay_ns, jitter_ns))
-            if not self._slow[pair]:
-                del self._slow[pair]
+    def unshape(self, pairs: Iterable[Pair], shaping: Shaping) -> None:
+        self._shapings.remove(pairs, shaping)
 
     def hold(self, target: str, message_class: str) -> None:
         """Stop the next message of a class (its type's name) that would arrive at a node, and what is behind it."""
@@ -310,7 +327,7 @@ class Network:
     # ---- streams
 
     def _put(self, connection: Connection, stream: Stream, item: Item) -> None:
-        arrival_ns = max(stream.last_arrival_ns, self._agenda.now_ns + self._latency_ns(stream.pair))
+        arrival_ns = self._arrival_ns(stream, item)
         stream.last_arrival_ns = arrival_ns
         stream.queue.append((arrival_ns, item))
         if not stream.scheduled:
@@ -323,16 +340,40 @@ class Network:
         latency_ns = 80 * MICROSECOND + int(draw * 200 * MICROSECOND)
         if draw > 0.995:
             latency_ns += int(chance.random() * 15 * MILLISECOND)
-        if pair in self._slow:
-            effect = self.effects.setdefault(pair, Effect())
-            effect.delayed += 1
-            if effect.first_delayed_ns is None:
-                effect.first_delayed_ns = self._agenda.now_ns
-            latency_ns += sum(
-                delay_ns + int(jitter_ns * (2 * chance.random() - 1))
-                for delay_ns, jitter_ns in self._slow[pair]
-            )
         return latency_ns
+
+    def _arrival_ns(self, stream: Stream, item: Item) -> int:
+        """When what is sent now will be at the head of its stream, and the wire will have brought it."""
+        now_ns, pair = self._agenda.now_ns, stream.pair
+        latency_ns = self._latency_ns(pair)
+        shaped = self._shapings.of(pair)
+        if shaped is None:
+            return max(stream.last_arrival_ns, now_ns + latency_ns)
+        effect = self.effects.setdefault(pair, Effect())
+        late_ns = self._late_ns(pair)
+        queued_ns = max(0, shaped.free_ns - now_ns) if shaped.rate() else 0
+        late_ns += shaped.leaves_ns(now_ns, self._bytes_of(item)) - now_ns
+        arrival_ns = max(stream.last_arrival_ns, now_ns + latency_ns + late_ns)
+        if late_ns > 0:
+            effect.late(arrival_ns - now_ns - latency_ns, now_ns)
+        effect.overtook += arrival_ns < shaped.latest_ns
+        shaped.latest_ns = max(shaped.latest_ns, arrival_ns)
+        effect.queued += queued_ns > 0
+        effect.longest_queued_ns = max(effect.longest_queued_ns, queued_ns)
+        return arrival_ns
+
+    def _late_ns(self, pair: Pair) -> int:
+        shaped, chance = self._shapings.of(pair), self._stream_of(pair)
+        return 0 if shaped is None else sum(shaping.late_ns(chance) for shaping in shaped.shapings)
+
+    def _bytes_of(self, item: Item) -> int:
+        match item.message:
+            case None:
+                return PACKET_BYTES
+            case bytes(chunk):
+                return PACKET_BYTES + len(chunk)
+            case message:
+                return PACKET_BYTES + self.size_of(message)
 
     def _stream_of(self, pair: Pair) -> random.Random:
         chance = self._chance.get(pair)
@@ -393,9 +434,8 @@ class Network:
             stream.withheld_since_ns = None
         if stream.queue and not stream.scheduled:
             stream.scheduled = True
-            self._agenda.at(
-                self._agenda.now_ns + self._latency_ns(stream.pair), self._arrive, connection, stream
-            )
+            passes_ns = self._agenda.now_ns + self._latency_ns(stream.pair) + self._late_ns(stream.pair)
+            self._agenda.at(passes_ns, self._arrive, connection, stream)
 
     def _note_withheld_time(self, effect: Effect, since_ns: int) -> None:
         effect.longest_withheld_ns = max(effect.longest_withheld_ns, self._agenda.now_ns - since_ns)

@@ -23,6 +23,8 @@ from typing import Final, cast
 from harness.cluster.relay.link import Link
 
 HELD_MAX: Final = 1 << 20
+PIECE_BYTES: Final = 1400
+"""On a link with a rate bytes pass in pieces, as in packets; else a long answer would come all at once, much later."""
 _LINGER_NONE: Final = struct.pack("ii", 1, 0)
 _NO_COUNT: Final = bytes(4)
 
@@ -136,7 +138,8 @@ class Pipe:
 
     def __init__(self, connection: Connection, link: Link, source: Side, sink: Side) -> None:
         self.connection, self.link, self.source, self.sink = connection, link, source, sink
-        self.held: deque[tuple[int, bytes | Close]] = deque()
+        self.held: deque[tuple[int, int, bytes | Close]] = deque()
+        """When it may pass, since when it waits, and what it is."""
         self.held_bytes = 0
         self.closed: Close | None = None
         self.delivered: Close | None = None
@@ -152,21 +155,26 @@ class Pipe:
             link.passed += len(data)
             sink.transport.write(data)
         elif not sink.dead and not self.connection.frozen:
-            self._hold(data, len(data))
+            piece_bytes = PIECE_BYTES if link.bytes_per_s else len(data)
+            for start in range(0, len(data), piece_bytes):
+                self._hold(data[start : start + piece_bytes])
+            self.pump()
 
     def close(self, how: Close) -> None:
         """The source ended. A FIN is followed by nothing but, perhaps, a RST."""
         if self.closed is Close.RESET or self.closed is how:
             return
         self.closed = how
-        self._hold(how, 0)
+        self._hold(how)
+        self.pump()
 
     def reset(self) -> None:
         """Let the sink get a RST as soon as the link passes anything; what waited dies with it."""
         self.discard()
         if self.delivered is not Close.RESET:
             self.closed = Close.RESET
-            self._hold(Close.RESET, 0)
+            self._hold(Close.RESET)
+            self.pump()
 
     def discard(self) -> None:
         self.held.clear()
@@ -183,17 +191,19 @@ class Pipe:
         """Hand on whatever may go now."""
         now_ns = time.monotonic_ns()
         while self.held and self._may_pass():
-            due_ns, item = self.held[0]
+            due_ns, taken_ns, item = self.held[0]
             if due_ns > now_ns:
                 self._wake_at(due_ns)
                 break
             self.held.popleft()
+            if due_ns:
+                self.link.was_late(now_ns - taken_ns)
             self._deliver(item)
         self.settle_reading()
 
     def hurry(self) -> None:
         """The link is not slow any more: nothing waits for its time."""
-        self.held = deque((0, item) for _, item in self.held)
+        self.held = deque((0, taken_ns, item) for _, taken_ns, item in self.held)
 
     def settle_reading(self) -> None:
         """Read the source exactly when what it says may be taken."""
@@ -212,17 +222,14 @@ class Pipe:
     def _may_pass(self) -> bool:
         if self.link.is_cut or self.connection.frozen or self.sink.full:
             return False
-        return self.sink.transport is not None or self.held[0][1] is Close.RESET
+        return self.sink.transport is not None or self.held[0][2] is Close.RESET
 
-    def _hold(self, item: bytes | Close, size: int) -> None:
-        due_ns = 0
-        if self.link.slows:
-            now_ns = time.monotonic_ns()
-            due_ns = now_ns + self.link.delay_ns()
-            self.link.delayed(size, now_ns)
-        self.held.append((due_ns, item))
+    def _hold(self, item: bytes | Close) -> None:
+        size = len(item) if isinstance(item, bytes) else 0
+        now_ns = time.monotonic_ns()
+        due_ns = self.link.due_ns(size, now_ns) if self.link.slows else 0
+        self.held.append((due_ns, now_ns, item))
         self.held_bytes += size
-        self.pump()
 
     def _deliver(self, item: bytes | Close) -> None:
         if isinstance(item, bytes):

@@ -9,7 +9,7 @@
 | listen | routes: [source, target, port or 0] | ports |
 | port | node, port (0: dead), host | |
 | cut | fault, links | at_ns |
-| slow | fault, links, delay_ns, jitter_ns, seed | at_ns |
+| slow | fault, links, delay_ns, jitter_ns, bytes_per_s, seed | at_ns |
 | heal | fault, seed | at_ns |
 | counters | fault | links: what the fault did on each |
 | forget | fault | |
@@ -62,9 +62,8 @@ class Control:
             case "cut":
                 return {"at_ns": board.cut(command["fault"], _links(command))}
             case "slow":
-                delay_ns, jitter_ns = command["delay_ns"], command["jitter_ns"]
-                at_ns = board.slow(command["fault"], _links(command), delay_ns, jitter_ns, command["seed"])
-                return {"at_ns": at_ns}
+                how = {name: command[name] for name in ("delay_ns", "jitter_ns", "bytes_per_s", "seed")}
+                return {"at_ns": board.slow(command["fault"], _links(command), **how)}
             case "heal":
                 return {"at_ns": board.heal(command["fault"], command["seed"])}
             case "counters":

@@ -2,7 +2,8 @@
 
 A fault that touches a link leaves a `Watch` on it, which counts from the moment the fault took effect and
 goes on counting after it was healed (fresh traffic is the proof of healing) until it is forgotten. Faults may
-overlap: a link is cut while any fault cuts it, and slowed by the sum of all that slow it.
+overlap: a link is cut while any fault cuts it, slowed by the sum of all that slow it, and as narrow as the narrowest
+makes it.
 
 All times are `time.monotonic_ns()`, the clock that all processes of one machine share.
 """
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from harness.cluster.relay.connection import Pipe
 
 LinkName = tuple[str, str]
+SECOND_NS = 1_000_000_000
 
 
 @dataclass(slots=True)
@@ -38,16 +40,22 @@ class Watch:
     bytes_delayed: int = 0
     first_delayed_ns: int | None = None
     last_delayed_ns: int | None = None
+    shortest_delay_ns: int | None = None
+    longest_delay_ns: int = 0
+    bytes_queued: int = 0
+    longest_queued_ns: int = 0
     connections_reset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Slowness:
-    """A delay with jitter, drawn evenly from delay ± jitter; one random stream a link and fault."""
+    """A delay with jitter, drawn evenly from delay ± jitter; one random stream a link and fault. And how many bytes
+    a second pass at most; 0 is no limit."""
 
     delay_ns: int
     jitter_ns: int
     chance: random.Random
+    bytes_per_s: int = 0
 
     def draw_ns(self) -> int:
         return max(0, self.delay_ns + self.chance.randint(-self.jitter_ns, self.jitter_ns))
@@ -56,7 +64,18 @@ class Slowness:
 class Link:
     """A directed link. `clear` says that bytes may pass as they come, `is_cut` that none may pass at all."""
 
-    __slots__ = ("clear", "cuts", "is_cut", "name", "passed", "pipes", "slows", "watches")
+    __slots__ = (
+        "bytes_per_s",
+        "clear",
+        "cuts",
+        "free_ns",
+        "is_cut",
+        "name",
+        "passed",
+        "pipes",
+        "slows",
+        "watches",
+    )
 
     def __init__(self, name: LinkName) -> None:
         self.name = name
@@ -65,6 +84,8 @@ class Link:
         self.slows: dict[int, Slowness] = {}
         self.watches: dict[int, Watch] = {}
         self.passed = 0
+        self.bytes_per_s = 0
+        self.free_ns = 0
         self.clear = True
         self.is_cut = False
 
@@ -91,16 +112,30 @@ class Link:
         """What was held has gone on: bytes that pass from now on prove that the link is whole."""
         self.watches[fault].fresh_base = self.passed
 
-    def delay_ns(self) -> int:
-        return sum(slowness.draw_ns() for slowness in self.slows.values())
-
-    def delayed(self, count: int, now_ns: int) -> None:
-        """`count` bytes have to wait because the link is slow."""
-        for fault in self.slows:
+    def due_ns(self, size: int, now_ns: int) -> int:
+        """When the next `size` bytes may pass: behind what the rate lets wait, and as late as they are made."""
+        queued_ns = 0
+        leaves_ns = now_ns
+        if self.bytes_per_s:
+            queued_ns = max(0, self.free_ns - now_ns)
+            self.free_ns = leaves_ns = now_ns + queued_ns + size * SECOND_NS // self.bytes_per_s
+        for fault, slowness in self.slows.items():
             watch = self.watches[fault]
-            watch.bytes_delayed += count
+            watch.bytes_delayed += size
             watch.first_delayed_ns = watch.first_delayed_ns or now_ns
             watch.last_delayed_ns = now_ns
+            if queued_ns and slowness.bytes_per_s:
+                watch.bytes_queued += size
+                watch.longest_queued_ns = max(watch.longest_queued_ns, queued_ns)
+        return leaves_ns + sum(slowness.draw_ns() for slowness in self.slows.values())
+
+    def was_late(self, by_ns: int) -> None:
+        """Something was handed on that had waited for so long."""
+        for fault in self.slows:
+            watch = self.watches[fault]
+            known_ns = watch.shortest_delay_ns
+            watch.shortest_delay_ns = by_ns if known_ns is None else min(known_ns, by_ns)
+            watch.longest_delay_ns = max(watch.longest_delay_ns, by_ns)
 
     def observe(self, now_ns: int) -> None:
         """While the link is cut: bring the counters of all faults that cut it up to date."""
@@ -156,4 +191,7 @@ class Link:
 
     def _refresh(self) -> None:
         self.is_cut = bool(self.cuts)
+        self.bytes_per_s = min(
+            (slow.bytes_per_s for slow in self.slows.values() if slow.bytes_per_s), default=0
+        )
         self.clear = not self.cuts and not self.slows

@@ -40,11 +40,18 @@ class Commands:
         return cast(int, (await self.ask("cut", fault=fault, links=list(links)))["at_ns"])
 
     async def slow(
-        self, fault: int, links: Iterable[LinkName], delay_ns: int, jitter_ns: int, seed: int
+        self,
+        fault: int,
+        links: Iterable[LinkName],
+        *,
+        delay_ns: int = 0,
+        jitter_ns: int = 0,
+        bytes_per_s: int = 0,
+        seed: int,
     ) -> int:
-        """The monotonic time from which all of the links are slow."""
-        delay = {"delay_ns": delay_ns, "jitter_ns": jitter_ns, "seed": seed}
-        return cast(int, (await self.ask("slow", fault=fault, links=list(links), **delay))["at_ns"])
+        """The monotonic time from which all of the links are slow, or narrow."""
+        how = {"delay_ns": delay_ns, "jitter_ns": jitter_ns, "bytes_per_s": bytes_per_s, "seed": seed}
+        return cast(int, (await self.ask("slow", fault=fault, links=list(links), **how))["at_ns"])
 
     async def heal(self, fault: int, seed: int) -> int:
         return cast(int, (await self.ask("heal", fault=fault, seed=seed))["at_ns"])

@@ -55,11 +55,21 @@ class Switchboard:
         self._settle(touched)
         return time.monotonic_ns()
 
-    def slow(self, fault: int, links: Iterable[LinkName], delay_ns: int, jitter_ns: int, seed: int) -> int:
-        """What these links carry comes later by `delay_ns` ± `jitter_ns`, in order."""
+    def slow(
+        self,
+        fault: int,
+        links: Iterable[LinkName],
+        *,
+        delay_ns: int,
+        jitter_ns: int,
+        seed: int,
+        bytes_per_s: int = 0,
+    ) -> int:
+        """What these links carry comes later by `delay_ns` ± `jitter_ns`, in order, and not faster than the rate."""
         for name in links:
             chance = random.Random(f"{seed} slow {name[0]} {name[1]}")
-            self._link(name).slow(fault, Slowness(delay_ns, jitter_ns, chance), time.monotonic_ns())
+            slowness = Slowness(delay_ns, jitter_ns, chance, bytes_per_s)
+            self._link(name).slow(fault, slowness, time.monotonic_ns())
         return time.monotonic_ns()
 
     def heal(self, fault: int, seed: int) -> int:

@@ -201,7 +201,7 @@ class SshCluster(RealCluster):
         if crew is None or relays is None:
             raise ClusterError("the cluster was not started")
         match fault.does:
-            case "cut" | "slow":
+            case "cut" | "slow" | "jitter" | "bandwidth":
                 probes = FarProbes(Probes(self._routes, crew.may_answer), self._routes, self._machines)
                 return NetworkFault(fault, relays, probes, settings.heartbeat_ns, self._epoch_ns)
             case "kill":

@@ -86,7 +86,7 @@ def _one(name: str, one: Any, other: Any) -> Any:
     """What two relays counted on the same link."""
     if name == "link" or one is None or other is None:
         return other if one is None else one
-    if name.startswith(_EARLIEST):
+    if name.startswith((*_EARLIEST, "shortest")):
         return min(one, other)
     if name.startswith((*_LATEST, "longest", "is_")):
         return max(one, other)

@@ -285,6 +285,50 @@ def test_a_slow_link_delays_and_keeps_order(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+def test_a_link_with_a_rate_lets_no_more_pass_and_loses_nothing(tmp_path: Path) -> None:
+    """Broken if a bandwidth that was asked for limits nothing, or what was held when it healed is lost or late."""
+
+    async def story(its: Scene) -> None:
+        _, writer, server_reader, _ = await its.connect()
+        sent = random.Random(5).randbytes(30_000)
+        await its.relay.slow(1, [("client", "n1")], bytes_per_s=100_000, seed=7)
+        begun = time.monotonic()
+        writer.write(sent)
+        assert await within(server_reader.readexactly(len(sent))) == sent
+        assert time.monotonic() - begun >= 0.3
+        counters = await its.counters()
+        assert counters["bytes_delayed"] == len(sent)
+        assert 0 < (counters["bytes_queued"] or 0) < len(sent)
+        await its.relay.slow(2, [("client", "n1")], bytes_per_s=10, seed=7)
+        writer.write(sent)
+        await its.relay.heal(2, 0)
+        await its.relay.heal(1, 0)
+        assert await within(server_reader.readexactly(len(sent))) == sent
+
+    play(tmp_path, story)
+
+
+def test_the_delays_of_a_link_are_measured(tmp_path: Path) -> None:
+    """Broken if jitter counts as felt because it was asked for, not because the delays differed."""
+
+    async def story(its: Scene) -> None:
+        _, writer, server_reader, _ = await its.connect()
+        await its.relay.slow(1, [("client", "n1")], delay_ns=20_000_000, jitter_ns=20_000_000, seed=7)
+        assert (await its.counters())["shortest_delay_ns"] is None
+        async with asyncio.timeout(60):
+            while True:  # each is drawn anew, so the delays must differ at some time
+                writer.write(b"x")
+                assert await server_reader.readexactly(1) == b"x"
+                counters = await its.counters()
+                shortest_ns, longest_ns = counters["shortest_delay_ns"], counters["longest_delay_ns"]
+                assert shortest_ns is not None and longest_ns is not None
+                assert 0 <= shortest_ns <= longest_ns
+                if longest_ns - shortest_ns >= 20_000_000:
+                    break
+
+    play(tmp_path, story)
+
+
 def test_a_dead_target_resets_the_dialer_at_once(tmp_path: Path) -> None:
     """Broken if a killed node looks like a partitioned one."""
 

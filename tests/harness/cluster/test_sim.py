@@ -130,6 +130,9 @@ FAULTS = {
     "cut": fault("cut", links=AROUND_N1),
     "one way": fault("cut", links=AROUND_N1[:1]),
     "slow": fault("slow", links=AROUND_N1, delay_ns=TENTH_NS // 2, jitter_ns=TENTH_NS // 4),
+    "jitter": fault("jitter", links=AROUND_N1, delay_ns=TENTH_NS // 4, jitter_ns=TENTH_NS // 4),
+    "reorder": fault("reorder", links=AROUND_N1, delay_ns=TENTH_NS // 4, percent=30),
+    "bandwidth": fault("bandwidth", links=AROUND_N1, bytes_per_s=20_000),
     "kill": fault("kill", nodes=("n1",)),
     "pause": fault("pause", nodes=("n2",)),
     "power of all": fault("power", nodes=ALL),
@@ -185,7 +188,7 @@ def test_every_fault_is_felt_and_healed(name: str, seed: int) -> None:
     play(story, seed=seed)
 
 
-@pytest.mark.parametrize("name", ["cut", "slow"])
+@pytest.mark.parametrize("name", ["cut", "slow", "jitter", "reorder", "bandwidth"])
 def test_a_fault_that_nobody_felt_did_not_bite(name: str) -> None:
     """If it failed, a run could be called good under a fault that touched nothing."""
 

@@ -100,11 +100,16 @@ def test_all_is_what_the_cluster_can_do() -> None:
     damages = {"truncated-tail", "bit-flip"}
     assert set(FAULTS) - sim == {
         *("holds", "terminate", "loss", "power-one", "slow-disk", "full-disk", "io-error", "torn-tail"),
+        *("jitter", "reorder", "bandwidth"),
         *damages,
         *administered,
     }
-    assert set(FAULTS) - local == {"holds", "loss", *damages, *administered}
-    assert set(FAULTS) - docker == {"holds", "slow", *damages, *administered}
+    assert set(FAULTS) - local == {"holds", "loss", "reorder", *damages, *administered}
+    assert set(FAULTS) - docker == {
+        *("holds", "slow", "jitter", "reorder", "bandwidth"),
+        *damages,
+        *administered,
+    }
     tarantool = set(names_for(Plan(cluster="local", system="tarantool")))
     assert local - tarantool == {
         *("power-owner", "power-one", "power-all", "slow-disk", "full-disk", "io-error"),
@@ -114,7 +119,7 @@ def test_all_is_what_the_cluster_can_do() -> None:
         "slow-fsync",
         "disk-error",
         "cut",
-        "slow",
+        *("slow", "jitter", "reorder", "bandwidth"),
         "kill",
         "pause",
         "power",
@@ -195,7 +200,8 @@ def test_the_table_says_of_every_fault_what_it_is(name: str) -> None:
         assert all(getattr(fault, needed) for needed in needs)
         assert bool(fault.links) == ("links" in needs)
         assert bool(fault.nodes) == ("nodes" in needs)
-        assert bool(fault.delay_ns) == (kind.does in ("slow", "slow-fsync"))
+        assert bool(fault.delay_ns) == (kind.does in ("slow", "slow-fsync", "jitter", "reorder"))
+        assert bool(fault.bytes_per_s) == (kind.does == "bandwidth")
         assert bool(fault.drift_ppm) == bool(fault.jump_ns) == (kind.does == "clock")
 
 

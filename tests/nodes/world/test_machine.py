@@ -22,6 +22,7 @@ from nodes.kernel.events import (
 )
 from nodes.world.machine import Machine
 from nodes.world.network import MILLISECOND
+from nodes.world.shaping import Shaping
 from nodes.world.world import World
 from tests.nodes.world.ears import Ear, Puppet, record, run
 
@@ -247,7 +248,7 @@ def test_a_connection_begun_in_a_former_life_is_nobodys() -> None:
     for end in (Machine.kill, Machine.lose_power):
         stage = Stage(names=("a", "b"))
         stage.machine("b").kill()
-        stage.world.network.slow([("a", "b")], 100 * MILLISECOND, 0)
+        stage.world.network.shape([("a", "b")], Shaping(delay_ns=100 * MILLISECOND))
         stage.machine("a")._carry_out([Connect("b")])
         stage.run(10)
         end(stage.machine("a"))
