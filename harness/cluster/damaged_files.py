@@ -11,14 +11,16 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from harness.cluster.place import DISK_FAULTS
 from harness.errors import ClusterError
-from harness.faults.fault import Damage
 from nodes.host.medium import SYNCED
 from nodes.kernel.effects import UNFINISHED
 from nodes.world.disk import VirtualDisk
+
+if TYPE_CHECKING:  # hosts have no msgspec
+    from harness.faults.fault import Damage
 
 MARKER: Final = b"\xd5\xba\x0b"
 """Begins every block of an xlog, packed or not (Tarantool's src/box/xlog.c, row_marker and zrow_marker)."""

@@ -24,7 +24,6 @@ from typing import Final
 
 from harness.cluster.clock_faults import ClockFault, write_clock
 from harness.cluster.connections import Admin, Connections
-from harness.cluster.damaged_files import NodeDisk
 from harness.cluster.disk_faults import DiskFault
 from harness.cluster.network_faults import NetworkFault, RelayIsolation
 from harness.cluster.place import Command, Place, node_host
@@ -36,6 +35,7 @@ from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, 
 from harness.cluster.relay.link import LinkName
 from harness.cluster.relay.remote import Relay
 from harness.cluster.roster import Roster
+from harness.cluster.storage import FileStorage, Storage
 from harness.errors import ClusterError, WrongUse
 from harness.faults.fault import Fault
 from harness.protocols import Ended
@@ -137,11 +137,11 @@ class LocalCluster(RealCluster):
                 return Terminate(fault, roster, self.now_ns, self._answers)
             case "power":
                 isolation = RelayIsolation(relay, (CLIENT, *self._nodes))
-                return PowerLoss(fault, roster, self.now_ns, self._answers, isolation, self._disk(fault))
+                return PowerLoss(fault, roster, self.now_ns, self._answers, isolation, self._disks(fault))
             case "damage":
-                return DamagedDisk(fault, roster, self.now_ns, self._answers, self._disk(fault))
+                return DamagedDisk(fault, roster, self.now_ns, self._answers, self._disks(fault))
             case "slow-fsync" | "disk-error":
-                return DiskFault(fault, self._disk(fault), self.now_ns, roster.is_alive)
+                return DiskFault(fault, self._disks(fault), self.now_ns, roster.is_alive)
             case "pause":
                 return Pause(fault, roster, self.now_ns, self._answers)
             case "clock":
@@ -149,8 +149,8 @@ class LocalCluster(RealCluster):
             case other:
                 raise WrongUse(f"fault {fault.name}: --cluster local cannot do {other!r}")
 
-    def _disk(self, fault: Fault) -> dict[str, NodeDisk]:
-        return {node: NodeDisk(self._settings.folder / "nodes" / node) for node in fault.nodes}
+    def _disks(self, fault: Fault) -> dict[str, Storage]:
+        return {node: FileStorage.here(self._folder(node)) for node in fault.nodes}
 
     # What is started, and where
 

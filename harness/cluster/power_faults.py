@@ -11,14 +11,12 @@ files as they were before, so that its refusal is seen and the run has all of it
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from harness.cluster import damaged_files
-from harness.cluster.damaged_files import NodeDisk
 from harness.cluster.process_faults import Answers, Kill, Processes
+from harness.cluster.storage import Storage
 from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault
 
@@ -52,7 +50,7 @@ class PowerLoss(Kill):
         now_ns: Callable[[], int],
         answers: Answers,
         isolation: Isolation,
-        disks: Mapping[str, NodeDisk],
+        disks: Mapping[str, Storage],
     ) -> None:
         super().__init__(fault, roster, now_ns, answers)
         self._isolation = isolation
@@ -61,13 +59,11 @@ class PowerLoss(Kill):
 
     async def begin(self) -> None:
         await self._isolation.cut_off(self._fault)
+        await asyncio.gather(*(self._disks[node].power_fails() for node in self._fault.nodes))
         await super().begin()
         await self._isolation.forget(self._fault)
         for node in self._fault.nodes:
-            chance = random.Random(f"{self._fault.seed} {node}")
-            self._bytes_lost += await asyncio.to_thread(
-                damaged_files.lose_unsynced, self._disks[node], chance
-            )
+            self._bytes_lost += await self._disks[node].lose_unsynced(f"{self._fault.seed} {node}")
 
     async def end(self) -> Evidence:
         self._heal_asked_ns = self._now_ns()
@@ -94,7 +90,7 @@ class DamagedDisk(Kill):
         roster: Processes,
         now_ns: Callable[[], int],
         answers: Answers,
-        disks: Mapping[str, NodeDisk],
+        disks: Mapping[str, Storage],
     ) -> None:
         super().__init__(fault, roster, now_ns, answers)
         self._disks = disks
@@ -103,7 +99,7 @@ class DamagedDisk(Kill):
     async def begin(self) -> None:
         await super().begin()
         for node in self._fault.nodes:
-            await asyncio.to_thread(self._damage, node)
+            await self._damage(node)
 
     async def end(self) -> Evidence:
         self._heal_asked_ns = self._now_ns()
@@ -112,11 +108,10 @@ class DamagedDisk(Kill):
         counters = {name: self._counts[name] for name in names}
         return self._evidence(bool(self._seen_ns) and self._counts["disks_damaged"] > 0, healed, counters)
 
-    def _damage(self, node: str) -> None:
+    async def _damage(self, node: str) -> None:
         disk = self._disks[node]
-        damaged_files.save(disk)
-        chance = random.Random(f"{self._fault.seed} {node}")
-        size = damaged_files.damage(disk, self._fault.damage, chance)
+        await disk.save()
+        size = await disk.damage(self._fault.damage, f"{self._fault.seed} {node}")
         self._counts["bytes_damaged"] += size
         self._counts["disks_damaged"] += size > 0
         if not size:
@@ -129,7 +124,7 @@ class DamagedDisk(Kill):
                 return up
         self._details = [f"{node} refuses: {line}" for line in said] or self._details
         self._counts["refused_to_start"] += 1
-        damaged_files.restore(self._disks[node])
+        await self._disks[node].restore()
         await self._roster.start_again(node)
         return await self._answers_again(node)
 

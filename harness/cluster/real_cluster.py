@@ -132,9 +132,13 @@ class RealCluster(RealTime):
 
     async def start_again(self, node: str, *, configuration: bytes | None = None) -> None:
         if configuration is not None:
-            forget_data(self._folder(node))
-            (self._folder(node) / CONFIG).write_bytes(configuration)
+            await self._empty(node, configuration)
         await self._processes().revive(node)
+
+    async def _empty(self, node: str, configuration: bytes) -> None:
+        """The folder of a node that does not run loses its data and gets another configuration. Raises ClusterError."""
+        forget_data(self._folder(node))
+        (self._folder(node) / CONFIG).write_bytes(configuration)
 
     # Faults
 

@@ -19,9 +19,7 @@ from harness.faults.lanes import ADMINISTERED
 
 MILLISECOND_NS = 1_000_000
 EVERYWHERE = ("local", "docker", "ssh", "sim")
-SEEN_DISKS = ("local", "docker", "sim")
-"""Where the files of a node can be told what goes wrong, and looked at while it is dead."""
-REAL = ("local", "docker")
+REAL = ("local", "docker", "ssh")
 RELAYED = ("local", "ssh", "sim")
 CONTAINED = ("docker",)
 SIMULATED = ("sim",)
@@ -227,14 +225,13 @@ FAULTS: dict[str, Kind] = {
         only_named=SIMULATED,
     ),
     FAILOVER: Kind("another node is promoted", "failover", "failover", _another, nodes_min=2),
-    "terminate": Kind("SIGTERM and restart", "terminate", "terminate", _owner_or_one, (*REAL, "ssh")),
+    "terminate": Kind("SIGTERM and restart", "terminate", "terminate", _owner_or_one, REAL),
     "loss": Kind("three packets of ten are lost", "loss", "loss", _lossy, CONTAINED, nodes_min=2),
     "power-owner": Kind(
         "the owner loses power: unsynced bytes are gone",
         "power",
         "power",
         _owner,
-        SEEN_DISKS,
         systems=OUR_DISKS,
     ),
     "power-one": Kind(
@@ -242,20 +239,16 @@ FAULTS: dict[str, Kind] = {
         "power",
         "power",
         _another,
-        SEEN_DISKS,
         nodes_min=2,
         only_named=SIMULATED,
         systems=OUR_DISKS,
     ),
-    POWER_ALL: Kind(
-        "all nodes lose power at once", "power", "power", _everyone, SEEN_DISKS, systems=OUR_DISKS
-    ),
+    POWER_ALL: Kind("all nodes lose power at once", "power", "power", _everyone, systems=OUR_DISKS),
     "slow-disk": Kind(
         "every fsync takes long",
         "slow-disk",
         "slow-fsync",
         _slow_disk,
-        SEEN_DISKS,
         only_named=SIMULATED,
         systems=OUR_DISKS,
     ),
@@ -264,7 +257,6 @@ FAULTS: dict[str, Kind] = {
         "disk",
         "disk-error",
         _full_disk,
-        SEEN_DISKS,
         only_named=SIMULATED,
         systems=OUR_DISKS,
     ),
@@ -298,7 +290,6 @@ FAULTS: dict[str, Kind] = {
         "membership",
         "remove",
         _another,
-        SEEN_DISKS,
         nodes_min=3,
         systems=OPERATED,
         only_named=EVERYWHERE,
@@ -308,7 +299,6 @@ FAULTS: dict[str, Kind] = {
         "joining",
         "add",
         _newcomer,
-        SEEN_DISKS,
         nodes_min=3,
         systems=OPERATED,
         only_named=EVERYWHERE,
@@ -318,7 +308,6 @@ FAULTS: dict[str, Kind] = {
         "membership",
         "replace",
         _another,
-        SEEN_DISKS,
         nodes_min=3,
         systems=OPERATED,
         only_named=EVERYWHERE,
@@ -371,11 +360,6 @@ _ONE_STREAM = (
     "the relay passes on byte streams, in which nothing can overtake: packets can, see --cluster docker"
 )
 _BY_MOMENT = "only virtual time knows what a node is about to do"
-_FAR_DISK = "the files of a node on another host are not reached in the middle of a run"
-_OF_DISKS = (
-    *("power-owner", "power-one", POWER_ALL, "slow-disk", "full-disk", "io-error"),
-    *("torn-tail", "truncated-tail", "bit-flip"),
-)
 CANNOT: Mapping[tuple[str, str], str] = {
     ("slow", "docker"): "what delays packets, netem, is missing from many kernels",
     ("jitter", "docker"): "what delays packets, netem, is missing from many kernels",
@@ -392,8 +376,6 @@ CANNOT: Mapping[tuple[str, str], str] = {
     ("bit-flip", "sim"): "what is synced on a virtual disk stays",
     **{(HOLDS, cluster): _BY_MOMENT for cluster in ("local", "docker", "ssh")},
     ("loss", "ssh"): "the relays may drop no byte of a live connection: that would be corruption, not loss",
-    **{(name, "ssh"): _FAR_DISK for name in _OF_DISKS},
-    **{(name, "ssh"): "nobody empties the disk of another machine" for name in (REMOVE, ADD, "replace-node")},
 }
 _NOT_OPERATED = "does not tell the harness how its members and options are changed while it runs"
 _NOT_OURS = "writes through no disk layer of ours, which would say what was synced and let calls fail"

@@ -19,13 +19,13 @@ from harness.cluster.containers.image import NODE_ROOT, connect, node_image
 from harness.cluster.containers.ownership import RunId, remove_leftovers
 from harness.cluster.containers.packet_faults import PacketFault, PacketIsolation, Packets
 from harness.cluster.containers.packet_filter import PacketFilter
-from harness.cluster.damaged_files import NodeDisk
 from harness.cluster.disk_faults import DiskFault
 from harness.cluster.node_log import shift_log
 from harness.cluster.place import Command, Place
 from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.process_faults import Kill, Pause, Terminate
 from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
+from harness.cluster.storage import FileStorage, Storage
 from harness.errors import ClusterError, WrongUse
 from harness.faults.fault import Fault
 from harness.protocols import Ended
@@ -159,11 +159,11 @@ class ContainerCluster(RealCluster):
                 return Terminate(fault, fleet, self.now_ns, self._answers)
             case "power":
                 isolation = PacketIsolation(packets)
-                return PowerLoss(fault, fleet, self.now_ns, self._answers, isolation, self._disk(fault))
+                return PowerLoss(fault, fleet, self.now_ns, self._answers, isolation, self._disks(fault))
             case "damage":
-                return DamagedDisk(fault, fleet, self.now_ns, self._answers, self._disk(fault))
+                return DamagedDisk(fault, fleet, self.now_ns, self._answers, self._disks(fault))
             case "slow-fsync" | "disk-error":
-                return DiskFault(fault, self._disk(fault), self.now_ns, fleet.is_alive)
+                return DiskFault(fault, self._disks(fault), self.now_ns, fleet.is_alive)
             case "kill":
                 return Kill(fault, fleet, self.now_ns, self._answers)
             case "pause":
@@ -173,8 +173,8 @@ class ContainerCluster(RealCluster):
             case other:
                 raise WrongUse(f"fault {fault.name}: --cluster docker cannot do {other!r}")
 
-    def _disk(self, fault: Fault) -> dict[str, NodeDisk]:
-        return {node: NodeDisk(self._settings.folder / "nodes" / node) for node in fault.nodes}
+    def _disks(self, fault: Fault) -> dict[str, Storage]:
+        return {node: FileStorage.here(self._folder(node)) for node in fault.nodes}
 
     async def _set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
         write_clock(self._settings.folder / "nodes" / node / "clock", wall_offset_ns, drift_ppm)

@@ -1,7 +1,7 @@
 """The cluster `ssh`: a node is a process of a host in the inventory, under the supervisor of that host.
 
-Faults of the network happen in the relays (`relays.py`), those of processes and clocks at the supervisors; none of
-them needs root. Clients reach the nodes from here over TCP, through a relay of the harness.
+Faults of the network happen in the relays (`relays.py`), those of processes, clocks and files at the supervisors; none
+of them needs root. Clients reach the nodes from here over TCP, through a relay of the harness.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from typing import Any, Final
 from harness.cluster.clock_faults import ClockFault, clock_files, this_wall_ns
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.ownership import RunId
-from harness.cluster.network_faults import NetworkFault
+from harness.cluster.disk_faults import DiskFault
+from harness.cluster.empty_disk import CONFIG
+from harness.cluster.network_faults import NetworkFault, RelayIsolation
 from harness.cluster.node_log import shift_log
 from harness.cluster.place import Command, Place
+from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.probe import Probes
 from harness.cluster.process_faults import Kill, Pause, Terminate
 from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
@@ -28,6 +31,7 @@ from harness.cluster.ssh.crew import STOP_WITHIN_S, Crew, Orders
 from harness.cluster.ssh.inventory import Host
 from harness.cluster.ssh.machine import Machine
 from harness.cluster.ssh.relays import FarProbes, Relays
+from harness.cluster.storage import FileStorage, Perform, Storage, Word
 from harness.errors import ClusterError, WrongUse
 from harness.faults.fault import Fault
 from harness.protocols import Ended
@@ -109,7 +113,8 @@ class SshCluster(RealCluster):
             if machine.is_installed:
                 with suppress(ClusterError):  # removing will end them
                     await machine.ask("end", patience_s=STOP_WITHIN_S)
-                await machine.fetch(self._settings.folder)
+                if self._crew is not None:  # else no node was started, and why is what is to be told
+                    await machine.fetch(self._settings.folder)
         finally:
             await machine.remove()
 
@@ -139,10 +144,10 @@ class SshCluster(RealCluster):
     async def _orders(self, node: str) -> Orders:
         machine, settings = self._machines[node], self._settings
         kit, data = f"{machine.folder}/kit", f"{machine.folder}/nodes/{node}"
-        await machine.ask("write", path=f"nodes/{node}/config.json", text=settings.configs[node].decode())
+        await machine.ask("write", path=f"nodes/{node}/{CONFIG}", text=settings.configs[node].decode())
         place = Place(
             node=node,
-            config=f"{data}/config.json",
+            config=f"{data}/{CONFIG}",
             data=data,
             log=f"{data}/log.jsonl",
             clock=f"{data}/clock",
@@ -212,8 +217,31 @@ class SshCluster(RealCluster):
                 return Pause(fault, crew, self.now_ns, self._answers)
             case "clock":
                 return ClockFault(fault, self._set_clock, self.now_ns, self.status, self._wall_ns)
+            case "power":
+                isolation = RelayIsolation(relays, (CLIENT, *self._nodes))
+                return PowerLoss(fault, crew, self.now_ns, self._answers, isolation, self._disks(fault))
+            case "damage":
+                return DamagedDisk(fault, crew, self.now_ns, self._answers, self._disks(fault))
+            case "slow-fsync" | "disk-error":
+                return DiskFault(fault, self._disks(fault), self.now_ns, crew.is_alive)
             case other:
                 raise WrongUse(f"fault {fault.name}: --cluster ssh cannot do {other!r}")
+
+    def _disks(self, fault: Fault) -> dict[str, Storage]:
+        return {node: FileStorage(self._performer(node)) for node in fault.nodes}
+
+    def _performer(self, node: str) -> Perform:
+        """What is done to the files of a node is done by the supervisor of its host."""
+
+        async def done(word: Word, given: Mapping[str, Any]) -> dict[str, Any]:
+            answer = await self._machines[node].ask("disk", node=node, word=word, given=given)
+            return dict(answer["told"])
+
+        return done
+
+    async def _empty(self, node: str, configuration: bytes) -> None:
+        await self._performer(node)("forget", {})
+        await self._machines[node].ask("write", path=f"nodes/{node}/{CONFIG}", text=configuration.decode())
 
     async def _set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
         for name, text in clock_files(wall_offset_ns, drift_ppm).items():

@@ -44,6 +44,8 @@ class Relays(Commands):
         merged: dict[str, Any] = {}
         if any("at_ns" in answer for answer in answers):
             merged["at_ns"] = time.monotonic_ns()
+        if any("connections" in answer for answer in answers):
+            merged["connections"] = sum(int(answer.get("connections", 0)) for answer in answers)
         if any("links" in answer for answer in answers):
             merged["links"] = self._merged(zip((home for home, _ in asked), answers, strict=True))
         return merged

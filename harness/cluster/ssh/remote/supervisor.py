@@ -14,6 +14,7 @@ It takes the JSON lines of `harness.cluster.relay.control`, and these of its own
 | continue | node | |
 | pause | node | stopped: all threads were seen stopped |
 | stopped | node | stopped |
+| disk | node, word, given: as `harness.cluster.storage` has them | told: what that answers |
 | end | patience_s | (all nodes are dead) |
 | probe | source, target, port | (a PING is on its way on that route) |
 | probed | | (no probe is open any more) |
@@ -47,6 +48,8 @@ from harness.cluster.relay.guard import Guard
 from harness.cluster.relay.switchboard import Switchboard
 from harness.cluster.ssh.remote.bootstrap import MARK, SOCKET
 from harness.cluster.ssh.remote.children import Children
+from harness.cluster.storage import WORDS, Word, perform
+from harness.errors import ClusterError
 
 _OBSERVE_EVERY_S: Final = 0.02
 _ANSWERS_KEPT: Final = 1000
@@ -141,8 +144,8 @@ class Supervisor:
             case "ports":
                 span = range(command["first"], command["last"] + 1)
                 return {"ports": _free_ports(command["count"], command["host"], span)}
-            case "write":
-                self._write(command["path"], command["text"])
+            case "write" | "disk":
+                return await self._on_files(command)
             case "start":
                 return {"pid": await self._start(command)}
             case "kill":
@@ -176,6 +179,21 @@ class Supervisor:
         environment = cast(Mapping[str, str], command["environment"])
         return await self._children.start(node, command["command"], environment, output)
 
+    async def _on_files(self, command: Command) -> Result:
+        if command["do"] == "write":
+            self._write(command["path"], command["text"])
+            return {}
+        folder = self._folder_of(command["node"])
+        return {"told": await asyncio.to_thread(_perform, folder, command["word"], command["given"])}
+
+    def _folder_of(self, node: str) -> Path:
+        """Of a node of this run, and nothing else."""
+        nodes = self._folder.resolve() / "nodes"
+        folder = (nodes / node).resolve()
+        if folder.parent != nodes or not folder.is_dir():
+            raise ValueError(f"no node is called {node} here")
+        return folder
+
     def _write(self, path: str, text: str) -> None:
         """By renaming: who reads it sees the old text or the new."""
         whole = (self._folder / path).resolve()
@@ -205,6 +223,16 @@ class _Attached(Lines):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._supervisor.attached(cast(asyncio.WriteTransport, transport))
+
+
+def _perform(folder: Path, word: Word, given: Mapping[str, Any]) -> Result:
+    """In a thread. ValueError with what could not be done."""
+    if word not in WORDS:
+        raise ValueError(f"nothing called {word} is done to files")
+    try:
+        return perform(folder, word, given)
+    except ClusterError as error:
+        raise ValueError(error.message) from error
 
 
 def _number(line: bytes) -> int:

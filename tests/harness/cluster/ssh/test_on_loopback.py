@@ -112,6 +112,27 @@ def test_faults_bite_logs_come_home_and_nothing_is_left(host: Sshd) -> None:
         assert not any(secret in content for secret in secrets), f"{path} tells of the key"
 
 
+def test_disks_of_far_nodes_fail_forget_and_are_damaged(host: Sshd) -> None:
+    """If it failed, what only a disk reveals would be tested on this machine alone."""
+    names = "power-owner,power-one,slow-disk,full-disk,io-error,torn-tail"
+    verdict = run(host, "--faults", names, "--time-limit", "40")
+    assert verdict["violations"] == [], verdict["sentence"]
+    bit = {fault["name"] for fault in verdict["evidence"]["faults"] if fault["bit"]}
+    assert "torn-tail" in bit and {"power-owner", "power-one"} & bit, verdict["sentence"]
+    assert {"slow-disk", "full-disk", "io-error"} & bit, verdict["sentence"]
+    assert host.left == []
+
+
+def test_far_members_leave_and_come_on_empty_disks(host: Sshd) -> None:
+    """If it failed, members could change on this machine alone, or a newcomer would find somebody's data."""
+    verdict = run(host, "--faults", "replace-node", "--time-limit", "16")
+    assert verdict["violations"] == [], verdict["sentence"]
+    assert verdict["evidence"]["kinds_that_bit"] == ["replace-node"], verdict["sentence"]
+    folder = Path(verdict["folder"])
+    assert list(folder.glob("nodes/*/lost-disk-1/*.xlog")), "what lay on the lost disk did not come home"
+    assert host.left == []
+
+
 @pytest.mark.skipif(shutil.which("tarantool") is None, reason="there is no tarantool")
 def test_real_tarantool_is_driven_as_anywhere(host: Sshd) -> None:
     """If it failed, real stores could be judged on this machine only."""

@@ -136,3 +136,41 @@ def test_cleaning_up_ends_what_the_supervisor_left_when_it_was_killed(tmp_path: 
     stranger.mkdir()
     assert bootstrap.clean(str(stranger)) == {"removed": False}
     assert stranger.exists()
+
+
+def test_what_is_done_to_files_is_done_to_those_of_a_node_of_the_run_alone(tmp_path: Path) -> None:
+    """If it failed, a fault, or a node that is replaced, could empty a folder of somebody else's machine."""
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "1.xlog").write_text("somebody's")
+    with supervised(tmp_path) as host:
+        node = host.folder / "nodes" / "n1"
+        node.mkdir()
+        (node / "1.xlog").write_text("ours")
+        (host.folder / "nodes" / "link").symlink_to(foreign)
+        names = ["..", ".", "", "../..", "../../foreign", str(foreign), "link", "n2"]
+        for number, name in enumerate(names, start=1):
+            told = host.ask(id=number, do="disk", node=name, word="forget", given={})
+            assert "no node is called" in told["error"], name
+        assert "nothing called" in host.ask(id=20, do="disk", node="n1", word="rm", given={})["error"]
+        assert (foreign / "1.xlog").read_text() == "somebody's"
+        assert host.ask(id=21, do="disk", node="n1", word="forget", given={})["told"] == {}
+        assert [path.name for path in node.iterdir()] == ["lost-disk-1"]
+        assert (node / "lost-disk-1" / "1.xlog").read_text() == "ours"
+
+
+def test_orders_reach_a_disk_and_what_cannot_be_done_is_said(tmp_path: Path) -> None:
+    """If it failed, a disk fault on another host would be asked of nobody, or its failure end the supervisor."""
+    with supervised(tmp_path) as host:
+        node = host.folder / "nodes" / "n1"
+        node.mkdir()
+        orders = {"id": 4, "sync_delay_ns": 5}
+        host.ask(id=1, do="disk", node="n1", word="order", given={"orders": orders})
+        assert json.loads((node / "faults" / "disk.json").read_text()) == orders
+        assert host.ask(id=2, do="disk", node="n1", word="felt", given={})["told"] == {}
+        (node / "faults" / "felt.json").write_text('{"id": 4, "delayed": 2, "failed": 0}')
+        told = host.ask(id=3, do="disk", node="n1", word="felt", given={})["told"]
+        assert (told["id"], told["delayed"], told["failed"]) == (4, 2, 0)
+        told = host.ask(id=5, do="disk", node="n1", word="lose-unsynced", given={"seed": "1"})
+        assert "what the node synced cannot be read" in told["error"]
+        assert host.ask(id=6, do="clock")["wall_ns"] > 0

@@ -1,0 +1,132 @@
+"""The disk under one node, as faults see it: told what goes wrong, asked what it did, changed while the node is dead.
+
+What is done to files is the same wherever they lie (`perform`): in the folder of a local node or of a container, or on
+another host, whose supervisor does it when it is asked (`harness.cluster.ssh.far_storage`). Only the folder of that one
+node is touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
+
+from harness.cluster import damaged_files
+from harness.cluster.damaged_files import NodeDisk
+from harness.cluster.empty_disk import forget_data
+from nodes.host.medium import FELT, ORDERS
+
+if TYPE_CHECKING:  # hosts have no msgspec
+    from harness.faults.fault import Damage
+
+Told = dict[str, Any]  # JSON's door
+Word = Literal["order", "felt", "lose-unsynced", "save", "damage", "restore", "forget"]
+WORDS: Final[tuple[Word, ...]] = get_args(Word)
+
+Perform = Callable[[Word, Mapping[str, Any]], Awaitable[Told]]
+
+
+class Storage(Protocol):
+    """What a fault asks of a disk. Raises ClusterError if it cannot be done."""
+
+    async def order(self, orders: Mapping[str, Any]) -> None:
+        """What goes wrong from now on: the fields of `nodes.host.medium.Orders`."""
+        ...
+
+    async def felt(self) -> Told:
+        """id: which orders it has seen; delayed, failed: how many calls felt them. Empty if it says nothing."""
+        ...
+
+    async def power_fails(self) -> None:
+        """The node is about to die: nothing reaches the disk by itself from now on."""
+        ...
+
+    async def lose_unsynced(self, seed: str) -> int:
+        """The node is dead: throw away what was not synced; how many bytes were lost or spoilt."""
+        ...
+
+    async def save(self) -> None:
+        """Keep a copy of all files of the node, which is dead."""
+        ...
+
+    async def damage(self, what: Damage, seed: str) -> int:
+        """How many bytes were added, cut off or changed; 0 if nothing was long enough."""
+        ...
+
+    async def restore(self) -> None:
+        """Put back what `save` kept."""
+        ...
+
+
+class FileStorage:
+    """A disk whose files are reached by `perform`, and whose node has a disk layer of ours that reads orders."""
+
+    def __init__(self, perform: Perform) -> None:
+        self._perform = perform
+
+    @classmethod
+    def here(cls, folder: Path) -> FileStorage:
+        async def done(word: Word, given: Mapping[str, Any]) -> Told:
+            return await asyncio.to_thread(perform, folder, word, given)
+
+        return cls(done)
+
+    async def order(self, orders: Mapping[str, Any]) -> None:
+        await self._perform("order", {"orders": orders})
+
+    async def felt(self) -> Told:
+        return await self._perform("felt", {})
+
+    async def power_fails(self) -> None:
+        """What was synced is known by what the node wrote down of it; nothing is to be prepared."""
+
+    async def lose_unsynced(self, seed: str) -> int:
+        return int((await self._perform("lose-unsynced", {"seed": seed}))["bytes"])
+
+    async def save(self) -> None:
+        await self._perform("save", {})
+
+    async def damage(self, what: Damage, seed: str) -> int:
+        return int((await self._perform("damage", {"what": what, "seed": seed}))["bytes"])
+
+    async def restore(self) -> None:
+        await self._perform("restore", {})
+
+
+def perform(folder: Path, word: Word, given: Mapping[str, Any]) -> Told:
+    """Do it to the folder of one node. Raises ClusterError, or OSError."""
+    disk = NodeDisk(folder)
+    match word:
+        case "order":
+            _order(disk, given["orders"])
+        case "felt":
+            return _felt(disk)
+        case "lose-unsynced":
+            return {"bytes": damaged_files.lose_unsynced(disk, random.Random(given["seed"]))}
+        case "save":
+            damaged_files.save(disk)
+        case "damage":
+            return {"bytes": damaged_files.damage(disk, given["what"], random.Random(given["seed"]))}
+        case "restore":
+            damaged_files.restore(disk)
+        case "forget":
+            forget_data(folder)
+    return {}
+
+
+def _order(disk: NodeDisk, orders: Mapping[str, Any]) -> None:
+    """By renaming: who reads it sees the old orders or the new."""
+    disk.faults.mkdir(parents=True, exist_ok=True)
+    fresh = disk.faults / f"{ORDERS}.new"
+    fresh.write_text(json.dumps(orders))
+    fresh.replace(disk.faults / ORDERS)
+
+
+def _felt(disk: NodeDisk) -> Told:
+    try:
+        return dict(json.loads((disk.faults / FELT).read_bytes()))
+    except (OSError, ValueError):
+        return {}
