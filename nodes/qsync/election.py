@@ -123,11 +123,8 @@ class Election:
         """A peer told its state."""
         source = message.replica_id
         self.see_term(message.term, now_ns)
-        if message.term < self.term:
-            self.must_tell = True  # it is behind: let it know
-            return
-        if self.mode == "off":
-            return
+        if message.term < self.term or self.mode == "off":
+            return  # who is behind was told when this term began: a link loses nothing
         self.seen_by[source] = message.is_leader_seen
         if message.vote:
             self.votes[source] = message.vote

@@ -91,6 +91,17 @@ def test_a_split_vote_goes_on_in_the_next_term_soon() -> None:
     assert (node.state, node.term) == (CANDIDATE, 3)
 
 
+def test_old_news_is_answered_by_nobody() -> None:
+    """Broken, each message of a term that is over makes one to every peer: in split votes of five nodes these grow
+    from term to term without end (seed 799 of `simulate` did)."""
+    node = election(1)
+    node.receive(candidate_says(2, 5, {}), {}, 0)
+    assert node.must_tell
+    node.said_to_all({}, 0)
+    node.receive(candidate_says(3, 4, {}), {}, 0)
+    assert (node.term, node.must_tell) == (5, False)
+
+
 def test_nobody_disturbs_a_leader_that_somebody_sees() -> None:
     """Broken (no pre-vote), a node that alone lost the leader raises the term again and again."""
     node = election(1)
