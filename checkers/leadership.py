@@ -35,7 +35,9 @@ IDLE_BEATS = 4
 CALM_BEATS = 6
 """So many heartbeats after a cut a node knows that it hears nobody."""
 
-ASLEEP = frozenset({"pause", "kill", "terminate", "power", "damage", "restart", "add", "replace"})
+ASLEEP = frozenset(
+    {"pause", "kill", "terminate", "power", "damage", "restart", "upgrade", "downgrade", "add", "replace"}
+)
 HOLD_UP_NOBODY = frozenset({"failover", "clock", "options"})
 """What is done to a node without stopping it or its disk."""
 

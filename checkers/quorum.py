@@ -41,7 +41,7 @@ InEffect = tuple[Span, FaultSpan]  # the time in which the fault surely did it
 
 WRITERS = ("write", "cas", "txn", "add", "transfer", "generate", "enqueue", "dequeue", "open")
 STOPS_A_PROCESS = frozenset({"kill", "terminate", "pause", "power", "damage"})
-STARTS_A_PROCESS = frozenset({"restart", "remove", "add", "replace"})
+STARTS_A_PROCESS = frozenset({"restart", "upgrade", "downgrade", "remove", "add", "replace"})
 """What ends and starts processes at moments of its own."""
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from checkers.history.history import Header
+from harness.cluster.place import FROM, TO, Version, Which
 from harness.draw import refuse_impossible
 from harness.errors import WrongUse
 from harness.faults.schedule import names_for
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster
 from harness.systems import System, system_of
-from harness.systems.system import MakesNodes
+from harness.systems.system import HasVersions, MakesNodes
 from harness.workloads import WORKLOADS, Workload
 
 T = TypeVar("T")
@@ -57,6 +58,7 @@ def parts_of(plan: Plan) -> Parts:
     plan = system.completed(plan)
     system.validate(plan)
     _check_inventory(plan)
+    versions_of(plan, system)
     names_for(plan)
     refuse_impossible(plan, workload)
     return Parts(plan, system, workload)
@@ -74,6 +76,30 @@ def _check_inventory(plan: Plan) -> None:
         from harness.cluster.ssh.inventory import read
 
         read(plan.inventory)
+
+
+def versions_of(plan: Plan, system: System) -> dict[Which, Version]:
+    """The versions that nodes run in, if the plan names one; WrongUse if there is none of that name."""
+    if plan.node_from is None:
+        if plan.node_to is not None:
+            raise WrongUse(
+                f"--node-to needs --node-from, the version that nodes start in, got {plan.node_to!r}"
+            )
+        return {}
+    if plan.cluster == "sim":
+        raise WrongUse("--node-from: the simulator runs the nodes of this checkout; try: --cluster local")
+    if not isinstance(system, HasVersions):
+        raise WrongUse(
+            f"--node-from: {plan.system} does not tell the harness how another version of it is started"
+        )
+    versions: dict[Which, Version] = {
+        FROM: system.version(plan.node_from),
+        TO: system.version(plan.node_to),
+    }
+    if versions[FROM].is_same(versions[TO]):
+        there = plan.node_to or "this checkout"
+        raise WrongUse(f"--node-from {plan.node_from} and {there} are the same version; name another one")
+    return versions
 
 
 def _known(table: Mapping[str, T], name: str, what: str) -> T:
@@ -140,6 +166,7 @@ def local(parts: Parts, folder: Path) -> LocalCluster:
             durability=parts.system.durability(plan),
             command=parts.system.command(plan),
             are_dialed_unready=parts.system.are_dialed_unready,
+            versions=versions_of(plan, parts.system),
         )
     )
 
@@ -155,6 +182,7 @@ def contained(parts: Parts, folder: Path) -> ContainerCluster:
             heartbeat_ns=plan.heartbeat_ns,
             epoch_ns=time.monotonic_ns(),
             command=parts.system.command(plan),
+            versions=versions_of(plan, parts.system),
         )
     )
 
@@ -174,6 +202,7 @@ def far(parts: Parts, folder: Path) -> SshCluster:
             epoch_ns=time.monotonic_ns(),
             command=parts.system.command(plan),
             are_dialed_unready=parts.system.are_dialed_unready,
+            versions=versions_of(plan, parts.system),
         )
     )
 

@@ -29,7 +29,7 @@ from harness.errors import ClusterError
 from harness.failover import Failover, Operator, fail_over
 from harness.faults.directed import in_place
 from harness.faults.fault import Evidence, Fault
-from harness.faults.lanes import ADMINISTERED, MEMBERSHIP, exclude, lanes_of
+from harness.faults.lanes import ADMINISTERED, MEMBERSHIP, STEPS, exclude, lanes_of
 from harness.faults.membership import Membership
 from harness.generators.generator import Value
 from harness.plan import SECOND_NS, Operation, Plan
@@ -235,11 +235,23 @@ class Conductor:
                 return
             fault = self._later(drawn) if is_late else drawn
             present = None if fault is None else self._at_present(fault)
+            if present is not None and present.does in STEPS:
+                present = await self._when_possible(present)
             if present is None or self._has_passed(present):
                 continue
             is_late = is_late or present.does in ADMINISTERED
             if not any(exclude(present, other) for other in self.progress.active.values()):
                 await self._fault(present)  # else its node was exchanged for one that is down already
+
+    async def _when_possible(self, step: Fault) -> Fault | None:
+        """An operator waits until nothing else is done to the node, or to the members."""
+        while any(exclude(step, other) for other in self.progress.active.values()):
+            await self.cluster.sleep_until(self.cluster.now_ns() + SECOND_NS // 10)
+            later = self._later(step)
+            if self._is_interrupted or later is None:
+                return None
+            step = later
+        return self._of_members(step)
 
     def _has_passed(self, fault: Fault) -> bool:
         """Its lane was busy healing the one before for so long that there is no time left in which it could be felt."""
@@ -300,6 +312,9 @@ class Conductor:
 
     def _of_members(self, fault: Fault) -> Fault | None:
         absent = self._site.members.absent
+        if fault.does in STEPS:
+            due = self._site.due(fault)
+            return msgspec.structs.replace(fault, nodes=due) if due else None
         if fault.does == "add":
             return msgspec.structs.replace(fault, nodes=absent[:1]) if absent else None
         if not absent and fault.does not in MEMBERSHIP:

@@ -15,6 +15,7 @@ from harness.faults.directed import PLACEHOLDERS
 from harness.faults.fault import DISK_ERRORS, NEEDS, Fault
 from harness.faults.lanes import impossible
 from harness.faults.membership import Membership
+from harness.faults.rollout import Rollout
 from harness.faults.schedule import draw_faults
 from harness.faults.table import can_do
 from harness.generators import Context, Draft, Generator, Later
@@ -52,15 +53,17 @@ def refuse_impossible(plan: Plan, workload: Workload) -> None:
             raise WrongUse(f"{here}: {error.message}") from error
     before: list[Fault] = []
     members = Membership.at_first(plan.node_names, plan.quorum)
+    rollout = Rollout(plan.node_names)
     ids: dict[int, None] = {}
     for fault in sorted(plan.drawn.faults, key=lambda fault: fault.at_ns):
         _refuse_impossible_fault(plan, fault, [] if fault.is_directed else before)
         if fault.id in ids:
             raise WrongUse(f"two faults have the id {fault.id}; give each its own")
         ids[fault.id] = None
-        if not fault.is_directed and (why := members.why_not(fault.does, fault.nodes)):
+        why = members.why_not(fault.does, fault.nodes) or rollout.why_not(fault.does, fault.nodes)
+        if not fault.is_directed and why:
             raise WrongUse(f"fault {fault.id} ({fault.name}) {why}")
-        members = members.after(fault)
+        members, rollout = members.after(fault), rollout.after(fault)
         before += [] if fault.is_directed else [fault]
 
 
@@ -72,6 +75,8 @@ def _refuse_impossible_fault(plan: Plan, fault: Fault, before: Sequence[Fault]) 
         raise WrongUse(f"{here} {why}")
     if fault.does not in can_do(plan.cluster):
         raise WrongUse(f"{here}: --cluster {plan.cluster} cannot do {fault.does!r}")
+    if fault.does in ("upgrade", "downgrade") and plan.node_from is None:
+        raise WrongUse(f"{here}: {fault.does!r} needs the version that nodes start in: node_from")
     for needed in NEEDS.get(fault.does, ("nodes",)):
         if not getattr(fault, needed):
             raise WrongUse(f"{here}: {fault.does!r} needs {needed}")

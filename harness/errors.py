@@ -3,6 +3,7 @@
     HarnessError
     ├── WrongUse       64  asked for what cannot be: an option, a plan, a fault that this cluster cannot do
     ├── ClusterError    3  the nodes, or what runs them, did not do as they were told: the run is not evidence
+    │   └── NodeEnded      a node ended by itself instead of coming up
     └── StoreError      3  results cannot be written or read: the run is not evidence
 
 Anything else that is raised is a bug of the harness: exit 70, with its traceback in the run's folder.
@@ -35,6 +36,10 @@ class WrongUse(HarnessError):
 
 class ClusterError(HarnessError):
     exit_code = 3
+
+
+class NodeEnded(ClusterError):
+    pass
 
 
 class StoreError(HarnessError):

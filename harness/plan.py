@@ -138,6 +138,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """For the cluster ssh: the file that names its hosts (`harness.cluster.ssh.inventory`)."""
     accept_new_host_keys: bool = False
     """Hosts whose keys are not known yet are believed, and their keys written down."""
+    node_from: str | None = None
+    """The version that nodes start in (`harness.cluster.versions`); None: the one of this checkout."""
+    node_to: str | None = None
+    """The version that a rolling upgrade brings them to; None: the one of this checkout."""
     code: str = ""
     """The version of the harness that made the plan."""
     drawn: Drawn | None = None

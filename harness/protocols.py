@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Coroutine, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from harness.cluster.place import Which
 from harness.faults.fault import Evidence, Fault, Moment
 from nodes.iproto.messages import Request, Response
 
@@ -99,6 +100,18 @@ class Administered(Protocol):
 
     async def start_again(self, node: str, *, configuration: bytes | None = None) -> None:
         """Start a node that was stopped; with a configuration, another one on an empty disk. Raises ClusterError."""
+        ...
+
+
+@runtime_checkable
+class ExchangesVersions(Protocol):
+    """A cluster that can start a node, which was stopped, in another version on the same data."""
+
+    async def start_in(self, node: str, version: Which, otherwise: Which) -> str:
+        """In `version`; if it ends instead of coming up, in `otherwise` again: then what it said. Else "".
+
+        Raises ClusterError if it runs in neither, or does not come up in time.
+        """
         ...
 
 

@@ -4,6 +4,7 @@
 |---|---|
 | site.py | what all of them need: the run's cluster and system, who is a member now, how a change is noted |
 | restarts.py | rolling restart |
+| upgrades.py | a step of a rolling upgrade, or of the way back |
 | options.py | options changed while nodes run, and changed back |
 | members.py | a node leaves, a fresh one comes, one loses its disk and another takes its place |
 

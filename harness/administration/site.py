@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from harness.cluster.place import FROM, TO, Which
 from harness.errors import ClusterError
+from harness.faults.fault import Fault
 from harness.faults.membership import Membership
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Administered, Cluster
@@ -30,12 +32,26 @@ class Site:
     members: Membership
     generations: dict[str, int] = field(default_factory=dict)
     """How often somebody new has come to each place."""
+    run_in: dict[str, Which] = field(default_factory=dict)
+    """The version of each node that was given one in the course of the run."""
+    told_versions: dict[Which, str] = field(default_factory=dict)
+    """What nodes said of themselves after such a step."""
+    refused_versions: list[str] = field(default_factory=list)
+    """Nodes that did not start in the other version: no further step is made."""
 
     @property
     def administered(self) -> Administered:
         if not isinstance(self.cluster, Administered):
             raise ClusterError(f"--cluster {self.plan.cluster} cannot stop and start single nodes")
         return self.cluster
+
+    def due(self, fault: Fault) -> tuple[str, ...]:
+        """The node that an upgrade or a downgrade is done to now: the one it names, or, if that runs the version
+        already (the names of two nodes were exchanged), another; () if there is none."""
+        wanted = TO if fault.does == "upgrade" else FROM
+        waiting = [node for node in self.members.present if self.run_in.get(node, FROM) != wanted]
+        named = [node for node in fault.nodes if node in waiting]
+        return () if self.refused_versions else tuple(named or waiting)[:1]
 
     async def statuses(self, nodes: Iterable[str] | None = None) -> dict[str, Mapping[str, object] | None]:
         named = self.members.present if nodes is None else tuple(nodes)

@@ -8,6 +8,7 @@ from harness.administration.members import Addition, Removal, Replacement
 from harness.administration.options import ChangedOptions
 from harness.administration.restarts import RollingRestart
 from harness.administration.site import Site
+from harness.administration.upgrades import VersionStep
 from harness.faults.fault import Evidence, Fault
 
 
@@ -23,6 +24,8 @@ def work_of(fault: Fault, site: Site) -> Work:
     match fault.does:
         case "restart":
             return RollingRestart(fault, site)
+        case "upgrade" | "downgrade":
+            return VersionStep(fault, site)
         case "options":
             return ChangedOptions(fault, site)
         case "remove":

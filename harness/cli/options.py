@@ -137,6 +137,11 @@ def plan_options(function: F) -> F:
             default=None,
             help="For --cluster ssh: believe hosts that are not known yet, and remember their keys.",
         ),
+        click.option(
+            "--node-from",
+            help="The version nodes start in: a wheel, a checkout, a commit; for tarantool a binary.",
+        ),
+        click.option("--node-to", help="The version a rolling upgrade brings them to (default: this one)."),
         click.option("--seed", type=int, help="Decides everything that is left to chance."),
     ]
     for option in reversed(options):

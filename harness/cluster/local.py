@@ -18,15 +18,16 @@ import errno
 import random
 import socket
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from harness.cluster.clock_faults import ClockFault, write_clock
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.disk_faults import DiskFault
+from harness.cluster.empty_disk import CONFIG
 from harness.cluster.network_faults import NetworkFault, RelayIsolation
-from harness.cluster.place import Command, Place, node_host
+from harness.cluster.place import FROM, Command, Place, Version, Which, node_host
 from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.probe import Probes
 from harness.cluster.process_faults import Kill, Pause, Terminate
@@ -68,6 +69,8 @@ class LocalSettings:
     """What starts a node; None: `host_command` with the options of our own nodes."""
     are_dialed_unready: bool = False
     """Nodes reach each other before they are ready: their ports are chosen for them."""
+    versions: Mapping[Which, Version] = field(default_factory=dict)
+    """Where nodes run in other versions than the usual one: in "from" they start."""
 
 
 class LocalCluster(RealCluster):
@@ -84,16 +87,19 @@ class LocalCluster(RealCluster):
         self._routes: dict[LinkName, int] = {}
         self._relay: Relay | None = None
         self._roster: Roster | None = None
+        self._chosen_ports: dict[str, int] = {}
 
     # Life
 
     async def _begin(self) -> None:
         self._watch_stalls()
-        ports = self._node_ports()
+        ports = self._chosen_ports = self._node_ports()
         _check_free(ports.values())
         self._relay = await Relay.start(self._relay_errors())
         await self._open_routes(self._relay)
-        orders = {node: self._orders(node, port) for node, port in ports.items()}
+        for node in self._nodes:
+            self._write_config(node)
+        orders = {node: self._orders(node, FROM) for node in self._nodes}
         self._roster = Roster(orders, self._relay, self.now_ns)
         await self._roster.start()
         for node in self._nodes:
@@ -177,26 +183,39 @@ class LocalCluster(RealCluster):
         ports = await relay.listen((*link, port) for link, port in zip(links, wanted, strict=True))
         self._routes.update(zip(links, ports, strict=True))
 
-    def _orders(self, node: str, port: int) -> Orders:
-        folder = self._settings.folder / "nodes" / node
+    async def _renew(self, node: str, version: Which) -> None:
+        self._running().reorder(self._orders(node, version))
+
+    def _write_config(self, node: str) -> None:
+        folder = self._folder(node)
         folder.mkdir(parents=True, exist_ok=True)
-        config = folder / "config.json"
-        config.write_bytes(self._settings.configs[node])
+        (folder / CONFIG).write_bytes(self._settings.configs[node])
+
+    def _orders(self, node: str, which: Which) -> Orders:
+        folder, port = self._folder(node), self._chosen_ports[node]
+        version = self._settings.versions.get(which)
         peers = {peer: self._routes[node, peer] for peer in self._nodes if peer != node}
         settings = self._settings
         place = Place(
             node=node,
-            config=str(config),
+            config=str(folder / CONFIG),
             data=str(folder),
             log=str(folder / "log.jsonl"),
             clock=str(folder / "clock"),
             listen=f"{_HOST}:{port}",
             peers={peer: f"{_HOST}:{route}" for peer, route in peers.items()},
             epoch_ns=settings.epoch_ns,
+            program=str(version.program) if version and version.program else "",
         )
         command = settings.command or node_host(settings.system, settings.durability, settings.host_command)
         early_port = port if settings.are_dialed_unready else 0
-        return Orders(node=node, command=command(place), output=folder / "output.txt", early_port=early_port)
+        return Orders(
+            node=node,
+            command=command(place),
+            output=folder / "output.txt",
+            early_port=early_port,
+            environment=version.environment if version else {},
+        )
 
     async def _set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
         write_clock(self._settings.folder / "nodes" / node / "clock", wall_offset_ns, drift_ppm)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from nodes.kernel.outbox import Durability
 
@@ -16,6 +16,29 @@ FAKETIME: Final = "faketime"
 DISK_FAULTS: Final = "faults"
 """The folder, in that of a node's data, in which files say what goes wrong with its disk (`nodes.host.medium`)."""
 ROOT: Final = Path(__file__).parents[2]
+
+
+Which = Literal["from", "to"]
+FROM: Final[Which] = "from"
+TO: Final[Which] = "to"
+"""The version that nodes start in, and the one that a rolling upgrade brings them to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """`given` is what people call it; either `root`, a folder with the package `nodes`, or `program`, a binary."""
+
+    given: str
+    root: Path | None = None
+    program: Path | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What makes Python take the nodes of this version, wherever it is started from."""
+        return {} if self.root is None else {"PYTHONPATH": str(self.root), "PYTHONSAFEPATH": "1"}
+
+    def is_same(self, other: Version) -> bool:
+        return (self.root, self.program) == (other.root, other.program)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +61,8 @@ class Place:
     root: str = str(ROOT)
     programs: Mapping[str, str] | None = None
     """Where "tarantool" and "faketime" lie there, if they do; None: as on this machine, or in the image of nodes."""
+    program: str = ""
+    """The binary of the version that the node is to run there, if that is another than the usual one."""
 
     @property
     def is_here(self) -> bool:

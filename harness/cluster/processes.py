@@ -13,7 +13,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +38,8 @@ class Orders:
     command: tuple[str, ...]
     output: Path
     early_port: int = 0
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Beside what every node has."""
 
 
 class NodeProcess:
@@ -61,7 +63,7 @@ class NodeProcess:
                     stdin=asyncio.subprocess.PIPE,
                     stdout=output,
                     stderr=output,
-                    env=os.environ | {"PYTHONPATH": _search_path()},
+                    env=os.environ | {"PYTHONPATH": _search_path()} | dict(orders.environment),
                     start_new_session=True,
                 )
             except OSError as error:

@@ -7,6 +7,7 @@ which nodes may answer and which ended untold. Everything else that `harness.pro
 from __future__ import annotations
 
 import asyncio
+import json
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -15,16 +16,20 @@ from typing import Final, Protocol
 
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.empty_disk import CONFIG, forget_data
+from harness.cluster.place import Which
 from harness.cluster.process_faults import Processes
 from harness.cluster.real_time import RealTime
 from harness.cluster.stall import StallWatch
-from harness.errors import ClusterError, WrongUse
+from harness.errors import ClusterError, NodeEnded, WrongUse
 from harness.faults.fault import Evidence, Fault
 from harness.protocols import Ended, Reply
 from nodes.iproto.messages import Request
 
 CLIENT: Final = "client"
 STATUS_WITHIN_NS: Final = 500_000_000
+UP_WITHIN_NS: Final = 20_000_000_000
+ENDS_WITHIN_NS: Final = 5_000_000_000
+_ASK_AGAIN_S: Final = 0.02
 
 
 class FaultAtWork(Protocol):
@@ -69,6 +74,10 @@ class RealCluster(RealTime):
     @abstractmethod
     def _processes(self) -> Processes:
         """The processes of the nodes, which were started."""
+
+    @abstractmethod
+    async def _renew(self, node: str, version: Which) -> None:
+        """Start the node, which does not run, in that version from now on."""
 
     @abstractmethod
     def _folder(self, node: str) -> Path:
@@ -140,6 +149,41 @@ class RealCluster(RealTime):
         forget_data(self._folder(node))
         (self._folder(node) / CONFIG).write_bytes(configuration)
 
+    async def start_in(self, node: str, version: Which, otherwise: Which) -> str:
+        """A node that ends with a word instead of coming up is no crash: it runs in `otherwise` again, then."""
+        processes = self._processes()
+        with processes.may_refuse(node) as said:
+            try:
+                await self._renew(node, version)
+                if await processes.revive(node):
+                    await self._until_up(node)
+                return ""
+            except ClusterError as error:
+                if not await self._has_ended(node):
+                    raise
+                refusal = _in_words(said) or error.message
+            await self._renew(node, otherwise)
+            await processes.start_again(node)
+            await self._until_up(node)
+        return refusal
+
+    async def _until_up(self, node: str) -> None:
+        """Raises NodeEnded, or ClusterError if it takes too long."""
+        deadline_ns = self.now_ns() + UP_WITHIN_NS
+        while await self._admin.status(node, STATUS_WITHIN_NS) is None:
+            if not self._processes().is_alive(node):
+                raise NodeEnded(f"{node} ended before it answered")
+            if self.now_ns() > deadline_ns:
+                raise ClusterError(f"{node} did not answer within {UP_WITHIN_NS // 1_000_000_000} s")
+            await asyncio.sleep(_ASK_AGAIN_S)
+
+    async def _has_ended(self, node: str) -> bool:
+        """Whoever says that it does not come up ends soon after."""
+        deadline_ns = self.now_ns() + ENDS_WITHIN_NS
+        while self._processes().is_alive(node) and self.now_ns() < deadline_ns:
+            await asyncio.sleep(_ASK_AGAIN_S)
+        return not self._processes().is_alive(node)
+
     # Faults
 
     async def inject(self, fault: Fault) -> None:
@@ -160,3 +204,13 @@ class RealCluster(RealTime):
         unknown = sorted({name for name in named if name not in known} | ({CLIENT} & {*fault.nodes}))
         if unknown:
             raise WrongUse(f"fault {fault.name}: no node is called {', '.join(unknown)}")
+
+
+def _in_words(said: Iterable[str]) -> str:
+    """The reason that a node of ours gives in a line of JSON; else the line."""
+    last = next(iter(reversed([*said])), "")
+    with suppress(ValueError):
+        told = json.loads(last)
+        if isinstance(told, dict) and "error" in told:
+            return str(told["error"])
+    return last

@@ -19,8 +19,8 @@ from harness.errors import ClusterError
 from harness.protocols import Ended
 
 _STOP_WITHIN_S: Final = 2.0
-REFUSED: Final = "exit 1"
-"""How a node ends that does not come up and has said why."""
+REFUSED: Final = ("exit 1", "exit 64")
+"""How a node ends that does not come up, or does not know what it was told, and has said why."""
 _TERMINATES_WITHIN_S: Final = 10.0
 
 
@@ -86,6 +86,10 @@ class Roster:
         finally:
             del self._may_refuse[node]
 
+    def reorder(self, orders: Orders) -> None:
+        """Start the node like this from now on."""
+        self._orders = {**self._orders, orders.node: orders}
+
     async def start_again(self, node: str) -> None:
         await self.start_one(node)
 
@@ -143,7 +147,7 @@ class Roster:
     async def _watch(self, process: NodeProcess) -> None:
         """See the process end. Its port may be anybody's now, its number soon too."""
         how = await process.ended()
-        refused = how == REFUSED and process.node in self._may_refuse
+        refused = how in REFUSED and process.node in self._may_refuse
         if refused:
             self._may_refuse[process.node] += process.last_words()[-1:]
         elif process.pid not in self._told and not self._is_stopping:

@@ -30,6 +30,8 @@ Does = Literal[
     "hold",
     "slow-disk",
     "restart",
+    "upgrade",
+    "downgrade",
     "options",
     "remove",
     "add",
@@ -95,6 +97,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     - slow-disk: records of `kinds` of `nodes` (all if none are named) are not synced until the end (simulator).
     - restart: `nodes` are stopped (SIGTERM) and started again, one after the other, each as soon as the one before has
       all that there is.
+    - upgrade, downgrade: the one of `nodes` is stopped (SIGTERM) and started on its data in the newer version, or in
+      the older one again.
     - options: `options`, by their names in box.cfg, are changed on `nodes` while they run, and changed back at the end.
     - remove: the one of `nodes` is stopped and leaves the cluster for good; nobody counts it any more.
     - add: the one of `nodes`, which had left, comes as a fresh node with an identity of its own.

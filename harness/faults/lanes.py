@@ -15,10 +15,12 @@ from harness.faults.fault import Does, Fault
 
 MEMBERSHIP: frozenset[Does] = frozenset(("remove", "add", "replace"))
 """What changes who is a member: one at a time."""
-ADMINISTERED: frozenset[Does] = MEMBERSHIP | frozenset[Does](("restart", "options"))
+STEPS: frozenset[Does] = frozenset(("upgrade", "downgrade"))
+"""What brings one node to another version."""
+ADMINISTERED: frozenset[Does] = MEMBERSHIP | STEPS | frozenset[Does](("restart", "options"))
 """What an operator does to a cluster that works: one such thing at a time."""
-STOPS_PROCESSES: frozenset[Does] = MEMBERSHIP | frozenset[Does](
-    ("kill", "terminate", "pause", "power", "damage", "restart")
+STOPS_PROCESSES: frozenset[Does] = (
+    MEMBERSHIP | STEPS | frozenset[Does](("kill", "terminate", "pause", "power", "damage", "restart"))
 )
 FAILS_WRITES: frozenset[Does] = frozenset(("disk-error",))
 ORDERS_DISKS: frozenset[Does] = frozenset(("disk-error", "slow-fsync"))

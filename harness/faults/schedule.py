@@ -18,6 +18,7 @@ from harness.faults.directed import draw_directed
 from harness.faults.fault import Fault
 from harness.faults.lanes import impossible
 from harness.faults.membership import Membership
+from harness.faults.rollout import DOWNGRADE, UPGRADE, Rollout
 from harness.faults.table import (
     ADD,
     FAILOVER,
@@ -61,11 +62,18 @@ def names_for(plan: Plan) -> tuple[str, ...]:
             names.extend(other for other in possible if other not in names)
             continue
         for each in TOGETHER.get(name, (name,)):
+            if each == UPGRADE != name and _has_one_version(plan):
+                continue  # a name that stands for several means what can be done here
             _refuse(each, plan)
             if each not in names:
                 names.append(each)
     if ADD in names and REMOVE not in names:
         raise WrongUse(f"the fault {ADD!r} needs a node that has left; try: --faults {REMOVE},{ADD}")
+    if DOWNGRADE in names and UPGRADE not in names:
+        raise WrongUse(
+            f"the fault {DOWNGRADE!r} comes after an upgrade; try: --faults {UPGRADE},{DOWNGRADE}, or --node-from the "
+            "newer version and --node-to the older one"
+        )
     if QUORUM in names and plan.quorum_size >= plan.nodes:
         raise WrongUse(
             f"the fault {QUORUM!r} raises the quorum, and {plan.quorum_size} of {plan.nodes} is the highest already"
@@ -83,6 +91,11 @@ def _refuse(name: str, plan: Plan) -> None:
         elsewhere = " or ".join(other for other in kind.clusters if not why_not(name, other, plan.system))
         attempt = f"--cluster {elsewhere}" if elsewhere else "./qsync list faults"
         raise WrongUse(f"--cluster {plan.cluster} cannot do the fault {name!r}: {why}; try: {attempt}")
+    if name in (UPGRADE, DOWNGRADE) and plan.node_from is None:
+        raise WrongUse(
+            f"the fault {name!r} needs the version that nodes start in; try: --node-from with a wheel, a checkout, a "
+            "commit of this one, or for --system tarantool a binary"
+        )
     if name == FAILOVER and not _can_fail_over(plan):
         raise WrongUse(
             f"the fault {name!r} needs a second node that may lead and a configuration whose owner may change, "
@@ -92,6 +105,10 @@ def _refuse(name: str, plan: Plan) -> None:
         raise WrongUse(f"the fault {name!r} needs at least {kind.nodes_min} nodes, got {plan.nodes}")
 
 
+def _has_one_version(plan: Plan) -> bool:
+    return plan.node_from is None or bool(why_not(UPGRADE, plan.cluster, plan.system))
+
+
 def _can_fail_over(plan: Plan) -> bool:
     return plan.fails_over and sum(mode != "voter" for mode in plan.election_modes) > 1
 
@@ -99,18 +116,28 @@ def _can_fail_over(plan: Plan) -> bool:
 def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
     """The whole schedule of a plan."""
     asked = names_for(plan)
-    names = [name for name in asked if name != HOLDS]
+    names = [name for name in asked if name not in (HOLDS, UPGRADE, DOWNGRADE)]
+    rollout = _rollout(plan, asked)
     chance = plan.streams()["faults"]
     faults: list[Fault] = []
     members = Membership.at_first(plan.node_names, plan.quorum)
     free_ns = [FIRST_NS] * plan.overlap
-    for name in _order(names, chance):
+    others = _order(names, chance)
+    is_a_step_due = True
+    while True:
+        step = rollout.step(members.present) if is_a_step_due else None
+        name, target = step or (next(others, ""), "")
+        is_a_step_due = step is None or not names
+        if not name:
+            break
         lane = free_ns.index(min(free_ns))
         at_ns = free_ns[lane]
         until_ns = at_ns + _lasts_ns(name, plan, chance.randrange(*LASTS_NS))
         if until_ns > plan.time_limit_ns - LAST_HEALED_NS:
             break
         fault = _fault(len(faults), name, at_ns, until_ns, plan, owner, members)
+        if fault is not None and target:
+            fault = msgspec.structs.replace(fault, nodes=(target,))
         quiet_ns = int(chance.randrange(*QUIET_NS) * plan.calm_s)
         free_ns[lane] = until_ns + _quiet_ns(name, plan, quiet_ns)
         if fault is None or impossible(fault, faults, plan.overlap):
@@ -118,6 +145,7 @@ def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
         else:
             faults.append(fault)
             members = members.after(fault)
+            rollout = rollout.after(fault)
     if HOLDS in asked:
         last_ns = plan.time_limit_ns - LAST_SCENE_NS
         chance = plan.streams()["holds"]
@@ -132,6 +160,12 @@ def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
         )
         faults.extend(scenes)
     return tuple(faults)
+
+
+def _rollout(plan: Plan, names: Sequence[str]) -> Rollout:
+    """Nobody's turn, if no upgrade was asked for."""
+    turn = plan.streams()["rollout"].sample(list(plan.node_names), plan.nodes) if UPGRADE in names else []
+    return Rollout(tuple(turn), returns=DOWNGRADE in names)
 
 
 def _lasts_ns(name: str, plan: Plan, drawn_ns: int) -> int:

@@ -16,12 +16,14 @@ from typing import Literal
 from harness.faults import partitions
 from harness.faults.fault import Damage, Does, Link
 from harness.faults.lanes import ADMINISTERED
+from harness.faults.rollout import DOWNGRADE, UPGRADE
 
 MILLISECOND_NS = 1_000_000
 EVERYWHERE = ("local", "docker", "ssh", "sim")
 REAL = ("local", "docker", "ssh")
 RELAYED = ("local", "ssh", "sim")
 CONTAINED = ("docker",)
+UPGRADABLE = ("local", "docker", "ssh")
 SIMULATED = ("sim",)
 
 FAILOVER = "failover"
@@ -150,6 +152,11 @@ def _damage(damage: Damage) -> Draw:
 
 def _in_turn(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
     return {"nodes": tuple(chance.sample(list(nodes), len(nodes)))}
+
+
+def _whose_turn_it_is(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
+    """Whoever's turn it is: the schedule knows."""
+    return {"nodes": tuple(nodes[:1])}
 
 
 def _newcomer(absent: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
@@ -336,6 +343,26 @@ FAULTS: dict[str, Kind] = {
         _in_turn,
         only_named=EVERYWHERE,
     ),
+    UPGRADE: Kind(
+        "SIGTERM, and the newer version on the same data: one node after the other, other faults between",
+        "rolling",
+        "upgrade",
+        _whose_turn_it_is,
+        UPGRADABLE,
+        nodes_min=2,
+        systems=CONFIGURED,
+        only_named=EVERYWHERE,
+    ),
+    DOWNGRADE: Kind(
+        "after a rolling upgrade the way back to the older version",
+        "rolling",
+        "downgrade",
+        _whose_turn_it_is,
+        UPGRADABLE,
+        nodes_min=2,
+        systems=CONFIGURED,
+        only_named=EVERYWHERE,
+    ),
     HOLDS: Kind(
         "beside the others: messages of a kind are held, disks are slow, nodes die at a moment (not among all)",
         "directed",
@@ -352,10 +379,11 @@ DIRECTED: frozenset[Does] = frozenset(("hold", "slow-disk"))
 TOGETHER: Mapping[str, tuple[str, ...]] = {
     "lose-unsynced": ("power-owner", "power-one", "power-all"),
     "membership": (REMOVE, ADD, "replace-node"),
-    "rolling": ("rolling-restart",),
+    "rolling": ("rolling-restart", UPGRADE),
 }
 """Names that stand for several."""
 
+_ONE_CODE = "the simulator runs the nodes of this checkout, in one process"
 _ONE_STREAM = (
     "the relay passes on byte streams, in which nothing can overtake: packets can, see --cluster docker"
 )
@@ -375,6 +403,7 @@ CANNOT: Mapping[tuple[str, str], str] = {
     ("truncated-tail", "sim"): "what is synced on a virtual disk stays",
     ("bit-flip", "sim"): "what is synced on a virtual disk stays",
     **{(HOLDS, cluster): _BY_MOMENT for cluster in ("local", "docker", "ssh")},
+    **{(name, "sim"): _ONE_CODE for name in (UPGRADE, DOWNGRADE)},
     ("loss", "ssh"): "the relays may drop no byte of a live connection: that would be corruption, not loss",
 }
 _NOT_OPERATED = "does not tell the harness how its members and options are changed while it runs"

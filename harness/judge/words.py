@@ -73,6 +73,8 @@ _NAMED = {
     "promise": "--promise",
     "base_port": "--base-port",
     "inventory": "--inventory",
+    "node_from": "--node-from",
+    "node_to": "--node-to",
 }
 
 

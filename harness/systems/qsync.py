@@ -10,7 +10,8 @@ from typing import TypeVar
 from checkers import early_timeout
 from checkers.wal.record import LogRules
 from harness.check import Check
-from harness.cluster.place import Command, node_host
+from harness.cluster.place import Command, Version, node_host
+from harness.cluster.versions import package, this_package
 from harness.errors import ClusterError, WrongUse
 from harness.faults.membership import FORMULA
 from harness.faults.table import FACTORS, FAULTS, TOGETHER
@@ -50,6 +51,9 @@ class Qsync:
 
     def command(self, plan: Plan) -> Command:
         return node_host(plan.system, self.durability(plan))
+
+    def version(self, given: str | None) -> Version:
+        return this_package() if given is None else package(given)
 
     @property
     def are_dialed_unready(self) -> bool:

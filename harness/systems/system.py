@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from checkers.wal.record import LogRules
 from harness.check import Check
-from harness.cluster.place import Command
+from harness.cluster.place import Command, Version
 from harness.plan import Plan
 from harness.protocols import Cluster
 from harness.systems.operator import Note
@@ -108,6 +108,15 @@ class ChangesMembers(Protocol):
 
     async def remove_member(self, owner: str, number: int, cluster: Cluster) -> str | None:
         """Ask the owner to delete the member of this id; None if that is confirmed, else why not."""
+        ...
+
+
+@runtime_checkable
+class HasVersions(Protocol):
+    """A system whose nodes can run in another version than the usual one."""
+
+    def version(self, given: str | None) -> Version:
+        """By what people call it; None: the usual one. Raises WrongUse."""
         ...
 
 

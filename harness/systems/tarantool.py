@@ -19,7 +19,8 @@ import msgspec
 
 from checkers.wal.record import LogRules
 from harness.check import Check
-from harness.cluster.place import FAKETIME, Command, Place
+from harness.cluster.place import FAKETIME, Command, Place, Version
+from harness.cluster.versions import binary
 from harness.configurations import DEFAULT
 from harness.errors import ClusterError, WrongUse
 from harness.plan import SECOND_NS, Plan
@@ -70,7 +71,8 @@ class Tarantool:
     def command(self, plan: Plan) -> Command:
         def words(place: Place) -> tuple[str, ...]:
             peers = (f"{peer}={address}" for peer, address in place.peers.items())
-            binary = (program() if place.is_here else _program_there(place)) or "tarantool"
+            usual = program() if place.is_here else None if place.program else _program_there(place)
+            binary = place.program or usual or "tarantool"
             return (
                 *_under_faketime(place),
                 binary,
@@ -87,6 +89,10 @@ class Tarantool:
     def are_dialed_unready(self) -> bool:
         """Its nodes come up together: each waits for the others."""
         return True
+
+    def version(self, given: str | None) -> Version:
+        """Another binary; `node.lua` stays the one of this checkout."""
+        return binary(given or os.environ.get(PROGRAM, "tarantool"))
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
         return {name: self._configuration(plan, name, (*spaces, NOTES)) for name in plan.node_names}

@@ -26,12 +26,15 @@ System = Callable[[bytes], Hosted]
 
 
 def qsync(config: bytes) -> Hosted:
+    from nodes.host.build import version
     from nodes.host.iproto_codec import IprotoCodec
     from nodes.qsync.configuration import Configuration
     from nodes.qsync.replica import Replica
 
     configuration = Configuration.from_json(config)
-    return Hosted(configuration.name, Replica(configuration), IprotoCodec(configuration.instance_uuid))
+    return Hosted(
+        configuration.name, Replica(configuration, version()), IprotoCodec(configuration.instance_uuid)
+    )
 
 
 SYSTEMS: dict[str, System] = {"qsync": qsync}

@@ -88,6 +88,7 @@ from nodes.qsync.service import Caller, Service
 from nodes.qsync.snapshot import ElectionState, Snapshot
 from nodes.qsync.sometimes import RECOVERED_BUSY
 from nodes.qsync.system_spaces import CLUSTER
+from nodes.version import VERSION
 
 BEAT_TIMER = "beat"
 ELECTION_TIMER = "election"
@@ -99,7 +100,9 @@ DISCONNECT_AFTER_BEATS = 4
 class Replica:
     """A node of the qsync cluster; implements `nodes.kernel.node.Node`."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, version: str = VERSION) -> None:
+        """`version` is what the node says of its code."""
+        self._version = version
         self._out: list[Effect] = []
         self.has_data = False
         self.joining: Joining | None = None
@@ -279,6 +282,7 @@ class Replica:
         limbo = self.commits.limbo
         return {
             "name": self.configuration.name,
+            "version": self._version,
             "wall_ns": self._now.wall_ns,
             "id": self.configuration.me.id,
             "role": self._role(),

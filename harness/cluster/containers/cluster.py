@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from harness.cluster.clock_faults import ClockFault, write_clock
 from harness.cluster.connections import Admin, Connections
@@ -20,8 +20,9 @@ from harness.cluster.containers.ownership import RunId, remove_leftovers
 from harness.cluster.containers.packet_faults import PacketFault, PacketIsolation, Packets
 from harness.cluster.containers.packet_filter import PacketFilter
 from harness.cluster.disk_faults import DiskFault
+from harness.cluster.empty_disk import CONFIG
 from harness.cluster.node_log import shift_log
-from harness.cluster.place import Command, Place
+from harness.cluster.place import FROM, Command, Place, Version, Which
 from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.process_faults import Kill, Pause, Terminate
 from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
@@ -31,6 +32,8 @@ from harness.faults.fault import Fault
 from harness.protocols import Ended
 
 _READY_WITHIN_S: Final = 20.0
+PROGRAM: Final = "/opt/version"
+"""Where a binary of another version is mounted in a container: with the word for the version behind it."""
 _ASK_AGAIN_S: Final = 0.02
 
 
@@ -45,6 +48,8 @@ class ContainerSettings:
     command: Command
     status_function: str = "qsync.status"
     limits: Limits = field(default_factory=Limits)
+    versions: Mapping[Which, Version] = field(default_factory=dict)
+    """Where nodes run in other versions than the usual one: in "from" they start."""
 
 
 class ContainerCluster(RealCluster):
@@ -64,13 +69,15 @@ class ContainerCluster(RealCluster):
         self._fleet: Fleet | None = None
         self._packets: Packets | None = None
         self._started_for_ns = 0
+        self._usual_image = ""
+        self._images: dict[Which, str] = {}
 
     # ---- life
 
     async def _begin(self) -> None:
         client = await asyncio.to_thread(connect)
         await asyncio.to_thread(remove_leftovers, client)
-        image = await asyncio.to_thread(node_image, client)
+        await asyncio.to_thread(self._make_images, client)
         fleet = self._fleet = Fleet(client, self._run, self.now_ns, self._settings.limits)
         host, addresses = await fleet.make_network(self._nodes)
         self._addresses.update({CLIENT: host, **addresses})
@@ -83,18 +90,34 @@ class ContainerCluster(RealCluster):
         self._packets = Packets(
             self._filter, self._addresses, self.now_ns, fleet.may_answer, self._settings.heartbeat_ns
         )
-        await fleet.start(image, [self._berth(node) for node in self._nodes])
+        for node in self._nodes:
+            self._write_config(node)
+        await fleet.start([self._berth(node, FROM) for node in self._nodes])
         await asyncio.gather(*map(self._until_ready, self._nodes))
         self._started_for_ns = self.begin_now()
         self._watch_stalls()
 
-    def _berth(self, node: str) -> Berth:
-        folder = (self._settings.folder / "nodes" / node).resolve()
+    def _make_images(self, client: Any) -> None:
+        """The usual one, and one for each version whose code is another."""
+        self._usual_image = node_image(client)
+        for which, version in self._settings.versions.items():
+            if version.root is not None:
+                self._images[which] = node_image(client, root=version.root)
+
+    async def _renew(self, node: str, version: Which) -> None:
+        await self._running().exchange(self._berth(node, version))
+
+    def _write_config(self, node: str) -> None:
+        folder = self._folder(node)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "config.json").write_bytes(self._settings.configs[node])
+        (folder / CONFIG).write_bytes(self._settings.configs[node])
+
+    def _berth(self, node: str, which: Which) -> Berth:
+        version = self._settings.versions.get(which)
+        binary = version.program if version is not None else None
         place = Place(
             node=node,
-            config=f"{DATA}/config.json",
+            config=f"{DATA}/{CONFIG}",
             data=DATA,
             log=f"{DATA}/log.jsonl",
             clock=f"{DATA}/clock",
@@ -103,13 +126,16 @@ class ContainerCluster(RealCluster):
             epoch_ns=self._settings.epoch_ns,
             python="python3",
             root=NODE_ROOT,
+            program=f"{PROGRAM}-{which}" if binary else "",
         )
         return Berth(
             node=node,
             address=self._addresses[node],
             command=self._settings.command(place),
-            folder=str(folder),
+            folder=str(self._folder(node).resolve()),
             environment={},
+            image=self._images.get(which, self._usual_image),
+            programs={str(binary): f"{PROGRAM}-{which}"} if binary else {},
         )
 
     async def _until_ready(self, node: str) -> None:

@@ -11,7 +11,7 @@ import ipaddress
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness.cluster.containers.ownership import NODE_LABEL, RunId, remove_run
@@ -46,6 +46,9 @@ class Berth:
     command: tuple[str, ...]
     folder: str
     environment: Mapping[str, str]
+    image: str
+    programs: Mapping[str, str] = field(default_factory=dict)
+    """Files of this machine that are mounted, read-only: path here → path there."""
 
 
 class Fleet:
@@ -96,19 +99,39 @@ class Fleet:
         """The name of the network's bridge on the host."""
         return f"br-{self._network.id[:12]}"
 
-    async def start(self, image: str, berths: Sequence[Berth]) -> None:
+    async def start(self, berths: Sequence[Berth]) -> None:
         """Make and start all containers, side by side."""
-        await asyncio.gather(*(asyncio.to_thread(self._start_new, image, berth) for berth in berths))
+        await asyncio.gather(*(asyncio.to_thread(self._start_new, berth) for berth in berths))
         self._watch = asyncio.get_running_loop().create_task(self._watch_all())
 
-    def _start_new(self, image: str, berth: Berth) -> None:
+    async def exchange(self, berth: Berth) -> None:
+        """Another container in the place of one that does not run; `start_again` starts it. Raises ClusterError."""
+        await asyncio.to_thread(self._exchange, berth)
+
+    def _exchange(self, berth: Berth) -> None:
+        try:
+            self._containers[berth.node].remove(force=True, v=True)
+        except Exception as error:  # the daemon's own, and those of its transport
+            raise ClusterError(f"the container of {berth.node} cannot be removed: {error}") from error
+        self._make(berth)
+
+    def _start_new(self, berth: Berth) -> None:
+        import docker
+
+        container = self._make(berth)
+        try:
+            container.start()
+        except docker.errors.DockerException as error:
+            raise ClusterError(f"the container of {berth.node} cannot be started: {error}") from error
+
+    def _make(self, berth: Berth) -> Any:
         import docker
 
         limits, api = self._limits, self._client.api
         endpoint = api.create_endpoint_config(ipv4_address=berth.address)
         try:
             made = api.create_container(
-                image,
+                berth.image,
                 list(berth.command),
                 name=f"qsync-{self._run.text}-{berth.node}",
                 hostname=berth.node,
@@ -117,7 +140,10 @@ class Fleet:
                 environment=dict(berth.environment),
                 networking_config=api.create_networking_config({self._network.name: endpoint}),
                 host_config=api.create_host_config(
-                    binds={berth.folder: {"bind": DATA, "mode": "rw"}},
+                    binds={
+                        berth.folder: {"bind": DATA, "mode": "rw"},
+                        **{path: {"bind": there, "mode": "ro"} for path, there in berth.programs.items()},
+                    },
                     mem_limit=f"{limits.memory_mib}m",
                     nano_cpus=int(limits.cpus * 1e9),
                     pids_limit=limits.processes,
@@ -125,10 +151,10 @@ class Fleet:
                     network_mode=self._network.name,
                 ),
             )
-            api.start(made["Id"])
+            container = self._containers[berth.node] = self._client.containers.get(made["Id"])
         except docker.errors.DockerException as error:
-            raise ClusterError(f"the container of {berth.node} cannot be started: {error}") from error
-        self._containers[berth.node] = self._client.containers.get(made["Id"])
+            raise ClusterError(f"the container of {berth.node} cannot be made: {error}") from error
+        return container
 
     def ready(self, node: str) -> None:
         """The node has answered."""
@@ -237,7 +263,7 @@ class Fleet:
                     if node not in running and self._lives[node] == life and self._should_run(node):
                         ended = await asyncio.to_thread(self._how_it_ended, node)
                         self._down.add(node)
-                        if ended.how == REFUSED and node in self._may_refuse:
+                        if ended.how in REFUSED and node in self._may_refuse:
                             self._may_refuse[node] += ended.last_words[-1:]
                         else:
                             self._ended.append(ended)

@@ -52,12 +52,12 @@ def _knock(host: str) -> None:
             door.connect(path)
 
 
-def node_image(client: Any, *, base: str | None = None) -> str:
-    """The name of the image, built if there is none yet. Raises ClusterError."""
+def node_image(client: Any, *, base: str | None = None, root: Path = ROOT) -> str:
+    """The name of the image, built if there is none yet, with the nodes below `root`. Raises ClusterError."""
     base = base or base_name(client)
-    name = f"{REPOSITORY}:{_digest(base, id_of(client, base))}"
+    name = f"{REPOSITORY}:{_digest(base, id_of(client, base), root)}"
     if not is_there(client, name):
-        _build(client, base, name)
+        _build(client, base, name, root)
     return name
 
 
@@ -94,25 +94,27 @@ def id_of(client: Any, base: str) -> str:
         ) from error
 
 
-def _sources() -> list[Path]:
+def _sources(root: Path) -> list[Path]:
     return sorted(
-        path for path in (ROOT / "nodes").rglob("*") if path.is_file() and "__pycache__" not in path.parts
+        path for path in (root / "nodes").rglob("*") if path.is_file() and "__pycache__" not in path.parts
     )
 
 
-def _digest(base: str, base_id: str) -> str:
-    return digest_of(base, base_id, versions_of_a_node(), _sources())
+def _digest(base: str, base_id: str, root: Path) -> str:
+    return digest_of(base, base_id, versions_of_a_node(), _sources(root), root)
 
 
-def digest_of(base: str, base_id: str, versions: Sequence[str], sources: Iterable[Path]) -> str:
+def digest_of(
+    base: str, base_id: str, versions: Sequence[str], sources: Iterable[Path], root: Path = ROOT
+) -> str:
     """Of all that goes into an image: what it stands on, what is installed in it, which files are copied."""
     digest = hashlib.sha256(f"{base} {base_id} {list(versions)}".encode())
     for path in sources:
-        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _build(client: Any, base: str, name: str) -> None:
+def _build(client: Any, base: str, name: str, root: Path) -> None:
     dockerfile = ROOT / "nodes/host/Dockerfile"
     build(
         client,
@@ -120,8 +122,9 @@ def _build(client: Any, base: str, name: str) -> None:
         name,
         dockerfile=dockerfile,
         versions=versions_of_a_node(),
-        sources=_sources(),
+        sources=_sources(root),
         under=".",
+        root=root,
     )
 
 
@@ -135,17 +138,19 @@ def build(
     sources: Iterable[Path],
     under: str,
     unpacked: bool = False,
+    root: Path = ROOT,
 ) -> None:
-    """Build an image of files of this checkout, copied into the folder `under` of its context, and of wheels.
+    """Build an image of files below `root` and of wheels; by default it is this checkout.
 
-    The context has them in wheels/, or `unpacked` in packages/.
+    The files are copied into the folder `under` of its context, which has wheels in wheels/, or `unpacked` in
+    packages/.
     """
     import docker
 
     with tempfile.TemporaryDirectory(prefix="qsync-image-") as folder:
         context = Path(folder)
         for path in sources:
-            target = context / under / path.relative_to(ROOT)
+            target = context / under / path.relative_to(root)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, target)
         packed = _wheels(client, base, versions)

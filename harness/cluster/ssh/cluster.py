@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from harness.cluster.disk_faults import DiskFault
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.network_faults import NetworkFault, RelayIsolation
 from harness.cluster.node_log import shift_log
-from harness.cluster.place import Command, Place
+from harness.cluster.place import FROM, Command, Place, Version, Which
 from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.probe import Probes
 from harness.cluster.process_faults import Kill, Pause, Terminate
@@ -29,6 +29,7 @@ from harness.cluster.relay.link import LinkName
 from harness.cluster.relay.remote import Relay
 from harness.cluster.ssh.crew import STOP_WITHIN_S, Crew, Orders
 from harness.cluster.ssh.inventory import Host
+from harness.cluster.ssh.kit import PROGRAM, place_of
 from harness.cluster.ssh.machine import Machine
 from harness.cluster.ssh.relays import FarProbes, Relays
 from harness.cluster.storage import FileStorage, Perform, Storage, Word
@@ -51,6 +52,8 @@ class SshSettings:
     command: Command
     are_dialed_unready: bool = False
     status_function: str = "qsync.status"
+    versions: Mapping[Which, Version] = field(default_factory=dict)
+    """Where nodes run in other versions than the usual one: in "from" they start."""
 
 
 class SshCluster(RealCluster):
@@ -82,12 +85,14 @@ class SshCluster(RealCluster):
 
     async def _begin(self) -> None:
         await _all(machine.reach() for machine in self._each)
-        await _all(machine.install() for machine in self._each)
+        await _all(machine.install(tuple(self._settings.versions.items())) for machine in self._each)
         self._here = await Relay.start(self._relay_errors())
         self._relays = Relays(self._here, self._machines)
         await self._choose_ports()
         await self._open_routes(self._here)
-        orders = {node: await self._orders(node) for node in self._nodes}
+        for node in self._nodes:
+            await self._write_config(node)
+        orders = {node: self._orders(node, FROM) for node in self._nodes}
         self._crew = Crew(orders, self._relays, self.now_ns, self._is_up)
         await self._crew.start()
         self._started_for_ns = self.begin_now()
@@ -141,10 +146,20 @@ class SshCluster(RealCluster):
             {(source, target): port for target, port in zip(targets, told["ports"], strict=True)}
         )
 
-    async def _orders(self, node: str) -> Orders:
+    async def _write_config(self, node: str) -> None:
+        text = self._settings.configs[node].decode()
+        await self._machines[node].ask("write", path=f"nodes/{node}/{CONFIG}", text=text)
+
+    async def _renew(self, node: str, version: Which) -> None:
+        self._processes().reorder(self._orders(node, version))
+
+    def _orders(self, node: str, which: Which) -> Orders:
         machine, settings = self._machines[node], self._settings
         kit, data = f"{machine.folder}/kit", f"{machine.folder}/nodes/{node}"
-        await machine.ask("write", path=f"nodes/{node}/{CONFIG}", text=settings.configs[node].decode())
+        version = settings.versions.get(which)
+        theirs = f"{kit}/{place_of(which)}"
+        safe = {} if version is None else version.environment  # no other nodes but these
+        search = f"{theirs}:{kit}" if version is not None and version.root is not None else kit
         place = Place(
             node=node,
             config=f"{data}/{CONFIG}",
@@ -157,12 +172,13 @@ class SshCluster(RealCluster):
             python=machine.facts["python"],
             root=kit,
             programs={**machine.facts["programs"], **machine.host.programs},
+            program=f"{theirs}/{PROGRAM}" if version is not None and version.program is not None else "",
         )
         return Orders(
             node=node,
             machine=machine,
             command=settings.command(place),
-            environment={"PYTHONPATH": kit, "PYTHONDONTWRITEBYTECODE": "1"},
+            environment={**safe, "PYTHONPATH": search, "PYTHONDONTWRITEBYTECODE": "1"},
             port=self._ports[node],
             early=settings.are_dialed_unready,
         )

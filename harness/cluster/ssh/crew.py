@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.cluster.relay.remote import Commands
+from harness.cluster.roster import REFUSED
 from harness.cluster.ssh.machine import Machine
 from harness.errors import ClusterError
 from harness.protocols import Ended
@@ -118,7 +119,7 @@ class Crew:
         self._alive.discard(node)
         self._ready.discard(node)
         self._words[node] = f"{how}: {words[-1]}" if words else how
-        if code == 1 and node in self._may_refuse:
+        if how in REFUSED and node in self._may_refuse:
             self._may_refuse[node] += words[-1:]
         elif (node, told["pid"]) not in self._told and not self._is_stopping:
             self._ended.append(Ended(node, self._now_ns(), how, words))
@@ -150,6 +151,10 @@ class Crew:
         if not self.is_alive(node):
             await self.start_one(node)
         return True
+
+    def reorder(self, orders: Orders) -> None:
+        """Start the node like this from now on."""
+        self._orders = {**self._orders, orders.node: orders}
 
     async def start_again(self, node: str) -> None:
         """Raises ClusterError."""

@@ -9,9 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from harness.cluster.place import ROOT
+from harness.cluster.place import ROOT, Version, Which
 from harness.cluster.wheels import versions_of_a_node, wheels
 
+PROGRAM: Final = "program"
 _PATTERNS: Final = (
     "nodes/**/*",
     "harness/__init__.py",
@@ -30,15 +31,31 @@ _PATTERNS: Final = (
 
 
 @cache
-def kit(python: str, machine: str) -> bytes:
+def kit(python: str, machine: str, versions: tuple[tuple[Which, Version], ...] = ()) -> bytes:
     """A tar archive for hosts with that Python ("3.11") and machine ("x86_64"). Raises ClusterError."""
     with io.BytesIO() as whole:
         with tarfile.open(fileobj=whole, mode="w") as archive:
             for path in _sources():
                 archive.add(path, arcname=str(path.relative_to(ROOT)), recursive=False)
+            for which, version in versions:
+                _add_version(archive, which, version)
             for wheel in sorted(wheels(versions_of_a_node(), python, machine).glob("*.whl")):
                 archive.add(wheel, arcname=wheel.name)
         return whole.getvalue()
+
+
+def place_of(which: Which) -> str:
+    """The folder of a version in the kit; in it its package `nodes`, or its `program`."""
+    return f"versions/{which}"
+
+
+def _add_version(archive: tarfile.TarFile, which: Which, version: Version) -> None:
+    if version.program is not None:
+        archive.add(version.program, arcname=f"{place_of(which)}/{PROGRAM}")
+    if version.root is not None:
+        for path in sorted(version.root.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                archive.add(path, arcname=f"{place_of(which)}/{path.relative_to(version.root)}")
 
 
 def _sources() -> Iterator[Path]:

@@ -13,13 +13,14 @@ import json
 import tarfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.cluster.place import Version, Which
 from harness.cluster.ssh.inventory import Host
 from harness.cluster.ssh.kit import kit
 from harness.cluster.ssh.leftovers import clean, owner, told
@@ -79,10 +80,10 @@ class Machine:
         self.facts = await self._told("look", self.host.folder)
         await asyncio.to_thread(clean, self._session, self.host, self.facts)
 
-    async def install(self) -> None:
+    async def install(self, versions: Sequence[tuple[Which, Version]] = ()) -> None:
         """Upload, start the supervisor, talk to it. Raises ClusterError."""
         version = ".".join(map(str, self.facts["version"]))
-        archive = await asyncio.to_thread(kit, version, str(self.facts["machine"]))
+        archive = await asyncio.to_thread(kit, version, str(self.facts["machine"]), tuple(versions))
         info = {
             "format": FORMAT,
             "run": self._run,
