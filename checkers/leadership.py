@@ -23,7 +23,7 @@ from typing import Any
 
 from checkers.history.faults import FaultSpan
 from checkers.history.history import History, State
-from checkers.history.members import counts
+from checkers.history.members import at_the_end, counts
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "leadership"
@@ -214,8 +214,12 @@ def _may_stop(history: History) -> bool:
 
 
 def is_split_for_good(history: History) -> bool:
-    """No node is left that, by the nodes' last words, a quorum follows and that follows it: votes take both ways."""
-    newest = {state.node: state.status for state in history.states if state.node in history.header.nodes}
+    """No node is left that, by the nodes' last words, a quorum follows and that follows it: votes take both ways.
+
+    Who was removed, or has lost its disk, is not counted; the quorum that the nodes tell may still be the one with it.
+    """
+    members = at_the_end(history)
+    newest = {state.node: state.status for state in history.states if state.node in members}
     stopped = {node: {*(status.get("stopped") or ())} for node, status in newest.items()}
     quorums = [quorum for each in newest.values() if isinstance(quorum := each.get("quorum"), int)]
     quorum = min(quorums, default=history.header.quorum)

@@ -128,6 +128,18 @@ def test_nobody_can_lead_where_all_have_stopped_following_each_other(
     assert rules(*lines, leader_within_ns=5 * SECOND_NS, converges=not may_stop) == found
 
 
+def test_who_has_left_does_not_count_among_those_that_could_lead() -> None:
+    """If it failed, three of four nodes that must be one quorum, of which one lost its disk, would be an alarm."""
+    states = [state(19, node) for node in ("n1", "n2", "n3")]
+    for line, stopped in zip(states, ("n2", "n1", ""), strict=True):
+        line["value"] |= {"stopped": dict.fromkeys([stopped] if stopped else (), "Split-Brain"), "quorum": 2}
+    lines = [*cut(1, 4, CUT[:1]), *states, {**SETTLED, "value": False}]
+    for members, found in ((["n1", "n2", "n3"], ["no-leader"]), (["n1", "n2"], [])):
+        value = {"nodes": members, "quorum": 2, "settled": False}
+        told = {"time": 5, "type": "info", "process": "harness", "f": "members", "value": value}
+        assert rules(*lines, told, leader_within_ns=5 * SECOND_NS, converges=False) == found
+
+
 def waiting(time_s: float, acks: int, quorum: int = 2, term: int = 2) -> dict[str, Any]:
     line = state(time_s, "n1", "replica", term, "leader")
     line["value"]["promote"] = {"acks": acks, "quorum": quorum}
