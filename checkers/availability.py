@@ -84,7 +84,7 @@ def gaps_of(operations: Sequence[Operation], least_ns: int) -> list[Span]:
     moments: list[tuple[int, int]] = []
     for operation in operations:
         moments.append((operation.invoke_ns, 0))
-        moments.append((operation.complete_ns or end_ns, 2 if operation.type == "ok" else 1))
+        moments.append((operation.complete_ns or end_ns, 2 if _was_served(operation) else 1))
     gaps: list[Span] = []
     open_count, since = 0, None
     for time_ns, what in sorted(moments):
@@ -96,6 +96,11 @@ def gaps_of(operations: Sequence[Operation], least_ns: int) -> list[Span]:
                 gaps.append((since, time_ns))
             since = time_ns if open_count else None
     return gaps
+
+
+def _was_served(operation: Operation) -> bool:
+    """Answered by a store that does its work; what was only submitted is no acknowledgement, but an answer."""
+    return operation.type == "ok" or operation.is_submitted
 
 
 def _by_node(operations: Iterable[Operation]) -> dict[str, list[Operation]]:

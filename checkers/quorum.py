@@ -63,8 +63,8 @@ def check(history: History) -> Verdict:
     tested = judged = 0
     for operation in history.select(f=WRITERS):
         owner = _server(operation, header.owner)
-        if owner not in header.nodes or operation.complete_ns is None:
-            continue
+        if owner not in header.nodes or operation.complete_ns is None or operation.is_submitted:
+            continue  # whoever says that it is queued needs no quorum for that
         judged += operation.type == "ok"
         during = (operation.invoke_ns, operation.complete_ns)
         starved = [_starved(faults, owner, header.owner, each, during) for each in counts(history, during)]

@@ -18,6 +18,7 @@ from harness.protocols import Cluster
 from harness.systems import System, system_of
 from harness.systems.system import HasVersions, MakesNodes
 from harness.workloads import WORKLOADS, Workload
+from harness.workloads.workload import Submits
 
 T = TypeVar("T")
 
@@ -59,6 +60,7 @@ def parts_of(plan: Plan) -> Parts:
     system.validate(plan)
     _check_inventory(plan)
     versions_of(plan, system)
+    _check_waits(plan, workload)
     names_for(plan)
     refuse_impossible(plan, workload)
     return Parts(plan, system, workload)
@@ -100,6 +102,16 @@ def versions_of(plan: Plan, system: System) -> dict[Which, Version]:
         there = plan.node_to or "this checkout"
         raise WrongUse(f"--node-from {plan.node_from} and {there} are the same version; name another one")
     return versions
+
+
+def _check_waits(plan: Plan, workload: Workload) -> None:
+    """An open write may excuse only itself: else what others were promised would be judged by less."""
+    if plan.submits and not isinstance(workload, Submits):
+        able = ", ".join(name for name, each in WORKLOADS.items() if isinstance(each, Submits))
+        raise WrongUse(
+            f"--commit-wait {plan.commit_wait}: of the workload {plan.workload} a write that is only submitted would "
+            f"excuse the loss of others; try one of: {able}"
+        )
 
 
 def _known(table: Mapping[str, T], name: str, what: str) -> T:

@@ -15,14 +15,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
 from checkers.history.jsonl import Writer
+from checkers.history.operation import SUBMITTED
 from harness.administration.site import Site
 from harness.administration.work import Work, work_of
+from harness.clients.completion import Completion
 from harness.clients.transaction import mode_of
 from harness.draw import faults_of, operations_of
 from harness.errors import ClusterError
@@ -32,7 +34,7 @@ from harness.faults.fault import Evidence, Fault
 from harness.faults.lanes import ADMINISTERED, MEMBERSHIP, STEPS, exclude, lanes_of
 from harness.faults.membership import Membership
 from harness.generators.generator import Value
-from harness.plan import SECOND_NS, Operation, Plan
+from harness.plan import SECOND_NS, SUBMITTING, Operation, Plan
 from harness.protocols import Cluster, Task, WatchesMoments
 from harness.systems.system import Operated, System
 from harness.workloads.workload import Remembers, Workload
@@ -127,7 +129,7 @@ class Conductor:
         self._next_process = self.plan.workers
         for operation in self.workload.first_operations(self.plan, self.system.owner(self.plan)):
             process, self._next_process = self._next_process, self._next_process + 1
-            if await self._perform(operation, process, {}) != "ok":
+            if (await self._perform(operation, process, {})).type != "ok":
                 raise ClusterError(f"the workload could not begin: {operation.f} did not succeed")
 
     async def _load(self) -> None:
@@ -171,7 +173,7 @@ class Conductor:
 
     async def work(self, worker: int) -> None:
         """Everything that one worker does, from its first operation to its last."""
-        process = worker
+        process = client = worker
         seen: dict[str, Value] = {}
         for operation in operations_of(self.plan, self.system, self.workload, worker):
             late_ns = self.cluster.now_ns() - operation.at_ns
@@ -180,13 +182,20 @@ class Conductor:
                 return
             if late_ns > LEFT_OUT_NS:
                 continue  # its time passed while this worker waited for an answer
-            if await self._perform(operation, process, seen) == "info":
+            done = await self._perform(operation, process, seen, client=client)
+            if done.type == "info":
                 process, self._next_process = self._next_process, self._next_process + 1
+                client = client if done.error == SUBMITTED else process
 
     async def _perform(
-        self, operation: Operation, process: int, seen: dict[str, Value], phase: str = "load"
-    ) -> str:
-        """One operation, recorded; how it ended: ok, fail, or info if nobody knows."""
+        self,
+        operation: Operation,
+        process: int,
+        seen: dict[str, Value],
+        phase: str = "load",
+        client: int | None = None,
+    ) -> Completion:
+        """One operation, recorded; how it ended. `client`: whose connection it goes over, if not that of `process`."""
         value: Value = operation.value
         if isinstance(self.workload, Remembers):
             value = self.workload.resolved(operation, seen)
@@ -194,10 +203,14 @@ class Conductor:
         self._sync += 1
         request = self.workload.request(operation, value, self._sync)
         fields: dict[str, Any] = {"key": operation.key, "node": node, "mode": operation.mode}
+        if operation.wait is not None:
+            fields["wait"] = operation.wait
         self._record("invoke", process, operation.f, value=value, phase=phase, **fields)
         timeout_ns = FINAL_TIMEOUT_NS if phase == "final" else int(self.plan.request_timeout_s * SECOND_NS)
-        reply = await self.cluster.call(process, node, request, timeout_ns)
+        reply = await self.cluster.call(process if client is None else client, node, request, timeout_ns)
         done = self.workload.completion(operation, value, reply)
+        if done.error == SUBMITTED and operation.wait not in SUBMITTING:
+            done = replace(done, error="unexpected answer: not confirmed, as was asked for")
         if operation.mode is not None and done.type == "ok":
             fields["mode"] = mode_of(reply) or operation.mode  # what the server did, not what it was asked
         self._record(
@@ -214,7 +227,7 @@ class Conductor:
         self._keys.update(dict.fromkeys(self.workload.keys(operation)))
         if isinstance(self.workload, Remembers):
             self.workload.remember(operation, done, seen)
-        return done.type
+        return done
 
     def _count(self, type_: str) -> None:
         match type_:

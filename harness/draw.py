@@ -6,7 +6,9 @@ what happens. A worker that is still busy when its next operation is due leaves 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -22,6 +24,10 @@ from harness.generators import Context, Draft, Generator, Later
 from harness.plan import CONNECTION_NAME, Drawn, Operation, Plan
 from harness.systems.system import System
 from harness.workloads import Workload
+from harness.workloads.workload import Submits
+
+MIXED_WAITS: tuple[Literal["complete", "submit", "none"], ...] = ("complete", "submit", "none")
+MIXED_SHARES = (0.5, 0.3, 0.2)
 
 
 def draw(plan: Plan, system: System, workload: Workload) -> Plan:
@@ -109,7 +115,8 @@ def operations_of(plan: Plan, system: System, workload: Workload, worker: int) -
         own = [operation for operation in plan.drawn.operations if operation.worker == worker]
         yield from sorted(own, key=lambda operation: operation.at_ns)
         return
-    chance = plan.streams()[f"worker {worker}"]
+    streams = plan.streams()
+    chance, waits = streams[f"worker {worker}"], streams[f"waits of worker {worker}"]
     owner = system.owner(plan)
     replicas = [node for node in plan.node_names if node != owner] or [owner]
     generator: Generator = workload.generator(plan, worker)
@@ -123,6 +130,19 @@ def operations_of(plan: Plan, system: System, workload: Workload, worker: int) -
                 time_ns = later_ns
             case Draft(f, key, value, node, mode):
                 where = {"@owner": owner, "@replica": chance.choice(replicas)}.get(node, node)
-                yield Operation(
+                drawn = Operation(
                     at_ns=time_ns, worker=worker, f=f, key=key, value=value, node=where, mode=mode
                 )
+                yield _waiting(drawn, plan, workload, waits)
+
+
+def _waiting(operation: Operation, plan: Plan, workload: Workload, chance: random.Random) -> Operation:
+    """The operation with its commit wait mode, if the plan asks for one and it writes."""
+    if plan.commit_wait == "complete":
+        return operation
+    assert isinstance(workload, Submits), "`parts_of` refuses it"
+    if not workload.may_submit(operation):
+        return operation
+    is_mixed = plan.commit_wait == "mixed"
+    wait = chance.choices(MIXED_WAITS, MIXED_SHARES)[0] if is_mixed else plan.commit_wait
+    return msgspec.structs.replace(operation, wait=wait)

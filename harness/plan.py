@@ -35,6 +35,8 @@ SECOND_NS = 1_000_000_000
 WORKERS_MAX = 10_000
 CONNECTION_NAME = "client"
 """The clients' end in the names of links."""
+SUBMITTING = ("submit", "none")
+"""The commit wait modes in which an answer is no acknowledgement."""
 SEEN = "@seen"
 """In a value: what the worker last saw under the key."""
 
@@ -53,6 +55,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     value: Any = None  # JSON's door; see `harness.generators.generator.Value`
     node: str = ""
     mode: str | None = None
+    wait: str | None = None
+    """A commit wait mode: complete, submit or none; None: the store's own."""
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "value", _frozen(self.value))
@@ -74,6 +78,9 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     faults: tuple[Fault, ...]
     operations: tuple[Operation, ...]
+
+
+CommitWait = Literal["complete", "submit", "none", "mixed"]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -113,6 +120,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     queue_max_size: str | None = None
     """Bytes of waiting transactions after which the owner lets new ones wait (None: no limit); or one for each node,
     separated by commas."""
+    commit_wait: CommitWait = "complete"
+    """When writes are answered: complete, submit and none as in `nodes.qsync.admission`; mixed: half of them complete,
+    the others at once. An answer that comes at once acknowledges nothing."""
     checkpoint_interval_s: Seconds | None = None
     """How often each node takes a snapshot; None: the node's own, longer than any run."""
     mvcc: bool = True
@@ -166,6 +176,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def queue_sizes(self) -> tuple[int, ...]:
         """Each node's maximum size of the queue in bytes, in the order of their names; 0: no limit."""
         return sizes_of(self.queue_max_size or "0", self.nodes)
+
+    @property
+    def submits(self) -> bool:
+        """Some writes are answered before they are confirmed."""
+        drawn = () if self.drawn is None else self.drawn.operations
+        return self.commit_wait != "complete" or any(each.wait in SUBMITTING for each in drawn)
 
     @property
     def node_names(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@
 | `queues` | enqueue, dequeue, drain | elements lost, doubled, out of order |
 | `durability` | all of these | an acknowledged write missing from a final state |
 | `rollback_honesty` | all of these | what surely failed is seen |
+| `queue_order` | write, cas, add, txn that were only submitted | they take effect after what was asked for later |
 
 Names and values are those of Jepsen's workloads; each file says exactly which. An operation that a checker has no
 word for is left alone. `proof` makes witnesses, and says which faults were active.
@@ -24,6 +25,7 @@ from checkers.domain import (
     durability,
     long_fork,
     monotonic,
+    queue_order,
     queues,
     rollback_honesty,
     set_full,
@@ -41,6 +43,7 @@ CHECKERS = (
     queues,
     durability,
     rollback_honesty,
+    queue_order,
 )
 
 __all__ = [
@@ -51,6 +54,7 @@ __all__ = [
     "durability",
     "long_fork",
     "monotonic",
+    "queue_order",
     "queues",
     "rollback_honesty",
     "set_full",

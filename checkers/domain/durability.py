@@ -51,8 +51,12 @@ def check(history: History) -> Verdict:
         "final_states": len(finals),
         "nodes": sorted({sight.operation.node for sight in finals if sight.operation.node is not None}),
     }
+    submitted = any(effect.operation.is_submitted for each in written.values() for effect in each)
+    details["vacuous"] = not acknowledged
     valid = f"{acknowledged} acknowledged effects are in {len(finals)} final states, or were replaced"
-    return verdict(NAME, MODEL, witnesses, details, judged=len(finals) and acknowledged, valid=valid)
+    return verdict(
+        NAME, MODEL, witnesses, details, judged=len(finals) and (acknowledged or submitted), valid=valid
+    )
 
 
 def _by_cell(finals: Sequence[Sight]) -> dict[Cell, list[Sight]]:

@@ -87,6 +87,7 @@ class Writer:
         mode: str | None = None,
         error: str | None = None,
         phase: Phase = "load",
+        wait: str | None = None,
     ) -> Event:
         """Append one event with the next index. `time_ns` may not be less than that of the one before."""
         assert time_ns >= self._time_ns, (time_ns, self._time_ns)
@@ -103,6 +104,7 @@ class Writer:
             mode=mode,
             error=error,
             phase=phase,
+            wait=wait,
         )
         self._write(_encode(event) + b"\n")
         self._index += 1

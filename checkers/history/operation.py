@@ -24,12 +24,16 @@ Outcome = Literal["ok", "fail", "info"]
 Phase = Literal["load", "final"]
 Process = int | str
 
+SUBMITTED = "submitted"
+"""The error of an info that was answered all the same: the store has the write in its queue, and says no more."""
+
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One line. `index` counts from 0 without gaps; `time_ns` is monotonic since the run began.
 
     `process` is an int for a client and a word ("nemesis", "monitor", "harness") for everybody else. `value`
-    is any JSON value. Fields that a line leaves out are None (`phase`: "load"); unknown fields are ignored.
+    is any JSON value. `wait` is the commit wait mode that was asked for (complete, submit, none), if one was. Fields
+    that a line leaves out are None (`phase`: "load"); unknown fields are ignored.
     """
 
     index: int
@@ -44,6 +48,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     mode: str | None = None
     error: str | None = None
     phase: Phase = "load"
+    wait: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +74,17 @@ class Operation:
     mode: str | None = None
     error: str | None = None
     phase: Phase = "load"
+    wait: str | None = None
+
+    @property
+    def is_submitted(self) -> bool:
+        """Answered when it was in the queue: no acknowledgement, what becomes of it nobody knows."""
+        return self.type == "info" and self.error == SUBMITTED
+
+    @property
+    def queued_index(self) -> int | None:
+        """The event by which it had its place in the order of writes, if it has one; None if that is not known."""
+        return self.complete_index if self.type == "ok" or self.is_submitted else None
 
     @property
     def returned_index(self) -> int | None:
@@ -107,6 +123,7 @@ def paired(invoke: Event, completion: Event | None) -> Operation:
             mode=invoke.mode,
             error="no completion was recorded",
             phase=invoke.phase,
+            wait=invoke.wait,
         )
     assert completion.type != "invoke", completion
     answered = completion.type == "ok" and completion.value is not None
@@ -125,4 +142,5 @@ def paired(invoke: Event, completion: Event | None) -> Operation:
         mode=completion.mode or invoke.mode,
         error=completion.error,
         phase=invoke.phase,
+        wait=invoke.wait,
     )

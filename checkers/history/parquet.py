@@ -20,7 +20,7 @@ from checkers.history.operation import Event
 
 _METADATA = FORMAT.encode()
 _CLIENT = "client"
-_WORDS = ("type", "actor", "f", "key", "node", "role", "mode", "error", "phase")
+_WORDS = ("type", "actor", "f", "key", "node", "role", "mode", "error", "phase", "wait")
 
 
 def _schema() -> Any:
@@ -74,7 +74,7 @@ def read_keys(path: Path, keys: Sequence[str]) -> History:
 
 
 def _columns(events: Sequence[Event]) -> dict[str, list[Any]]:
-    same = ("index", "time_ns", "type", "f", "key", "node", "role", "mode", "error", "phase")
+    same = ("index", "time_ns", "type", "f", "key", "node", "role", "mode", "error", "phase", "wait")
     columns: dict[str, list[Any]] = {name: [getattr(event, name) for event in events] for name in same}
     processes = [event.process for event in events]
     columns["process"] = [process if isinstance(process, int) else None for process in processes]
@@ -87,7 +87,9 @@ def _columns(events: Sequence[Event]) -> dict[str, list[Any]]:
 
 def _event(row: dict[str, Any]) -> Event:
     value = row["value"]
-    fields = {name: row[name] for name in Event.__struct_fields__ if name not in ("process", "value")}
+    fields: dict[str, Any] = {  # columns that a later version added are not there
+        name: row.get(name) for name in Event.__struct_fields__ if name not in ("process", "value")
+    }
     return Event(
         **fields,
         process=row["actor"] if row["process"] is None else row["process"],

@@ -29,6 +29,7 @@ DRAWN_FROM = (
     "overlap",
     "calm_s",
     "stray_writes",
+    "commit_wait",
 )
 """What decides the lines of a drawn-out plan."""
 
@@ -110,6 +111,11 @@ def plan_options(function: F) -> F:
         click.option(
             "--queue-max-size",
             help="Bytes in the queue until writes must wait; or one for each node: 900,300,….",
+        ),
+        click.option(
+            "--commit-wait",
+            type=click.Choice(("complete", "submit", "none", "mixed")),
+            help="When writes are answered: confirmed, or already when they are queued.",
         ),
         click.option(
             "--checkpoint-interval", "checkpoint_interval_s", type=float, help="Seconds between snapshots."

@@ -4,13 +4,14 @@
 
 | field | value |
 |---|---|
-| `committed` | true, or false if a statement refused to go on: then nothing of the whole transaction happened |
+| `committed` | true, or false if a statement refused to go on: then nothing of all of it happened; nil: see below |
 | `results` | if committed: the statements' results, in order |
 | `mismatch` | if not: [the number of the statement that refused, from 0; the value that it found] |
 | `role` | "owner" if the node that answered takes writes, else "replica" |
 | `mode` | the read mode that served it |
 
-`options` is a map; its only key, `read`, may be left out. Statements are lists, `space` is a name, keys are scalars:
+`options` is a map with the keys `read` (the read mode) and `wait` (the commit wait mode: `complete`, `submit`, `none`),
+both of which may be left out. Statements are lists, `space` is a name, keys are scalars:
 
 | statement | does | result |
 |---|---|---|
@@ -31,6 +32,9 @@
   on what is prepared, and answers when it is confirmed itself. One that was to write and changed nothing (a
   mismatch, a `take` of nothing) answers when what it looked at is confirmed, and is an error if that is rolled back.
 - A store that cannot wait so says `mode` "dirty", whatever was asked: then nothing is concluded from what it shows.
+- If it was to wait for no more (`submit`, `none`), `committed` may be nil: it is whole in the store's queue, behind all
+  that was answered before it was asked for. That is no acknowledgement: it may be confirmed at any later time or never;
+  but a store that acknowledges a later write, or shows it, has decided this one.
 - An error is an error of the call, with the store's code: `harness.clients.errors` says which ones mean "surely not
   done". A transaction is never carried out in part, and never tried a second time by itself.
 
@@ -42,6 +46,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from checkers.history.operation import SUBMITTED
 from harness.clients.answers import failure_of, refusal_completion
 from harness.clients.completion import Completion
 from harness.protocols import Replied, Reply
@@ -78,9 +83,12 @@ class Refused:
         return "mismatch" if self.is_confirmed else "mismatch with what may be rolled back"
 
 
-def transaction(sync: int, statements: Sequence[Statement], mode: str | None = None) -> Call:
-    """The call for these statements; `mode` is the read mode, None for the store's own."""
-    return Call(sync, TRANSACTION, (list(statements), {"read": mode} if mode else {}))
+def transaction(
+    sync: int, statements: Sequence[Statement], mode: str | None = None, wait: str | None = None
+) -> Call:
+    """The call for these statements; `mode` is the read mode, `wait` the commit wait mode, None for the store's own."""
+    options = {**({"read": mode} if mode else {}), **({"wait": wait} if wait else {})}
+    return Call(sync, TRANSACTION, (list(statements), options))
 
 
 def dump(sync: int) -> Call:
@@ -107,6 +115,8 @@ def _answered(answer: dict[object, object], count: int, *, is_read: bool) -> Com
     match answer:
         case {"committed": True, "results": (list() | tuple()) as results} if len(results) == count:
             return Committed(results, role_of(answer))
+        case {"committed": None, "results": (list() | tuple()) as results} if len(results) == count:
+            return Completion("fail" if is_read else "info", None, SUBMITTED, role_of(answer))
         case {"committed": False, "mismatch": (int() as number, found)}:
             return Refused(number, found, role_of(answer), answer.get("mode") != DIRTY)
         case {"committed": False, "mismatch": _}:

@@ -12,9 +12,9 @@ from typing import Any
 from checkers.history.faults import FaultSpan
 from checkers.history.history import History
 from checkers.history.members import is_settled_at_the_end
-from checkers.history.operation import Operation
+from checkers.history.operation import SUBMITTED, Operation
 from harness.faults.table import DIRECTED, HOLDS
-from harness.plan import SECOND_NS, Plan
+from harness.plan import SECOND_NS, SUBMITTING, Plan
 from harness.workloads.workload import Workload
 
 USEFUL_SHARE = 1 / 3
@@ -27,7 +27,7 @@ USEFUL_SHARE_WITHOUT_POWER = 1 / 100
 """The same where all faults take whole nodes down, now and then all of them."""
 USEFUL_SHARE_OF_A_KIND = 1 / 10
 """The share of each kind of operation (reads, writes, …) that must tell something."""
-TOLD = ("mismatch", "empty")
+TOLD = ("mismatch", "empty", SUBMITTED)
 """Errors that are answers: what was asked for could not be, and the store says so."""
 STALLED_MS_MAX = 1_000.0
 NEVER = 1 << 62
@@ -45,6 +45,7 @@ def evidence_of(
     """`may_differ`: nodes stopped for good, and may do so here: that they differ in the end then hides nothing."""
     load = [operation for operation in history.operations if operation.phase == "load"]
     done = [operation for operation in load if operation.type == "ok"]
+    submitted = [operation for operation in load if operation.is_submitted]
     spans = [
         (fault.all_in_effect_ns, fault.heal_asked_ns)
         for fault in history.faults
@@ -56,6 +57,7 @@ def evidence_of(
         "fail": sum(operation.type == "fail" for operation in load),
         "info": sum(operation.type == "info" for operation in load),
         "ok_under_fault": sum(_is_inside(operation, spans) for operation in done),
+        **(_of_submitted(submitted, spans) if plan.submits else {}),
         "rollbacks": _rollbacks(history),
         "faults": [
             {
@@ -75,6 +77,14 @@ def evidence_of(
     if failure is None and not interrupted and not may_differ and not has_settled(history):
         evidence["missing"].append("the nodes were not quiet and equal in time for the final reads")
     return evidence
+
+
+def _of_submitted(submitted: Sequence[Operation], spans: Sequence[tuple[int, int]]) -> dict[str, int]:
+    """What was answered, but not acknowledged: load all the same."""
+    return {
+        "submitted": len(submitted),
+        "submitted_under_fault": sum(_is_inside(operation, spans) for operation in submitted),
+    }
 
 
 def _asked(plan: Plan) -> int:
@@ -134,8 +144,10 @@ def _missing(
     wanted = max(_share(evidence["asked"], share), plan.least_ok)
     if evidence["ok"] == 0:
         missing.append("no operation succeeded")
-    elif evidence["ok"] < wanted:
+    elif evidence["ok"] + evidence.get("submitted", 0) < wanted:
         missing.append(f"too little load: {evidence['ok']} operations succeeded, expected at least {wanted}")
+    if evidence.get("submitted") == 0:
+        missing.append("no write was answered as submitted, although some were to be")
     missing.extend(_missing_kinds(workload, history))
     missing.extend(_missing_of_faults(plan, history, evidence, may_differ))
     if not is_settled_at_the_end(history):
@@ -158,7 +170,8 @@ def _missing_kinds(workload: Workload, history: History) -> Iterator[str]:
     load = [operation for operation in history.operations if operation.phase == "load"]
     kinds: dict[str, list[Operation]] = {}
     for operation in load:
-        kinds.setdefault(workload.kind(operation), []).append(operation)
+        at_once = ", answered at once" if operation.wait in SUBMITTING else ""  # they stand for no others
+        kinds.setdefault(workload.kind(operation) + at_once, []).append(operation)
     for kind, asked in sorted(kinds.items()):
         told = sum(operation.type == "ok" or operation.error in TOLD for operation in asked)
         wanted = int(len(asked) * USEFUL_SHARE_OF_A_KIND)
@@ -234,7 +247,7 @@ def _missing_of_faults(
     wanted = max(least, int(evidence["asked"] * share))
     if all(_is_steered(fault, ()) for fault in history.faults):
         wanted = least
-    if evidence["ok_under_fault"] < wanted:
+    if evidence["ok_under_fault"] + evidence.get("submitted_under_fault", 0) < wanted:
         missing.append(
             f"too little load under faults: {evidence['ok_under_fault']} operations succeeded while one was active, "
             f"expected at least {wanted}"

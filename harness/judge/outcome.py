@@ -11,7 +11,7 @@ from checkers.history.history import History
 from checkers.verdict import Verdict
 from checkers.wal import NAME as AUDIT
 from checkers.wal import LogRules, NodeLog
-from harness.check import RunCheck, run_here
+from harness.check import Check, RunCheck, run_here
 from harness.judge.audit import audit
 from harness.judge.detected import may_only_be_detected, refusals
 from harness.judge.evidence import evidence_of, stopped_for_good, was_interrupted
@@ -20,6 +20,7 @@ from harness.plan import Plan
 from harness.systems import system_of
 from harness.systems.promises import Promise
 from harness.workloads import WORKLOADS
+from harness.workloads.checks import of_submitted
 
 FORMAT = "qsync-verdict"
 VERSION = 1
@@ -44,7 +45,7 @@ def judge(
     `run_check` says how a check comes to its verdict: here, or by somebody who has spread the work.
     """
     workload = WORKLOADS[plan.workload]
-    checks = (*workload.checks(promise, plan.promise), *system_of(plan.system).checks(plan))
+    checks = checks_of(plan, promise)
     judged = [(check.model, run_check(check, history)) for check in checks]
     audited = None if rules is None or not logs else audit(logs, rules, history, checks)
     if audited is not None:
@@ -96,6 +97,13 @@ def judge(
             "bugs": list(plan.bugs),
         },
     }
+
+
+def checks_of(plan: Plan, promise: Promise) -> tuple[Check, ...]:
+    """All that a run of this plan is judged by: its workload's checks, its system's, and its commit wait mode's."""
+    submitted = (of_submitted(promise, plan.promise),) if plan.submits else ()
+    checks = WORKLOADS[plan.workload].checks(promise, plan.promise)
+    return (*checks, *submitted, *system_of(plan.system).checks(plan))
 
 
 def _findings(judged: Sequence[tuple[str, Verdict]]) -> Iterator[dict[str, str]]:

@@ -55,6 +55,7 @@ _NAMED = {
     "request_timeout_s": "--request-timeout",
     "settle_timeout_s": "--settle-timeout",
     "queue_max_size": "--queue-max-size",
+    "commit_wait": "--commit-wait",
     "checkpoint_interval_s": "--checkpoint-interval",
     "mvcc": "--mvcc",
     "read": "--read",

@@ -24,9 +24,9 @@ from checkers.verdict import Verdict, run_safely
 from harness.check import Check, RunCheck
 from harness.errors import HarnessError
 from harness.finish import finish, read_history
+from harness.judge import outcome
 from harness.store import RunFolder
 from harness.systems import SYSTEMS
-from harness.workloads import WORKLOADS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,8 +56,7 @@ def checks_of(folder: RunFolder) -> dict[str, Check]:
     """The checks of a run by name, as the judge has them."""
     plan = folder.read_plan()
     promise = SYSTEMS[plan.system].promise(plan)
-    checks = (*WORKLOADS[plan.workload].checks(promise, plan.promise), *SYSTEMS[plan.system].checks(plan))
-    return {check.name: check for check in checks}
+    return {check.name: check for check in outcome.checks_of(plan, promise)}
 
 
 def check_run(spark: SparkSession, folder: RunFolder) -> dict[str, Any]:

@@ -5,6 +5,7 @@ A verdict judges each class of answers against its own promise, by what the *ser
 | class | who is asked and how |
 |---|---|
 | writes | acknowledged writes, and reads that are promised to fit them |
+| submitted writes | answered when they are in the queue: commit wait modes `submit` and `none` |
 | owner reads | `read-confirmed` at the owner |
 | replica reads | `read-confirmed` elsewhere |
 | dirty reads | `dirty`, anywhere |
@@ -17,8 +18,13 @@ A verdict judges each class of answers against its own promise, by what the *ser
 | monotone-prefix | stale without bound, but a node never goes back and shows confirmed values only |
 | read-uncommitted | anything that somebody wrote |
 | converged | all nodes the same, nothing confirmed lost |
+| in-turn | no acknowledgement: it happens whole, after it was asked for and before what came behind it, or never |
 | stale | an old value, no more is said |
 | "" | nothing is promised: what is found is told, and is no violation |
+
+What complete writes are promised holds beside submitted ones as it does without them: one that was only submitted
+excuses the loss of nothing else (`checkers.domain.queue_order`). Its refusals are as sure as any: error 289 (mode
+`none`, no room) is not done. A row that promises nothing of writes promises nothing of submitted ones.
 
 With MVCC off (`without_versions`) the three middle classes come to dirty reads, in every row.
 
@@ -49,6 +55,11 @@ class Promise:
     """What the nodes' own logs must be; "": here they may contradict each other, which is then a finding."""
     documented: Mapping[str, str] = field(default_factory=dict)
     """Checker → what the store's own documentation says of it, quoted, with the page."""
+
+    @property
+    def submitted(self) -> str:
+        """What holds of writes that were answered when they were queued."""
+        return "in-turn" if self.writes == "linearizable" else ""
 
 
 def _title(letter: str) -> str:

@@ -62,6 +62,11 @@ class Tarantool:
             )
         if plan.read_mode != "dirty":
             raise WrongUse(f"Tarantool 2.6 has no read mode {plan.read_mode!r}; try: --read dirty")
+        if plan.submits:
+            raise WrongUse(
+                "Tarantool 2.6 answers when a write is confirmed, it has no commit wait modes; "
+                "try: --commit-wait complete"
+            )
         if plan.cluster == "local" and program() is None:
             raise WrongUse(
                 "there is no `tarantool` on PATH; try: apt-get install tarantool, "

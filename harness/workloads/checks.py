@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from checkers import availability, convergence, crash, leadership, quorum
+from checkers.domain import queue_order
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.linearizable import promised_linearizable
@@ -89,6 +90,17 @@ def of_every_run(promise: Promise, space: str = "") -> tuple[Check, ...]:
             availability.check,
         ),
         *((_kept(space),) if space and promise.writes == "linearizable" and not promise.final_state else ()),
+    )
+
+
+def of_submitted(promise: Promise, stricter: str | None) -> Check:
+    """Where writes are answered before they are confirmed: what that leaves open, and what it does not."""
+    reads = fresh_reads(promise, stricter)
+    return Check(
+        queue_order.NAME,
+        "a write that was only submitted is decided before what is asked later, or never",
+        queue_order.MODEL if promise.submitted else "",
+        lambda history: queue_order.check(history, reads=reads, final_state=bool(promise.final_state)),
     )
 
 

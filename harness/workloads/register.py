@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from checkers import dirty, linearizable, prefix
 from checkers.history.history import History
+from checkers.history.operation import SUBMITTED
 from checkers.history.operation import Operation as Recorded
 from harness.check import Check
 from harness.clients.completion import Completion
@@ -76,6 +77,9 @@ class Register:
     def keys(self, operation: Operation) -> tuple[str, ...]:
         return () if operation.key is None else (operation.key,)
 
+    def may_submit(self, operation: Operation) -> bool:
+        return operation.f in ("write", "cas")
+
     def resolved(self, operation: Operation, seen: dict[str, Value]) -> Value:
         value: Value = operation.value
         if operation.f == "cas" and isinstance(value, tuple) and operation.key is not None:
@@ -84,9 +88,11 @@ class Register:
         return value
 
     def remember(self, operation: Operation, done: Completion, seen: dict[str, Value]) -> None:
-        if operation.key is None or done.type != "ok":
+        """What was only submitted is what the store compares with, too."""
+        value = operation.value if done.error == SUBMITTED else done.value
+        if operation.key is None or (done.type != "ok" and done.error != SUBMITTED):
             return
-        match operation.f, done.value:
+        match operation.f, value:
             case "cas", (_, None | int() as new):
                 seen[operation.key] = new
             case "read" | "write", None | int() as value:
@@ -104,7 +110,7 @@ class Register:
                 return dump(sync)
             case f, key, _:
                 raise WrongUse(f"the workload register has no {f!r} of key {key!r} with value {value!r}")
-        return transaction(sync, [statement], operation.mode)
+        return transaction(sync, [statement], operation.mode, operation.wait)
 
     def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
         if operation.f == "dump":

@@ -53,6 +53,9 @@ class Set(Keyed):
 
         return mixed(plan, (0.7, add), (0.3, read))
 
+    def may_submit(self, operation: Operation) -> bool:
+        return operation.f == "add"
+
     def request(self, operation: Operation, value: Value, sync: int) -> Request:
         first = _first(operation.key)
         match operation.f, value:
@@ -64,7 +67,7 @@ class Set(Keyed):
                 statement = ["insert", SPACE, [first + value, operation.key]]
             case f, _:
                 raise WrongUse(f"the workload set has no {f!r} of key {operation.key!r} with value {value!r}")
-        return transaction(sync, [statement], operation.mode)
+        return transaction(sync, [statement], operation.mode, operation.wait)
 
     def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
         if operation.f == "dump":

@@ -104,6 +104,9 @@ class Transactions:
     def keys(self, operation: Operation) -> tuple[str, ...]:
         return tuple(key for _, key, _ in micros_of(operation.value))
 
+    def may_submit(self, operation: Operation) -> bool:
+        return any(f == self.word for f, _, _ in micros_of(operation.value))
+
     def request(self, operation: Operation, value: Value, sync: int) -> Request:
         if operation.f == "dump":
             return dump(sync)
@@ -111,7 +114,8 @@ class Transactions:
         known = ("r", self.word)
         if operation.f != "txn" or not micros or any(f not in known or not key for f, key, _ in micros):
             raise WrongUse(f"the workload {self.model} has no {operation.f!r} with value {value!r}")
-        return transaction(sync, [self._statement(*micro) for micro in micros], operation.mode)
+        statements = [self._statement(*micro) for micro in micros]
+        return transaction(sync, statements, operation.mode, operation.wait)
 
     def _statement(self, f: str, key: str, value: object) -> Statement:
         if f == "r":

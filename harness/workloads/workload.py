@@ -83,3 +83,13 @@ class Remembers(Protocol):
     def remember(self, operation: Operation, done: Completion, seen: dict[str, Value]) -> None:
         """Note what its answer showed."""
         ...
+
+
+@runtime_checkable
+class Submits(Protocol):
+    """A workload whose histories still prove what was acknowledged when other writes were only submitted: each write
+    can be told by its value, so an open one excuses nothing but itself."""
+
+    def may_submit(self, operation: Operation) -> bool:
+        """Whether the operation writes, so that a commit wait mode says something about it."""
+        ...
