@@ -27,7 +27,7 @@ class Shaping:
     def late_ns(self, chance: random.Random) -> int:
         if self.percent < 100 and chance.random() * 100 >= self.percent:
             return 0
-        return self.delay_ns + int(self.jitter_ns * (2 * chance.random() - 1))
+        return max(0, self.delay_ns + int(self.jitter_ns * (2 * chance.random() - 1)))
 
 
 @dataclass(slots=True)
