@@ -21,7 +21,6 @@ from harness.faults.rollout import DOWNGRADE, UPGRADE
 MILLISECOND_NS = 1_000_000
 EVERYWHERE = ("local", "docker", "ssh", "sim")
 REAL = ("local", "docker", "ssh")
-RELAYED = ("local", "ssh", "sim")
 CONTAINED = ("docker",)
 UPGRADABLE = ("local", "docker", "ssh")
 SIMULATED = ("sim",)
@@ -114,10 +113,10 @@ def _reorder(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[st
 
 
 def _narrow(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
-    """All links of the owner, who says most, or all links: about what a hundred writes a second need."""
+    """All links of the owner, who says most, or all links: less than a hundred writes a second need."""
     node = chance.choice((owner, None))
     links = tuple((a, b) for a in nodes for b in nodes if a != b and node in (a, b, None))
-    return {"links": links, "bytes_per_s": chance.randrange(8, 33) * 1000}
+    return {"links": links, "bytes_per_s": chance.randrange(6, 25) * 1000}
 
 
 def _lossy(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
@@ -203,13 +202,12 @@ FAULTS: dict[str, Kind] = {
     ),
     "kill": Kind("kill -9 and restart", "kill", "kill", _owner_or_one),
     "pause": Kind("a process is stopped and goes on", "pause", "pause", _owner_or_one),
-    "slow": Kind("links are slow", "slow", "slow", _slow, RELAYED, nodes_min=2),
+    "slow": Kind("links are slow", "slow", "slow", _slow, nodes_min=2),
     "jitter": Kind(
         "links are slow by ever other times, from not at all to twice the mean",
         "slow",
         "jitter",
         _jitter,
-        RELAYED,
         nodes_min=2,
         only_named=SIMULATED,
     ),
@@ -218,7 +216,7 @@ FAULTS: dict[str, Kind] = {
         "slow",
         "reorder",
         _reorder,
-        SIMULATED,
+        ("docker", "sim"),
         nodes_min=2,
         only_named=SIMULATED,
     ),
@@ -227,7 +225,6 @@ FAULTS: dict[str, Kind] = {
         "slow",
         "bandwidth",
         _narrow,
-        RELAYED,
         nodes_min=2,
         only_named=SIMULATED,
     ),
@@ -389,10 +386,6 @@ _ONE_STREAM = (
 )
 _BY_MOMENT = "only virtual time knows what a node is about to do"
 CANNOT: Mapping[tuple[str, str], str] = {
-    ("slow", "docker"): "what delays packets, netem, is missing from many kernels",
-    ("jitter", "docker"): "what delays packets, netem, is missing from many kernels",
-    ("reorder", "docker"): "what delays packets, netem, is missing from many kernels",
-    ("bandwidth", "docker"): "what delays packets, netem, is missing from many kernels",
     ("reorder", "local"): _ONE_STREAM,
     ("reorder", "ssh"): _ONE_STREAM,
     ("loss", "local"): "the relay may drop no byte of a live connection: that would be corruption, not loss",

@@ -7,7 +7,9 @@
 | ownership.py | whose a container, network or rule is, and the removal of what a dead run left |
 | fleet.py | the containers of one run: made, killed, paused, removed |
 | packet_filter.py | one table of nft rules on the host: which packets pass, with counters |
-| packet_faults.py | cut, loss and slow at work, and how it is seen that they bit |
+| packet_faults.py | cut and loss at work, and how it is seen that they bit |
+| shaping/ | a process that holds packets back: late, out of order, not faster than a rate |
+| shaped_faults.py | slow, jitter, reorder and bandwidth at work, and what was measured |
 | cluster.py | `harness.protocols.Cluster` on top of these |
 
 Everything that a run makes carries its id in the label `qsync-harness.run`; nothing without that label is touched.

@@ -19,6 +19,7 @@ from harness.cluster.containers.image import NODE_ROOT, connect, node_image
 from harness.cluster.containers.ownership import RunId, remove_leftovers
 from harness.cluster.containers.packet_faults import PacketFault, PacketIsolation, Packets
 from harness.cluster.containers.packet_filter import PacketFilter
+from harness.cluster.containers.shaped_faults import PacketShaping, ShapedFault
 from harness.cluster.disk_faults import DiskFault
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.node_log import shift_log
@@ -68,6 +69,7 @@ class ContainerCluster(RealCluster):
         self._filter = PacketFilter(self._run.table)
         self._fleet: Fleet | None = None
         self._packets: Packets | None = None
+        self._shaping: PacketShaping | None = None
         self._started_for_ns = 0
         self._usual_image = ""
         self._images: dict[Which, str] = {}
@@ -89,6 +91,9 @@ class ContainerCluster(RealCluster):
         )
         self._packets = Packets(
             self._filter, self._addresses, self.now_ns, fleet.may_answer, self._settings.heartbeat_ns
+        )
+        self._shaping = PacketShaping(
+            fleet, self._packets, self._settings.folder / "shaping.txt", lambda: self._epoch_ns
         )
         for node in self._nodes:
             self._write_config(node)
@@ -155,6 +160,8 @@ class ContainerCluster(RealCluster):
     async def _end(self) -> None:
         if self._fleet is not None:
             try:
+                if self._shaping is not None:
+                    await self._shaping.stop()
                 await self._filter.stop()
             finally:
                 await self._fleet.stop()
@@ -181,6 +188,9 @@ class ContainerCluster(RealCluster):
         match fault.does:
             case "cut" | "loss":
                 return PacketFault(fault, packets)
+            case "slow" | "jitter" | "reorder" | "bandwidth":
+                assert self._shaping is not None
+                return ShapedFault(fault, self._shaping)
             case "terminate":
                 return Terminate(fault, fleet, self.now_ns, self._answers)
             case "power":

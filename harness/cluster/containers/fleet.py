@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -70,6 +70,8 @@ class Fleet:
         self._ready: set[str] = set()
         self._may_refuse: dict[str, list[str]] = {}
         self._watch: asyncio.Task[None] | None = None
+        self.on_started: Callable[[str], Awaitable[None]] | None = None
+        """Told of each node that was started again."""
 
     # ---- making
 
@@ -205,6 +207,8 @@ class Fleet:
         self._lives[node] += 1
         self._down.discard(node)
         self._told.discard(node)
+        if self.on_started is not None:
+            await self.on_started(node)
 
     async def terminate(self, node: str) -> bool:
         """SIGTERM, as an operator stops a node; it counts as told. False if it had to be killed."""

@@ -45,6 +45,30 @@ class Packets:
         self.asked[which].subtract(pairs)
         await self.filter.change(which, remove=[pair for pair in pairs if not self.asked[which][pair]])
 
+    async def fresh(self, links: Sequence[Link]) -> tuple[bool, list[str]]:
+        """Wait until packets have passed every link that can pass any; on which of them none did."""
+        before = await self.filter.packets("links")
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _FRESH_WITHIN_S
+        while True:
+            passed = await self.filter.packets("links")
+            stale = [
+                link
+                for link in links
+                if passed.get(self.pair(link), 0) <= before.get(self.pair(link), 0) and self._can_pass(link)
+            ]
+            if not stale:
+                return True, []
+            if loop.time() > deadline:
+                return False, [f"nothing passed {source}→{target} after healing" for source, target in stale]
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+    def _can_pass(self, link: Link) -> bool:
+        """No other fault cuts it either way, and both ends run."""
+        pair, cuts = self.pair(link), self.asked["cuts"]
+        ends = [end for end in link if end != "client"]
+        return not cuts[pair] and not cuts[pair[::-1]] and all(map(self.may_answer, ends))
+
 
 class PacketFault:
     """One fault of the network."""
@@ -75,7 +99,7 @@ class PacketFault:
         healed_ns = self._packets.now_ns()
         felt = {link: met.get(pair, 0) - self._before.get(pair, 0) for link, pair in self._links.items()}
         long_enough = heal_asked_ns - (self._in_effect_ns or heal_asked_ns) > self._packets.heartbeat_ns
-        healed, missing = await self._fresh()
+        healed, missing = await self._packets.fresh(self._fault.links)
         return Evidence(
             bit=long_enough and any(felt.values()) and (self._fault.does == "cut" or dropped > 0),
             asked_ns=self._asked_ns,
@@ -96,31 +120,6 @@ class PacketFault:
     async def _dropped(self) -> int:
         """Of the packets that met a lossy link; a cut drops all it meets."""
         return 0 if self._fault.does == "cut" else await self._packets.filter.dropped(self._which)
-
-    async def _fresh(self) -> tuple[bool | None, list[str]]:
-        """Wait until packets have passed every link that can pass any."""
-        before = await self._packets.filter.packets("links")
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _FRESH_WITHIN_S
-        while True:
-            passed = await self._packets.filter.packets("links")
-            stale = [
-                link
-                for link, pair in self._links.items()
-                if passed.get(pair, 0) <= before.get(pair, 0) and self._can_pass(link)
-            ]
-            if not stale:
-                return True, []
-            if loop.time() > deadline:
-                return False, [f"nothing passed {source}→{target} after healing" for source, target in stale]
-            await asyncio.sleep(_LOOK_AGAIN_S)
-
-    def _can_pass(self, link: Link) -> bool:
-        """No other fault cuts it either way, and both ends run."""
-        pair = self._packets.pair(link)
-        cuts = self._packets.asked["cuts"]
-        ends = [end for end in link if end != "client"]
-        return not cuts[pair] and not cuts[pair[::-1]] and all(map(self._packets.may_answer, ends))
 
 
 class PacketIsolation:

@@ -9,7 +9,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, Self, cast
 
 from harness.cluster.relay.link import LinkName
 from harness.errors import ClusterError
@@ -71,8 +71,11 @@ class Commands:
         return cast(int, (await self.ask("discard", node=node))["connections"])
 
 
-class Relay(Commands):
-    """A running relay; made by `Relay.start`. Every command raises ClusterError if the relay is not there."""
+class Helper(Commands):
+    """A running process of ours that takes commands; made by `start`. Each raises ClusterError if it is not there."""
+
+    what: ClassVar[str]
+    module: ClassVar[str]
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
@@ -85,11 +88,11 @@ class Relay(Commands):
         self._reader = asyncio.get_running_loop().create_task(self._read())
 
     @classmethod
-    async def start(cls, errors: Path) -> Relay:
+    async def start(cls, errors: Path) -> Self:
         """Start the process; what it says on stderr goes to the file `errors`."""
         with errors.open("ab") as file:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "harness.cluster.relay"),
+                *(sys.executable, "-m", cls.module),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=file,
@@ -102,15 +105,6 @@ class Relay(Commands):
     @property
     def pid(self) -> int:
         return self._process.pid
-
-    async def guard(self, pid: int) -> None:
-        await self.ask("guard", pid=pid)
-
-    async def release(self, pid: int) -> None:
-        await self.ask("release", pid=pid)
-
-    async def totals(self) -> Mapping[str, Any]:
-        return await self.ask("totals")
 
     async def stop(self) -> None:
         """End the process. Whatever it still guards it kills."""
@@ -127,7 +121,7 @@ class Relay(Commands):
 
     async def ask(self, command: str, /, **arguments: object) -> dict[str, Any]:
         if self._reader.done():
-            raise ClusterError(f"the relay ended ({self._how_it_ended()}) and cannot {command}")
+            raise ClusterError(f"{self.what} ended ({self._how_it_ended()}) and cannot {command}")
         self._last_id = number = self._last_id + 1
         line = {"id": number, "do": command, **arguments}
         answered: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
@@ -136,11 +130,11 @@ class Relay(Commands):
             self._commands.write(json.dumps(line).encode() + b"\n")
             answer = await asyncio.wait_for(answered, _PATIENCE_S)
         except TimeoutError:
-            raise ClusterError(f"the relay did not {command} within {_PATIENCE_S:.0f} s") from None
+            raise ClusterError(f"{self.what} did not {command} within {_PATIENCE_S:.0f} s") from None
         finally:
             self._waiting.pop(number, None)
         if "error" in answer:
-            raise ClusterError(f"the relay cannot {answer['error']}")
+            raise ClusterError(f"{self.what} cannot {answer['error']}")
         return answer
 
     async def _read(self) -> None:
@@ -151,8 +145,24 @@ class Relay(Commands):
                 waiting.set_result(answer)
         for waiting in self._waiting.values():
             if not waiting.done():
-                waiting.set_exception(ClusterError(f"the relay ended ({self._how_it_ended()})"))
+                waiting.set_exception(ClusterError(f"{self.what} ended ({self._how_it_ended()})"))
 
     def _how_it_ended(self) -> str:
         code = self._process.returncode
         return "no exit code yet" if code is None else f"signal {-code}" if code < 0 else f"exit {code}"
+
+
+class Relay(Helper):
+    """A running relay."""
+
+    what = "the relay"
+    module = "harness.cluster.relay"
+
+    async def guard(self, pid: int) -> None:
+        await self.ask("guard", pid=pid)
+
+    async def release(self, pid: int) -> None:
+        await self.ask("release", pid=pid)
+
+    async def totals(self) -> Mapping[str, Any]:
+        return await self.ask("totals")

@@ -14,6 +14,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from harness.cli.main import main
@@ -92,6 +93,61 @@ def test_a_run_that_was_killed_is_cleaned_up_by_the_next(client: Any, tmp_path: 
     assert checked.returncode in (0, 2, 3), checked.stderr
 
 
+def test_slow_uneven_narrow_and_unordered_links_are_measured(client: Any, tmp_path: Path) -> None:
+    """If it failed, packets would only be believed to come late, and nothing of it would heal."""
+    words = (
+        "--faults",
+        "slow,jitter,reorder,bandwidth",
+        "--time-limit",
+        "16",
+        "--seed",
+        "3",
+        "--rate",
+        "100",
+    )
+    verdict = run(tmp_path, *words)
+    assert verdict["violations"] == [], verdict["sentence"]
+    assert verdict["evidence"]["kinds_that_bit"] == ["bandwidth", "jitter", "reorder", "slow"]
+    asked: dict[int, dict[str, Any]] = {}
+    for line in map(json.loads, (Path(verdict["folder"]) / "history.jsonl").read_text().splitlines()[1:]):
+        value = line.get("value")
+        if line.get("process") == "nemesis" and line["type"] == "invoke":
+            asked[value["id"]] = value
+        elif line.get("process") == "nemesis" and asked[value["id"]]["name"] in ("slow", "jitter"):
+            fault, counters = asked[value["id"]], value["counters"]
+            least_us = (fault["delay_ns"] - fault["jitter_ns"]) // 1000
+            assert value["healed"]
+            assert counters["packets_held"] > 0
+            assert counters["shortest_held_us"] >= least_us
+            assert counters["round_trip_us"] >= least_us
+    assert ours(client) == ([], [], [])
+
+
+def test_what_holds_packets_ends_with_its_harness(client: Any, tmp_path: Path) -> None:
+    """If it failed, a killed harness would leave a process behind, or links that stay slow."""
+    words = ["--cluster", "docker", "--faults", "slow", "--time-limit", "60", "--seed", "1"]
+    harness = subprocess.Popen(
+        [sys.executable, "-m", "harness.cli", "run", *words, "--results", str(tmp_path)],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    holders: list[psutil.Process] = []
+    deadline = time.monotonic() + 120
+    try:
+        while not holders and time.monotonic() < deadline:
+            time.sleep(0.05)
+            holders = [child for child in psutil.Process(harness.pid).children() if _holds_packets(child)]
+    finally:
+        harness.kill()
+        harness.wait(10)
+    assert holders, "no fault began"
+    assert psutil.wait_procs(holders, timeout=60)[1] == []
+    remove_leftovers(client)
+    assert ours(client) == ([], [], [])
+
+
 @pytest.mark.parametrize("containers", [1, 3], ids=["while it starts", "under load"])
 def test_the_run_after_a_killed_one_starts_clean(client: Any, tmp_path: Path, containers: int) -> None:
     """If it failed, a killed run would stand in the way of the next one, or its record would be lost.
@@ -139,6 +195,13 @@ def test_what_is_not_ours_stays(client: Any) -> None:
     finally:
         foreign.remove()
         living.remove()
+
+
+def _holds_packets(process: psutil.Process) -> bool:
+    try:
+        return "harness.cluster.containers.shaping" in process.cmdline()
+    except psutil.Error:  # it has just ended
+        return False
 
 
 def _labels_of_this_process() -> dict[str, str]:
