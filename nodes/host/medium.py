@@ -20,6 +20,7 @@ import errno
 import json
 import os
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +53,11 @@ class Orders:
 
 
 class FaultyMedium:
-    """`look` is called by the host's loop now and then, `write` and `sync` in the disk's thread."""
+    """`look` is called by the host's loop now and then, `write` and `sync` in the disk's thread.
+
+    Both tell what was felt: one at a time, else the thread could tell of orders that the loop has just replaced, and
+    nobody would ever hear that the new ones were seen.
+    """
 
     def __init__(self, folder: str) -> None:
         """Raises OSError if the folder cannot be made or written to."""
@@ -65,23 +70,27 @@ class FaultyMedium:
         self._stamp: tuple[int, int] | None = None
         self._delayed = self._failed = 0
         self._told_ns = 0
+        self._is_told = True
+        self._telling = threading.Lock()
         self._took_half = False
         self.look()
 
     def look(self) -> None:
-        """Read the orders again if they have changed; say that they were seen."""
+        """Read the orders again if they have changed; say that they were seen, until that has been said."""
         path = self._folder / ORDERS
         try:
             found = path.stat()
             stamp = (found.st_mtime_ns, found.st_ino)
-            if stamp == self._stamp:
-                return
-            orders = _orders(json.loads(path.read_bytes()))
+            orders = None if stamp == self._stamp else _orders(json.loads(path.read_bytes()))
         except (OSError, ValueError, TypeError, AttributeError):
             return
-        self._stamp, self._delayed, self._failed = stamp, 0, 0
-        self._orders = orders
-        self._tell()
+        with self._telling:
+            if orders is not None:
+                self._stamp, self._delayed, self._failed = stamp, 0, 0
+                self._orders = orders
+                self._is_told = False
+            if not self._is_told:
+                self._tell()
 
     def write(self, file: int, data: bytes | memoryview) -> int:
         self._note_new(file)
@@ -92,23 +101,21 @@ class FaultyMedium:
                 self._took_half = True
                 return os.write(file, data[:half])
             self._took_half = False
-            self._fail(orders.write_error)
+            self._fail(orders, orders.write_error)
         return os.write(file, data)
 
     def sync(self, file: int) -> None:
         orders = self._orders
         if orders.sync_delay_ns:
             time.sleep(orders.sync_delay_ns / 1e9)
-            self._delayed += 1
-            self._tell_now_and_then()
+            self._felt(orders, delayed=1)
         if orders.sync_error:
-            self._fail(orders.sync_error)
+            self._fail(orders, orders.sync_error)
         sync_data(file)
         self._note(file)
 
-    def _fail(self, name: str) -> None:
-        self._failed += 1
-        self._tell_now_and_then()
+    def _fail(self, orders: Orders, name: str) -> None:
+        self._felt(orders, failed=1)
         code: int = getattr(errno, name)
         raise OSError(code, os.strerror(code))
 
@@ -128,13 +135,19 @@ class FaultyMedium:
         """The file is about to be removed: its inode may be another's soon."""
         self._known.discard(os.fstat(file).st_ino)
 
-    def _tell_now_and_then(self) -> None:
-        is_first = self._delayed + self._failed == 1
-        if is_first or time.monotonic_ns() - self._told_ns > _TELL_EVERY_NS:
-            self._tell()
+    def _felt(self, orders: Orders, *, delayed: int = 0, failed: int = 0) -> None:
+        """A call felt these orders; it counts for no others, which may have come meanwhile."""
+        with self._telling:
+            if orders is not self._orders:
+                return
+            self._delayed += delayed
+            self._failed += failed
+            is_first = self._delayed + self._failed == 1
+            if is_first or time.monotonic_ns() - self._told_ns > _TELL_EVERY_NS:
+                self._tell()
 
     def _tell(self) -> None:
-        """Best effort: who asks will ask again."""
+        """Best effort: the next `look` tells again what could not be told."""
         self._told_ns = time.monotonic_ns()
         fresh = self._folder / f"{FELT}.new"
         try:
@@ -142,7 +155,9 @@ class FaultyMedium:
             fresh.write_text(json.dumps(told))
             fresh.replace(self._folder / FELT)
         except OSError:
-            pass
+            self._is_told = False
+        else:
+            self._is_told = True
 
 
 def _orders(asked: dict[str, object]) -> Orders:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -95,4 +96,45 @@ def test_nonsense_changes_nothing(tmp_path: Path) -> None:
         (tmp_path / "faults" / ORDERS).write_text(text)
         bench.medium.look()
     assert bench.write("log", b"as ever") == Committed((1,))
+    bench.disk.close()
+
+
+def test_that_all_is_well_is_told_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken, a call that was just failing would tell of the old orders after the new ones were told: nobody would
+    hear that the disk is well again, and a fault that was healed would count as one that was not."""
+    bench = Bench(tmp_path)
+    bench.order(id=7, write_error="ENOSPC")
+    is_telling, may_tell = threading.Event(), threading.Event()
+    dumps = json.dumps
+
+    def slowly(told: dict[str, Any]) -> str:
+        if told["id"] == 7:
+            is_telling.set()
+            may_tell.wait(WAIT_S)
+        return dumps(told)
+
+    monkeypatch.setattr(json, "dumps", slowly)
+    bench.disk.commit([Persist(1, "log", b"x", "row")])
+    assert is_telling.wait(WAIT_S)
+    (tmp_path / "faults" / ORDERS).write_text('{"id": -1}')
+    loop = threading.Thread(target=bench.medium.look)
+    loop.start()
+    loop.join(0.1)  # it may wait for the other, or be through
+    may_tell.set()
+    loop.join(WAIT_S)
+    bench.outcomes.get(timeout=WAIT_S)
+    bench.disk.close()
+    assert bench.felt()["id"] == -1
+
+
+def test_what_could_not_be_told_is_told_later(tmp_path: Path) -> None:
+    """Broken, one failure to write the file would hide for good that the orders were seen."""
+    bench = Bench(tmp_path)
+    in_the_way = tmp_path / "faults" / f"{FELT}.new"
+    in_the_way.mkdir()
+    bench.order(id=3, sync_error="EIO")
+    assert not (tmp_path / "faults" / FELT).exists()
+    in_the_way.rmdir()
+    bench.medium.look()
+    assert bench.felt()["id"] == 3
     bench.disk.close()
