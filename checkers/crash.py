@@ -1,6 +1,7 @@
 """Crashes: a node that ended, or logged an assertion, although no fault told it to.
 
-The monitor writes such an end as a line of its own; an assertion stands in a node's state under "assertion".
+The monitor writes such an end as a line of its own: one that the kernel ended for want of memory is of a class of its
+own, with what the kernel said. An assertion stands in a node's state under "assertion".
 Without any line of the monitor for a node nobody watched it, and the verdict is unknown.
 """
 
@@ -44,9 +45,12 @@ def check(history: History) -> Verdict:
 
 
 def _crashed(crash: Crash) -> Witness:
+    rule, why = "crash", f"although no fault told it to: {crash.how}"
+    if crash.out_of_memory:
+        rule, why = "out-of-memory", f"by the kernel, which no fault asked to: {crash.out_of_memory}"
     return Witness(
-        rule="crash",
-        summary=f"{crash.node} ended although no fault told it to: {crash.how}",
+        rule=rule,
+        summary=f"{crash.node} was ended {why}" if crash.out_of_memory else f"{crash.node} ended {why}",
         events=(crash.index,),
         node=crash.node,
         start_ns=crash.time_ns,

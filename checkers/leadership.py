@@ -37,6 +37,7 @@ CALM_BEATS = 6
 
 ASLEEP = frozenset(
     {"pause", "kill", "terminate", "power", "damage", "restart", "upgrade", "downgrade", "add", "replace"}
+    | {"cpu-limit", "memory-limit", "oom"}
 )
 HOLD_UP_NOBODY = frozenset({"failover", "clock", "options"})
 """What is done to a node without stopping it or its disk."""

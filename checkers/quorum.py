@@ -40,7 +40,7 @@ MODEL = "no acknowledgement without a quorum"
 InEffect = tuple[Span, FaultSpan]  # the time in which the fault surely did it
 
 WRITERS = ("write", "cas", "txn", "add", "transfer", "generate", "enqueue", "dequeue", "open")
-STOPS_A_PROCESS = frozenset({"kill", "terminate", "pause", "power", "damage"})
+STOPS_A_PROCESS = frozenset({"kill", "terminate", "pause", "power", "damage", "oom"})
 STARTS_A_PROCESS = frozenset({"restart", "upgrade", "downgrade", "remove", "add", "replace"})
 """What ends and starts processes at moments of its own."""
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from checkers.history.history import Header
 from harness.cluster.place import FROM, TO, Version, Which
-from harness.draw import refuse_impossible
+from harness.draw import faults_of, refuse_impossible
 from harness.errors import WrongUse
+from harness.faults.lanes import LIMITS
 from harness.faults.schedule import names_for
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster
@@ -179,8 +180,26 @@ def local(parts: Parts, folder: Path) -> LocalCluster:
             command=parts.system.command(plan),
             are_dialed_unready=parts.system.are_dialed_unready,
             versions=versions_of(plan, parts.system),
+            limited=limits_nodes(parts),
         )
     )
+
+
+def refuse_what_this_machine_cannot(parts: Parts) -> None:
+    """What depends on the machine and on who one is: told before anything is written, and not to who only judges."""
+    if parts.plan.cluster == "local" and limits_nodes(parts):
+        from harness.cluster.limits.enclosure import why_not
+
+        if why := why_not():
+            raise WrongUse(
+                f"the faults of this plan limit what nodes use of the machine: {why}; "
+                "try: sudo, or --cluster docker"
+            )
+
+
+def limits_nodes(parts: Parts) -> bool:
+    """Faults of the plan limit what nodes use of their machine."""
+    return any(fault.does in LIMITS for fault in faults_of(parts.plan, parts.system))
 
 
 def contained(parts: Parts, folder: Path) -> ContainerCluster:

@@ -448,6 +448,8 @@ class Conductor:
             value: dict[str, object] = {"how": ended.how}
             if ended.last_words:
                 value["last_words"] = ended.last_words
+            if ended.out_of_memory:
+                value["out_of_memory"] = ended.out_of_memory
             self._record("info", "monitor", "crash", node=ended.node, value=value)
         for stalled_at_ns, stalled_ms in self.cluster.stalls():
             value = {"stalled_ms": stalled_ms, "at_ns": stalled_at_ns}

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkers.history.jsonl import Writer
-from harness.assemble import Parts, header, real, simulated
+from harness.assemble import Parts, header, real, refuse_what_this_machine_cannot, simulated
 from harness.conductor import Conductor, Progress
 from harness.errors import TRACEBACK_NOTE, HarnessError
 from harness.store import RunFolder
@@ -40,7 +40,11 @@ class Executed:
 def execute(
     parts: Parts, results: Path, on_progress: Callable[[Conductor], None] = lambda conductor: None
 ) -> Executed:
-    """Run a plan and keep its record. Errors of the cluster or the store are returned, not raised."""
+    """Run a plan and keep its record. Errors of the cluster or the store are returned, not raised.
+
+    WrongUse if this machine cannot do what the plan asks for.
+    """
+    refuse_what_this_machine_cannot(parts)
     folder = RunFolder.create(results, parts.plan)
     record = Writer(folder.open_history(), header(parts))
     interrupts = _Interrupts()

@@ -68,13 +68,15 @@ class Time(Protocol):
 class Ended:
     """A node's process ended without a fault telling it to. `how` is "exit 70", "signal 11", or the assertion.
 
-    `last_words` are the last lines that it printed.
+    `last_words` are the last lines that it printed; `out_of_memory` what the kernel said if it was
+    the one who ended it.
     """
 
     node: str
     time_ns: int
     how: str
     last_words: tuple[str, ...] = ()
+    out_of_memory: str = ""
 
 
 @runtime_checkable

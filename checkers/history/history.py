@@ -56,6 +56,8 @@ class Crash:
     how: str
     last_words: tuple[str, ...] = ()
     """The last lines that it printed."""
+    out_of_memory: str = ""
+    """What the kernel said, if it was the one who ended the node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,8 @@ def _crash(event: Event, first_line: int) -> Crash:
     node, value = _of_a_node(event, first_line)
     last_words = value.get("last_words")
     words = tuple(map(str, last_words)) if isinstance(last_words, list | tuple) else ()
-    return Crash(event.index, event.time_ns, node, str(value.get("how", "in an unknown way")), words)
+    how = str(value.get("how", "in an unknown way"))
+    return Crash(event.index, event.time_ns, node, how, words, str(value.get("out_of_memory") or ""))
 
 
 def _of_a_node(event: Event, first_line: int) -> tuple[str, dict[str, Any]]:

@@ -24,8 +24,14 @@ from typing import Final
 
 from harness.cluster.clock_faults import ClockFault, write_clock
 from harness.cluster.connections import Admin, Connections
+from harness.cluster.containers.ownership import RunId, lives, this_harness
 from harness.cluster.disk_faults import DiskFault
 from harness.cluster.empty_disk import CONFIG
+from harness.cluster.limits.enclosure import Enclosure, remove_leftovers
+from harness.cluster.limits.faults import CpuLimit, MemoryLimit, OutOfMemory
+from harness.cluster.limits.group import Group
+from harness.cluster.limits.machine import LimitsHere
+from harness.cluster.limits.share import Share
 from harness.cluster.network_faults import NetworkFault, RelayIsolation
 from harness.cluster.place import FROM, Command, Place, Version, Which, node_host
 from harness.cluster.power_faults import DamagedDisk, PowerLoss
@@ -67,6 +73,10 @@ class LocalSettings:
     status_function: str = "qsync.status"
     command: Command | None = None
     """What starts a node; None: `host_command` with the options of our own nodes."""
+    limited: bool = False
+    """Each node runs in a group of processes of its own, which can be limited."""
+    share: Share | None = None
+    """What each node may use of this machine in the whole run; it runs in such a group then, too."""
     are_dialed_unready: bool = False
     """Nodes reach each other before they are ready: their ports are chosen for them."""
     versions: Mapping[Which, Version] = field(default_factory=dict)
@@ -88,6 +98,8 @@ class LocalCluster(RealCluster):
         self._relay: Relay | None = None
         self._roster: Roster | None = None
         self._chosen_ports: dict[str, int] = {}
+        self._limits = LimitsHere(self._group, self._folder)
+        self._enclosure = Enclosure(RunId.new().text, this_harness())
 
     # Life
 
@@ -99,6 +111,8 @@ class LocalCluster(RealCluster):
         await self._open_routes(self._relay)
         for node in self._nodes:
             self._write_config(node)
+        if self._settings.limited or self._settings.share is not None:
+            self._enclose()
         orders = {node: self._orders(node, FROM) for node in self._nodes}
         self._roster = Roster(orders, self._relay, self.now_ns)
         await self._roster.start()
@@ -111,6 +125,7 @@ class LocalCluster(RealCluster):
             if self._roster is not None:
                 await self._roster.stop()
         finally:
+            self._enclosure.remove()
             if self._relay is not None:
                 await self._relay.stop()
                 if not self._relay_errors().stat().st_size:
@@ -150,6 +165,14 @@ class LocalCluster(RealCluster):
                 return DiskFault(fault, self._disks(fault), self.now_ns, roster.is_alive)
             case "pause":
                 return Pause(fault, roster, self.now_ns, self._answers)
+            case "cpu-limit":
+                return CpuLimit(
+                    fault, roster, self.now_ns, self._answers, self._limits, self._settings.heartbeat_ns
+                )
+            case "memory-limit":
+                return MemoryLimit(fault, roster, self.now_ns, self._answers, self._limits)
+            case "oom":
+                return OutOfMemory(fault, roster, self.now_ns, self._answers, self._limits)
             case "clock":
                 return ClockFault(fault, self._set_clock, self.now_ns, self.status)
             case other:
@@ -157,6 +180,20 @@ class LocalCluster(RealCluster):
 
     def _disks(self, fault: Fault) -> dict[str, Storage]:
         return {node: FileStorage.here(self._folder(node)) for node in fault.nodes}
+
+    async def _group(self, node: str) -> Group:
+        if node not in self._enclosure.groups:
+            raise ClusterError(f"{node} runs in no group of its own")
+        return self._enclosure.groups[node]
+
+    def _enclose(self) -> None:
+        """Groups for all nodes, after those that dead runs left are gone."""
+        remove_leftovers(lives)
+        share = self._settings.share
+        try:
+            self._enclosure.make(self._nodes, share.limit if share is not None else lambda group: None)
+        except ValueError as error:
+            raise ClusterError(f"nodes cannot be limited here: {error}") from error
 
     # What is started, and where
 
@@ -215,6 +252,7 @@ class LocalCluster(RealCluster):
             output=folder / "output.txt",
             early_port=early_port,
             environment=version.environment if version else {},
+            group=self._enclosure.groups.get(node),
         )
 
     async def _set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:

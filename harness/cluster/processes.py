@@ -19,6 +19,9 @@ from typing import Final
 
 import psutil  # type: ignore[import-untyped]  # it has no types
 
+from harness.cluster.limits import kernel_log
+from harness.cluster.limits.enclosure import launcher
+from harness.cluster.limits.group import Group
 from harness.errors import ClusterError
 
 READY_WITHIN_S: Final = 15.0
@@ -32,7 +35,10 @@ _THREADS_ARE_SEEN: Final = Path("/proc/self/task").is_dir()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
-    """What a node is started with; the same at each start. `early_port`: others dial it there before it is ready."""
+    """What a node is started with; the same at each start. `early_port`: others dial it there before it is ready.
+
+    `group` is the group of processes that it runs in, if it has one of its own.
+    """
 
     node: str
     command: tuple[str, ...]
@@ -40,6 +46,7 @@ class Orders:
     early_port: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)
     """Beside what every node has."""
+    group: Group | None = None
 
 
 class NodeProcess:
@@ -51,6 +58,8 @@ class NodeProcess:
         self._orders = orders
         self._process = process
         self._output_from = output_from
+        self._since_ns = time.monotonic_ns()
+        self._oom_kills_before = _oom_kills(orders.group)
         self._ended = asyncio.get_running_loop().create_task(process.wait())
 
     @classmethod
@@ -59,7 +68,7 @@ class NodeProcess:
             output_from = output.tell()
             try:
                 process = await asyncio.create_subprocess_exec(
-                    *orders.command,
+                    *launcher(orders.group, orders.command),
                     stdin=asyncio.subprocess.PIPE,
                     stdout=output,
                     stderr=output,
@@ -100,6 +109,18 @@ class NodeProcess:
         """Wait until the process was seen dead: "exit 70" or "signal 9"."""
         code = await asyncio.shield(self._ended)
         return f"signal {-code}" if code < 0 else f"exit {code}"
+
+    def out_of_memory(self, how: str) -> str:
+        """What the kernel said of this end, if it ended the process for want of memory; else "".
+
+        A group counts the ends of all who were in it: without a line about this very process the count has to do.
+        """
+        if how != f"signal {int(signal.SIGKILL)}":
+            return ""
+        if said := kernel_log.ended_process(self.pid, self._since_ns):
+            return said
+        kills = _oom_kills(self._orders.group) - self._oom_kills_before
+        return f"the kernel counted {kills} oom_kill in the group of the node" if kills > 0 else ""
 
     async def kill(self) -> None:
         """SIGKILL, and wait until it was seen dead."""
@@ -167,6 +188,14 @@ class NodeProcess:
         lines = [line.decode(errors="replace").strip() for line in self._printed()]
         said = [line for line in lines if line]
         return f": {said[-1]}" if said else f"; it printed nothing to {self._orders.output}"
+
+
+def _oom_kills(group: Group | None) -> int:
+    if group is None:
+        return 0
+    with contextlib.suppress(OSError):
+        return group.counts().oom_kills
+    return 0
 
 
 def _search_path() -> str:

@@ -34,6 +34,7 @@ class Roster:
         self._told: set[int] = set()
         self._kills: Counter[str] = Counter()
         self._pauses: Counter[str] = Counter()
+        self._starved: Counter[str] = Counter()
         self._ended: list[Ended] = []
         self._may_refuse: dict[str, list[str]] = {}
         self._is_stopping = False
@@ -73,6 +74,17 @@ class Roster:
         by_itself = await process.stop(_TERMINATES_WITHIN_S)
         await asyncio.shield(self._watchers[node])
         return by_itself
+
+    def starve(self, node: str) -> None:
+        """From now on the kernel may end the node for want of memory, which then is told; `revive` undoes it."""
+        self._kills[node] += 1
+        self._starved[node] += 1
+
+    async def feed(self, node: str) -> None:
+        """Not any more; before `revive`."""
+        if not self.is_alive(node):
+            await asyncio.shield(self._watchers[node])  # how it ended is known
+        self._starved[node] -= 1
 
     @contextmanager
     def may_refuse(self, node: str) -> Iterator[list[str]]:
@@ -151,7 +163,9 @@ class Roster:
         if refused:
             self._may_refuse[process.node] += process.last_words()[-1:]
         elif process.pid not in self._told and not self._is_stopping:
-            self._ended.append(Ended(process.node, self._now_ns(), how, process.last_words()))
+            starved = process.out_of_memory(how)
+            if not (starved and self._starved[process.node]):
+                self._ended.append(Ended(process.node, self._now_ns(), how, process.last_words(), starved))
         self._told.discard(process.pid)
         if self._processes[process.node] is process:
             await self._relay.set_port(process.node, 0)

@@ -26,6 +26,9 @@ Does = Literal[
     "disk-error",
     "damage",
     "clock",
+    "cpu-limit",
+    "memory-limit",
+    "oom",
     "failover",
     "hold",
     "slow-disk",
@@ -47,6 +50,7 @@ NEEDS: Mapping[Does, tuple[str, ...]] = {
     "bandwidth": ("links", "bytes_per_s"),
     "hold": ("links",),
     "loss": ("links", "percent"),
+    "cpu-limit": ("nodes", "percent"),
     "slow-fsync": ("nodes", "delay_ns"),
     "disk-error": ("nodes", "error"),
     "damage": ("nodes", "damage"),
@@ -91,6 +95,9 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     - damage: the processes of `nodes` are killed, their files get the `damage`, and they are started again at the end;
       from undamaged files if they refuse the damaged ones.
     - loss: `percent` of the packets on the directed `links` are dropped.
+    - cpu-limit: `nodes` get `percent` of one core.
+    - memory-limit: `nodes` get little more memory than they cannot do without, and somebody beside them wants it too.
+    - oom: there is no memory left for `nodes`, so that the kernel ends them; they are started again at the end.
     - failover: the one of `nodes` is asked to become the owner, again and again until it is.
     - hold: over the directed `links` nothing of `kinds` (nothing at all if none are named) arrives, nor what is behind
       it (simulator).

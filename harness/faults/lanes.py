@@ -2,9 +2,10 @@
 
 With `overlap` 1 faults come one after the other. With more, that many *lanes* each have their own sequence, so that a
 kill happens inside a partition. Two faults that stop processes never want the same node at once: a dead process cannot
-be paused. Nor does one that fails a node's writes, for a node does not start on a disk that takes nothing; two that
-write the same orders for one node would overwrite each other. Two promotions would only outrun each other. What
-an operator does to the cluster as a whole (members, options, restarts in turn) comes one at a time.
+be paused, and what is stopped uses no core and no memory that could be limited. Nor does one that fails a node's
+writes, for a node does not start on a disk that takes nothing; two that write the same orders for one node would
+overwrite each other. Two promotions would only outrun each other. What an operator does to the cluster as a whole
+(members, options, restarts in turn) comes one at a time.
 """
 
 from __future__ import annotations
@@ -23,8 +24,15 @@ STOPS_PROCESSES: frozenset[Does] = (
     MEMBERSHIP | STEPS | frozenset[Does](("kill", "terminate", "pause", "power", "damage", "restart"))
 )
 FAILS_WRITES: frozenset[Does] = frozenset(("disk-error",))
+LIMITS: frozenset[Does] = frozenset(("cpu-limit", "memory-limit", "oom"))
+"""What a node may use of its machine: one such thing at a time, while it runs."""
 ORDERS_DISKS: frozenset[Does] = frozenset(("disk-error", "slow-fsync"))
-EXCLUSIVE = (STOPS_PROCESSES | FAILS_WRITES, ORDERS_DISKS)
+EXCLUSIVE = (
+    STOPS_PROCESSES | FAILS_WRITES,
+    ORDERS_DISKS,
+    STOPS_PROCESSES | LIMITS,
+    FAILS_WRITES | frozenset[Does](("oom", "memory-limit")),
+)
 """Of each of these sets, a node has at most one at a time."""
 
 

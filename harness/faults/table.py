@@ -25,7 +25,13 @@ CONTAINED = ("docker",)
 UPGRADABLE = ("local", "docker", "ssh")
 SIMULATED = ("sim",)
 
+LIMITED = ("local", "docker")
+WHERE_IT_MAY = ("local",)
+"""Whether groups of processes can be limited there depends on the machine and on who one is: so it is asked for by
+name. Whoever can start containers can limit them."""
+
 FAILOVER = "failover"
+OOM = "oom"
 REMOVE, ADD = "remove-node", "add-node"
 QUORUM, TIMEOUTS = "quorum", "timeouts"
 FACTORS = (0.5, 0.7, 1.5, 2.0)
@@ -143,6 +149,11 @@ def _full_disk(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[
 def _io_error(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
     """Of writes, or of syncs whose writes went well."""
     return {**_owner_or_one(nodes, owner, chance), "error": "EIO", "at_sync": chance.random() < 0.5}
+
+
+def _little_of_a_core(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
+    """So little that a node which has anything to do is made to wait."""
+    return {**_owner_or_one(nodes, owner, chance), "percent": chance.randrange(3, 10)}
 
 
 def _damage(damage: Damage) -> Draw:
@@ -289,6 +300,30 @@ FAULTS: dict[str, Kind] = {
         must="detect",
     ),
     "clock": Kind("a wall clock jumps, a monotonic clock drifts", "clock", "clock", _clock),
+    "cpu-limit": Kind(
+        "a node gets a small share of one core",
+        "cpu",
+        "cpu-limit",
+        _little_of_a_core,
+        LIMITED,
+        only_named=WHERE_IT_MAY,
+    ),
+    "memory-limit": Kind(
+        "a node has hardly more memory than it cannot do without",
+        "memory",
+        "memory-limit",
+        _owner_or_one,
+        LIMITED,
+        only_named=WHERE_IT_MAY,
+    ),
+    OOM: Kind(
+        "there is no memory left for a node, and the kernel ends it; restart",
+        "memory",
+        "oom",
+        _owner_or_one,
+        LIMITED,
+        only_named=WHERE_IT_MAY,
+    ),
     REMOVE: Kind(
         "a node leaves the cluster: it is stopped, and nobody counts it any more",
         "membership",
@@ -384,12 +419,16 @@ _ONE_CODE = "the simulator runs the nodes of this checkout, in one process"
 _ONE_STREAM = (
     "the relay passes on byte streams, in which nothing can overtake: packets can, see --cluster docker"
 )
+_LIMITS = ("cpu-limit", "memory-limit", OOM)
+_NO_MACHINE = "virtual nodes share no machine: their work takes no time and no memory"
 _BY_MOMENT = "only virtual time knows what a node is about to do"
 CANNOT: Mapping[tuple[str, str], str] = {
     ("reorder", "local"): _ONE_STREAM,
     ("reorder", "ssh"): _ONE_STREAM,
     ("loss", "local"): "the relay may drop no byte of a live connection: that would be corruption, not loss",
     ("loss", "sim"): "a virtual stream loses bytes only when its connection dies, as TCP's do",
+    **{(name, "sim"): _NO_MACHINE for name in _LIMITS},
+    **{(name, "ssh"): "nobody limits what the nodes of another machine use" for name in _LIMITS},
     ("terminate", "sim"): "a virtual process has nothing to do before it ends: the same as kill",
     ("io-error", "sim"): "a virtual write fails like any other, whatever the error: see full-disk",
     ("torn-tail", "sim"): "power losses tear the ends of virtual logs",

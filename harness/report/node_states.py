@@ -22,7 +22,7 @@ from harness.report.svg import Scale, element, joined, moment, text_width
 LANE_HEIGHT = 22
 LABEL_SIZE = 11
 
-DOWN = ("kill", "terminate", "power", "damage")
+DOWN = ("kill", "terminate", "power", "damage", "oom")
 """What keeps a process dead."""
 
 

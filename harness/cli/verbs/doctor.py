@@ -16,6 +16,7 @@ from typing import NamedTuple
 import click
 
 from harness.cli.options import ROOT
+from harness.errors import ClusterError
 
 SLOW_SYNC_MS = 50.0
 """A disk on which half of all syncs take longer makes every write look like a timeout."""
@@ -60,7 +61,8 @@ def command(as_json: bool, fix: bool, clean: bool, inventory: str | None) -> int
 
 
 def _clean(inventory: str | None) -> int:
-    """Of harnesses that are no more: containers, networks and packet rules here, or folders and processes there."""
+    """Of harnesses that are no more: containers, networks, packet rules and groups of processes here, or folders and
+    processes there."""
     removed = _left_here() if inventory is None else _left_there(inventory)
     for what in removed:
         click.echo(f"removed  {what}")
@@ -71,9 +73,17 @@ def _clean(inventory: str | None) -> int:
 
 def _left_here() -> list[str]:
     from harness.cluster.containers.image import connect
-    from harness.cluster.containers.ownership import remove_leftovers
+    from harness.cluster.containers.ownership import lives, remove_leftovers
+    from harness.cluster.limits import enclosure
 
-    return remove_leftovers(connect())
+    groups = enclosure.remove_leftovers(lives)
+    try:
+        client = connect()
+    except ClusterError:
+        if not groups:
+            raise
+        return groups
+    return groups + remove_leftovers(client)
 
 
 def _left_there(inventory: str) -> list[str]:
@@ -157,7 +167,6 @@ def _docker() -> Finding:
     """A daemon that answers, and a base image for nodes."""
     from harness.cluster.containers.base import LOCAL_BASE
     from harness.cluster.containers.image import base_name, connect, is_there
-    from harness.errors import ClusterError
 
     try:
         client = connect()
@@ -193,6 +202,19 @@ def _root() -> Finding:
     is_root = sys.platform != "win32" and os.geteuid() == 0
     state = "yes" if is_root else "no (packet rules between containers, disks that fail)"
     return Finding("root", state, is_root, is_needed=False, remedy="sudo ./qsync …")
+
+
+def _limits() -> Finding:
+    """Whether local nodes can be given little of a core or of the memory; containers always can."""
+    from harness.cluster.limits.enclosure import parent
+
+    try:
+        version = parent().version
+    except ValueError as error:
+        state = f"{error} (cpu-limit, memory-limit and oom on --cluster local)"
+        return Finding("limits", state, is_there=False, is_needed=False, remedy="sudo ./qsync …")
+    state = f"cores and memory of each node, by control groups of version {version}"
+    return Finding("limits", state, is_there=True, is_needed=False)
 
 
 def _netem() -> Finding:
@@ -268,6 +290,7 @@ LOOKS: tuple[Callable[[], Finding], ...] = (
     _program("nft", ("nft",), "partitions between containers", "apt-get install nftables"),
     _program("sshd", ("sshd", "/usr/sbin/sshd"), "tests of --cluster ssh", "apt-get install openssh-server"),
     _root,
+    _limits,
     _netem,
     _fuse,
     _faketime,

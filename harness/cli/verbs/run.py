@@ -171,7 +171,7 @@ def snapshot(conductor: Conductor, meter: _Meter) -> Any:
     progress, plan = conductor.progress, conductor.plan
     time_ns = conductor.cluster.now_ns()
     targets = {node: fault.does for fault in progress.active.values() for node in fault.nodes}
-    conditions = {**dict.fromkeys(("kill", "terminate", "power", "damage"), "dead"), "pause": "paused"}
+    conditions = {**dict.fromkeys(("kill", "terminate", "power", "damage", "oom"), "dead"), "pause": "paused"}
     owner = conductor.system.owner(plan)
     state = progress.states.get(owner) or {}
 

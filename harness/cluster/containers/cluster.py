@@ -22,6 +22,8 @@ from harness.cluster.containers.packet_filter import PacketFilter
 from harness.cluster.containers.shaped_faults import PacketShaping, ShapedFault
 from harness.cluster.disk_faults import DiskFault
 from harness.cluster.empty_disk import CONFIG
+from harness.cluster.limits.faults import CpuLimit, MemoryLimit, OutOfMemory
+from harness.cluster.limits.machine import LimitsHere
 from harness.cluster.node_log import shift_log
 from harness.cluster.place import FROM, Command, Place, Version, Which
 from harness.cluster.power_faults import DamagedDisk, PowerLoss
@@ -70,6 +72,7 @@ class ContainerCluster(RealCluster):
         self._fleet: Fleet | None = None
         self._packets: Packets | None = None
         self._shaping: PacketShaping | None = None
+        self._limits = LimitsHere(lambda node: self._running().group(node), self._folder)
         self._started_for_ns = 0
         self._usual_image = ""
         self._images: dict[Which, str] = {}
@@ -204,6 +207,14 @@ class ContainerCluster(RealCluster):
                 return Kill(fault, fleet, self.now_ns, self._answers)
             case "pause":
                 return Pause(fault, fleet, self.now_ns, self._answers)
+            case "cpu-limit":
+                return CpuLimit(
+                    fault, fleet, self.now_ns, self._answers, self._limits, self._settings.heartbeat_ns
+                )
+            case "memory-limit":
+                return MemoryLimit(fault, fleet, self.now_ns, self._answers, self._limits)
+            case "oom":
+                return OutOfMemory(fault, fleet, self.now_ns, self._answers, self._limits)
             case "clock":
                 return ClockFault(fault, self._set_clock, self.now_ns, self.status)
             case other:

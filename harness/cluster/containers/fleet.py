@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,6 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness.cluster.containers.ownership import NODE_LABEL, RunId, remove_run
+from harness.cluster.limits import kernel_log
+from harness.cluster.limits.group import Group, group_of
 from harness.cluster.roster import REFUSED
 from harness.errors import ClusterError
 from harness.protocols import Ended
@@ -66,6 +69,9 @@ class Fleet:
         """How often a node was started again: a list asked for before that says nothing of its new life."""
         self._kills: Counter[str] = Counter()
         self._pauses: Counter[str] = Counter()
+        self._starved: Counter[str] = Counter()
+        self._began_ns: dict[str, int] = {}
+        """When a node was started, on the monotonic clock."""
         self._ended: list[Ended] = []
         self._ready: set[str] = set()
         self._may_refuse: dict[str, list[str]] = {}
@@ -130,6 +136,7 @@ class Fleet:
         import docker
 
         limits, api = self._limits, self._client.api
+        self._began_ns[berth.node] = time.monotonic_ns()
         endpoint = api.create_endpoint_config(ipv4_address=berth.address)
         try:
             made = api.create_container(
@@ -199,7 +206,17 @@ class Fleet:
         finally:
             del self._may_refuse[node]
 
+    def starve(self, node: str) -> None:
+        """From now on the kernel may end the node for want of memory, which then is told; `revive` undoes it."""
+        self._kills[node] += 1
+        self._starved[node] += 1
+
+    async def feed(self, node: str) -> None:
+        """Not any more; before `revive`."""
+        self._starved[node] -= 1
+
     async def start_again(self, node: str) -> None:
+        self._began_ns[node] = time.monotonic_ns()
         try:
             await asyncio.to_thread(self._containers[node].start)
         except Exception as error:
@@ -239,6 +256,13 @@ class Fleet:
         """The process number of the container's first process on this machine; 0 if it does not run."""
         return int(self._state(node).get("Pid", 0))
 
+    async def group(self, node: str) -> Group:
+        """The group of processes that the container is, as it runs now. ValueError if it does not run."""
+        pid = await asyncio.to_thread(self.pid, node)
+        if not pid:
+            raise ValueError(f"{node} does not run")
+        return group_of(pid)
+
     def is_alive(self, node: str) -> bool:
         return node in self._containers and node not in self._down
 
@@ -269,7 +293,7 @@ class Fleet:
                         self._down.add(node)
                         if ended.how in REFUSED and node in self._may_refuse:
                             self._may_refuse[node] += ended.last_words[-1:]
-                        else:
+                        elif not (ended.out_of_memory and self._starved[node]):
                             self._ended.append(ended)
 
     def _should_run(self, node: str) -> bool:
@@ -288,10 +312,12 @@ class Fleet:
         state = self._state(node)
         code = int(state.get("ExitCode", 0))
         how = f"signal {code - 128}" if code > 128 else f"exit {code}"
-        if state.get("OOMKilled"):
-            how += " (out of memory)"
+        starved = kernel_log.ended_in_group(self._containers[node].id, self._began_ns[node])
+        if not starved and state.get("OOMKilled"):
+            starved = "OOMKilled, the Docker daemon says"
         said = self._containers[node].logs(tail=_LAST_LINES).decode(errors="replace").splitlines()
-        return Ended(node, self._now_ns(), how, tuple(line[:300] for line in said))
+        words = tuple(line[:300] for line in said)
+        return Ended(node, self._now_ns(), how, words, starved if code == _KILLED else "")
 
     async def stop(self) -> None:
         """Remove everything of this run."""

@@ -101,14 +101,15 @@ def test_all_is_what_the_cluster_can_do() -> None:
         *("remove-node", "add-node", "replace-node", "timeouts", "quorum"),
         *("rolling-restart", "rolling-upgrade", "rolling-downgrade"),
     }
+    limits = {"cpu-limit", "memory-limit", "oom"}
     damages = {"truncated-tail", "bit-flip"}
     assert set(FAULTS) - sim == {
         *("holds", "terminate", "loss", "power-one", "slow-disk", "full-disk", "io-error", "torn-tail"),
-        *("jitter", "reorder", "bandwidth"),
+        *("jitter", "reorder", "bandwidth", *limits),
         *damages,
         *administered,
     }
-    assert set(FAULTS) - local == {"holds", "loss", "reorder", *damages, *administered}
+    assert set(FAULTS) - local == {"holds", "loss", "reorder", *limits, *damages, *administered}
     assert set(FAULTS) - docker == {"holds", *damages, *administered}
     tarantool = set(names_for(Plan(cluster="local", system="tarantool")))
     assert local - tarantool == {

@@ -1,0 +1,159 @@
+"""Groups of our own: one for each node, below the group in which the harness itself is.
+
+Whatever limits the harness has, its nodes keep to. No group that is not ours is changed: with version 2 of control
+groups, where a group with processes in it passes no controllers on, ours lie below the nearest group above that does.
+
+A group's name says whose it is: `qsync-<run>-<process of the harness>@<its start>-<node>`. Those of harnesses that are
+no more are leftovers; no other name is looked at twice. What still runs in a leftover is a node of a dead run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from harness.cluster.limits.group import CONTROLLERS, Group, _mounts, group_of
+
+NAME: Final = re.compile(r"^qsync-[0-9a-f]+-(\d+@\d+\.\d+)-[A-Za-z0-9_.]+$")
+_GONE_WITHIN_S: Final = 3.0
+_LOOK_AGAIN_S: Final = 0.01
+
+
+def parent() -> Group:
+    """The group below which ours can be made. ValueError says why none can, in one line."""
+    own = group_of("self")
+    if own.version == 2:
+        own = _delegated(own)
+    for folder in own.folders:
+        if not os.access(folder, os.W_OK):
+            raise ValueError(f"no groups of processes can be made in {folder} by this user")
+    _try_out(own)
+    return own
+
+
+def why_not() -> str:
+    """Why nodes cannot be limited on this machine; "" if they can."""
+    try:
+        parent()
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _delegated(own: Group) -> Group:
+    for folder in (own.cpu, *own.cpu.parents):
+        passed_on = folder / "cgroup.subtree_control"
+        if not passed_on.exists():
+            break
+        if {*CONTROLLERS} <= {*passed_on.read_text().split()}:
+            return Group(2, folder, folder)
+    raise ValueError("no group of processes above this one passes on the controllers cpu and memory")
+
+
+def _try_out(parent: Group) -> None:
+    """Permissions lie: a file system may be read only, or a limit on groups be reached."""
+    tried = _within(parent, f"qsync-0-{os.getpid()}@0.0-try")
+    try:
+        _make(tried)
+        if not (tried.cpu / "cpu.stat").exists() or len(tried.limits()) < 2:
+            raise ValueError("the kernel has no limits for cores and memory in groups of processes")
+    except OSError as error:
+        raise ValueError(f"no groups of processes can be made here: {error.strerror or error}") from error
+    finally:
+        _remove(tried)
+
+
+@dataclass(slots=True)
+class Enclosure:
+    """The groups of one run. `run` is its id, `owner` this harness by a name that no other has."""
+
+    run: str
+    owner: str
+    groups: dict[str, Group] = field(default_factory=dict)
+
+    def make(self, nodes: Iterable[str], limits: Callable[[Group], None] = lambda group: None) -> None:
+        """A group for each node. ValueError says why not."""
+        above = parent()
+        for node in nodes:
+            group = _within(above, f"qsync-{self.run}-{self.owner}-{node}")
+            assert NAME.match(group.cpu.name), group.cpu.name
+            self.groups[node] = group
+            try:
+                _make(group)
+                limits(group)
+            except OSError as error:
+                raise ValueError(f"no group can be made for {node}: {error}") from error
+
+    def remove(self) -> None:
+        """All of them; what is still in one is killed."""
+        for group in self.groups.values():
+            for folder in group.folders:
+                _clear(folder)
+        self.groups.clear()
+
+
+def launcher(group: Group | None, command: tuple[str, ...]) -> tuple[str, ...]:
+    """The command, which enters the group before it begins; what it uses from then on is the group's."""
+    if group is None:
+        return command
+    enter = " && ".join(f"echo $$ > '{folder}/cgroup.procs'" for folder in group.folders)
+    return ("/bin/sh", "-c", f'{enter} && exec "$@"', "sh", *command)
+
+
+def leftovers(lives: Callable[[str], bool], proc: Path = Path("/proc")) -> Iterator[Path]:
+    """Groups of harnesses that are no more, in all hierarchies that are mounted."""
+    mounted = {where for _, where in _mounts(proc).values()}
+    for where in sorted(mounted):
+        for folder, names, _ in os.walk(where):
+            for name in sorted(names):
+                found = NAME.match(name)
+                if found and not lives(found[1]):
+                    yield Path(folder) / name
+
+
+def remove_leftovers(lives: Callable[[str], bool]) -> list[str]:
+    """What was removed, in words."""
+    removed: dict[str, None] = {}
+    for folder in list(leftovers(lives)):
+        if _clear(folder):
+            removed[f"group of processes {folder.name}"] = None
+    return list(removed)
+
+
+def _within(parent: Group, name: str) -> Group:
+    return Group(parent.version, parent.cpu / name, parent.memory / name)
+
+
+def _make(group: Group) -> None:
+    for folder in group.folders:
+        folder.mkdir()
+
+
+def _remove(group: Group) -> None:
+    for folder in group.folders:
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def _clear(folder: Path) -> bool:
+    """Kill what is in a group of ours, and remove it; False if it is still there."""
+    deadline = time.monotonic() + _GONE_WITHIN_S
+    while folder.exists():
+        with suppress(OSError, ValueError):
+            for pid in (folder / "cgroup.procs").read_text().split():
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(int(pid), signal.SIGKILL)
+        with suppress(OSError):
+            folder.rmdir()
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_LOOK_AGAIN_S)
+    return True

@@ -1,0 +1,229 @@
+"""One group of processes of Linux: its limits, and what the kernel counts of it.
+
+Control groups have two versions, with other files for the same things:
+
+| | version 1 | version 2 |
+|---|---|---|
+| share of the cores | cpu.cfs_quota_us of cpu.cfs_period_us | cpu.max: both |
+| made to wait | cpu.stat: nr_throttled, throttled_time (ns) | cpu.stat: nr_throttled, throttled_usec |
+| memory at most | memory.limit_in_bytes, with swap memory.memsw.limit_in_bytes | memory.max, memory.swap.max |
+| memory used | memory.usage_in_bytes | memory.current |
+| came to the limit | memory.failcnt, memory.memsw.failcnt | memory.events: max |
+| taken and come back | memory.stat: workingset_refault… | the same |
+| ended for want of memory | memory.oom_control: oom_kill | memory.events: oom_kill |
+
+With version 1 a group is a folder in each controller's hierarchy; with version 2 there is one. Nothing is imported here
+that is not in Python itself: this runs on other hosts, too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+CONTROLLERS: Final = ("cpu", "memory")
+PERIOD_US: Final = 100_000
+_MICROSECOND_NS: Final = 1_000
+_MORE_BYTES: Final = 1 << 20
+_TRIES: Final = 64
+_V1_CPU: Final = ("cpu.cfs_quota_us",)
+_V2_CPU: Final = ("cpu.max",)
+_V1_MEMORY: Final = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
+_V2_MEMORY: Final = ("memory.max", "memory.swap.max")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What the kernel has counted of a group since it was made."""
+
+    throttled: int
+    """Periods of 100 ms in which it had to wait."""
+    throttled_ns: int
+    limit_hits: int
+    """How often it wanted more memory than it may have; version 1 of some kernels never counts that."""
+    refaults: int
+    """Pages that were taken from it and came back."""
+    oom_kills: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The folders of one group; the same one twice with version 2. All methods raise OSError if the group is gone."""
+
+    version: Literal[1, 2]
+    cpu: Path
+    memory: Path
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys((self.cpu, self.memory)))
+
+    def counts(self) -> Counts:
+        cpu, stat = _table(self.cpu / "cpu.stat"), _table(self.memory / "memory.stat")
+        waited_ns = cpu.get("throttled_time", cpu.get("throttled_usec", 0) * _MICROSECOND_NS)
+        if self.version == 1:
+            hits = sum(_number(self.memory / name) for name in ("memory.failcnt", "memory.memsw.failcnt"))
+            kills = _table(self.memory / "memory.oom_control").get("oom_kill", 0)
+        else:
+            events = _table(self.memory / "memory.events")
+            hits, kills = events.get("max", 0), events.get("oom_kill", 0)
+        return Counts(
+            throttled=cpu.get("nr_throttled", 0),
+            throttled_ns=waited_ns,
+            limit_hits=hits,
+            refaults=sum(value for name, value in stat.items() if name.startswith("workingset_refault")),
+            oom_kills=kills,
+        )
+
+    def pids(self) -> tuple[int, ...]:
+        return tuple(int(line) for line in (self.memory / "cgroup.procs").read_text().split())
+
+    def needed_bytes(self) -> int:
+        """What it uses and cannot do without: all but what lies in files, too, and could be read again."""
+        used = "memory.usage_in_bytes" if self.version == 1 else "memory.current"
+        stat = _table(self.memory / "memory.stat")
+        files = sum(stat.get(f"{prefix}{kind}_file", 0) for prefix in self._whole for kind in _FILE_LISTS)
+        return max(0, int((self.memory / used).read_text()) - files)
+
+    @property
+    def _whole(self) -> tuple[str]:
+        """Before the names of what counts groups within, too."""
+        return ("total_",) if self.version == 1 else ("",)
+
+    # ---- limits
+
+    def limits(self) -> dict[str, str]:
+        """All limits, as the kernel writes them: for `restore`."""
+        return {name: path.read_text().strip() for name, path in self._limit_files().items()}
+
+    def restore(self, limits: Mapping[str, str]) -> bool:
+        """As they were; whether the kernel says so. The greater limit of memory, that with swap, goes first."""
+        files = self._limit_files()
+        for name in reversed(list(limits)):
+            with suppress(OSError):
+                files[name].write_text(limits[name])
+        return self.limits() == dict(limits)
+
+    def limit_cpu(self, percent: float) -> None:
+        """So much of one core (200: two), and no burst."""
+        quota_us = int(PERIOD_US * percent / 100)
+        if self.version == 1:
+            (self.cpu / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+            (self.cpu / "cpu.cfs_quota_us").write_text(str(quota_us))
+        else:
+            (self.cpu / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
+
+    def limit_memory(self, wanted_bytes: int) -> int:
+        """At most so much, and no swap; what it came to: more, where the kernel cannot do with less.
+
+        OSError if it cannot do with much more either.
+        """
+        size = wanted_bytes
+        for attempt in range(_TRIES):
+            try:
+                self._limit_memory(size)
+            except OSError:
+                if attempt == _TRIES - 1:
+                    raise
+                size += _MORE_BYTES
+            else:
+                break
+        return size
+
+    def _limit_memory(self, size: int) -> None:
+        if self.version == 1:
+            (self.memory / "memory.limit_in_bytes").write_text(str(size))
+            with_swap = self.memory / "memory.memsw.limit_in_bytes"
+            if with_swap.exists():
+                with_swap.write_text(str(size))
+        else:
+            swap = self.memory / "memory.swap.max"
+            if swap.exists():
+                swap.write_text("0")
+            (self.memory / "memory.max").write_text(str(size))
+
+    def _limit_files(self) -> dict[str, Path]:
+        cpu, memory = (_V1_CPU, _V1_MEMORY) if self.version == 1 else (_V2_CPU, _V2_MEMORY)
+        paths = [*(self.cpu / name for name in cpu), *(self.memory / name for name in memory)]
+        return {path.name: path for path in paths if path.exists()}
+
+    # ---- life
+
+    def enter(self, pid: int) -> None:
+        """The process and all that it starts from now on are in the group."""
+        for folder in self.folders:
+            (folder / "cgroup.procs").write_text(str(pid))
+
+
+_FILE_LISTS: Final = ("active", "inactive")
+
+
+def group_of(pid: int | str, proc: Path = Path("/proc")) -> Group:
+    """The group that a process is in; "self" is this one. ValueError says why there is none to be seen."""
+    mounts = _mounts(proc)
+    places = _places(proc / str(pid) / "cgroup")
+    found: dict[str, tuple[Literal[1, 2], Path]] = {}
+    for controller in CONTROLLERS:
+        if controller in places and controller in mounts:
+            found[controller] = (1, _below(mounts[controller], places[controller]))
+        elif "" in places and "" in mounts:
+            found[controller] = (2, _below(mounts[""], places[""]))
+    if len({version for version, _ in found.values()}) != 1 or len(found) != len(CONTROLLERS):
+        raise ValueError("this kernel has no control groups for cores and memory that can be seen here")
+    version, cpu = found["cpu"]
+    return Group(version, cpu, found["memory"][1])
+
+
+def _mounts(proc: Path) -> dict[str, tuple[str, Path]]:
+    """Controller ("" for version 2) → the part of its hierarchy that is mounted, and where."""
+    mounts: dict[str, tuple[str, Path]] = {}
+    for line in _text(proc / "self" / "mountinfo").splitlines():
+        before, _, after = line.partition(" - ")
+        fields, kind = before.split(), after.split()
+        if len(fields) < 5 or not kind:
+            continue
+        names = kind[2].split(",") if kind[0] == "cgroup" else [""] if kind[0] == "cgroup2" else []
+        for name in names:
+            if name in (*CONTROLLERS, ""):
+                mounts.setdefault(name, (fields[3], Path(fields[4])))
+    return mounts
+
+
+def _places(path: Path) -> dict[str, str]:
+    """Controller ("" for version 2) → where in its hierarchy a process is."""
+    places: dict[str, str] = {}
+    for line in _text(path).splitlines():
+        _, names, place = line.split(":", 2)
+        places.update(dict.fromkeys(names.split(","), place))
+    return places
+
+
+def _below(mount: tuple[str, Path], place: str) -> Path:
+    """In a container what is mounted may be a part of the hierarchy; names go from its root then."""
+    root, where = mount
+    inside = (
+        os.path.relpath(place, root) if place == root or place.startswith(f"{root.rstrip('/')}/") else place
+    )
+    return where / inside.lstrip("/")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _number(path: Path) -> int:
+    """0 where this kernel does not count swap."""
+    return int(path.read_text()) if path.exists() else 0
+
+
+def _table(path: Path) -> dict[str, int]:
+    """Lines of a name and a number."""
+    pairs = [line.split() for line in path.read_text().splitlines()]
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}

@@ -1,0 +1,57 @@
+"""What the kernel wrote when it ended a process for want of memory: nobody else knows why there was a signal 9."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+KERNEL_LOG: Final = Path("/dev/kmsg")
+_RECORD_BYTES: Final = 8192
+_WORDS_MAX: Final = 300
+
+
+def ended_process(pid: int, since_ns: int, log: Path = KERNEL_LOG) -> str:
+    """The kernel's line about the process with this number, written since then (monotonic); "" if there is none."""
+    return _last((f"Killed process {pid} (",), since_ns, log)
+
+
+def ended_in_group(name: str, since_ns: int, log: Path = KERNEL_LOG) -> str:
+    """The same of a process in a group whose path has this in it."""
+    return _last(("oom-kill:", name), since_ns, log)
+
+
+def _last(words: tuple[str, ...], since_ns: int, log: Path) -> str:
+    found = ""
+    for time_us, text in _records(log):
+        if time_us * 1000 >= since_ns and all(word in text for word in words):
+            found = text
+    return found[:_WORDS_MAX]
+
+
+def _records(log: Path) -> list[tuple[int, str]]:
+    """(microseconds since the machine started, line); none if this user may not read them."""
+    records: list[tuple[int, str]] = []
+    with suppress(OSError):
+        file = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            while record := _next(file):
+                head, _, text = record.partition(";")
+                fields = head.split(",")
+                if len(fields) > 2 and fields[2].isdigit():
+                    records.append((int(fields[2]), text.partition("\n")[0]))
+        finally:
+            os.close(file)
+    return records
+
+
+def _next(file: int) -> str:
+    """One record a read; "" when there is no more now."""
+    while True:
+        try:
+            return os.read(file, _RECORD_BYTES).decode(errors="replace")
+        except BrokenPipeError:
+            continue  # it was overwritten meanwhile; the next read gives what is the oldest now
+        except BlockingIOError:
+            return ""

@@ -1,0 +1,107 @@
+"""Limits of nodes on this machine, as faults ask for them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+from harness.cluster.limits.group import Counts, Group
+
+Ballast = Literal["fill", "press"]
+PRESS_BYTES: Final = 64 << 20
+"""Of the file that is read again and again: many times what is spare."""
+_PROGRAM: Final = Path(__file__).with_name("ballast.py")
+_INSIDE_WITHIN_S: Final = 10.0
+_LOOK_AGAIN_S: Final = 0.005
+_LIKELIEST: Final = "1000"
+
+
+class Limits(Protocol):
+    """What limits nodes: this machine, or that of a node. All raise OSError or ValueError where it cannot be done."""
+
+    async def counts(self, node: str) -> Counts: ...
+
+    async def limit_cpu(self, node: str, percent: int) -> None: ...
+
+    async def limit_memory(self, node: str, spare_bytes: int) -> None:
+        """So much more than it cannot do without."""
+        ...
+
+    async def press(self, node: str, ballast: Ballast) -> None:
+        """Somebody else in its group wants memory from now on; returns when it is there."""
+        ...
+
+    async def release(self, node: str) -> None:
+        """Nobody does any more."""
+        ...
+
+    async def lift(self, node: str) -> bool:
+        """All limits are as they were; whether the kernel says so."""
+        ...
+
+
+class LimitsHere:
+    """`group` finds that of a node as it runs now, `scratch` a folder on a disk."""
+
+    def __init__(self, group: Callable[[str], Awaitable[Group]], scratch: Callable[[str], Path]) -> None:
+        self._group = group
+        self._scratch = scratch
+        self._before: dict[str, Mapping[str, str]] = {}
+        self._ballast: dict[str, asyncio.subprocess.Process] = {}
+
+    async def counts(self, node: str) -> Counts:
+        return (await self._group(node)).counts()
+
+    async def limit_cpu(self, node: str, percent: int) -> None:
+        (await self._remembered(node)).limit_cpu(percent)
+
+    async def limit_memory(self, node: str, spare_bytes: int) -> None:
+        group = await self._remembered(node)
+        await asyncio.to_thread(lambda: group.limit_memory(group.needed_bytes() + spare_bytes))
+
+    async def press(self, node: str, ballast: Ballast) -> None:
+        group = await self._group(node)
+        for pid in group.pids():
+            with suppress(OSError):
+                Path(f"/proc/{pid}/oom_score_adj").write_text(_LIKELIEST)
+        size = group.needed_bytes() + PRESS_BYTES
+        process = self._ballast[node] = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", str(_PROGRAM), ballast, str(group.memory)),
+            *(str(size), str(self._scratch(node))),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        await self._until_inside(group, process)
+
+    async def _until_inside(self, group: Group, process: asyncio.subprocess.Process) -> None:
+        async with asyncio.timeout(_INSIDE_WITHIN_S):
+            while process.returncode is None:
+                with suppress(OSError):
+                    if process.pid in group.pids():
+                        return
+                await asyncio.sleep(_LOOK_AGAIN_S)
+
+    async def release(self, node: str) -> None:
+        process = self._ballast.pop(node, None)
+        if process is not None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def lift(self, node: str) -> bool:
+        before = self._before.pop(node, None)
+        if before is None:
+            return True
+        group = await self._group(node)
+        return await asyncio.to_thread(group.restore, before)
+
+    async def _remembered(self, node: str) -> Group:
+        group = await self._group(node)
+        self._before.setdefault(node, group.limits())
+        return group
