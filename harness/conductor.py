@@ -246,7 +246,7 @@ class Conductor:
             await self._wait_until(drawn.at_ns)
             if self._is_interrupted:
                 return
-            fault = self._later(drawn) if is_late else drawn
+            fault = self._later(drawn) if is_late or drawn.does in STEPS else drawn
             present = None if fault is None else self._at_present(fault)
             if present is not None and present.does in STEPS:
                 present = await self._when_possible(present)

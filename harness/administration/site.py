@@ -37,7 +37,7 @@ class Site:
     told_versions: dict[Which, str] = field(default_factory=dict)
     """What nodes said of themselves after such a step."""
     refused_versions: list[str] = field(default_factory=list)
-    """Nodes that did not start in the other version: no further step is made."""
+    """Nodes that did not come up in the other version: no further step is made."""
 
     @property
     def administered(self) -> Administered:

@@ -11,6 +11,7 @@ version that it had, and no further step is made. Versions may differ in what th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from harness.administration.site import Site, covers, furthest, has_synced
 from harness.cluster.place import FROM, TO, Which
@@ -66,6 +67,7 @@ class VersionStep:
             self._refusal = await cluster.start_in(self._node, self._wanted, OTHER[self._wanted])
         except ClusterError as error:
             self._details.append(error.message)
+            self._site.refused_versions.append(self._node)
             return False
         if self._refusal:
             self._site.refused_versions.append(self._node)
@@ -75,9 +77,10 @@ class VersionStep:
         before = self._before or "a version that it does not tell"
         if self._refusal:
             given = self._site.plan.node_to if self._wanted == TO else self._site.plan.node_from
+            name = Path(given).name if given else "the version of this checkout"
             return (
-                f"{self._node} does not start in {given or 'the version of this checkout'} on the files of {before}, "
-                f"and goes on in that: {self._refusal}"
+                f"{self._node} does not start in {name} on the files of {before}: {self._refusal}; "
+                f"it goes on in {before}"
             )
         if not self._is_back:
             return f"{self._node} has not caught up"

@@ -14,6 +14,7 @@ from checkers.history.history import History
 from checkers.history.members import is_settled_at_the_end
 from checkers.history.operation import SUBMITTED, Operation
 from harness.faults.table import DIRECTED, HOLDS
+from harness.judge.versions import missing_steps, was_refused
 from harness.plan import SECOND_NS, SUBMITTING, Plan
 from harness.workloads.workload import Workload
 
@@ -149,6 +150,7 @@ def _missing(
     if evidence.get("submitted") == 0:
         missing.append("no write was answered as submitted, although some were to be")
     missing.extend(_missing_kinds(workload, history))
+    missing.extend(missing_steps(plan, history))
     missing.extend(_missing_of_faults(plan, history, evidence, may_differ))
     if not is_settled_at_the_end(history):
         missing.append("not all members were seen to agree in the end on who is one")
@@ -232,7 +234,7 @@ def _missing_of_faults(
     if not history.faults:
         return ["faults were asked for, but there was no time for one"] if _asks_for_faults(plan) else []
     for fault in history.faults:
-        if _is_steered(fault, history.faults):
+        if _is_steered(fault, history.faults) or was_refused(fault):
             continue
         if fault.end_index is None:
             missing.append(f"fault {fault.id} ({fault.name}) never ended")

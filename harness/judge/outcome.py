@@ -15,6 +15,8 @@ from harness.check import Check, RunCheck, run_here
 from harness.judge.audit import audit
 from harness.judge.detected import may_only_be_detected, refusals
 from harness.judge.evidence import evidence_of, stopped_for_good, was_interrupted
+from harness.judge.versions import NAME as UPGRADE
+from harness.judge.versions import incompatible, versions_json
 from harness.judge.words import Outcome, repeat_line, sentence
 from harness.plan import Plan
 from harness.systems import system_of
@@ -75,6 +77,7 @@ def judge(
         "findings": [
             *_findings(judged),
             *({"checker": "convergence", "summary": text} for text in stopped),
+            *({"checker": UPGRADE, "summary": text} for text in incompatible(history)),
             *({"checker": "detected", "summary": text} for text in refusals(history)),
             *(
                 {"checker": "settled", "summary": text}
@@ -83,6 +86,7 @@ def judge(
         ],
         "documented": dict(promise.documented),
         "evidence": evidence,
+        "versions": versions_json(history),
         "checks": [verdict.to_json() for verdict in verdicts],
         "settled": None if audited is None else audited.settled_json(),
         "repeat": {

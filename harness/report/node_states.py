@@ -79,7 +79,10 @@ class NodeStory:
 
 
 def node_story(node: str, monitor: Sequence[Event], bands: Sequence[FaultBand]) -> NodeStory:
-    states = [(event.time_ns, _told(event)) for event in monitor if event.node == node and event.f == "state"]
+    shown = _shows_versions(monitor)
+    states = [
+        (event.time_ns, _told(event, shown)) for event in monitor if event.node == node and event.f == "state"
+    ]
     touching = (band for band in bands if node in band.nodes or any(node in link for link in band.links))
     return NodeStory(
         node,
@@ -89,13 +92,21 @@ def node_story(node: str, monitor: Sequence[Event], bands: Sequence[FaultBand]) 
     )
 
 
-def _told(event: Event) -> tuple[str, str]:
+def _shows_versions(monitor: Sequence[Event]) -> bool:
+    """Nodes told more than one version in this run."""
+    states = [as_mapping(event.value) for event in monitor if event.f == "state"]
+    return len({as_text(status.get("version"), 40) for status in states if status.get("up") is True}) > 1
+
+
+def _told(event: Event, shows_versions: bool) -> tuple[str, str]:
     status = as_mapping(event.value)
     if status.get("up") is False:
         return "silent", "no answer"
     role = as_text(status.get("role"), 20) or "up"
     term = f" · term {as_text(status.get('term'), 10)}" if role == "owner" and "term" in status else ""
-    return ("owner" if role == "owner" else "replica"), role + term
+    version = as_text(status.get("version"), 40) if shows_versions else ""
+    words = role + term + (f" · {version}" if version else "")
+    return ("owner" if role == "owner" else "replica"), words
 
 
 def _cut_words(node: str, cuts: Sequence[FaultBand]) -> str:
@@ -138,7 +149,7 @@ def _wide_enough(stretches: Sequence[Stretch], scale: Scale) -> list[Stretch]:
 
 def _fitting(words: str, width: float) -> str:
     """All the words, or as much as goes before a comma or a dot, or nothing."""
-    for candidate in (words, words.partition(",")[0], words.partition(" · ")[0]):
+    for candidate in (words, words.partition(",")[0], words.rpartition(" · ")[0], words.partition(" · ")[0]):
         if text_width(candidate, LABEL_SIZE) + 10 <= width:
             return candidate
     return ""

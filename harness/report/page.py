@@ -69,6 +69,7 @@ def html(run_folder: Path) -> str:
         faults=tables.fault_rows(bands),
         faults_left_out=max(len(bands) - tables.ROWS, 0),
         nodes=tables.node_rows(read, bands),
+        versions=tables.version_rows(read),
         logs=logs,
         command=command,
         repeats=repeats,

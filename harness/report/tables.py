@@ -12,7 +12,7 @@ import numpy
 from checkers.history import Operation
 from harness.report.fault_bands import FaultBand, band_duration, evidence_words
 from harness.report.first_screen import finding_summaries
-from harness.report.json_door import Json, as_list, as_mappings, as_text, clipped
+from harness.report.json_door import Json, as_list, as_mappings, as_text, as_time_ns, clipped
 from harness.report.material import FAIL, INFO, OK, Load, Material
 from harness.report.node_states import node_story
 from harness.report.operation_words import operation_value
@@ -132,6 +132,30 @@ def _node_row(node: str, material: Material, bands: Sequence[FaultBand]) -> Node
         down=_time_or_dash(down_ns),
         paused=_time_or_dash(spent.get("paused", 0)),
         cut=_time_or_dash(spent.get("cut", 0)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """For how long a node told that it runs a version."""
+
+    node: str
+    version: str
+    first: str
+    last: str
+
+
+def version_rows(material: Material) -> tuple[VersionRow, ...]:
+    """Empty where all nodes told the same, all the time."""
+    rows = as_mappings(material.verdict.get("versions"))[:ROWS]
+    return tuple(
+        VersionRow(
+            node=as_text(row.get("node"), 60),
+            version=as_text(row.get("version"), 60),
+            first=moment(as_time_ns(row.get("from_ns")) or 0),
+            last=moment(as_time_ns(row.get("until_ns")) or 0),
+        )
+        for row in rows
     )
 
 

@@ -44,7 +44,7 @@ def last_screen(verdict: Mapping[str, Any], run_folder: Path, *, colour: bool = 
     Lines are cut to a hundred columns, except paths and commands, which one wants to copy.
     """
     head = [*_verdict_lines(verdict, colour), ""]
-    counts = [_counts(verdict), _faults(verdict), *_strongest(verdict)]
+    counts = [_counts(verdict), _faults(verdict), *_versions(verdict), *_strongest(verdict)]
     foot = ["", f"report  {_shown(run_folder / 'report.html')}", *_again(verdict)]
     room = LINES - len(head) - len(counts) - len(foot)
     return "\n".join([*head, *counts, *_check_lines(verdict, room, colour), *foot])
@@ -69,6 +69,16 @@ def _counts(verdict: Mapping[str, Any]) -> str:
 def _strongest(verdict: Mapping[str, Any]) -> list[str]:
     found = printable(str(verdict.get("strongest") or ""))
     return [_cut(f"strongest model that held: {found}", WIDTH)] if found else []
+
+
+def _versions(verdict: Mapping[str, Any]) -> list[str]:
+    """Who told which version from when on, if there were several."""
+    since: dict[str, list[str]] = {}
+    for row in verdict.get("versions") or ():
+        at = f"{row.get('node')} from {row.get('from_ns', 0) / 1e9:.1f} s"
+        since.setdefault(str(row.get("version")), []).append(at)
+    told = "; ".join(f"{version}: {', '.join(nodes)}" for version, nodes in since.items())
+    return [_cut(printable(f"versions  {told}"), WIDTH)] if told else []
 
 
 def _faults(verdict: Mapping[str, Any]) -> str:
