@@ -148,7 +148,7 @@ def _reply(reply_type: int, header: Map, body: Map) -> Answer | Refusal:
     if type(data) is not list or type(text) is not str:
         raise MalformedFrame(f"expected an array of data or an error's text, got {body!r:.80}")
     if reply_type == _OK:
-        return Answer(sync, tuple(data), schema_version)
+        return Answer(sync, tuple(data), schema_version, _DATA in body)
     if reply_type & _ERROR:
         return Refusal(sync, reply_type ^ _ERROR, text, schema_version)
     raise MalformedFrame(f"expected an answer or an error, got a message of type {reply_type}")

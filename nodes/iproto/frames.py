@@ -90,13 +90,14 @@ _LENGTH = Struct(">BI")
 # Tarantool writes the header of a reply, and the head of an answer's array, in fixed widths.
 _REPLY_HEADER = Struct(">BBBIBBQBBQ")
 _ANSWER_BODY = Struct(">BBBI")
+_NO_DATA = b"\x80"
 
 
 def encode(message: Message) -> bytes:
     """The bytes of one message; several frames if it is Rows."""
     match message:
-        case Answer(sync, data, schema_version):
-            return _reply(_OK, sync, schema_version, _answer_body(data))
+        case Answer(sync, data, schema_version, has_data):
+            return _reply(_OK, sync, schema_version, _answer_body(data) if has_data else _NO_DATA)
         case Rows(rows):
             return b"".join([_framed(packed_row(row)) for row in rows])
         case Call(sync, name, arguments, wraps):

@@ -227,11 +227,12 @@ class Ping:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """OK. `data` is the list under IPROTO_DATA (for CALL: the returned values)."""
+    """OK. `data` is the list under IPROTO_DATA (for CALL: the returned values); PING and AUTH have no such list."""
 
     sync: int
     data: tuple[object, ...] = ()
     schema_version: int = 1
+    has_data: bool = True
 
 
 @dataclass(frozen=True, slots=True)

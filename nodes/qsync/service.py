@@ -165,10 +165,10 @@ class Service:
             case Insert() | Replace() | Update() | Upsert() | Delete():
                 self._write(link, request, now)
             case Ping(sync):
-                self._answer(link, Answer(sync))
+                self._answer(link, Answer(sync, has_data=False))
             case Auth(sync):
                 self._access.log_in(link, request)
-                self._answer(link, Answer(sync))
+                self._answer(link, Answer(sync, has_data=False))
             case Eval():
                 self._access.check(link, "execute", "universe", "")
                 raise Rejected(Code.UNSUPPORTED, PRODUCT, "EVAL")

@@ -243,7 +243,8 @@ def test_subscribed_by_hand() -> None:
 def test_an_answer_to_a_ping_has_no_data() -> None:
     """A real server's answer to a PING would end the link."""
     data = frame("83 00 ce00000000 01 cf0000000000000003 05 cf0000000000000050  80")
-    assert client().feed(data) == [Answer(3, (), 80)]
+    assert client().feed(data) == [Answer(3, (), 80, has_data=False)]
+    assert encode(Answer(3, (), 80, has_data=False)) == data
 
 
 def test_short_lengths_are_lengths_too() -> None:
