@@ -28,7 +28,14 @@ from harness.clients.completion import Completion
 from harness.clients.transaction import mode_of
 from harness.draw import faults_of, operations_of
 from harness.errors import ClusterError
-from harness.failover import Failover, Operator, fail_over
+from harness.failover import (
+    Failover,
+    Operator,
+    fail_over,
+    may_keep_owners_away,
+    owner_within_ns,
+    statuses_of,
+)
 from harness.faults.directed import in_place
 from harness.faults.fault import Evidence, Fault
 from harness.faults.lanes import ADMINISTERED, MEMBERSHIP, STEPS, exclude, lanes_of
@@ -44,6 +51,8 @@ SETTLE_POLL_NS = SECOND_NS // 20
 FINAL_TIMEOUT_NS = 10 * SECOND_NS
 LEFT_OUT_NS = SECOND_NS // 10
 """A worker that is later than this leaves the operation out; a lane, a fault that has no time left then."""
+GONE = "who it was for had left, or nobody could come"
+LATE = "its time passed while the one before it was at work or healed"
 
 
 @dataclass(slots=True)
@@ -251,10 +260,19 @@ class Conductor:
             if present is not None and present.does in STEPS:
                 present = await self._when_possible(present)
             if present is None or self._has_passed(present):
+                is_for_nobody = fault is not None and self._at_present(fault) is None
+                self._leave_out(drawn, GONE if is_for_nobody else LATE)
                 continue
             is_late = is_late or present.does in ADMINISTERED
-            if not any(exclude(present, other) for other in self.progress.active.values()):
-                await self._fault(present)  # else its node was exchanged for one that is down already
+            beside = [other for other in self.progress.active.values() if exclude(present, other)]
+            if beside:  # its node was exchanged for one that is down already, say
+                self._leave_out(present, f"fault {beside[0].id} ({beside[0].name}) was still at work")
+            else:
+                await self._fault(present)
+
+    def _leave_out(self, fault: Fault, why: str) -> None:
+        value = {"fault": msgspec.to_builtins(fault), "why": why}
+        self._record("info", "harness", "left-out", value=value)
 
     async def _when_possible(self, step: Fault) -> Fault | None:
         """An operator waits until nothing else is done to the node, or to the members."""
@@ -369,8 +387,23 @@ class Conductor:
         if fault.does != "failover":
             return await self.cluster.heal(fault)
         asked_ns = self.cluster.now_ns()
-        owner = self.system.owner_now(await self._look_at_nodes())
-        return self._failovers.pop(fault.id).evidence(asked_ns, self.cluster.now_ns(), owner is not None)
+        has_owner = await self._has_owner_again(fault)
+        return self._failovers.pop(fault.id).evidence(asked_ns, self.cluster.now_ns(), has_owner)
+
+    async def _has_owner_again(self, failover: Fault) -> bool | None:
+        """Soon after a promotion somebody owns the queue; None if another fault may keep that from being so."""
+        deadline_ns = self.cluster.now_ns() + owner_within_ns(self.plan)
+        states: Mapping[str, Mapping[str, object] | None] = await self._look_at_nodes()
+        while self.system.owner_now(states) is None:
+            others = [fault for fault in self.progress.active.values() if fault.id != failover.id]
+            present = self._site.members.present
+            if self._is_interrupted or may_keep_owners_away(others, failover, present, self.plan.quorum_size):
+                return None
+            if self.cluster.now_ns() >= deadline_ns:
+                return False
+            await self.cluster.sleep_until(self.cluster.now_ns() + SETTLE_POLL_NS)
+            states = await statuses_of(self.plan, self.cluster)
+        return True
 
     async def _heal(self, fault: Fault, broken: Exception | None) -> None:
         """Undo a fault and write its end, whatever comes of it; raises what broke first."""

@@ -7,10 +7,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.faults.fault import Evidence, Fault
+from harness.faults.fault import Does, Evidence, Fault
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster
 from harness.systems.system import System
@@ -21,6 +21,9 @@ ASK_AGAIN_TIMEOUTS = 2
 RETRY_TIMEOUTS = 0.4
 """The same of the fault. Under load voters are ahead of a candidate by the rows of a moment, and refuse it; nobody
 writes after that, so it has caught up when it is asked again, which must be before another node stands for election."""
+OWNER_WITHIN_TIMEOUTS = 10
+"""After so many election timeouts there is an owner again where nothing is wrong."""
+HINDER_NO_OWNER: frozenset[Does] = frozenset(("failover", "options", "clock", "add"))
 LEADERLESS_BEATS = 2
 """For how many heartbeats nobody may be the owner before the operator acts."""
 
@@ -37,7 +40,8 @@ class Failover:
     """When the node was first seen to be the owner."""
     refused: str = ""
 
-    def evidence(self, heal_asked_ns: int, now_ns: int, has_owner: bool) -> Evidence:
+    def evidence(self, heal_asked_ns: int, now_ns: int, has_owner: bool | None) -> Evidence:
+        """`has_owner`: somebody owns the queue again; None if another fault may be why nobody does."""
         return Evidence(
             bit=self.owner_ns is not None,
             asked_ns=self.asked_ns,
@@ -45,10 +49,27 @@ class Failover:
             all_in_effect_ns=self.owner_ns,
             heal_asked_ns=heal_asked_ns,
             last_effect_ns=now_ns,
-            healed=True if has_owner else None,  # an owner that is gone by now may be another fault's doing
+            healed=has_owner,
             counters={"asked": self.asked},
             detail=self.refused if self.owner_ns is None else "",
         )
+
+
+def owner_within_ns(plan: Plan) -> int:
+    """So long after a promotion somebody owns the queue, whatever came of the promotion itself."""
+    return int(OWNER_WITHIN_TIMEOUTS * plan.election_timeout_s * SECOND_NS)
+
+
+def may_keep_owners_away(
+    others: Iterable[Fault], failover: Fault, members: Sequence[str], quorum: int
+) -> bool:
+    """These faults stop or cut off the node that was promoted, or leave no quorum that is not touched by one."""
+    touched: set[str] = set()
+    for other in others:
+        if other.does not in HINDER_NO_OWNER:
+            touched.update(other.nodes, *other.links)
+    untouched = [node for node in members if node not in touched]
+    return bool({*failover.nodes} & touched) or len(untouched) < quorum
 
 
 async def statuses_of(plan: Plan, cluster: Cluster) -> dict[str, Mapping[str, object] | None]:

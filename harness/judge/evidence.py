@@ -6,6 +6,7 @@ reads that had to be fresh. What a workload needs beyond that it says itself (`W
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from checkers.history.faults import FaultSpan
 from checkers.history.history import History
 from checkers.history.members import is_settled_at_the_end
 from checkers.history.operation import SUBMITTED, Operation
+from harness.failover import HINDER_NO_OWNER
 from harness.faults.table import DIRECTED, HOLDS
 from harness.judge.versions import missing_steps, was_refused
 from harness.plan import SECOND_NS, SUBMITTING, Plan
@@ -30,6 +32,8 @@ USEFUL_SHARE_OF_A_KIND = 1 / 10
 """The share of each kind of operation (reads, writes, …) that must tell something."""
 TOLD = ("mismatch", "empty", SUBMITTED)
 """Errors that are answers: what was asked for could not be, and the store says so."""
+MANY_LEFT_OUT = 1 / 4
+"""The share of the faults of a schedule above which it is told that they were left out."""
 STALLED_MS_MAX = 1_000.0
 NEVER = 1 << 62
 
@@ -70,6 +74,7 @@ def evidence_of(
             }
             for fault in history.faults
         ],
+        "left_out": left_out(history),
         "kinds_that_bit": sorted({fault.name for fault in history.faults if fault.bit}),
         "stalls": len(history.stalls),
         "torn": history.torn,
@@ -117,6 +122,32 @@ def stopped_for_good(history: History) -> tuple[str, ...]:
         for node, status in sorted(newest.items())
         for peer, why in sorted((status.get("stopped") or {}).items())
     )
+
+
+def left_out(history: History) -> list[dict[str, Any]]:
+    """Faults that the schedule had and that never began, and why."""
+    return [
+        {
+            "id": event.value["fault"].get("id"),
+            "name": event.value["fault"].get("name"),
+            "why": event.value["why"],
+        }
+        for event in history.events
+        if event.process == "harness" and event.f == "left-out" and isinstance(event.value, dict)
+    ]
+
+
+def left_out_in_words(evidence: dict[str, Any]) -> Iterator[str]:
+    """A sentence if so many faults were left out, or all of a name, that a reader would think of another run."""
+    absent = Counter(each["name"] for each in evidence["left_out"])
+    begun = Counter(fault["name"] for fault in evidence["faults"])
+    many = absent.total() > MANY_LEFT_OUT * (absent.total() + begun.total())
+    never = [name for name in sorted(absent) if not begun[name]]
+    if many or never:
+        most, times = Counter(each["why"] for each in evidence["left_out"]).most_common(1)[0]
+        text = f"{absent.total()} of {absent.total() + begun.total()} faults of the schedule were left out"
+        nothing = f"; nothing happened of: {', '.join(never)}" if never else ""
+        yield f"{text} ({times} times because {most}){nothing}"
 
 
 def _rollbacks(history: History) -> int:
@@ -213,8 +244,15 @@ def _is_beside_another(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
 
 
 def _was_hidden(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
-    """Whether it healed could not even be tried, because of another fault."""
-    return fault.healed is None and _is_beside_another(fault, others)
+    """Whether it healed could not even be tried, because of another fault that was at work when it was to heal."""
+    since_ns = fault.start_ns if fault.heal_asked_ns is None else fault.heal_asked_ns
+    return fault.healed is None and any(
+        other is not fault
+        and other.does not in HINDER_NO_OWNER
+        and other.start_ns <= (fault.end_ns or NEVER)
+        and (other.end_ns or NEVER) >= since_ns
+        for other in others
+    )
 
 
 def _is_of_stopped(fault: FaultSpan, history: History) -> bool:

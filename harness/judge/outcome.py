@@ -14,7 +14,7 @@ from checkers.wal import LogRules, NodeLog
 from harness.check import Check, RunCheck, run_here
 from harness.judge.audit import audit
 from harness.judge.detected import may_only_be_detected, refusals
-from harness.judge.evidence import evidence_of, stopped_for_good, was_interrupted
+from harness.judge.evidence import evidence_of, left_out_in_words, stopped_for_good, was_interrupted
 from harness.judge.versions import NAME as UPGRADE
 from harness.judge.versions import incompatible, versions_json
 from harness.judge.words import Outcome, repeat_line, sentence
@@ -78,6 +78,7 @@ def judge(
             *_findings(judged),
             *({"checker": "convergence", "summary": text} for text in stopped),
             *({"checker": UPGRADE, "summary": text} for text in incompatible(history)),
+            *({"checker": "faults", "summary": text} for text in left_out_in_words(evidence)),
             *({"checker": "detected", "summary": text} for text in refusals(history)),
             *(
                 {"checker": "settled", "summary": text}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.report.fault_bands import FaultBand
-from harness.report.json_door import as_list, as_mapping, as_mappings, as_text, as_texts, as_whole
+from harness.report.json_door import Json, as_list, as_mapping, as_mappings, as_text, as_texts, as_whole
 from harness.report.material import FAIL, INFO, OK, OUTCOMES, Material
 from harness.report.svg import duration
 
@@ -82,6 +82,8 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
         Fact("operations", f"{counts[0]:,} ok", f"{counts[1]:,} fail · {counts[2]:,} info"),
         Fact("faults that bit", *_bitten(material, bands)),
     ]
+    if left_out := as_mappings(evidence.get("left_out")):
+        facts.append(Fact("faults left out", f"{len(left_out):,}", _left_out(left_out)))
     strongest = as_text(material.verdict.get("strongest"), 90)
     if strongest:
         facts.append(Fact("strongest model that held", strongest, "over all reads but dirty ones"))
@@ -104,6 +106,12 @@ def _on_cluster(material: Material) -> str:
 def _quorum(material: Material) -> str:
     parts = [("quorum", run_value(material, "quorum")), ("owner", run_value(material, "owner"))]
     return " · ".join(f"{word} {value}" for word, value in parts if value)
+
+
+def _left_out(faults: Sequence[Json]) -> str:
+    """By name, those that were left out most often first."""
+    names = Counter(as_text(fault.get("name"), 60) for fault in faults)
+    return ", ".join(f"{name} ×{count}" for name, count in names.most_common(8))
 
 
 def _bitten(material: Material, bands: Sequence[FaultBand]) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from checkers.history import jsonl
 from checkers.history.history import History
 from checkers.history.operation import Event
 from harness.assemble import header, parts_of
-from harness.conductor import Conductor
+from harness.conductor import LATE, Conductor
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault
 from harness.plan import Drawn, Operation, Plan
@@ -198,7 +198,10 @@ def test_a_fault_whose_time_has_passed_is_left_out() -> None:
         for id_, (at, until) in times.items()
     )
     recorded = Recorded(drawn(operation(10), faults=(PAUSE, *others)), SlowToHeal())
-    assert [fault.id for fault in recorded.history.faults] == [0, 2, 3]
+    history = recorded.history
+    assert [fault.id for fault in history.faults] == [0, 2, 3]
+    told = [event.value for event in history.events if (event.process, event.f) == ("harness", "left-out")]
+    assert [(value["fault"]["id"], value["why"]) for value in told] == [(1, LATE)]
 
 
 def test_the_final_phase_reads_every_key_at_the_owner_and_dumps_every_node() -> None:
@@ -227,10 +230,12 @@ def test_crashes_and_stalls_are_recorded() -> None:
     cluster = FakeCluster()
     at: AtTime = {
         20: lambda _: cluster.to_end.append(Ended("n2", 20 * MILLISECOND_NS, "signal 11")),
+        25: lambda _: cluster.to_end.append(Ended("n3", 25 * MILLISECOND_NS, "signal 9", (), "Killed 5")),
         30: lambda _: cluster.to_stall.append((25 * MILLISECOND_NS, 420)),
     }
     history = Recorded(drawn(operation(10), operation(40)), cluster, at=at).history
-    assert [(crash.node, crash.how) for crash in history.crashes] == [("n2", "signal 11")]
+    died = [(crash.node, crash.how, crash.out_of_memory) for crash in history.crashes]
+    assert died == [("n2", "signal 11", ""), ("n3", "signal 9", "Killed 5")]
     assert [stall.stalled_ms for stall in history.stalls] == [420]
 
 

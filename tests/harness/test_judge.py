@@ -189,6 +189,56 @@ def test_a_green_light_with_nothing_behind_it_is_impossible(name: str) -> None:
     assert verdict["sentence"].startswith("Nothing can be said of this run: ")
 
 
+def fault_beside(does: str, at_ms: int, until_ms: int) -> list[Line]:
+    """A second fault, that bit and healed."""
+    nemesis = {"process": "nemesis", "f": does}
+    asked = {"id": 1, "name": does, "does": does, "at_ns": 0, "until_ns": 0, "nodes": ["n3"]}
+    evidence = {"id": 1, "bit": True, "healed": True}
+    return [
+        {**nemesis, "type": "invoke", "value": asked, "at_ms": at_ms},
+        {**nemesis, "type": "info", "value": evidence, "at_ms": until_ms},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("does", "at_ms", "until_ms", "is_excused"),
+    [
+        ("kill", 1_500, 2_500, True),
+        ("kill", 1_500, 2_000, False),
+        ("kill", 2_100, 2_500, False),
+        ("clock", 1_500, 2_500, False),
+    ],
+)
+def test_only_a_fault_at_work_then_hides_whether_another_healed(
+    does: str, at_ms: int, until_ms: int, is_excused: bool
+) -> None:
+    """If it failed, any fault beside one that never healed would excuse it, or one that hid it would spoil the run."""
+    lines = [*evidence_of_the_fault(healed=None)(good()), *fault_beside(does, at_ms, until_ms)]
+    assert outcome(judged(lines))[0] == ("valid" if is_excused else "not-evidence")
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ((), ""),
+        (("pause",), "1 of 2 faults of the schedule were left out (1 times because"),
+        (("kill",), "nothing happened of: kill"),
+    ],
+)
+def test_what_was_left_out_is_counted_and_told(names: tuple[str, ...], words: str) -> None:
+    """If it failed, a run whose faults never came would look like one that had them."""
+    told = [
+        {**HARNESS, "f": "left-out", "value": {"fault": {"id": 5, "name": name}, "why": "it was late"}}
+        for name in names
+    ]
+    verdict = judged([*good(), *told])
+    assert verdict["outcome"] == "valid"
+    assert [each["name"] for each in verdict["evidence"]["left_out"]] == list(names)
+    summaries = [found["summary"] for found in verdict["findings"] if found["checker"] == "faults"]
+    assert len(summaries) == len(names)
+    assert all(words in summary for summary in summaries)
+
+
 @pytest.mark.parametrize("name", AROUND)
 def test_what_befell_the_run_itself_counts_as_well(name: str) -> None:
     """If it failed, half a run would pass for a whole one."""

@@ -33,25 +33,27 @@ def _last(words: tuple[str, ...], since_ns: int, log: Path) -> str:
 def _records(log: Path) -> list[tuple[int, str]]:
     """(microseconds since the machine started, line); none if this user may not read them."""
     records: list[tuple[int, str]] = []
-    with suppress(OSError):
-        file = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            while record := _next(file):
-                head, _, text = record.partition(";")
-                fields = head.split(",")
-                if len(fields) > 2 and fields[2].isdigit():
-                    records.append((int(fields[2]), text.partition("\n")[0]))
-        finally:
-            os.close(file)
+    for line in _content(log).decode(errors="replace").splitlines():
+        head, _, text = line.partition(";")
+        fields = head.split(",")
+        if len(fields) > 2 and fields[2].isdigit():  # else it belongs to the line before
+            records.append((int(fields[2]), text))
     return records
 
 
-def _next(file: int) -> str:
-    """One record a read; "" when there is no more now."""
-    while True:
+def _content(log: Path) -> bytes:
+    """The kernel gives one record a read, and says "again" where a file would end."""
+    parts: list[bytes] = []
+    with suppress(OSError):
+        file = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
         try:
-            return os.read(file, _RECORD_BYTES).decode(errors="replace")
-        except BrokenPipeError:
-            continue  # it was overwritten meanwhile; the next read gives what is the oldest now
-        except BlockingIOError:
-            return ""
+            while True:
+                with suppress(
+                    BrokenPipeError
+                ):  # overwritten meanwhile; the next read gives what is the oldest now
+                    if not (part := os.read(file, _RECORD_BYTES)):
+                        break
+                    parts.append(part)
+        finally:
+            os.close(file)
+    return b"".join(parts)

@@ -1,0 +1,173 @@
+"""The three faults over made-up limits: what makes them bite, what heals them, and what does not."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import pytest
+
+from harness.cluster.limits import faults
+from harness.cluster.limits.faults import CpuLimit, MemoryLimit, OutOfMemory
+from harness.cluster.limits.group import Counts
+from harness.faults.fault import Evidence, Fault
+
+HEARTBEAT_NS = 250_000_000
+NOTHING = Counts(throttled=0, throttled_ns=0, limit_hits=0, refaults=0, oom_kills=0)
+
+
+class Node:
+    """One node and its limits. It has to wait below `needs_percent`; `dies` when somebody fills its memory."""
+
+    def __init__(self, *, needs_percent: int = 100, dies: bool = True, counted: bool = True) -> None:
+        self.needs_percent = needs_percent
+        self.dies = dies
+        self.counted = counted
+        self.alive = True
+        self.starved = 0
+        self.untold = 0
+        self.lifts = True
+        self.asked: list[str] = []
+        self.now = NOTHING
+
+    # what limits it
+
+    async def counts(self, node: str) -> Counts:
+        if not self.alive:
+            raise ValueError("it does not run")
+        return self.now
+
+    async def limit_cpu(self, node: str, percent: int) -> None:
+        self.asked.append(f"cpu {percent}")
+        if percent < self.needs_percent:
+            self.now = Counts(throttled=9, throttled_ns=900_000_000, limit_hits=0, refaults=0, oom_kills=0)
+
+    async def limit_memory(self, node: str, spare_bytes: int) -> None:
+        self.asked.append("memory")
+
+    async def press(self, node: str, ballast: str) -> None:
+        self.asked.append(ballast)
+        if ballast == "press":
+            self.now = Counts(throttled=0, throttled_ns=0, limit_hits=0, refaults=50, oom_kills=0)
+        elif self.dies:
+            if self.counted:
+                self.now = Counts(throttled=0, throttled_ns=0, limit_hits=0, refaults=0, oom_kills=1)
+            asyncio.get_running_loop().call_later(0.05, self.die)
+
+    async def release(self, node: str) -> None:
+        self.asked.append("release")
+
+    async def lift(self, node: str) -> bool:
+        self.asked.append("lift")
+        return self.lifts
+
+    # who looks after it
+
+    def die(self) -> None:
+        self.alive = False
+        self.untold += not self.starved
+
+    def starve(self, node: str) -> None:
+        self.starved += 1
+
+    async def feed(self, node: str) -> None:
+        self.starved -= 1
+
+    async def revive(self, node: str) -> bool:
+        self.asked.append("revive")
+        self.alive = True
+        return True
+
+    def is_alive(self, node: str) -> bool:
+        return self.alive
+
+    async def answers(self, node: str) -> bool:
+        return self.alive
+
+    def may_refuse(self, node: str) -> AbstractContextManager[list[str]]:
+        return nullcontext([])
+
+
+def carried_out(kind: Any, node: Node, *more: Any, **fields: Any) -> Evidence:
+    fault = Fault(id=0, name="x", does="oom", at_ns=0, until_ns=9, nodes=("n1",), **fields)
+
+    async def both() -> Evidence:
+        at_work = kind(fault, node, lambda: 5, node.answers, node, *more)
+        await at_work.begin()
+        evidence = await at_work.end()
+        assert isinstance(evidence, Evidence)
+        return evidence
+
+    return asyncio.run(both())
+
+
+def test_a_node_that_has_to_wait_is_limited() -> None:
+    """Broken, a limit that held nobody up would count as a fault that was survived."""
+    node = Node()
+    evidence = carried_out(CpuLimit, node, HEARTBEAT_NS, percent=8)
+    assert (evidence.bit, evidence.healed) == (True, True)
+    assert evidence.counters == {"periods_throttled": 9, "throttled_ms": 900, "percent": 8}
+    assert node.asked == ["cpu 8", "lift"]
+
+
+def test_a_node_that_needs_less_gets_less() -> None:
+    """Broken, a quiet replica would never feel the fault, and its run would be no evidence."""
+    node = Node(needs_percent=3)
+    evidence = carried_out(CpuLimit, node, HEARTBEAT_NS, percent=9)
+    assert (evidence.bit, node.asked) == (True, ["cpu 9", "cpu 4", "cpu 2", "lift"])
+    idle = Node(needs_percent=0)
+    evidence = carried_out(CpuLimit, idle, HEARTBEAT_NS, percent=2)
+    assert (evidence.bit, evidence.healed, idle.asked) == (False, True, ["cpu 2", "cpu 1", "lift"])
+
+
+def test_limits_that_stay_are_no_heal() -> None:
+    """Broken, a node that stays slow for the rest of the run would count as well."""
+    node = Node()
+    node.lifts = False
+    evidence = carried_out(CpuLimit, node, HEARTBEAT_NS, percent=8)
+    assert evidence.healed is False
+    assert "not what they were" in evidence.detail
+
+
+def test_pressure_is_believed_by_what_the_kernel_took_back() -> None:
+    """Broken, a node with memory to spare would count as one under pressure."""
+    evidence = carried_out(MemoryLimit, Node())
+    assert (evidence.bit, evidence.healed) == (True, True)
+    assert evidence.counters == {"limit_hits": 0, "refaults": 50, "oom_kills": 0}
+
+
+def test_who_dies_under_pressure_is_told_and_comes_back() -> None:
+    """Broken, a node that the fault ended would be called a crash of the store."""
+    node = Node()
+
+    class Deadly(MemoryLimit):
+        async def _until_felt(self, name: str) -> None:
+            await super()._until_felt(name)
+            node.die()
+
+    evidence = carried_out(Deadly, node)
+    assert (evidence.healed, node.alive, node.untold) == (True, True, 0)
+
+
+def test_the_kernel_ends_the_node_and_the_fault_brings_it_back() -> None:
+    """Broken, an end for want of memory would be a crash, or the node be gone for the rest of the run."""
+    node = Node()
+    evidence = carried_out(OutOfMemory, node)
+    assert (evidence.bit, evidence.healed, node.untold, node.starved) == (True, True, 0, 0)
+    assert evidence.counters == {"oom_kills": 1, "processes_seen_dead": 1}
+    assert node.asked[:2] == ["memory", "fill"]
+    assert node.asked.index("revive") < node.asked.index("lift")
+
+
+def test_an_end_that_the_kernel_did_not_count_is_no_bite() -> None:
+    """Broken, any death while memory was short would be taken for the kernel's doing."""
+    assert not carried_out(OutOfMemory, Node(counted=False)).bit
+
+
+def test_a_node_that_the_kernel_spares_did_not_feel_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken, the harness would wait for ever, or call a node dead that lives."""
+    monkeypatch.setattr(faults, "_DEAD_WITHIN_S", 0.05)
+    evidence = carried_out(OutOfMemory, Node(dies=False))
+    assert (evidence.bit, evidence.healed) == (False, True)
+    assert "was not ended" in evidence.detail

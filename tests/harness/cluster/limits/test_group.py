@@ -1,0 +1,126 @@
+"""Control groups of both versions, as files in a folder: what is written where, and what is read from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.cluster.limits.enclosure import launcher, leftovers
+from harness.cluster.limits.group import Group, group_of
+
+V1_CPU = {
+    "cpu.cfs_quota_us": "200000",
+    "cpu.cfs_period_us": "100000",
+    "cpu.stat": "nr_throttled 3\nthrottled_time 70\n",
+}
+V1_MEMORY = {
+    "memory.limit_in_bytes": "900",
+    "memory.memsw.limit_in_bytes": "900",
+    "memory.usage_in_bytes": "500",
+    "memory.failcnt": "0",
+    "memory.memsw.failcnt": "2",
+    "memory.stat": "active_file 1\ntotal_active_file 100\ntotal_inactive_file 50\nworkingset_refault_file 9\n",
+    "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n",
+}
+V2 = {
+    "cpu.max": "max 100000",
+    "cpu.stat": "nr_throttled 3\nthrottled_usec 70\n",
+    "memory.max": "max",
+    "memory.swap.max": "max",
+    "memory.current": "500",
+    "memory.stat": "active_file 100\ninactive_file 50\nworkingset_refault_anon 4\nworkingset_refault_file 5\n",
+    "memory.events": "low 0\nhigh 0\nmax 2\noom 1\noom_kill 1\noom_group_kill 0\n",
+}
+
+
+def folder(path: Path, files: dict[str, str]) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (path / name).write_text(text)
+    return path
+
+
+def group(version: int, at: Path) -> Group:
+    if version == 1:
+        return Group(1, folder(at / "cpu" / "g", V1_CPU), folder(at / "memory" / "g", V1_MEMORY))
+    both = folder(at / "unified" / "g", V2)
+    return Group(2, both, both)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_the_kernel_counted_is_read(version: int, tmp_path: Path) -> None:
+    """Broken, a limit would count as felt that nobody felt, or the other way round."""
+    made = group(version, tmp_path)
+    counts = made.counts()
+    assert (counts.throttled, counts.throttled_ns) == (3, 70 if version == 1 else 70_000)
+    assert (counts.limit_hits, counts.refaults, counts.oom_kills) == (2, 9, 1)
+    assert made.needed_bytes() == 350
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_limits_are_set_and_put_back_as_they_were(version: int, tmp_path: Path) -> None:
+    """Broken, a node would stay limited after its fault, or come back with more than the run gives it."""
+    made = group(version, tmp_path)
+    before = made.limits()
+    made.limit_cpu(5)
+    assert made.limit_memory(4096) == 4096
+    limited = made.limits()
+    assert {name for name in before if limited[name] != before[name]} == set(before)
+    assert "5000" in limited["cpu.cfs_quota_us" if version == 1 else "cpu.max"]
+    assert made.restore(before)
+    assert made.limits() == before
+
+
+def test_a_limit_that_the_kernel_does_not_take_back_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Broken, a heal that did nothing would count as one."""
+    made = group(2, tmp_path)
+    before = made.limits()
+    made.limit_cpu(5)
+    monkeypatch.setattr(Path, "write_text", lambda *_: 0)
+    assert not made.restore(before)
+
+
+def proc(at: Path, mounts: str, place: str) -> Path:
+    folder(at / "proc" / "self", {"mountinfo": mounts, "cgroup": place})
+    return at / "proc"
+
+
+def test_the_group_of_a_process_is_found(tmp_path: Path) -> None:
+    """Broken, somebody else's group would be limited, or none."""
+    v1 = "30 1 0:30 / /c/cpu rw - cgroup cgroup rw,cpu,cpuacct\n31 1 0:31 / /c/memory rw - cgroup cgroup rw,memory\n"
+    found = group_of("self", proc(tmp_path / "1", v1, "4:cpu,cpuacct:/a\n5:memory:/b\n0::/\n"))
+    assert found == Group(1, Path("/c/cpu/a"), Path("/c/memory/b"))
+    unified = "32 1 0:32 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+    found = group_of("self", proc(tmp_path / "2", unified, "0::/user.slice/s\n"))
+    assert found == Group(2, Path("/sys/fs/cgroup/user.slice/s"), Path("/sys/fs/cgroup/user.slice/s"))
+    within = "32 1 0:32 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+    found = group_of("self", proc(tmp_path / "3", within, "0::/docker/x/s\n"))
+    assert found.cpu == Path("/sys/fs/cgroup/s")
+    with pytest.raises(ValueError, match="no control groups"):
+        group_of("self", proc(tmp_path / "4", "", ""))
+
+
+def test_only_groups_of_ours_whose_harness_is_no_more_are_left_over(tmp_path: Path) -> None:
+    """Broken, a run that goes on would lose its nodes, or somebody else's processes would be killed."""
+    hierarchy = tmp_path / "unified"
+    names = ("qsync-ab12-77@5.00-n1", "qsync-ab12-88@6.00-n2", "qsync-mine", "docker-77@5.00-n1", "x")
+    for name in names:
+        (hierarchy / "user" / name).mkdir(parents=True)
+    mounts = f"32 1 0:32 / {hierarchy} rw - cgroup2 cgroup2 rw\n"
+    there = proc(tmp_path, mounts, "0::/\n")
+    found = leftovers(lambda owner: owner == "88@6.00", there)
+    assert [path.name for path in found] == ["qsync-ab12-77@5.00-n1"]
+
+
+def test_a_command_enters_its_group_before_anything_else() -> None:
+    """Broken, what a node used while it started would be counted for somebody else."""
+    command = ("python3", "-c", "print('it''s')")
+    assert launcher(None, command) == command
+    shell, option, script, name, *rest = launcher(Group(1, Path("/c/cpu/a"), Path("/c/memory/b")), command)
+    assert (shell, option, name, tuple(rest)) == ("/bin/sh", "-c", "sh", command)
+    assert (
+        script == "echo $$ > '/c/cpu/a/cgroup.procs' && echo $$ > '/c/memory/b/cgroup.procs' && exec \"$@\""
+    )
