@@ -11,12 +11,12 @@ import random
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
-from harness.campaign import documents, journal, order
+from harness.campaign import documents, journal, order, shared
 from harness.campaign.journal import Ended, Journal, Task, ToJudge
 from harness.campaign.judging import Judge, judge_here
 from harness.campaign.known import KnownList
@@ -25,6 +25,7 @@ from harness.campaign.retention import retain
 from harness.campaign.runs import Runs
 from harness.campaign.summary import Summary, summarize
 from harness.errors import HarnessError, StoreError
+from harness.store.objects import Address
 
 POLL_S = 0.05
 SEEDS_BELOW = 1 << 40
@@ -36,7 +37,8 @@ OVERHEAD_S = 15.0
 @dataclass(slots=True)
 class Nightly:
     """A campaign at work. `tell` takes lines for a person; `judge` judges runs that are only recorded: all of them, if
-    it is given, when the last is over; else none but those that an earlier part of this campaign has left.
+    it is given, when the last is over; else none but those that an earlier part of this campaign has left. `publish`:
+    where machines share their history (`harness.campaign.shared`).
     """
 
     campaign: Campaign
@@ -44,17 +46,14 @@ class Nightly:
     known: KnownList
     tell: Callable[[str], None]
     judge: Judge | None = None
+    publish: Address | None = None
     clock: Callable[[], float] = time.monotonic
     is_interrupted: bool = False
 
     def run(self, *, anew: bool = False) -> tuple[Summary, Path]:
         """Do what is left, then sum up; gives the summary and the campaign's folder."""
         self.results.mkdir(parents=True, exist_ok=True)
-        earlier = [
-            found
-            for each in journal.folders(self.results, self.campaign.name)
-            if (found := journal.load(each))
-        ]
+        earlier = self._earlier()
         book = self._book(earlier, anew)
         others = [each.ended for each in earlier if each.folder != book.folder]
         try:
@@ -62,6 +61,18 @@ class Nightly:
             return self._sum_up(book, others), book.folder
         finally:
             book.close()
+
+    def _earlier(self) -> list[Journal]:
+        """Earlier campaigns of this name, oldest first; those of other machines too, if they share their history."""
+        name = self.campaign.name
+        own = [found for each in journal.folders(self.results, name) if (found := journal.load(each))]
+        if self.publish is None:
+            return own
+        try:
+            shared.fetch_apart(self.publish, name, self.results)
+        except StoreError as error:
+            self.tell(f"{error.message}; this campaign begins with what is known here")
+        return sorted([*own, *shared.of_others(self.results, name, own)], key=lambda each: each.head.begun)
 
     def _book(self, earlier: Sequence[Journal], anew: bool) -> Journal:
         campaign = self.campaign
@@ -171,7 +182,10 @@ class Nightly:
 
     def _sum_up(self, book: Journal, others: Sequence[Sequence[Ended]]) -> Summary:
         notes = []
-        if not self.is_interrupted:
+        unpublished = self._publish_runs(book)
+        if unpublished:
+            notes.append("nothing was removed by age or size, as runs are not published yet")
+        elif not self.is_interrupted:
             mine = [run.run for run in book.ended]
             removed = retain(self.results, self.campaign.name, self.campaign.retention, keep=mine)
             if removed.runs:
@@ -179,13 +193,42 @@ class Nightly:
         if book.unwritten:
             notes.append(f"{book.unwritten} lines of the journal could not be written: the disk is full")
         summary = summarize(book, self.known, others, excluded=self.campaign.excluded, notes=notes)
-        if not self.is_interrupted:
-            try:
-                self._keep(book, summary)
-            except StoreError as error:
-                if summary.exit_code != 1:
-                    raise
-                self.tell(error.message)
+        if self.is_interrupted:
+            return summary
+        summary = replace(summary, unpublished=unpublished)
+        try:
+            self._keep(book, summary)
+            summary = self._publish_summary(book, summary)
+        except StoreError as error:
+            if summary.exit_code != 1:
+                raise
+            self.tell(error.message)
+        return summary
+
+    def _publish_runs(self, book: Journal) -> str:
+        """Put the runs where others look for them, those of earlier campaigns too; why not, if that was refused."""
+        if self.publish is None or self.is_interrupted:
+            return ""
+        try:
+            shared.put_what_is_left(self.publish, self.results, self.campaign.name, self.tell)
+            self.tell(
+                f"published {shared.put_runs(self.publish, self.results, book.ended)} runs to {self.publish}"
+            )
+        except HarnessError as error:
+            return error.message
+        except KeyboardInterrupt:
+            self.is_interrupted = True
+            self.tell("interrupted while publishing: the same command goes on where this one was")
+        return ""
+
+    def _publish_summary(self, book: Journal, summary: Summary) -> Summary:
+        if self.publish is None or summary.unpublished:
+            return summary
+        try:
+            shared.put_campaign(self.publish, book)
+        except HarnessError as error:
+            summary = replace(summary, unpublished=error.message)
+            self._keep(book, summary)
         return summary
 
     def _keep(self, book: Journal, summary: Summary) -> None:

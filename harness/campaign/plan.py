@@ -7,6 +7,7 @@
     concurrency = { all = 2, local = 1, docker = 1 }     # or one number
     engine = "spark"                  # runs are recorded, and judged together on Spark; left out: each judges itself
     master = "spark://host:7077"      # where; left out: the cores of this machine
+    publish = "s3://bucket/results"   # where runs are put for others when the campaign is over; left out: nowhere
 
     [plan]                            # what all runs share: any field of a run's plan
     time_limit_s = 20
@@ -85,6 +86,7 @@ class CampaignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     concurrency: Positive | dict[str, Positive] = 1
     engine: Engine = "process"
     master: str | None = None
+    publish: str | None = None
     plan: Fields = {}
     exclude: list[Fields] = []
     change: list[Change] = []
@@ -116,6 +118,7 @@ class Campaign:
     digest: str
     engine: Engine = "process"
     master: str | None = None
+    publish: str | None = None
 
     def at_once(self, cluster: str) -> int:
         """How many runs on this kind of cluster may go on at once."""
@@ -161,11 +164,13 @@ def campaign_of(file: CampaignFile, path: Path) -> Campaign:
         digest=_digest(file, name),
         engine=file.engine,
         master=file.master,
+        publish=file.publish,
     )
 
 
 def _digest(file: CampaignFile, name: str) -> str:
-    runs = {key: value for key, value in msgspec.to_builtins(file).items() if key not in ("engine", "master")}
+    beside = ("engine", "master", "publish")
+    runs = {key: value for key, value in msgspec.to_builtins(file).items() if key not in beside}
     return hashlib.sha256(msgspec.json.encode([runs, name], order="sorted")).hexdigest()[:16]
 
 

@@ -61,6 +61,8 @@ class Summary:
     excluded: int
     spent_s: float
     notes: tuple[str, ...] = ()
+    unpublished: str = ""
+    """Why others cannot see this campaign, though they should."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -70,12 +72,14 @@ class Summary:
 
     @property
     def exit_code(self) -> int:
-        """1 for an anomaly that is new or expired, else the gravest of all others; 3 if nothing ran at all."""
+        """1 for an anomaly that is new or expired, else the gravest of all others; 3 if nothing ran at all, or others
+        cannot see it.
+        """
         if any(group.standing != "known" for group in self.groups):
             return 1
         counts = self.counts
         for word in ("broken", "not-evidence", "unknown"):
-            if counts[word]:
+            if counts[word] or (self.unpublished and word == "not-evidence"):
                 return CODES[word]
         return 0 if self.ended else 3
 
@@ -88,7 +92,9 @@ class Summary:
             told += "; fingerprints: " + ", ".join(
                 f"{standings[each]} {each}" for each in _STANDINGS if standings[each]
             )
-        return f"{told}; {len(self.left)} not reached" if self.left else told
+        if self.left:
+            told += f"; {len(self.left)} not reached"
+        return f"{told}; not published: {self.unpublished}" if self.unpublished else told
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -118,6 +124,7 @@ class Summary:
                 for group in self.groups
             ],
             "notes": list(self.notes),
+            "unpublished": self.unpublished,
         }
 
 

@@ -34,11 +34,16 @@ DRAWN_FROM = (
 """What decides the lines of a drawn-out plan."""
 
 
+def results_folder() -> Path:
+    """Where runs are kept if nothing else is said."""
+    return Path(os.environ.get("QSYNC_RESULTS", ROOT / "results"))
+
+
 def results_option(function: F) -> F:
     return click.option(
         "--results",
         type=click.Path(path_type=Path),
-        default=lambda: Path(os.environ.get("QSYNC_RESULTS", ROOT / "results")),
+        default=results_folder,
         show_default="results/",
         help="Where runs are kept.",
     )(function)

@@ -9,7 +9,8 @@
 | `aggregates` | DataFrame → DataFrame: what many runs say together |
 | `curate` | all of these as one plan |
 | `workers` | files that only our own code can read |
-| `tables` | the folder: a batch gets in as a whole or not at all |
+| `tables`, `remote_tables` | the folder, or an address: a batch gets in as a whole or not at all |
+| `places`, `sources` | folders and addresses; where runs come from |
 | `overview`, `progress` | what a person sees |
 | `checking` | checks of runs over workers: checks, keys, segments, whole runs |
 | `spread` | registers of one big history.parquet over workers |

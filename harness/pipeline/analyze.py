@@ -11,15 +11,20 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import StoreError, WrongUse
+from harness.errors import StoreError
+from harness.pipeline.overview import AGGREGATES
+from harness.pipeline.places import place_of
+from harness.pipeline.remote_tables import RemoteTables
+from harness.pipeline.sources import Source, source_of
 from harness.pipeline.tables import State, Tables
-from harness.store import LeftOut, Scan, StoredRun, scan
+from harness.store import LeftOut, Scan, StoredRun
+from harness.store.objects import Address
 from harness.store.run_folder import COLUMNS, HISTORY
 
 if TYPE_CHECKING:
@@ -46,6 +51,8 @@ class Report:
     """What one call did."""
 
     tables: Path
+    place: str = ""
+    """Where the tables are kept: `tables`, or the address of which that is a copy."""
     new: int = 0
     changed: int = 0
     known: int = 0
@@ -56,55 +63,103 @@ class Report:
 
 
 def analyze(
-    results: Path,
-    folder: Path,
+    results: Path | Address,
+    folder: Path | Address,
     session: Callable[[], AbstractContextManager[SparkSession]],
     *,
     anew: bool = False,
     step: Step = lambda what, done, of: None,
+    spool: Path | None = None,
 ) -> Report:
-    """Bring the tables in `folder` up to date with `results`. Raises HarnessError in one line."""
+    """Bring the tables in `folder` up to date with `results`. Raises HarnessError in one line.
+
+    `spool`: a folder for what is fetched from addresses, and for a copy of tables that are kept at one.
+    """
     began_s = time.monotonic()
-    if not results.is_dir():
-        raise WrongUse(f"{results} is no folder; try: qsync run first, or --results FOLDER")
-    tables = Tables(folder)
+    source = source_of(results, spool)
+    tables = _tables_of(folder, spool)
     with tables.opened() as stored:
-        is_stale = anew or stored.schema not in ("", _schema_mark())
-        if is_stale:
+        state = State() if anew else stored
+        found = source.scan()
+        if anew:
             tables.forget_all()
-        report = _bring_in(tables, State() if is_stale else stored, scan(results), session, step)
+        elif state.schema not in ("", _schema_mark()):
+            _read_again(state, found)
+        report = _bring_in(tables, state, source, found, session, step)
+        if isinstance(tables, RemoteTables):
+            for name in AGGREGATES:
+                tables.files(name)
     report.seconds = round(time.monotonic() - began_s, 3)
     return report
+
+
+def _tables_of(folder: Path | Address, spool: Path | None) -> Tables:
+    if isinstance(folder, Path):
+        return Tables(folder)
+    if spool is None:
+        raise StoreError(f"tables at {folder} need a folder in which they are made; try: --spool FOLDER")
+    return RemoteTables(folder, spool / "tables")
+
+
+def _read_again(state: State, found: Scan) -> None:
+    """The tables have other rows or columns now: every run that is there is read anew, and what retention has removed
+    stays as it was (columns that it does not have are null)."""
+    state.runs |= {run.name: "" for run in found.runs if run.name in state.runs}
+    state.strange = {}
 
 
 def _bring_in(
     tables: Tables,
     state: State,
+    source: Source,
     found: Scan,
     session: Callable[[], AbstractContextManager[SparkSession]],
     step: Step,
 ) -> Report:
     strange = [run for run in found.runs if state.strange.get(run.name) == run.stamp]
     fresh = [run for run in found.runs if state.runs.get(run.name) != run.stamp and run not in strange]
-    usable, broken = _usable(fresh)
     report = Report(
         tables=tables.folder,
-        new=sum(run.name not in state.runs for run in usable),
-        changed=sum(run.name in state.runs for run in usable),
+        place=tables.place,
         known=len(found.runs) - len(fresh) - len(strange),
-        left_out=[*found.unfinished, *broken, *(LeftOut(run.path, NOT_OURS) for run in strange)],
+        left_out=[*found.unfinished, *(_not_ours(run) for run in strange)],
         foreign=list(found.foreign),
     )
-    if usable:
-        with session() as spark, _in_one_line():
-            from harness.pipeline.session import versions
-
-            report.spark = versions(spark)
-            step("Spark has started", 1, STEPS)
-            unreadable = _Batch(spark, tables, state, usable, step).run()
-            report.left_out += unreadable
-            report.new -= len(unreadable)
+    with ExitStack() as stack:
+        spark: SparkSession | None = None
+        for portion in source.portions(fresh, lambda what: step(what, 0, STEPS)):
+            usable, broken = _usable(portion.runs)
+            report.left_out += [*portion.left_out, *broken]
+            if not usable:
+                continue
+            if spark is None:
+                spark = stack.enter_context(session())
+                report.spark = _versions(spark)
+                step("Spark has started", 1, STEPS)
+            _bring_in_portion(spark, tables, state, usable, step, report)
     return report
+
+
+def _bring_in_portion(
+    spark: SparkSession, tables: Tables, state: State, usable: list[StoredRun], step: Step, report: Report
+) -> None:
+    before = dict(state.runs)
+    with _in_one_line():
+        strange = _Batch(spark, tables, state, usable, step).run()
+    taken = [run for run in usable if run not in strange]
+    report.left_out += [_not_ours(run) for run in strange]
+    report.new += sum(run.name not in before for run in taken)
+    report.changed += sum(run.name in before for run in taken)
+
+
+def _versions(spark: SparkSession) -> Mapping[str, str]:
+    from harness.pipeline.session import versions
+
+    return versions(spark)
+
+
+def _not_ours(run: StoredRun) -> LeftOut:
+    return LeftOut(run.address or run.path, NOT_OURS)
 
 
 def _usable(runs: Sequence[StoredRun]) -> tuple[list[StoredRun], list[LeftOut]]:
@@ -112,24 +167,25 @@ def _usable(runs: Sequence[StoredRun]) -> tuple[list[StoredRun], list[LeftOut]]:
     usable: list[StoredRun] = []
     broken: list[LeftOut] = []
     for run in runs:
-        why = _why_broken(run.path)
+        why = _why_broken(run)
         if why is None:
             usable.append(run)
         else:
-            broken.append(LeftOut(run.path, why))
+            broken.append(LeftOut(run.address or run.path, why))
     return usable, broken
 
 
-def _why_broken(path: Path) -> str | None:
+def _why_broken(run: StoredRun) -> str | None:
     import pyarrow
     import pyarrow.parquet
 
     try:
-        names = set(pyarrow.parquet.read_schema(path / COLUMNS).names)
+        names = set(pyarrow.parquet.read_schema(run.path / COLUMNS).names)
     except FileNotFoundError:
-        return None if _is_empty(path / HISTORY) else f"half-written: no {COLUMNS}; try: qsync check {path}"
+        empty = _is_empty(run.path / HISTORY)
+        return None if empty else f"half-written: no {COLUMNS}; try: qsync check {run.place}"
     except (OSError, pyarrow.ArrowException):
-        return f"half-written: {COLUMNS} is torn; try: qsync check {path}"
+        return f"half-written: {COLUMNS} is torn; try: qsync check {run.place}"
     lacking = {"index", "time_ns", "process", "type", "f", "value"} - names
     return f"{COLUMNS} is not ours: it has no column {sorted(lacking)[0]}" if lacking else None
 
@@ -156,6 +212,23 @@ def _in_one_line() -> Iterator[None]:
         raise StoreError(f"Spark could not finish: {why[:300]}; the tables are as they were") from error
 
 
+@contextmanager
+def _settings_for(spark: SparkSession, runs: int) -> Iterator[None]:
+    """Those for few runs, if they are few; a session that lives on has its own again afterwards."""
+    wanted = _FOR_FEW if runs <= FEW else {}
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, was in before.items():
+            if was is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, was)
+
+
 class _Batch:
     """One call's new rows, from their runs into place."""
 
@@ -168,7 +241,12 @@ class _Batch:
         self._step = step
         self.again = {run.name: run for run in runs if run.name in state.runs}
 
-    def run(self) -> list[LeftOut]:
+    def run(self) -> list[StoredRun]:
+        """Put the rows in place; gives the runs whose documents are not ours."""
+        with _settings_for(self.spark, len(self.runs)):
+            return self._run()
+
+    def _run(self) -> list[StoredRun]:
         from harness.pipeline import curate, documents, workers
 
         found = self._found()
@@ -187,7 +265,7 @@ class _Batch:
         self.state.schema = _schema_mark()
         self.tables.commit(self.state, removed, curate.AGGREGATES)
         self._finished("put in place")
-        return [LeftOut(run.path, NOT_OURS) for run in self.runs if run.name in strange]
+        return [run for run in self.runs if run.name in strange]
 
     def _found(self) -> DataFrame:
         import pyarrow
@@ -195,14 +273,12 @@ class _Batch:
         from harness.pipeline.schemas import RUNS_FOUND
 
         rows = [
-            (run.name, str(run.path), run.campaign, date.fromisoformat(run.date), _started(run))
+            (run.name, str(run.path), run.campaign, date.fromisoformat(run.date), _started(run), run.place)
             for run in self.runs
         ]
         columns = dict(zip(RUNS_FOUND.fieldNames(), zip(*rows, strict=True), strict=True))
         found = self.spark.createDataFrame(pyarrow.table(columns), RUNS_FOUND)
         if len(rows) <= FEW:
-            for name, value in _FOR_FEW.items():
-                self.spark.conf.set(name, value)
             return found
         return found.repartition(min(len(rows), 4 * self.spark.sparkContext.defaultParallelism)).cache()
 
@@ -279,6 +355,8 @@ def _schema_mark() -> str:
     return hashlib.sha256(text).hexdigest()[:16]
 
 
-def tables_folder(results: Path, given: Path | None) -> Path:
+def tables_place(results: Path | Address, given: Path | None) -> Path | Address:
     """Where the tables are: beside the runs, under a name that no plan can have."""
-    return given or Path(os.environ.get("QSYNC_TABLES", results / "_tables"))
+    if given is None and "QSYNC_TABLES" in os.environ:
+        given = Path(os.environ["QSYNC_TABLES"])
+    return results / "_tables" if given is None else place_of(given)

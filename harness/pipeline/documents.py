@@ -40,7 +40,7 @@ def runs(found: DataFrame, documents: DataFrame) -> DataFrame:
             for name in ("outcome", "exit_code", "sentence", "violations")
         ],
         *[F.col(f"verdict.evidence.{name}").alias(name) for name in evidence],
-        "path",
+        F.col("place").alias("path"),
     )
 
 

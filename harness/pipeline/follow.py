@@ -14,14 +14,17 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, StoreError
 from harness.pipeline.analyze import analyze
-from harness.pipeline.overview import overview
+from harness.pipeline.overview import PAGE, overview
 from harness.pipeline.session import session
+from harness.store.objects import Address
 from harness.store.run_folder import REPORT
 
 SOURCE = "path string, modificationTime timestamp, length long, content binary"
 EVERY = "2 seconds"
+LOOKS_EVERY_S = 30.0
+"""A look costs a request for every thousand objects."""
 
 
 def follow(
@@ -63,9 +66,48 @@ def follow(
             query.stop()
 
 
-def bring_in(spark: Any, results: Path, folder: Path, tell: Callable[[str], None]) -> None:
+def follow_address(
+    results: Path | Address,
+    place: Path | Address,
+    spool: Path,
+    master: str,
+    conf: Mapping[str, str],
+    tell: Callable[[str], None],
+    *,
+    log: Path,
+    until: Callable[[], bool] = lambda: False,
+    every_s: float = LOOKS_EVERY_S,
+) -> None:
+    """The same where an address is among the two: it is looked at again and again, as Spark cannot watch it.
+
+    An object store that is away for a while is told and asked again; what else is refused ends it.
+    """
+    with session(master, conf=conf, log=log) as spark:
+        bring_in(spark, results, place, tell, spool)
+        tell(f"qsync: following {results}, every {every_s:.0f} s; Ctrl-C ends it")
+        try:
+            while not until():
+                time.sleep(every_s)
+                try:
+                    bring_in(spark, results, place, tell, spool)
+                except StoreError as error:
+                    tell(f"qsync: {error.message}; the next look is in {every_s:.0f} s")
+        except KeyboardInterrupt:
+            tell("qsync: ended; the tables are whole")
+
+
+def bring_in(
+    spark: Any,
+    results: Path | Address,
+    place: Path | Address,
+    tell: Callable[[str], None],
+    spool: Path | None = None,
+) -> None:
     """One batch: whatever is new now."""
-    report = analyze(results, folder, lambda: nullcontext(spark))
+    report = analyze(results, place, lambda: nullcontext(spark), spool=spool)
     if report.new or report.changed:
-        overview(folder).write(folder / "overview.html", report)
+        content = overview(report.tables, report.place)
+        content.write(report.tables / PAGE, report)
+        if not isinstance(place, Path):
+            content.publish(place)
         tell(f"qsync: {report.new} new, {report.changed} changed runs in {report.seconds:.1f} s")

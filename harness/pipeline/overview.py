@@ -17,8 +17,10 @@ from harness.terminal.colour import printable
 
 if TYPE_CHECKING:
     from harness.pipeline.analyze import Report
+    from harness.store.objects import Address
 
 Rows = list[dict[str, Any]]
+PAGE = "overview.html"
 AGGREGATES = ("trend", "recurrence", "flaky_or_fixed", "slowest", "fault_coverage")
 LEFT_OUT_SHOWN = 20
 SLOWEST_SHOWN = 15
@@ -30,6 +32,8 @@ class Overview:
 
     folder: Path
     rows: Mapping[str, Rows]
+    place: str = ""
+    """Where the tables are kept, if `folder` is a copy."""
 
     def write(self, target: Path, report: Report) -> None:
         """Write the page. StoreError in one line if it cannot be written."""
@@ -40,7 +44,15 @@ class Overview:
         except OSError as error:
             raise StoreError(f"cannot write the overview to {target}: {error.strerror}") from error
 
-    def lines(self, report: Report, page: Path) -> list[str]:
+    def publish(self, address: Address) -> str:
+        """Put the page beside the tables at their address; where it is then."""
+        from harness.store.objects import ObjectStore
+
+        target = address / PAGE
+        ObjectStore(address).write(target, (self.folder / PAGE).read_bytes())
+        return str(target)
+
+    def lines(self, report: Report, page: Path | str) -> list[str]:
         """The screen."""
         counts = self._counts()
         lines = [
@@ -58,13 +70,13 @@ class Overview:
             printable(f"left out  {each.path}: {each.why}")
             for each in [*report.left_out, *report.foreign][:LEFT_OUT_SHOWN]
         ]
-        lines += [f"tables    {self.folder}", f"page      {page}"]
+        lines += [f"tables    {self._place}", f"page      {page}"]
         return lines
 
-    def as_json(self, report: Report, page: Path) -> dict[str, Any]:
+    def as_json(self, report: Report, page: Path | str) -> dict[str, Any]:
         left_out = [{"path": str(each.path), "why": each.why} for each in [*report.left_out, *report.foreign]]
         return {
-            "tables": str(self.folder),
+            "tables": self._place,
             "page": str(page),
             "new": report.new,
             "changed": report.changed,
@@ -77,6 +89,10 @@ class Overview:
                 for row in self.rows["recurrence"]
             ],
         }
+
+    @property
+    def _place(self) -> str:
+        return self.place or str(self.folder)
 
     def _counts(self) -> dict[str, int]:
         names = ("valid", "anomaly", "unknown", "not_evidence")
@@ -94,7 +110,7 @@ class Overview:
         )
         return Page(
             title=f"{runs} runs · qsync analyze",
-            crumbs=("analyze", str(self.folder)),
+            crumbs=("analyze", self._place),
             tone=tone,
             badge=_many(runs, "RUN"),
             sentence=sentence,
@@ -244,13 +260,15 @@ class Overview:
 
     def _link(self, run: str, target: Path) -> str:
         """To the run's own page, if that is still there."""
+        if self.place not in ("", str(self.folder)):
+            return ""  # the page lies elsewhere
         page = self.folder.parent / run / "report.html"
         return os.path.relpath(page, target.parent) if page.exists() else ""
 
 
-def overview(folder: Path) -> Overview:
+def overview(folder: Path, place: str = "") -> Overview:
     """Read the aggregates; none are there before the first run was analyzed."""
-    return Overview(folder, {name: _rows(folder / name) for name in AGGREGATES})
+    return Overview(folder, {name: _rows(folder / name) for name in AGGREGATES}, place)
 
 
 def _rows(folder: Path) -> Rows:

@@ -1,8 +1,4 @@
-"""Where runs and tables lie: a folder, which may be named as file://…; an object store is one once it is mounted.
-
-Workers open the files of a run by themselves, and the tables get in place by renaming, which object stores cannot do:
-what lies in one is read and written through a mount of it.
-"""
+"""Where runs and tables lie: a folder, which may be named as file://…, or an address in an object store."""
 
 from __future__ import annotations
 
@@ -10,19 +6,24 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from harness.errors import WrongUse
+from harness.store.objects import SCHEMES, Address, address_of
 
 
-def folder(given: Path) -> Path:
-    """The folder that is meant. WrongUse, which says what to do, for s3a://… and the like.
+def place_of(given: Path) -> Path | Address:
+    """What is meant. WrongUse, which says what to do, for hdfs://… and the like.
 
     `given` has lost one of two slashes already, if it was a path on its way here.
     """
+    address = address_of(given)
+    if address is not None:
+        return address
     scheme, colon, rest = str(given).partition(":/")
     if not colon or not scheme.replace("+", "").isalnum() or given.exists():
         return given
     if scheme == "file":
         return Path("/" + unquote(rest).lstrip("/"))
+    known = ", ".join(f"{each}://" for each in dict.fromkeys(SCHEMES.values()))
     raise WrongUse(
-        f"expected a folder or file://…, got {scheme}://{rest.lstrip('/')}: files of an object store are reached "
-        "through a mount; try: mount it (s3fs, rclone mount, gcsfuse) and give the folder"
+        f"expected a folder, file://… or an object store ({known}), got {scheme}://{rest.lstrip('/')}; "
+        "try: mount it and give the folder"
     )

@@ -54,8 +54,8 @@ EVENTS = _struct(
 )
 """history.parquet, as `checkers.history.parquet` writes it."""
 
-RUNS_FOUND = _struct("run string, path string, campaign string, date date, started time")
-"""What the scan of results/ hands on."""
+RUNS_FOUND = _struct("run string, path string, campaign string, date date, started time, place string")
+"""What the scan of results/ hands on: `path` is where the files are read, `place` where the run is kept."""
 
 PLAN = _struct(
     "name string, system string, cluster string, workload string, faults strings, nodes int, seed long, "

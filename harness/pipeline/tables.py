@@ -52,6 +52,8 @@ class Tables:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.staging = folder / STAGING
+        self.place = str(folder)
+        """Where they are, for people."""
 
     @contextmanager
     def opened(self) -> Iterator[State]:

@@ -9,23 +9,35 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.store.objects import Address
 from harness.store.run_folder import COLUMNS, HISTORY, LATEST, PLAN, VERDICT
 
 _FOLDER = re.compile(r"(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z-\d+(-\d+)?")
+_LOOKED_AT = (PLAN, HISTORY, VERDICT, COLUMNS)
+NO_RUNS_FILE = "a file that is no run's"
 _OWN = frozenset({LATEST, "README.md", ".gitignore", ".gitkeep"})
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A finished run. `name` is `<plan>/<utc>-<seed>`, unique under results/; `stamp` says in what state it is."""
+    """A finished run. `name` is `<plan>/<utc>-<seed>`, unique under results/; `stamp` says in what state it is.
+
+    One in an object store has an `address`; `path` is where its files are to be fetched to.
+    """
 
     name: str
     path: Path
     stamp: str
+    address: Address | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it is kept."""
+        return str(self.path if self.address is None else self.address)
 
     @property
     def campaign(self) -> str:
@@ -44,7 +56,7 @@ class StoredRun:
 class LeftOut:
     """Something under results/ that is not taken, and why."""
 
-    path: Path
+    path: Path | Address
     why: str
 
 
@@ -59,25 +71,33 @@ class Scan:
 
 def scan(root: Path) -> Scan:
     """Look at results/; nothing that is wrong with one entry keeps the others from being seen."""
-    runs: list[StoredRun] = []
-    unfinished: list[LeftOut] = []
-    foreign: list[LeftOut] = []
+    found: list[StoredRun | LeftOut] = []
     for campaign in _entries(root):
-        if campaign.name in _OWN or campaign.name.startswith(("_", ".")):
+        if is_own(campaign.name):
             continue
         if not campaign.is_dir():
-            foreign.append(LeftOut(Path(campaign.path), "a file that is no run's"))
+            found.append(LeftOut(Path(campaign.path), NO_RUNS_FILE))
             continue
-        for entry in _entries(Path(campaign.path)):
-            found = _look(Path(entry.path), campaign.name, entry.is_dir())
-            match found:
-                case StoredRun():
-                    runs.append(found)
-                case LeftOut(why=why) if why.startswith("no run"):
-                    foreign.append(found)
-                case LeftOut():
-                    unfinished.append(found)
-    return Scan(tuple(runs), tuple(unfinished), tuple(foreign))
+        found += [
+            _look(Path(entry.path), campaign.name, entry.is_dir()) for entry in _entries(Path(campaign.path))
+        ]
+    return sorted_out(found)
+
+
+def is_own(name: str) -> bool:
+    """Whether an entry of results/ is ours and holds no runs of a plan."""
+    return name in _OWN or name.startswith(("_", "."))
+
+
+def sorted_out(found: Iterable[StoredRun | LeftOut]) -> Scan:
+    """Runs, what is not finished, and what is no run."""
+    left_out = [each for each in found if isinstance(each, LeftOut)]
+    foreign = [each for each in left_out if each.why.startswith(("no run", NO_RUNS_FILE))]
+    return Scan(
+        tuple(each for each in found if isinstance(each, StoredRun)),
+        tuple(each for each in left_out if each not in foreign),
+        tuple(foreign),
+    )
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
@@ -89,21 +109,34 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 
 def _look(path: Path, campaign: str, is_folder: bool) -> StoredRun | LeftOut:
+    stamps = {name: stamp for name in _LOOKED_AT if (stamp := _stamp(path / name)) is not None}
+    return looked_at(path, campaign, is_folder, stamps)
+
+
+def looked_at(
+    path: Path, campaign: str, is_folder: bool, stamps: Mapping[str, str], address: Address | None = None
+) -> StoredRun | LeftOut:
+    """What an entry of a campaign is. `stamps`: of those of a run's files that are there."""
+    place = address or path
     if not is_folder or not _FOLDER.fullmatch(path.name):
-        return LeftOut(path, "no run: its name is not <utc>-<seed>" if is_folder else "no run: a file")
-    if not (path / PLAN).exists():
-        return LeftOut(path, f"no run: {PLAN} is missing")
-    if not (path / HISTORY).exists():
-        return LeftOut(path, f"half-written: {HISTORY} is missing")
-    if not (path / VERDICT).exists():
-        return LeftOut(path, "half-written: it has no verdict (yet)")
-    stamps = [_stamp(path / name) for name in (PLAN, VERDICT, COLUMNS)]
-    return StoredRun(f"{campaign}/{path.name}", path, " ".join(stamps))
+        return LeftOut(place, "no run: its name is not <utc>-<seed>" if is_folder else "no run: a file")
+    if PLAN not in stamps:
+        return LeftOut(place, f"no run: {PLAN} is missing")
+    if HISTORY not in stamps:
+        return LeftOut(place, f"half-written: {HISTORY} is missing")
+    if VERDICT not in stamps:
+        return LeftOut(place, "half-written: it has no verdict (yet)")
+    return StoredRun(
+        f"{campaign}/{path.name}",
+        path,
+        " ".join(stamps.get(name, "-") for name in (PLAN, VERDICT, COLUMNS)),
+        address,
+    )
 
 
-def _stamp(path: Path) -> str:
+def _stamp(path: Path) -> str | None:
     try:
         found = path.stat()
     except OSError:
-        return "-"
+        return None
     return f"{found.st_size}.{found.st_mtime_ns}"

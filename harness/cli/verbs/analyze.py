@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import AbstractContextManager
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from harness.cli.options import results_option, spark_options
 
 if TYPE_CHECKING:
     from harness.pipeline.analyze import Report
+    from harness.store.objects import Address
 
 
 @click.command()
@@ -29,6 +32,12 @@ if TYPE_CHECKING:
 @click.option(
     "--html", type=click.Path(path_type=Path), help="Where the overview goes. [default: in the tables]"
 )
+@click.option(
+    "--spool",
+    type=click.Path(path_type=Path),
+    help="For addresses: a folder to fetch to, which all workers see; it keeps a copy of tables. "
+    "[default: a temporary one]",
+)
 @click.option("--json", "as_json", is_flag=True, help="What was done, as JSON, and nothing else.")
 def command(
     results: Path,
@@ -38,29 +47,61 @@ def command(
     anew: bool,
     follow: bool,
     html: Path | None,
+    spool: Path | None,
     as_json: bool,
 ) -> int:
-    """Turn all runs under results/ into Parquet tables, only what is new or changed, and show what they say."""
-    from harness.pipeline import places
-    from harness.pipeline.analyze import analyze, tables_folder
+    """Turn all runs under results/ into Parquet tables, only what is new or changed, and show what they say.
+
+    --results and --tables may be addresses in an object store: s3://bucket/prefix (see docs/campaigns.md).
+    """
+    from harness.pipeline.analyze import analyze, tables_place
+    from harness.pipeline.places import place_of
     from harness.pipeline.progress import shown
+    from harness.pipeline.sources import source_of
 
     settings = settings_of(conf)
-    results = places.folder(results)
-    folder = places.folder(tables_folder(results, tables))
-    spark_group.ensure("qsync analyze")
-    if follow:
-        return _follow(results, folder, master, settings)
+    runs = place_of(results)
+    place = tables_place(runs, tables)
+    with _spool(runs, place, spool, master) as folder:
+        log = (place if isinstance(place, Path) else folder) / "_spark.log"
+        if not follow:
+            source_of(runs, folder)  # a wrong one is told before anything is installed
+        spark_group.ensure("qsync analyze")
+        if follow:
+            return _follow(runs, place, folder, master, settings, log)
 
-    def session() -> AbstractContextManager[Any]:
-        from harness.pipeline.session import session
+        def session() -> AbstractContextManager[Any]:
+            from harness.pipeline.session import session
 
-        return session(master, conf=settings, log=folder / "_spark.log")
+            return session(master, conf=settings, log=log)
 
-    with shown(sys.stderr, os.environ) as step:
-        report = analyze(results, folder, session, anew=anew, step=step)
-    _tell(report, html, as_json)
+        with shown(sys.stderr, os.environ) as step:
+            report = analyze(runs, place, session, anew=anew, step=step, spool=folder)
+        _tell(report, html, as_json, place)
     return ExitCode.VALID
+
+
+@contextmanager
+def _spool(runs: Path | Address, place: Path | Address, given: Path | None, master: str) -> Iterator[Path]:
+    """The folder to which things at addresses are fetched: one that is kept, or one for this call."""
+    from harness.errors import StoreError, WrongUse
+
+    needs_one = not (isinstance(runs, Path) and isinstance(place, Path))
+    given = given or (Path(os.environ["QSYNC_SPOOL"]) if "QSYNC_SPOOL" in os.environ else None)
+    if needs_one and given is None and not master.startswith("local"):
+        raise WrongUse(
+            f"the workers of {master} must see the folder that runs are fetched to; try: --spool FOLDER, one that all "
+            "machines see"
+        )
+    if given is not None:
+        try:
+            given.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot write to {given}: {error.strerror}; try: --spool FOLDER") from error
+        yield given.absolute()
+        return
+    with tempfile.TemporaryDirectory(prefix="qsync-spool-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 def settings_of(conf: tuple[str, ...]) -> dict[str, str]:
@@ -73,12 +114,14 @@ def settings_of(conf: tuple[str, ...]) -> dict[str, str]:
     return {name: value for name, _, value in (each.partition("=") for each in conf)}
 
 
-def _tell(report: Report, html: Path | None, as_json: bool) -> None:
-    from harness.pipeline.overview import overview
+def _tell(report: Report, html: Path | None, as_json: bool, place: Path | Address) -> None:
+    from harness.pipeline.overview import PAGE, overview
 
-    page = html or report.tables / "overview.html"
-    content = overview(report.tables)
-    content.write(page, report)
+    page: Path | str = html or report.tables / PAGE
+    content = overview(report.tables, report.place)
+    content.write(Path(page), report)
+    if html is None and not isinstance(place, Path):
+        page = content.publish(place)
     if as_json:
         import msgspec
 
@@ -88,11 +131,21 @@ def _tell(report: Report, html: Path | None, as_json: bool) -> None:
         click.echo(line)
 
 
-def _follow(results: Path, folder: Path, master: str, settings: dict[str, str]) -> int:
-    from harness.pipeline.follow import follow
+def _follow(
+    results: Path | Address,
+    place: Path | Address,
+    spool: Path,
+    master: str,
+    settings: dict[str, str],
+    log: Path,
+) -> int:
+    from harness.pipeline.follow import follow, follow_address
 
     def tell(line: str) -> None:
         click.echo(line, err=True)
 
-    follow(results, folder, master, settings, tell)
+    if isinstance(results, Path) and isinstance(place, Path):
+        follow(results, place, master, settings, tell)
+    else:
+        follow_address(results, place, spool, master, settings, tell, log=log)
     return ExitCode.VALID

@@ -59,8 +59,10 @@ def command(path: Path, as_json: bool, engine: str, master: str, conf: tuple[str
     """Check a stored run again, or a history file, or all runs in a folder.
 
     PATH is a run's folder or a file in it, or any history: history.jsonl or .parquet, Jepsen's EDN or log,
-    Porcupine's key-value file, elle-cli's JSON. Beside a file nothing is written.
+    Porcupine's key-value file, elle-cli's JSON. Beside a file nothing is written. A run's address in an object store
+    (s3://bucket/results/PLAN/RUN) is fetched to results/_fetched/ and judged there.
     """
+    path = _here(path)
     if engine == "spark" or _holds_runs(path):
         from harness.cli.verbs.check_spread import check_spread
 
@@ -69,6 +71,16 @@ def command(path: Path, as_json: bool, engine: str, master: str, conf: tuple[str
     if folder is not None:
         return _check_run(folder, as_json, **given)
     return _check_file(path, as_json, **given)
+
+
+def _here(path: Path) -> Path:
+    """A run at an address is fetched; a path is itself."""
+    from harness.cli.options import results_folder
+    from harness.store.objects import address_of
+    from harness.store.remote_runs import copy_of_run
+
+    address = address_of(path)
+    return path if address is None else copy_of_run(address, results_folder() / "_fetched")
 
 
 def _holds_runs(path: Path) -> bool:

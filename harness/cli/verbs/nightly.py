@@ -16,6 +16,7 @@ from harness.cli.options import results_option, spark_options
 
 if TYPE_CHECKING:
     from harness.campaign.judging import Judge
+    from harness.store.objects import Address
 
 
 @click.command()
@@ -45,6 +46,11 @@ if TYPE_CHECKING:
     type=click.Choice(["process", "spark"]),
     help="spark: runs are recorded, and judged together on workers. In place of the plan's.",
 )
+@click.option(
+    "--publish",
+    metavar="ADDRESS",
+    help="s3://bucket/prefix: share runs and history with other machines. In place of the plan's.",
+)
 @spark_options
 @click.option("--json", "as_json", is_flag=True, help="The summary as JSON, and nothing else on stdout.")
 def command(
@@ -57,6 +63,7 @@ def command(
     lists: bool,
     on_end: str | None,
     engine: str | None,
+    publish: str | None,
     master: str,
     conf: tuple[str, ...],
     as_json: bool,
@@ -91,6 +98,7 @@ def command(
         accepted,
         lambda line: click.echo(f"qsync: {line}", err=True),
         judge=_judge(engine or campaign.engine, _master(master, campaign.master), conf),
+        publish=_address(publish or campaign.publish),
     )
     summary, folder = work.run(anew=anew)
     if as_json:
@@ -119,6 +127,19 @@ def _judge(engine: str, master: str, conf: tuple[str, ...]) -> Judge | None:
     from harness.pipeline.campaign import judge_on
 
     return judge_on(master, settings)
+
+
+def _address(given: str | None) -> Address | None:
+    """Where history is shared. WrongUse if it is no address."""
+    if not given:
+        return None
+    from harness.errors import WrongUse
+    from harness.store.objects import address_of
+
+    address = address_of(given)
+    if address is None:
+        raise WrongUse(f"--publish: expected an address such as s3://bucket/results, got {given}")
+    return address
 
 
 def _master(given: str, of_plan: str | None) -> str:

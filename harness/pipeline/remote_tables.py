@@ -1,0 +1,211 @@
+"""Tables at an address of an object store, where nothing can be renamed, and readers hold no lock.
+
+    <address>/_manifest.json    which files the tables consist of, and which runs they hold: the truth
+    <address>/<table>/campaign=<plan>/date=<day>/<batch>-<n>-<token>.parquet
+
+A batch is made here, then its files are sent under names that were never used before, then the manifest is put in
+place: one object, which is the old one or the new one. Whoever reads the files that it names sees a batch whole or not
+at all. What it no longer names is removed an hour later, so that who had read the manifest before can finish; what a
+killed call has sent is removed after a day. Two calls at once: whoever comes second to the manifest gives up, and has
+changed nothing. (Were both to come in the same moment, the later manifest counts, and the runs that only the other one
+had are read again by the next call.)
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from harness.errors import StoreError, WrongUse
+from harness.pipeline.tables import STAGING, State, Tables
+from harness.store.objects import Address, ObjectStore, address_of
+from harness.store.remote_runs import at_once
+
+MANIFEST = "_manifest.json"
+FORMAT = "qsync-tables-manifest"
+VERSION = 1
+READERS_NEED_S = 3_600.0
+KILLED_LEAVE_S = 86_400.0
+
+
+class Manifest(msgspec.Struct, kw_only=True):
+    """`files`: name below the address → size in bytes; `gone`: name → when it was left out (seconds since 1970)."""
+
+    format: str = FORMAT
+    version: int = VERSION
+    files: dict[str, int] = {}
+    gone: dict[str, float] = {}
+    state: dict[str, Any] = {}
+
+
+class RemoteTables(Tables):
+    """The tables at `address`; `folder` is the copy here, which holds what was needed of them so far."""
+
+    def __init__(self, address: Address, folder: Path, store: ObjectStore | None = None) -> None:
+        super().__init__(folder)
+        self.address = address
+        self.place = str(address)
+        self._store = store or ObjectStore(address)
+        self._read_as: bytes | None = None
+        self._manifest = Manifest()
+
+    @contextmanager
+    def opened(self) -> Iterator[State]:
+        """Read the manifest; gives the state that it says."""
+        with super().opened() as state:
+            yield state
+
+    def _state(self) -> State:
+        self._read_as = self._store.read(self.address / MANIFEST)
+        self._manifest = Manifest() if self._read_as is None else self._decoded(self._read_as)
+        for file in self.folder.glob("*/**/*.parquet"):
+            if self._name(file) not in self._manifest.files:
+                file.unlink()
+        known = State.__dataclass_fields__
+        return State(**{name: value for name, value in self._manifest.state.items() if name in known})
+
+    def _decoded(self, data: bytes) -> Manifest:
+        try:
+            found = msgspec.json.decode(data, type=Manifest)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise StoreError(
+                f"{self.address / MANIFEST} is not ours: {error}; try: another --tables"
+            ) from error
+        if (found.format, found.version) != (FORMAT, VERSION):
+            raise StoreError(
+                f"{self.address / MANIFEST}: expected {FORMAT} {VERSION}, got {found.format} {found.version}; "
+                "try: the qsync that wrote it"
+            )
+        return found
+
+    def files(self, table: str) -> list[Path]:
+        return self._copied(f"{table}/")
+
+    def partition(self, table: str, campaign: str, date: str) -> list[Path]:
+        return self._copied(f"{table}/campaign={campaign}/date={date}/")
+
+    def _copied(self, prefix: str) -> list[Path]:
+        """The files below a prefix, which are here then."""
+        names = sorted(name for name in self._manifest.files if name.startswith(prefix))
+        at_once(self._copy, [name for name in names if not self._is_here(name)])
+        return [self.folder / name for name in names]
+
+    def _is_here(self, name: str) -> bool:
+        try:
+            return (self.folder / name).stat().st_size == self._manifest.files[name]
+        except FileNotFoundError:
+            return False
+
+    def _copy(self, name: str) -> None:
+        file = self.folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not self._store.fetch(self.address / name, file) or not self._is_here(name):
+            raise StoreError(f"{self.address / name} is missing or torn; try: qsync analyze --anew")
+
+    def forget_all(self) -> None:
+        """Nothing is known any more; what is there stays in effect until the first batch takes its place."""
+        self._manifest.gone |= dict.fromkeys(self._manifest.files, time.time())
+        self._manifest.files = {}
+
+    def commit(self, state: State, removed: Sequence[Path], replaced: Sequence[str]) -> None:
+        """Send what lies in staging, then put the manifest in place."""
+        self._must_be_as_read()
+        staged = sorted(self.staging.glob("**/*.parquet"))
+        token = secrets.token_hex(4)
+        sent = {
+            str(
+                PurePosixPath(path.relative_to(self.staging).parent)
+                / f"{state.batch:06d}-{number:05d}-{token}.parquet"
+            ): path
+            for number, path in enumerate(staged)
+        }
+        at_once(lambda name: self._store.send(sent[name], self.address / name), list(sent))
+        self._tidy_up()
+        gone = {self._name(path) for path in removed}
+        gone |= {name for name in self._manifest.files if name.partition("/")[0] in replaced}
+        files = {name: size for name, size in self._manifest.files.items() if name not in gone}
+        fresh = Manifest(
+            files=files | {name: path.stat().st_size for name, path in sent.items()},
+            gone=self._manifest.gone | dict.fromkeys(sorted(gone), time.time()),
+            state=asdict(state),
+        )
+        self._must_be_as_read()
+        self._put(fresh)
+        self._keep_here(sent, gone)
+
+    def _must_be_as_read(self) -> None:
+        if self._store.read(self.address / MANIFEST) != self._read_as:
+            raise StoreError(
+                f"another qsync analyze has written {self.address} meanwhile; this one has changed nothing; try: again"
+            )
+
+    def _put(self, manifest: Manifest) -> None:
+        data = msgspec.json.encode(manifest)
+        self._store.write(self.address / MANIFEST, data)
+        self._manifest, self._read_as = manifest, data
+
+    def _keep_here(self, sent: Mapping[str, Path], gone: set[str]) -> None:
+        for name, path in sent.items():
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            path.replace(self.folder / name)
+        for name in gone:
+            (self.folder / name).unlink(missing_ok=True)
+        shutil.rmtree(self.folder / STAGING, ignore_errors=True)
+
+    def _tidy_up(self) -> None:
+        """Remove what nobody can need any more. What cannot be removed now is left to the next batch."""
+        now_s = time.time()
+        manifest = self._manifest
+        old = [name for name, at_s in manifest.gone.items() if now_s - at_s > READERS_NEED_S]
+        try:
+            left = [
+                each.name
+                for each in self._store.found(self.address, now_s)
+                if each.name.endswith(".parquet")
+                and each.age_s > KILLED_LEAVE_S
+                and each.name not in manifest.files
+                and each.name not in manifest.gone
+            ]
+            at_once(lambda name: self._store.remove(self.address / name), [*old, *left])
+        except StoreError:
+            return
+        for name in old:
+            del manifest.gone[name]
+
+    def publish(self, name: str, data: bytes) -> None:
+        """Put a document beside the tables."""
+        self._store.write(self.address / name, data)
+
+    def _name(self, path: Path) -> str:
+        return str(PurePosixPath(path.relative_to(self.folder)))
+
+
+def files_of(address: Address, table: str) -> list[str]:
+    """The files of one table, as the manifest at an address names them now: addresses."""
+    data = ObjectStore(address).read(address / MANIFEST)
+    if data is None:
+        raise WrongUse(f"there are no tables at {address}; try: qsync analyze --tables {address}")
+    manifest = msgspec.json.decode(data, type=Manifest)
+    return [str(address / name) for name in sorted(manifest.files) if name.startswith(f"{table}/")]
+
+
+def opened(place: str, table: str) -> dict[str, Any]:
+    """What `pyarrow.dataset.dataset` wants to read one table at an address: `dataset(**opened("s3://…", "runs"))`."""
+    address = address_of(place)
+    if address is None:
+        raise WrongUse(f"expected an address such as s3://bucket/results/_tables, got {place}")
+    keys = [file.removeprefix(f"{address}/") for file in files_of(address, table)]
+    return {
+        "source": [f"{address.key}/{key}" for key in keys],
+        "filesystem": ObjectStore(address).files,
+        "partitioning": "hive",
+        "format": "parquet",
+    }

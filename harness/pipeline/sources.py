@@ -1,0 +1,113 @@
+"""Where runs come from: a folder, or an address of an object store, from which they are fetched as they are needed.
+
+Spark reads what lies in a folder that it and its workers see. Of runs at an address only what the tables are made of is
+fetched, a portion at a time, to the spool; it is removed as soon as its rows are in place.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from harness.errors import StoreError, WrongUse
+from harness.store import LeftOut, RunFolder, Scan, StoredRun, scan
+from harness.store.objects import Address, ObjectStore
+from harness.store.remote_runs import WentAway, at_once, fetch_run, scan_address
+from harness.store.run_folder import COLUMNS, HISTORY, PLAN, VERDICT
+
+PORTION = 200
+RUNS = "runs"
+_NODE_FILES = re.compile(r"nodes/[^/]+/(log\.jsonl|[^/]+\.xlog)")
+
+Fetched = Callable[[str], None]
+"""Told of progress, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Runs whose files are here, and what could not be fetched."""
+
+    runs: Sequence[StoredRun]
+    left_out: Sequence[LeftOut] = ()
+
+
+class Source(Protocol):
+    """Something that holds runs."""
+
+    def scan(self) -> Scan:
+        """All that is there."""
+        ...
+
+    def portions(self, runs: Sequence[StoredRun], tell: Fetched) -> Iterator[Portion]:
+        """These runs, with their files here for as long as the portion is at work."""
+        ...
+
+
+class FolderSource:
+    """results/ on this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        if not folder.is_dir():
+            raise WrongUse(f"{folder} is no folder; try: qsync run first, or --results FOLDER")
+        self.folder = folder
+
+    def scan(self) -> Scan:
+        return scan(self.folder)
+
+    def portions(self, runs: Sequence[StoredRun], tell: Fetched) -> Iterator[Portion]:
+        yield Portion(runs)
+
+
+class AddressSource:
+    """results/ in an object store. `spool`: the folder to which runs are fetched."""
+
+    def __init__(self, address: Address, spool: Path, store: ObjectStore | None = None) -> None:
+        self.address = address
+        self.spool = spool / RUNS
+        self._store = store or ObjectStore(address)
+
+    def scan(self) -> Scan:
+        return scan_address(self._store, self.address, self.spool)
+
+    def portions(self, runs: Sequence[StoredRun], tell: Fetched) -> Iterator[Portion]:
+        for start in range(0, len(runs), PORTION):
+            some = runs[start : start + PORTION]
+            tell(f"fetching {start + len(some)} of {len(runs)} runs")
+            try:
+                left_out = [each for each in at_once(self._fetch, some) if each is not None]
+                gone = {each.path for each in left_out}
+                yield Portion([run for run in some if run.address not in gone], left_out)
+            finally:
+                shutil.rmtree(self.spool, ignore_errors=True)
+
+    def _fetch(self, run: StoredRun) -> LeftOut | None:
+        """What the tables are made of; the record itself only where witnesses or an empty record are looked at."""
+        assert run.address is not None
+        try:
+            there = fetch_run(self._store, run.address, run.path, _is_wanted)
+            has_columns = any(each.name == COLUMNS for each in there)
+            if not has_columns or RunFolder(run.path).read_verdict_outcome() == "anomaly":
+                fetch_run(self._store, run.address, run.path, lambda name: name == HISTORY)
+            lacking = [name for name in (PLAN, VERDICT) if not (run.path / name).exists()]
+            if lacking:
+                raise WentAway(run.address)
+        except WentAway as error:
+            return LeftOut(run.address, error.why)
+        return None
+
+
+def _is_wanted(name: str) -> bool:
+    return name in (PLAN, VERDICT, COLUMNS) or _NODE_FILES.fullmatch(name) is not None
+
+
+def source_of(results: Path | Address, spool: Path | None) -> Source:
+    """Where the runs under `results` come from."""
+    if isinstance(results, Path):
+        return FolderSource(results)
+    if spool is None:
+        raise StoreError(f"runs of {results} need a folder to be fetched to; try: --spool FOLDER")
+    return AddressSource(results, spool)

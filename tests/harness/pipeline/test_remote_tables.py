@@ -1,0 +1,155 @@
+"""Tables in an object store: a batch is in effect as a whole or not at all. No Spark is needed for that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.errors import StoreError
+from harness.pipeline.remote_tables import KILLED_LEAVE_S, MANIFEST, READERS_NEED_S, RemoteTables, files_of
+from harness.store.objects import Address, ObjectStore
+from tests.harness.store.object_server import Gone, ObjectServer, object_server
+
+HERE = Address("s3", "b/tables")
+PLACE = "runs/campaign=a/date=2026-11-21"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
+    with object_server("b") as found:
+        found.speak_through(monkeypatch)
+        yield found
+
+
+def commit(spool: Path, batch: int, text: str, *, replaces: bool = False, place: str = PLACE) -> None:
+    tables = RemoteTables(HERE, spool)
+    with tables.opened() as state:
+        old = tables.partition("runs", "a", "2026-11-21") if replaces else []
+        stage(tables, text, place)
+        state.batch, state.runs = batch, {**state.runs, text: "stamp"}
+        tables.commit(state, old, ["trend"])
+
+
+def stage(tables: RemoteTables, text: str, place: str = PLACE) -> None:
+    for name in (place, "trend"):
+        file = tables.staging / name / "part-0.parquet"
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+
+
+def seen() -> dict[str, list[str]]:
+    """What a reader finds that goes by the manifest, as text."""
+    store = ObjectStore(HERE)
+    data = store.read(HERE / MANIFEST)
+    if data is None:
+        return {}
+    found: dict[str, list[str]] = {"known": sorted(msgspec.json.decode(data)["state"]["runs"])}
+    for table in ("runs", "trend"):
+        contents = [store.read(Address("s3", name.removeprefix("s3://"))) for name in files_of(HERE, table)]
+        assert None not in contents, "the manifest names a file that is not there"
+        found[table] = sorted(content.decode() for content in contents if content is not None)
+    return found
+
+
+def test_a_batch_is_added_and_another_takes_its_place(server: ObjectServer, tmp_path: Path) -> None:
+    """If it failed, rows would be lost, or a run that was judged again would be there twice."""
+    commit(tmp_path / "one", 1, "one")
+    commit(tmp_path / "two", 2, "two")
+    assert seen() == {"known": ["one", "two"], "runs": ["one", "two"], "trend": ["two"]}
+    commit(tmp_path / "two", 3, "three", replaces=True)
+    assert seen() == {"known": ["one", "three", "two"], "runs": ["three"], "trend": ["three"]}
+    with RemoteTables(HERE, tmp_path / "new").opened() as state:
+        assert (state.batch, sorted(state.runs)) == (3, ["one", "three", "two"])
+
+
+@pytest.mark.parametrize("requests", [1, 4, 6, 7, 8])
+def test_an_endpoint_that_goes_away_in_the_middle_leaves_the_old_tables_or_the_new_ones(
+    server: ObjectServer, tmp_path: Path, requests: int
+) -> None:
+    """If it failed, a reader would see old and new rows together, or neither."""
+    commit(tmp_path / "one", 1, "old")
+    before, left = seen(), requests
+
+    def away(asked: str) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Gone
+
+    server.breaks = away
+    with suppress(StoreError):
+        commit(tmp_path / "one", 2, "new", replaces=True)
+    server.breaks, server.is_gone = (lambda asked: None), False
+    assert seen() in (before, {"known": ["new", "old"], "runs": ["new"], "trend": ["new"]})
+    commit(tmp_path / "one", 3, "newer", replaces=True)
+    assert seen()["runs"] == ["newer"] == seen()["trend"]
+
+
+def test_a_reader_that_has_read_the_manifest_can_finish(server: ObjectServer, tmp_path: Path) -> None:
+    """If it failed, a dashboard would break whenever a nightly ends."""
+    commit(tmp_path, 1, "one")
+    names = files_of(HERE, "runs")
+    commit(tmp_path, 2, "two", replaces=True)
+    assert [ObjectStore(HERE).read(Address("s3", name.removeprefix("s3://"))) for name in names] == [b"one"]
+
+
+def test_who_comes_second_gives_up_and_has_changed_nothing(server: ObjectServer, tmp_path: Path) -> None:
+    """If it failed, the machines of a team would take each other's rows out of the tables."""
+    tables = RemoteTables(HERE, tmp_path / "slow")
+    with tables.opened() as state:
+        stage(tables, "slow")
+        commit(tmp_path / "quick", 1, "quick")
+        state.batch, state.runs = 1, {"slow": "stamp"}
+        with pytest.raises(StoreError, match="another qsync analyze has written s3://b/tables meanwhile"):
+            tables.commit(state, [], ["trend"])
+    assert seen() == {"known": ["quick"], "runs": ["quick"], "trend": ["quick"]}
+
+
+def test_what_nobody_needs_any_more_is_removed_and_what_is_not_ours_is_left(
+    server: ObjectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a bucket would grow by every aggregate that was ever made, or lose somebody's own files."""
+    commit(tmp_path, 1, "one")
+    for name in ("runs/left.parquet", "notes.txt", "trend/young.parquet"):
+        server.put("b", f"tables/{name}", b"x")
+    for name in ("runs/left.parquet", "notes.txt"):
+        server.changed["b", f"tables/{name}"] -= timedelta(seconds=KILLED_LEAVE_S + 60)
+    commit(tmp_path, 2, "two")
+    assert not {"tables/runs/left.parquet"} & set(server.present())
+    assert {"tables/notes.txt", "tables/trend/young.parquet"} <= set(server.present())
+    later_s = time.time() + READERS_NEED_S + 60
+    monkeypatch.setattr(time, "time", lambda: later_s)
+    commit(tmp_path, 3, "three")
+    old = [key for key in server.present() if key.startswith("tables/trend/000001")]
+    assert old == [] and seen()["trend"] == ["three"]
+
+
+def test_making_anew_leaves_the_old_tables_until_the_new_ones_are_there(
+    server: ObjectServer, tmp_path: Path
+) -> None:
+    """If it failed, `--anew` with an endpoint that goes away would end with no tables at all."""
+    commit(tmp_path, 1, "old")
+    tables = RemoteTables(HERE, tmp_path / "new")
+    with tables.opened() as state:
+        tables.forget_all()
+        assert seen()["runs"] == ["old"] and tables.files("runs") == []
+        stage(tables, "new")
+        state.batch, state.runs = 1, {"new": "stamp"}
+        tables.commit(state, [], [])
+    assert seen() == {"known": ["new"], "runs": ["new"], "trend": ["new"]}
+
+
+def test_a_manifest_of_somebody_else_is_refused(server: ObjectServer, tmp_path: Path) -> None:
+    """If it failed, tables would be written over what another program keeps there."""
+    server.put("b", f"tables/{MANIFEST}", b'{"format": "other", "version": 1}')
+    with (
+        pytest.raises(StoreError, match="expected qsync-tables-manifest 1, got other 1"),
+        RemoteTables(HERE, tmp_path).opened(),
+    ):
+        pass
