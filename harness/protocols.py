@@ -101,7 +101,10 @@ class Administered(Protocol):
         ...
 
     async def start_again(self, node: str, *, configuration: bytes | None = None) -> None:
-        """Start a node that was stopped; with a configuration, another one on an empty disk. Raises ClusterError."""
+        """Start a node that was stopped; with a configuration, another one on an empty disk.
+
+        Raises ClusterError; NodeEnded if that one ended by itself: then it may be tried again.
+        """
         ...
 
 

@@ -15,9 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.administration.site import POLL_NS, Site, Statuses, covers, furthest, has_synced
-from harness.errors import ClusterError
+from harness.errors import ClusterError, NodeEnded
 from harness.faults.fault import Evidence, Fault
-from harness.systems.system import ChangesMembers
+from harness.plan import SECOND_NS
+from harness.systems.system import ChangesMembers, ListsMembers
+
+AGAIN_NS = SECOND_NS // 2
+"""How long an operator waits before a newcomer is tried once more."""
 
 
 def is_agreed(statuses: Statuses) -> bool:
@@ -48,6 +52,8 @@ class _Change:
         self._detail = ""
         self._number: int | None = None
         """The id under which the node that leaves is a member."""
+        self._ended: list[str] = []
+        """What newcomers said that ended instead of joining."""
         self._is_settled = True
         """All were seen to know the change that was begun last."""
 
@@ -83,16 +89,31 @@ class _Change:
         site.members = site.members.without(self._node)
         self._tell(settled=False)
         deadline_ns = site.deadline_ns()
-        while not await self._is_gone(number):
+        while not (await self._is_gone(number) and await self._all_told()):
             owner = site.system.owner_now(await site.statuses())
             if owner is not None:
                 self._detail = await self._system.remove_member(owner, number, site.cluster) or ""
+            await self._all_told()
             if site.cluster.now_ns() >= deadline_ns:
                 self._detail = f"replica {number} is a member still: {self._detail}"
                 return False
             await site.cluster.sleep_until(site.cluster.now_ns() + POLL_NS)
         self._detail = f"replica {number} is no member any more"
         self._tell(settled=True)
+        return True
+
+    async def _all_told(self) -> bool:
+        """Each member knows whom it replicates from and how many make a quorum, where an operator has to say so."""
+        site = self._site
+        if not isinstance(site.system, ListsMembers):
+            return True
+        for node in site.members.present:
+            error = await site.system.tell_members(
+                site.plan, site.members, site.generations, node, site.cluster
+            )
+            if error is not None:
+                self._detail = f"{node} does not take the new members: {error}"
+                return False
         return True
 
     async def _is_gone(self, number: int) -> bool:
@@ -104,29 +125,51 @@ class _Change:
         site, node = self._site, self._node
         statuses = await site.statuses()
         generation = site.generations[node] = site.generations.get(node, 0) + 1
-        owner = site.system.owner_now(statuses)
-        configuration = self._system.newcomer(site.plan, site.spaces, node, site.generations, owner)
+        members = site.members.having(node)
+        configuration = self._system.newcomer(site.plan, site.spaces, node, site.generations, members)
         wanted = furthest(statuses)
-        site.members = site.members.having(node)
+        site.members = members
         self._tell(settled=False, joins=node)
-        try:
-            await site.administered.start_again(node, configuration=configuration)
-        except ClusterError as error:
-            self._detail = error.message
+        if not await self._started(configuration):
             return False
+        deadline_ns = site.deadline_ns()
+        while not await self._all_told() and site.cluster.now_ns() < deadline_ns:
+            await site.cluster.sleep_until(site.cluster.now_ns() + POLL_NS)
         joined = await site.until(
             lambda told: is_agreed(told) and has_synced(node, told) and covers(told[node], wanted),
-            site.deadline_ns(),
+            deadline_ns,
         )
         if not joined:
             self._detail = f"the new {node} is no member like the others yet"
             return False
         status = await site.cluster.status(node)
-        self._detail += (
-            f"{node} is replica {(status or {}).get('id')} now, its identity number {generation + 1}"
-        )
+        number = (status or {}).get("id")
+        self._detail += self._failures()
+        self._detail += f"{node} is replica {number} now, its identity number {generation + 1}"
         self._tell(settled=True)
         return True
+
+    async def _started(self, configuration: bytes) -> bool:
+        """Whoever ends while it joins is tried again on an empty disk, as an operator would; that it ended is noted."""
+        site, deadline_ns = self._site, self._site.deadline_ns()
+        while True:
+            try:
+                await site.administered.start_again(self._node, configuration=configuration)
+                return True
+            except NodeEnded as error:
+                self._ended.append(error.message)
+                self._detail = self._failures()
+                if site.cluster.now_ns() >= deadline_ns:
+                    return False
+                await site.cluster.sleep_until(site.cluster.now_ns() + AGAIN_NS)
+            except ClusterError as error:
+                self._detail = error.message
+                return False
+
+    def _failures(self) -> str:
+        if not self._ended:
+            return ""
+        return f"{len(self._ended)} times the newcomer ended while it joined ({self._ended[-1]}); "
 
     async def _evidence(
         self, heal_asked_ns: int, *, healed: bool | None, counters: dict[str, int]
@@ -139,7 +182,11 @@ class _Change:
             heal_asked_ns=heal_asked_ns,
             last_effect_ns=self._site.cluster.now_ns(),
             healed=healed,
-            counters={**counters, "members": len(self._site.members.present)},
+            counters={
+                **counters,
+                "ended_while_joining": len(self._ended),
+                "members": len(self._site.members.present),
+            },
             detail=self._detail,
         )
 

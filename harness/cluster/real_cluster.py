@@ -49,6 +49,8 @@ class RealCluster(RealTime):
         self._connections = connections
         self._admin = admin
         self._at_work: dict[int, FaultAtWork] = {}
+        self._not_begun: dict[str, None] = {}
+        """Newcomers that ended instead of coming up."""
         self._stalls = StallWatch(epoch_ns)
         self._stall_watch: asyncio.Task[None] | None = None
         self._stopped: asyncio.Task[None] | None = None
@@ -142,7 +144,20 @@ class RealCluster(RealTime):
     async def start_again(self, node: str, *, configuration: bytes | None = None) -> None:
         if configuration is not None:
             await self._empty(node, configuration)
-        await self._processes().revive(node)
+        processes = self._processes()
+        try:
+            if node in self._not_begun:  # the fault that had it down is over
+                del self._not_begun[node]
+                await processes.start_again(node)
+            else:
+                await processes.revive(node)
+            if configuration is not None:
+                await self._until_up(node)
+        except ClusterError as error:
+            if configuration is None or not await self._has_ended(node):
+                raise
+            self._not_begun[node] = None
+            raise NodeEnded(error.message) from error
 
     async def _empty(self, node: str, configuration: bytes) -> None:
         """The folder of a node that does not run loses its data and gets another configuration. Raises ClusterError."""

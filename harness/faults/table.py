@@ -38,7 +38,7 @@ FACTORS = (0.5, 0.7, 1.5, 2.0)
 """By what timeouts are multiplied."""
 HOLDS = "holds"
 POWER_ALL = "power-all"
-OPERATED: tuple[str, ...] = ("qsync",)
+OPERATED: tuple[str, ...] = ("qsync", "tarantool")
 """Systems whose members can leave and come."""
 CONFIGURED: tuple[str, ...] = ("qsync", "tarantool")
 """Systems whose options can be changed while they run."""

@@ -52,7 +52,7 @@ class Operator:
                 await self._step_down(node)
         if self.master in reachable and _role(statuses[self.master]) == "owner":
             return
-        able = [node for node in reachable if self._hears(node, statuses) >= self.plan.quorum_size]
+        able = [node for node in reachable if self._hears(node, statuses) >= self._quorum(statuses[node])]
         if able:
             await self._take_over(max(able, key=lambda node: _progress(statuses[node])))
 
@@ -74,6 +74,10 @@ class Operator:
         """From how many nodes it receives, itself included."""
         return 1 + sum(self._receives(statuses[node], other) for other in self.plan.node_names)
 
+    def _quorum(self, status: Mapping[str, object] | None) -> int:
+        """As the node tells it: where members leave and come, it changes."""
+        return _number(status, "quorum") or self.plan.quorum_size
+
     def _receives(self, status: Mapping[str, object] | None, source: str) -> bool:
         upstreams = status["upstreams"] if status is not None else None
         upstream = upstreams.get(source) if isinstance(upstreams, dict) else None
@@ -87,7 +91,7 @@ class Operator:
         self.note("take-over", node, {"done": error is None, "error": error})
 
     async def _step_down(self, node: str) -> None:
-        error = await _asked(self.cluster, node, "qsync.step_down", (), STEP_DOWN_TIMEOUT_NS)
+        error = await asked(self.cluster, node, "qsync.step_down", (), STEP_DOWN_TIMEOUT_NS)
         self.note("step-down", node, {"done": error is None, "error": error})
 
 
@@ -97,12 +101,13 @@ async def take_over(node: str, cluster: Cluster) -> str | None:
     Generations are milliseconds of the run: nobody need know the last one.
     """
     generation = 1 + cluster.now_ns() // MILLISECOND_NS
-    return await _asked(cluster, node, "qsync.take_over", (generation,), TAKE_OVER_TIMEOUT_NS)
+    return await asked(cluster, node, "qsync.take_over", (generation,), TAKE_OVER_TIMEOUT_NS)
 
 
-async def _asked(
+async def asked(
     cluster: Cluster, node: str, name: str, arguments: tuple[object, ...], within_ns: int
 ) -> str | None:
+    """Call a function of a node; None if it answered, else why it did not."""
     reply = await cluster.call(PROCESS, node, Call(1 + cluster.now_ns(), name, arguments), within_ns)
     match reply:
         case Replied(Answer()):

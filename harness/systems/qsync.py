@@ -13,7 +13,7 @@ from harness.check import Check
 from harness.cluster.place import Command, Version, node_host
 from harness.cluster.versions import package, this_package
 from harness.errors import ClusterError, WrongUse
-from harness.faults.membership import FORMULA
+from harness.faults.membership import FORMULA, Membership
 from harness.faults.table import FACTORS, FAULTS, TOGETHER
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster, Replied
@@ -118,19 +118,19 @@ class Qsync:
         spaces: tuple[str, ...],
         node: str,
         generations: Mapping[str, int],
-        owner: str | None,
+        members: Membership,
     ) -> bytes:
         """It joins, so it is told its id; what the ids of the others are now, it learns with the data."""
         first = Configuration.from_json(self.configurations(plan, spaces)[node])
-        members = tuple(
+        identities = tuple(
             replace(
                 member,
                 id=0 if member.name == node else member.id,
-                uuid=_uuid(plan, _identity(member.name, generations.get(member.name, 0))),
+                uuid=_uuid(plan, identity(member.name, generations.get(member.name, 0))),
             )
             for member in first.members
         )
-        return replace(first, members=members, joins=True).to_json()
+        return replace(first, members=identities, joins=True).to_json()
 
     async def remove_member(self, owner: str, number: int, cluster: Cluster) -> str | None:
         request = Delete(1 + cluster.now_ns(), CLUSTER, (number,))
@@ -292,7 +292,7 @@ def _least_synchro_timeout_s(plan: Plan) -> float:
     return min([plan.synchro_timeout_s * factor, *written])
 
 
-def _identity(name: str, generation: int) -> str:
+def identity(name: str, generation: int) -> str:
     """What the UUID of a place's member is made of: the first, and each that came after it."""
     return name if not generation else f"{name}/{generation}"
 

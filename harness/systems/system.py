@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 from checkers.wal.record import LogRules
 from harness.check import Check
 from harness.cluster.place import Command, Version
+from harness.faults.membership import Membership
 from harness.plan import Plan
 from harness.protocols import Cluster
 from harness.systems.operator import Note
@@ -98,16 +99,27 @@ class ChangesMembers(Protocol):
         spaces: tuple[str, ...],
         node: str,
         generations: Mapping[str, int],
-        owner: str | None,
+        members: Membership,
     ) -> bytes:
         """The configuration of a node that comes to the place `node` with an identity of its own.
 
-        `generations`: how often somebody new has come to each place, this one included.
+        `generations`: how often somebody new has come to each place, this one included; `members`: with it.
         """
         ...
 
     async def remove_member(self, owner: str, number: int, cluster: Cluster) -> str | None:
         """Ask the owner to delete the member of this id; None if that is confirmed, else why not."""
+        ...
+
+
+@runtime_checkable
+class ListsMembers(Protocol):
+    """A system whose nodes do not learn from each other who is a member: an operator tells each."""
+
+    async def tell_members(
+        self, plan: Plan, members: Membership, generations: Mapping[str, int], node: str, cluster: Cluster
+    ) -> str | None:
+        """Whom the node replicates from and how many make a quorum; None if it has taken that, else why not."""
         ...
 
 

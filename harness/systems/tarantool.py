@@ -23,11 +23,12 @@ from harness.cluster.place import FAKETIME, Command, Place, Version
 from harness.cluster.versions import binary
 from harness.configurations import DEFAULT
 from harness.errors import ClusterError, WrongUse
+from harness.faults.membership import Membership
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster
-from harness.systems.operator import Note, Operator, take_over
+from harness.systems.operator import Note, Operator, asked, take_over
 from harness.systems.promises import Promise
-from harness.systems.qsync import FIRST_SPACE_ID, NOTES
+from harness.systems.qsync import FIRST_SPACE_ID, NOTES, identity
 from harness.systems.tarantool_promises import CHECKS, PROMISES
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
@@ -36,6 +37,8 @@ PROGRAM = "QSYNC_TARANTOOL"
 """The environment variable that names another binary."""
 LUA = "nodes/tarantool/node.lua"
 SET_UP_TIMEOUT_NS = 20 * SECOND_NS
+MEMBERS_TIMEOUT_NS = 15 * SECOND_NS
+"""A changed list of replicas is taken when all of them were tried."""
 POLL_NS = SECOND_NS // 50
 FAKETIME_LIBRARY = "*/faketime/libfaketimeMT.so.1"
 IN_CONTAINERS = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
@@ -102,12 +105,37 @@ class Tarantool:
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
         return {name: self._configuration(plan, name, (*spaces, NOTES)) for name in plan.node_names}
 
-    def _configuration(self, plan: Plan, name: str, names: tuple[str, ...]) -> bytes:
+    def newcomer(
+        self,
+        plan: Plan,
+        spaces: tuple[str, ...],
+        node: str,
+        generations: Mapping[str, int],
+        members: Membership,
+    ) -> bytes:
+        """It joins on an empty folder, under a UUID of its own."""
+        told = {**_members(plan, members, generations), "joins": True}
+        uuid = _uuid(plan, identity(node, generations.get(node, 0)))
+        return self._configuration(plan, node, (*spaces, NOTES), {**told, "instance_uuid": uuid})
+
+    async def remove_member(self, owner: str, number: int, cluster: Cluster) -> str | None:
+        return await asked(cluster, owner, "qsync.remove_member", (number,), MEMBERS_TIMEOUT_NS)
+
+    async def tell_members(
+        self, plan: Plan, members: Membership, generations: Mapping[str, int], node: str, cluster: Cluster
+    ) -> str | None:
+        """`box.cfg.replication` and `replication_synchro_quorum`, which 2.6 has as a number."""
+        told = _members(plan, members, generations)
+        return await asked(cluster, node, "qsync.set_members", (told,), MEMBERS_TIMEOUT_NS)
+
+    def _configuration(
+        self, plan: Plan, name: str, names: tuple[str, ...], others: Mapping[str, object] | None = None
+    ) -> bytes:
         spaces = [
             {"id": number, "name": space, "is_sync": space != NOTES}
             for number, space in enumerate(names, start=FIRST_SPACE_ID)
         ]
-        configuration = {
+        configuration: dict[str, object] = {
             "name": name,
             "owner": self.owner(plan),
             "members": plan.node_names,
@@ -120,6 +148,7 @@ class Tarantool:
             "synchro_timeout_s": plan.synchro_timeout_s,
             "replication_timeout_s": plan.replication_timeout_s,
             "has_operator": self.is_operated(plan),
+            **(others or {}),
         }
         return msgspec.json.encode(configuration)
 
@@ -228,6 +257,15 @@ def _program_there(place: Place) -> str | None:
 
 def _uuid(plan: Plan, name: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, f"{plan.seed}/{name}"))
+
+
+def _members(plan: Plan, members: Membership, generations: Mapping[str, int]) -> dict[str, object]:
+    """Who replicates from whom, what the UUIDs of the places are now, and how many make a quorum."""
+    return {
+        "members": members.present,
+        "names": {_uuid(plan, identity(name, generations.get(name, 0))): name for name in plan.node_names},
+        "quorum": members.quorum,
+    }
 
 
 def _follows_all(status: Mapping[str, object] | None, nodes: int) -> bool:

@@ -14,6 +14,8 @@
 -- | qsync.take_over     | the operator makes this node the master, as generation N                            |
 -- | qsync.cfg           | options, by their names in box.cfg; with a table it changes them                     |
 -- | qsync.step_down     | the operator makes this node read-only                                              |
+-- | qsync.remove_member | the operator deletes the member of this id from _cluster, on the master              |
+-- | qsync.set_members   | the operator says whom to replicate from, and how many make a quorum                 |
 
 local fiber = require('fiber')
 local fio = require('fio')
@@ -23,16 +25,27 @@ local socket = require('socket')
 local config_path, data, listen = arg[1], arg[2], arg[3]
 local config = json.decode(assert(io.open(config_path)):read('*a'))
 local is_first_start = #fio.glob(fio.pathjoin(data, '*.snap')) == 0
-local is_bootstrap_master = config.name == config.owner
+local is_bootstrap_master = config.name == config.owner and not config.joins
 
-local replication = {}
-for _, name in ipairs(config.members) do
-    local address = name == config.name and listen or nil
-    for index = 4, #arg do
-        local peer, where = arg[index]:match('^([^=]+)=(.+)$')
-        if peer == name then address = where end
+-- What the operator said of the members since, as it would stand in the instance file.
+local members_path = fio.pathjoin(data, 'members.json')
+local members_file = io.open(members_path)
+if members_file ~= nil then
+    for name, value in pairs(json.decode(members_file:read('*a'))) do config[name] = value end
+    members_file:close()
+end
+
+local function addresses(members)
+    local found = {}
+    for _, name in ipairs(members) do
+        local address = name == config.name and listen or nil
+        for index = 4, #arg do
+            local peer, where = arg[index]:match('^([^=]+)=(.+)$')
+            if peer == name then address = where end
+        end
+        table.insert(found, address)
     end
-    table.insert(replication, address)
+    return found
 end
 
 local status = {generation = 0, rollbacks = 0, in_flight = 0}
@@ -225,12 +238,20 @@ local function sorted(values)
     return list_of(values)
 end
 
+-- The ids that stand in _cluster.
+local function members()
+    local ids = {}
+    for _, tuple in box.space._cluster:pairs() do table.insert(ids, tuple[1]) end
+    return ids
+end
+
 function qsync.status()
     local following, followers, upstreams = links()
     return {
         role = role(), id = box.info.id, vclock = vclock(), term = status.generation, version = box.info.version,
         wall_ns = tonumber(require('clock').time64()), state = box.info.status, limbo = status.in_flight, rollbacks = status.rollbacks, in_rollback = false,
         following = sorted(following), followers = sorted(followers),
+        members = sorted(members()), quorum = box.cfg.replication_synchro_quorum,
         upstreams = setmetatable(upstreams, {__serialize = 'map'}),
     }
 end
@@ -262,6 +283,25 @@ function qsync.step_down()
     return qsync.status()
 end
 
+function qsync.remove_member(id)
+    box.space._cluster:delete{id}
+end
+
+-- `given` has the fields of the configuration that change: members, names, quorum. Kept for the next start, too.
+function qsync.set_members(given)
+    local file = assert(fio.open(members_path .. '.new', {'O_CREAT', 'O_TRUNC', 'O_WRONLY'}, tonumber('644', 8)))
+    file:write(json.encode(given))
+    file:close()
+    assert(fio.rename(members_path .. '.new', members_path))
+    local is_new = json.encode(given.members) ~= json.encode(config.members) or
+        json.encode(given.names) ~= json.encode(config.names)
+    for name, value in pairs(given) do config[name] = value end
+    if box.cfg.replication_synchro_quorum ~= given.quorum then
+        box.cfg{replication_synchro_quorum = given.quorum}
+    end
+    if is_new then box.cfg{replication_connect_quorum = 0, replication = addresses(given.members)} end
+end
+
 -- ---- life
 
 -- The harness holds the other end of stdin: its end of file is the end of this process.
@@ -274,7 +314,7 @@ box.cfg{
     listen = listen,
     instance_uuid = config.instance_uuid,
     replicaset_uuid = config.replicaset_uuid,
-    replication = replication,
+    replication = addresses(config.members),
     replication_connect_quorum = not is_first_start and 0 or nil,
     replication_connect_timeout = 10,
     replication_timeout = config.replication_timeout_s,
