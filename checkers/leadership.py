@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from checkers.history.faults import FaultSpan
+from checkers.history.faults import Cut, FaultSpan
 from checkers.history.history import History, State
 from checkers.history.members import at_the_end, counts
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
@@ -128,25 +128,24 @@ def _was_held_up(history: History, node: str, start: int, end: int) -> bool:
 
 def _deaf_times(history: History) -> list[tuple[str, bool, int, int]]:
     """Node, whether it heard nobody at all, from, to: it surely heard too few others for a quorum."""
+    return [time for fault in history.faults for cut in fault.cuts for time in _deaf_while(history, cut)]
+
+
+def _deaf_while(history: History, cut: Cut) -> Iterator[tuple[str, bool, int, int]]:
     header = history.header
     if header.quorum is None:
-        return []
-    times: list[tuple[str, bool, int, int]] = []
-    for fault in history.faults:
-        if fault.does != "cut" or fault.sure is None:
-            continue
-        counted = counts(history, fault.sure)
-        if any(other.does == "options" and _overlaps(other, *fault.sure) for other in history.faults):
-            continue  # how soon it must know is not what the header says
-        for node in header.nodes:
-            silent = {source for source, target in fault.links if target == node}
-            heard = [{*count.nodes} - silent - {node} for count in counted]
-            if all(
-                count.quorum is not None and node in count.nodes and 1 + len(others) < count.quorum
-                for count, others in zip(counted, heard, strict=True)
-            ):
-                times.append((node, not any(heard), *fault.sure))
-    return times
+        return
+    counted = counts(history, cut.sure)
+    if any(other.does == "options" and _overlaps(other, *cut.sure) for other in history.faults):
+        return  # how soon it must know is not what the header says
+    for node in header.nodes:
+        silent = {source for source, target in cut.links if target == node}
+        heard = [{*count.nodes} - silent - {node} for count in counted]
+        if all(
+            count.quorum is not None and node in count.nodes and 1 + len(others) < count.quorum
+            for count, others in zip(counted, heard, strict=True)
+        ):
+            yield node, not any(heard), *cut.sure
 
 
 def _deaf(history: History) -> Iterator[Witness]:

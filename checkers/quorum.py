@@ -29,7 +29,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from checkers.history.faults import FaultSpan, Link, Span
+from checkers.history.faults import CUTS, FaultSpan, Link, Span
 from checkers.history.history import History
 from checkers.history.members import Count, counts
 from checkers.history.operation import Operation
@@ -140,9 +140,9 @@ class _Faults:
         faults = cls()
         stopping: dict[str, list[FaultSpan]] = {}
         for span in spans:
-            if span.does == "cut" and span.sure is not None:
-                for link in span.links:
-                    faults.cuts.setdefault(link, []).append((span.sure, span))
+            if span.does in CUTS:
+                for link, times in span.cut_times.items():
+                    faults.cuts.setdefault(link, []).extend((sure, span) for sure in times)
             elif span.does in STOPS_A_PROCESS | STARTS_A_PROCESS:
                 for node in span.nodes:
                     stopping.setdefault(node, []).append(span)

@@ -42,7 +42,7 @@ from harness.faults.lanes import ADMINISTERED, MEMBERSHIP, STEPS, exclude, lanes
 from harness.faults.membership import Membership
 from harness.generators.generator import Value
 from harness.plan import SECOND_NS, SUBMITTING, Operation, Plan
-from harness.protocols import Cluster, Task, WatchesMoments
+from harness.protocols import ChangesShapes, Cluster, Task, WatchesMoments
 from harness.systems.system import Operated, System
 from harness.workloads.workload import Remembers, Workload
 
@@ -338,6 +338,12 @@ class Conductor:
                 drawn,
                 nodes=tuple(self._present(node) for node in drawn.nodes),
                 links=tuple((self._present(source), self._present(target)) for source, target in drawn.links),
+                shapes=tuple(
+                    msgspec.structs.replace(
+                        shape, links=tuple((self._present(a), self._present(b)) for a, b in shape.links)
+                    )
+                    for shape in drawn.shapes
+                ),
             )
         )
 
@@ -356,7 +362,9 @@ class Conductor:
             return None
         if self._site.members.why_not(fault.does, nodes):
             return None
-        return msgspec.structs.replace(fault, nodes=nodes, links=links)
+        kept = ((shape, [link for link in shape.links if not {*link} & {*absent}]) for shape in fault.shapes)
+        shapes = tuple(msgspec.structs.replace(shape, links=tuple(left)) for shape, left in kept if left)
+        return msgspec.structs.replace(fault, nodes=nodes, links=links, shapes=shapes)
 
     async def _fault(self, fault: Fault) -> None:
         self._record("invoke", "nemesis", fault.name, value=msgspec.to_builtins(fault))
@@ -366,6 +374,7 @@ class Conductor:
         broken: Exception | None = None
         try:
             await self._inject(fault)
+            await self._change_shapes(fault)
             await self._wait_until(fault.until_ns)
         except Exception as error:
             broken = error  # first the healing
@@ -380,6 +389,17 @@ class Conductor:
             self._failovers[fault.id] = await fail_over(self.plan, self.cluster, self.system, fault)
         else:
             await self.cluster.inject(fault)
+
+    async def _change_shapes(self, fault: Fault) -> None:
+        """A partition that changes goes from shape to shape; one whose time has passed is left out."""
+        ends = [fault.at_ns + shape.after_ns for shape in fault.shapes[1:]] + [fault.until_ns]
+        for number in range(1, len(fault.shapes)):
+            await self._wait_until(ends[number - 1])
+            if self._is_interrupted:
+                return
+            if self.cluster.now_ns() < ends[number] or number == len(fault.shapes) - 1:
+                assert isinstance(self.cluster, ChangesShapes), "a cluster that cannot do it has refused it"
+                await self.cluster.change(fault, number)
 
     async def _undo(self, fault: Fault) -> Evidence:
         if fault.does in ADMINISTERED:

@@ -89,6 +89,15 @@ class WatchesMoments(Protocol):
 
 
 @runtime_checkable
+class ChangesShapes(Protocol):
+    """A cluster whose partitions can change while they are at work."""
+
+    async def change(self, fault: Fault, number: int) -> None:
+        """From the last shape of the fault to the one of that number, without healing what both cut."""
+        ...
+
+
+@runtime_checkable
 class Administered(Protocol):
     """A cluster whose single nodes an operator can stop, start again, and put others in the place of."""
 

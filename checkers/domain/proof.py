@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from checkers.history.faults import FaultSpan
+from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
@@ -100,16 +100,19 @@ def active(history: History, operation: Operation) -> Iterator[FaultSpan]:
 
 def while_active(history: History, operation: Operation) -> tuple[str, ...]:
     """A sentence for each of those faults: what it was, and on which side of it the operation was answered."""
-    return tuple(_told(fault, operation.node) for fault in active(history, operation))
+    end_ns = operation.complete_ns if operation.complete_ns is not None else operation.invoke_ns
+    during = operation.invoke_ns, end_ns
+    return tuple(_told(fault, operation.node, during) for fault in active(history, operation))
 
 
-def _told(fault: FaultSpan, node: str | None) -> str:
+def _told(fault: FaultSpan, node: str | None, during: tuple[int, int]) -> str:
     unsure = "" if fault.bit else " (not known to have bitten)"
     sentence = f"Meanwhile fault {fault.id} ({fault.name}) was active{unsure}"
     if node is None:
         return f"{sentence}."
-    cut = sorted({other for link in fault.links if node in link for other in link if other != node})
-    if fault.does == "cut" and fault.links:
+    links = fault.links_between(*during)
+    cut = sorted({other for link in links if node in link for other in link if other != node})
+    if fault.does in CUTS and fault.links:
         side = f"{node}, cut off from {', '.join(cut)}" if cut else f"{node}, which it did not touch"
     elif fault.nodes:
         side = f"{node}, which it hit" if node in fault.nodes else f"{node}, which it did not hit"

@@ -30,6 +30,16 @@ class _Start(msgspec.Struct, frozen=True):
     links: tuple[Link, ...] = ()
 
 
+class _Shape(msgspec.Struct, frozen=True):
+    """One shape of a partition that changed."""
+
+    links: tuple[Link, ...]
+    asked_ns: int | None = None
+    in_effect_ns: int | None = None
+    until_ns: int | None = None
+    bit: bool = False
+
+
 class _End(msgspec.Struct, frozen=True):
     """The value of an end line, as far as checkers care. Times are nanoseconds since the run began."""
 
@@ -41,6 +51,19 @@ class _End(msgspec.Struct, frozen=True):
     heal_asked_ns: int | None = None
     last_effect_ns: int | None = None
     healed: bool | None = None
+    shapes: tuple[_Shape, ...] = ()
+
+
+CUTS = frozenset({"cut", "changing-cut"})
+"""What a fault does that cuts links: `links` all the while, or one shape after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Directed links that surely passed nothing, from and to when."""
+
+    links: tuple[Link, ...]
+    sure: Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +91,52 @@ class FaultSpan:
     healed: bool | None = None
     asked: Mapping[str, Any] = field(default_factory=dict)
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    shapes: tuple[_Shape, ...] = ()
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """What it surely cut: one for a partition, one for each shape that was felt of a partition that changed."""
+        if self.does == "cut" and self.sure is not None:
+            return (Cut(self.links, self.sure),)
+        if self.does != "changing-cut" or not self.bit:
+            return ()
+        return tuple(
+            Cut(shape.links, (shape.in_effect_ns, shape.until_ns))
+            for shape in self.shapes
+            if shape.bit and shape.in_effect_ns is not None and shape.until_ns is not None
+            if shape.in_effect_ns <= shape.until_ns
+        )
+
+    @property
+    def cut_times(self) -> Mapping[Link, tuple[Span, ...]]:
+        """When each link surely was cut. A link of two shapes in a row passed nothing between them either."""
+        known = self.cuts
+        followed = {
+            shape.in_effect_ns: other.in_effect_ns
+            for shape, other in zip(self.shapes, self.shapes[1:], strict=False)
+        }
+        times: dict[Link, list[Span]] = {}
+        last: dict[Link, int] = {}
+        for cut in known:
+            for link in cut.links:
+                before = times.setdefault(link, [])
+                if before and followed.get(last[link]) == cut.sure[0]:
+                    before[-1] = (before[-1][0], cut.sure[1])
+                else:
+                    before.append(cut.sure)
+                last[link] = cut.sure[0]
+        return {link: tuple(spans) for link, spans in times.items()}
+
+    def links_between(self, start_ns: int, end_ns: int) -> tuple[Link, ...]:
+        """The links that it had to do with then: of a partition that changed, those of the shapes of that time."""
+        if not self.shapes:
+            return self.links
+        then = (
+            shape.links
+            for shape in self.shapes
+            if (shape.asked_ns or 0) <= end_ns and (shape.until_ns is None or shape.until_ns >= start_ns)
+        )
+        return tuple(dict.fromkeys(link for links in then for link in links))
 
     @property
     def events(self) -> tuple[int, ...]:
@@ -141,6 +210,7 @@ def _span(event: Event, start: _Start, ended: tuple[Event, _End] | None) -> Faul
         heal_asked_ns=end.heal_asked_ns,
         last_effect_ns=end.last_effect_ns,
         healed=end.healed,
+        shapes=end.shapes,
         asked=event.value,
         evidence={} if ended is None else ended[0].value,
     )

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from harness.cluster.changing_cut import ChangingCut
 from harness.cluster.clock_faults import ClockFault, write_clock
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.ownership import RunId, lives, this_harness
@@ -152,6 +153,17 @@ class LocalCluster(RealCluster):
             case "cut" | "slow" | "jitter" | "bandwidth":
                 probes = Probes(self._routes, roster.may_answer)
                 return NetworkFault(fault, relay, probes, settings.heartbeat_ns, settings.epoch_ns)
+            case "changing-cut":
+                return ChangingCut(
+                    fault,
+                    lambda part: NetworkFault(
+                        part,
+                        relay,
+                        Probes(self._routes, roster.may_answer),
+                        settings.heartbeat_ns,
+                        settings.epoch_ns,
+                    ),
+                )
             case "kill":
                 return Kill(fault, roster, self.now_ns, self._answers)
             case "terminate":

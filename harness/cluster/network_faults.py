@@ -36,6 +36,8 @@ class NetworkFault:
         self._epoch_ns = epoch_ns
         self._asked_ns = self._now_ns()
         self._in_effect_ns: int | None = None
+        self._heal_asked_ns: int | None = None
+        self._healed_ns: int | None = None
 
     async def begin(self) -> None:
         fault = self._fault
@@ -53,9 +55,16 @@ class NetworkFault:
         self._in_effect_ns = at_ns - self._epoch_ns
 
     async def end(self) -> Evidence:
+        await self.heal()
+        return await self.evidence()
+
+    async def heal(self) -> None:
+        self._heal_asked_ns = self._now_ns()
+        self._healed_ns = await self._relay.heal(self._fault.id, self._fault.seed) - self._epoch_ns
+
+    async def evidence(self) -> Evidence:
+        """Waits for fresh traffic."""
         fault = self._fault
-        heal_asked_ns = self._now_ns()
-        healed_ns = await self._relay.heal(fault.id, fault.seed) - self._epoch_ns
         healed, detail = await self._fresh_traffic()
         links = await self._relay.counters(fault.id)
         await self._relay.forget(fault.id)
@@ -66,8 +75,8 @@ class NetworkFault:
             asked_ns=self._asked_ns,
             first_effect_ns=min(begun, default=None),
             all_in_effect_ns=self._in_effect_ns,
-            heal_asked_ns=heal_asked_ns,
-            last_effect_ns=healed_ns,
+            heal_asked_ns=self._heal_asked_ns,
+            last_effect_ns=self._healed_ns,
             healed=healed,
             counters=_summed(links, len(felt)),
             detail="; ".join([*_unfelt(links, felt), *detail]),

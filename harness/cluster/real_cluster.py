@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.empty_disk import CONFIG, forget_data
@@ -38,6 +38,11 @@ class FaultAtWork(Protocol):
     async def begin(self) -> None: ...
 
     async def end(self) -> Evidence: ...
+
+
+@runtime_checkable
+class ChangingAtWork(Protocol):
+    async def change(self, number: int) -> None: ...
 
 
 class RealCluster(RealTime):
@@ -206,6 +211,11 @@ class RealCluster(RealTime):
         self._check_names(fault)
         at_work = self._at_work[fault.id] = self._at_work_for(fault)
         await at_work.begin()
+
+    async def change(self, fault: Fault, number: int) -> None:
+        at_work = self._at_work[fault.id]
+        assert isinstance(at_work, ChangingAtWork), f"{fault.does} has one shape"
+        await at_work.change(number)
 
     async def heal(self, fault: Fault) -> Evidence:
         at_work = self._at_work.pop(fault.id, None)

@@ -134,6 +134,9 @@ class SimCluster:
     async def inject(self, fault: Fault) -> None:
         await self._faults.inject(fault)
 
+    async def change(self, fault: Fault, number: int) -> None:
+        self._faults.change(fault, number)
+
     async def heal(self, fault: Fault) -> Evidence:
         return await self._faults.heal(fault)
 

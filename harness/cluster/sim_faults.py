@@ -5,8 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Iterable
 
+import msgspec
+
+from harness.cluster.sim_shapes import SeenShape
 from harness.cluster.sim_shaping import shaped_effect, shaping_of
 from harness.errors import WrongUse
+from harness.faults.changing import all_links
 from harness.faults.fault import Evidence, Fault
 from nodes.world.network import Effect, Pair, Stop
 from nodes.world.world import World
@@ -30,6 +34,7 @@ class VirtualFaults:
         self._hit: dict[int, list[str]] = {}
         self._lost_bytes: dict[int, int] = {}
         self._stops: dict[int, Stop] = {}
+        self._shapes: dict[int, list[SeenShape]] = {}
 
     async def inject(self, fault: Fault) -> None:
         self._asked[fault.id] = self._world.agenda.now_ns
@@ -37,6 +42,9 @@ class VirtualFaults:
         match fault.does:
             case "cut":
                 self._world.network.cut(fault.links)
+            case "changing-cut":
+                self._world.network.cut(fault.shapes[0].links)
+                self._shapes[fault.id] = [SeenShape(fault.shapes[0].links, self._asked[fault.id])]
             case "slow" | "jitter" | "reorder" | "bandwidth":
                 self._world.network.shape(fault.links, shaping_of(fault))
             case "kill" | "power":
@@ -79,6 +87,8 @@ class VirtualFaults:
         match fault.does:
             case "cut":
                 return await self._heal_cut(fault, heal_asked_ns)
+            case "changing-cut":
+                return await self._heal_changing(fault, heal_asked_ns)
             case "slow" | "jitter" | "reorder" | "bandwidth":
                 return self._heal_shaped(fault, heal_asked_ns)
             case "kill" | "power":
@@ -136,6 +146,27 @@ class VirtualFaults:
         felt = shaped_effect(fault, effects)
         first_ns = _first(effect.first_delayed_ns for effect in effects)
         return self._evidence(fault, heal_asked_ns, first_ns, felt.bit, True, felt.counters)
+
+    def change(self, fault: Fault, number: int) -> None:
+        """From one shape of a partition to another, at one instant; what both cut stays as it is."""
+        network, seen = self._world.network, self._shapes[fault.id]
+        seen[-1].ends(self._world.agenda.now_ns, network.take_effects(seen[-1].links))
+        links = fault.shapes[number].links
+        network.cut(links)
+        network.heal(seen[-1].links, random.Random(fault.seed + number))
+        seen.append(SeenShape(links, self._world.agenda.now_ns))
+
+    async def _heal_changing(self, fault: Fault, heal_asked_ns: int) -> Evidence:
+        network, seen = self._world.network, self._shapes.pop(fault.id)
+        seen[-1].ends(heal_asked_ns, network.take_effects(seen[-1].links))
+        network.heal(seen[-1].links, random.Random(fault.seed))
+        healed = await self._traffic_passes(all_links(fault.shapes))
+        felt = [shape.was_felt(self._heartbeat_ns) for shape in seen]
+        counters = {"shapes": len(seen), "shapes_felt": sum(felt), "changes_felt": sum(felt[1:])}
+        counters["withheld"] = sum(shape.withheld for shape in seen)
+        first_ns = _first(shape.first_ns for shape in seen)
+        told = self._evidence(fault, heal_asked_ns, first_ns, sum(felt) > 1, healed, counters)
+        return msgspec.structs.replace(told, shapes=tuple(s.told(self._heartbeat_ns) for s in seen))
 
     async def _traffic_passes(self, pairs: Iterable[Pair]) -> bool | None:
         """Wait until something fresh has come through every healed pair whose ends are up; None if there is none."""

@@ -13,6 +13,7 @@ import msgspec
 
 Does = Literal[
     "cut",
+    "changing-cut",
     "slow",
     "jitter",
     "reorder",
@@ -44,6 +45,7 @@ Damage = Literal["", "torn-tail", "truncated-tail", "bit-flip"]
 Link = tuple[str, str]
 NEEDS: Mapping[Does, tuple[str, ...]] = {
     "cut": ("links",),
+    "changing-cut": ("links", "shapes"),
     "slow": ("links", "delay_ns"),
     "jitter": ("links", "jitter_ns"),
     "reorder": ("links", "delay_ns", "percent"),
@@ -77,11 +79,20 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     after_ns: Count = 0
 
 
+class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The directed links that are cut from `after_ns` after the fault's begin, until the next shape or the end."""
+
+    after_ns: Count
+    links: tuple[Link, ...]
+
+
 class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """`name` is the word in the table of faults ("isolate-owner"), `does` what the cluster carries out.
 
     - cut: the directed `links` (source, target) pass nothing, silently. On healing, connections whose bytes were
       held go on or are reset, drawn from `seed`.
+    - changing-cut: one of the `shapes` after the other is cut; nothing is healed between. `links` is all that is cut
+      at some time.
     - slow: the directed `links` delay what they carry by `delay_ns` ± `jitter_ns`; order is kept.
     - jitter: the same, and felt only if the delays differ: by half of `jitter_ns` at least.
     - reorder: `percent` of what the directed `links` carry comes later by `delay_ns`, and what is behind overtakes it.
@@ -133,6 +144,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     seed: Count = 0
     kinds: tuple[str, ...] = ()
     options: dict[str, float] = {}
+    shapes: tuple[Shape, ...] = ()
     on: Moment | None = None
     """Begin at this moment, not before `at_ns`, and last for as long as from `at_ns` to `until_ns` (simulator)."""
 
@@ -144,6 +156,16 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
         (than it, where it is named, else than the owner).
         """
         return self.on is not None or self.does in ("hold", "slow-disk")
+
+
+class ShapeSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """One shape of a changing partition as it was: all of it surely cut from `in_effect_ns` to `until_ns`."""
+
+    links: tuple[Link, ...]
+    asked_ns: int
+    in_effect_ns: int | None
+    until_ns: int | None
+    bit: bool
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,3 +185,4 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     healed: bool | None = None
     counters: dict[str, int] = {}
     detail: str = ""
+    shapes: tuple[ShapeSeen, ...] = ()

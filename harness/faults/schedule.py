@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from harness.errors import WrongUse
+from harness.faults.changing import all_links, draw_shapes
 from harness.faults.directed import draw_directed
 from harness.faults.fault import Fault
 from harness.faults.lanes import impossible
@@ -21,6 +22,7 @@ from harness.faults.membership import Membership
 from harness.faults.rollout import DOWNGRADE, UPGRADE, Rollout
 from harness.faults.table import (
     ADD,
+    CHANGING,
     FAILOVER,
     FAULTS,
     HOLDS,
@@ -169,7 +171,12 @@ def _rollout(plan: Plan, names: Sequence[str]) -> Rollout:
 
 
 def _lasts_ns(name: str, plan: Plan, drawn_ns: int) -> int:
-    """While real nodes are all dead nothing is to be seen, and they take their own time to come up again."""
+    """While real nodes are all dead nothing is to be seen, and they take their own time to come up again.
+
+    Several shapes of a partition need the time of two.
+    """
+    if name == CHANGING:
+        return 2 * drawn_ns
     return drawn_ns // 4 if name == POWER_ALL and plan.cluster != "sim" else drawn_ns
 
 
@@ -201,6 +208,9 @@ def _fault(
     if not nodes or (members.absent and name != ADD and len(nodes) < kind.nodes_min):
         return None
     drawn = kind.draw(nodes, owner, chance)
+    if name == CHANGING:
+        shapes = draw_shapes(nodes, owner, chance, until_ns - at_ns, plan.heartbeat_ns)
+        drawn = {"shapes": shapes, "links": all_links(shapes)}
     if name == TIMEOUTS:
         drawn = {**drawn, "options": _in_seconds(plan, drawn["options"])}
     if name == QUORUM:

@@ -30,6 +30,7 @@ WHERE_IT_MAY = ("local",)
 """Whether groups of processes can be limited there depends on the machine and on who one is: so it is asked for by
 name. Whoever can start containers can limit them."""
 
+CHANGING = "changing-partitions"
 FAILOVER = "failover"
 OOM = "oom"
 REMOVE, ADD = "remove-node", "add-node"
@@ -78,6 +79,11 @@ class Kind:
 
 def _cut(shape: Callable[[Sequence[str], str, random.Random], tuple[Link, ...]]) -> Draw:
     return lambda nodes, owner, chance: {"links": shape(nodes, owner, chance)}
+
+
+def _shaped_later(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
+    """The schedule draws the shapes, for it knows how long they last."""
+    return {}
 
 
 def _owner_or_one(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
@@ -210,6 +216,13 @@ FAULTS: dict[str, Kind] = {
     "bridge": Kind("two groups joined by one node", "partition", "cut", _cut(partitions.bridge), nodes_min=3),
     "one-way": Kind(
         "one node hears nobody, or nobody hears it", "partition", "cut", _cut(partitions.one_way), nodes_min=2
+    ),
+    CHANGING: Kind(
+        "one partition after another, of ever other shape, and nothing is healed between",
+        "partition",
+        "changing-cut",
+        _shaped_later,
+        nodes_min=2,
     ),
     "kill": Kind("kill -9 and restart", "kill", "kill", _owner_or_one),
     "pause": Kind("a process is stopped and goes on", "pause", "pause", _owner_or_one),

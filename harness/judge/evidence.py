@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from checkers.history.faults import FaultSpan
+from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
 from checkers.history.members import is_settled_at_the_end
 from checkers.history.operation import SUBMITTED, Operation
@@ -257,7 +257,7 @@ def _was_hidden(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
 
 def _is_of_stopped(fault: FaultSpan, history: History) -> bool:
     """A cut between nodes of which one has stopped following the other: nothing need come through it again."""
-    links = {frozenset(link) for link in fault.links} if fault.does == "cut" else set()
+    links = {frozenset(link) for link in fault.links} if fault.does in CUTS else set()
     return any(
         frozenset((state.node, peer)) in links
         for state in history.states

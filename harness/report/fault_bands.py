@@ -8,13 +8,28 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from checkers.history import FaultSpan, HistoryError
-from checkers.history.faults import fault_spans
+from checkers.history.faults import CUTS, fault_spans
 from harness.report.json_door import Json, as_mapping, as_text, as_time_ns, clipped
 from harness.report.material import Material
 from harness.report.svg import Scale, duration, element, joined, moment, text_width
 
 LANE_HEIGHT = 17
 LABEL_SIZE = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a partition that changes cut from one time to another."""
+
+    links: tuple[tuple[str, str], ...]
+    start_ns: int
+    end_ns: int
+    bit: bool
+
+    @property
+    def words(self) -> str:
+        felt = "" if self.bit else " (not felt)"
+        return f"{moment(self.start_ns)} – {moment(self.end_ns)} {_arrows(self.links, is_cut=True)}{felt}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +48,30 @@ class FaultBand:
     bit: bool | None
     healed: bool | None
     evidence: Json
+    shapes: tuple[Shape, ...] = ()
 
     @property
     def targets(self) -> str:
         """The nodes, and the links with both directions of a link written once; a cut link's arrow is struck out."""
-        pairs = dict.fromkeys(self.links)
-        one_way, both_ways = ("↛", "↮") if self.does == "cut" else ("→", "↔")
-        words = [
-            f"{source} {both_ways if (target, source) in pairs else one_way} {target}"
-            for source, target in pairs
-            if (target, source) not in pairs or source < target
-        ]
-        return ", ".join((*self.nodes, *words))
+        if self.shapes:
+            return "; ".join(shape.words for shape in self.shapes)
+        return ", ".join(filter(None, (*self.nodes, _arrows(self.links, is_cut=self.does in CUTS))))
 
     @property
     def title(self) -> str:
         felt = {True: "it bit", False: "it did not bite", None: "nobody knows whether it bit"}[self.bit]
         until = moment(self.end_ns) if self.ended else "the end of the record"
         return f"fault {self.id}: {self.name} ({self.does}) {self.targets}\n{moment(self.start_ns)} – {until}; {felt}"
+
+
+def _arrows(links: Sequence[tuple[str, str]], *, is_cut: bool) -> str:
+    pairs = dict.fromkeys(links)
+    one_way, both_ways = ("↛", "↮") if is_cut else ("→", "↔")
+    return ", ".join(
+        f"{source} {both_ways if (target, source) in pairs else one_way} {target}"
+        for source, target in pairs
+        if (target, source) not in pairs or source < target
+    )
 
 
 def fault_bands(material: Material) -> tuple[FaultBand, ...]:
@@ -82,6 +103,17 @@ def _band(span: FaultSpan, run_end_ns: int) -> FaultBand:
         bit=span.bit if span.end_ns is not None else None,
         healed=span.healed,
         evidence=span.evidence,
+        shapes=_shapes(span, run_end_ns),
+    )
+
+
+def _shapes(span: FaultSpan, run_end_ns: int) -> tuple[Shape, ...]:
+    """Each until the next one: what both cut is closed all the while."""
+    starts = [_first_time(shape.in_effect_ns, shape.asked_ns, span.start_ns) for shape in span.shapes]
+    ends = [*starts[1:], _first_time(span.heal_asked_ns, span.end_ns, run_end_ns)]
+    return tuple(
+        Shape(shape.links, start, max(start, end), shape.bit)
+        for shape, start, end in zip(span.shapes, starts, ends[: len(starts)], strict=True)
     )
 
 
@@ -99,7 +131,9 @@ def shades(bands: Sequence[FaultBand], scale: Scale, top: float, bottom: float) 
     parts = []
     for band in bands:
         spans = [("band", band.start_ns, band.end_ns)]
-        if band.sure:
+        if band.shapes:  # what changes at once leaves a thin line of its own
+            spans += [("band sure", shape.start_ns, shape.end_ns) for shape in band.shapes]
+        elif band.sure:
             spans.append(("band sure", *band.sure))
         for class_, start_ns, end_ns in spans:
             x, right = scale(start_ns), scale(end_ns)

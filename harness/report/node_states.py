@@ -15,9 +15,12 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from checkers.history import Event
+from checkers.history.faults import CUTS
 from harness.report.fault_bands import FaultBand
 from harness.report.json_door import as_mapping, as_text
 from harness.report.svg import Scale, element, joined, moment, text_width
+
+Links = tuple[tuple[str, str], ...]
 
 LANE_HEIGHT = 22
 LABEL_SIZE = 11
@@ -55,7 +58,8 @@ class NodeStory:
         edges = {start_ns, end_ns}
         edges.update(time_ns for time_ns in self.told_at if start_ns < time_ns < end_ns)
         for band in self.faults:
-            edges.update(time_ns for time_ns in (band.start_ns, band.end_ns) if start_ns < time_ns < end_ns)
+            times = (band.start_ns, band.end_ns, *(ns for s in band.shapes for ns in (s.start_ns, s.end_ns)))
+            edges.update(time_ns for time_ns in times if start_ns < time_ns < end_ns)
         ordered = sorted(edges)
         found: list[Stretch] = []
         for first, last in pairwise(ordered):
@@ -67,7 +71,8 @@ class NodeStory:
 
     def _stretch(self, start_ns: int, end_ns: int) -> Stretch:
         active = [band for band in self.faults if band.start_ns <= start_ns and band.end_ns >= end_ns]
-        cuts = [band for band in active if band.does == "cut"]
+        cuts = [links for band in active for links in _cut_then(band, start_ns, end_ns)]
+        cuts = [links for links in cuts if any(self.node in link for link in links)]
         cut_words = _cut_words(self.node, cuts)
         if any(band.does in DOWN for band in active):
             return Stretch(start_ns, end_ns, "down", "down", False)
@@ -88,7 +93,7 @@ def node_story(node: str, monitor: Sequence[Event], bands: Sequence[FaultBand]) 
         node,
         tuple(time_ns for time_ns, _ in states),
         tuple(told for _, told in states),
-        tuple(band for band in touching if band.does in ("cut", "pause", *DOWN) and band.bit is not False),
+        tuple(band for band in touching if band.does in (*CUTS, "pause", *DOWN) and band.bit is not False),
     )
 
 
@@ -109,10 +114,19 @@ def _told(event: Event, shows_versions: bool) -> tuple[str, str]:
     return ("owner" if role == "owner" else "replica"), words
 
 
-def _cut_words(node: str, cuts: Sequence[FaultBand]) -> str:
+def _cut_then(band: FaultBand, start_ns: int, end_ns: int) -> list[Links]:
+    """The links that a fault cut between these times, which no change of its shape parts."""
+    if band.does not in CUTS:
+        return []
+    if not band.shapes:
+        return [band.links]
+    return [s.links for s in band.shapes if s.bit and s.start_ns <= start_ns and s.end_ns >= end_ns]
+
+
+def _cut_words(node: str, cuts: Sequence[Links]) -> str:
     """Whom the node could not reach or hear, as ", cut from n2, n3"; clients only if it was nobody else."""
     others = dict.fromkeys(
-        end for band in cuts for link in band.links if node in link for end in link if end != node
+        end for links in cuts for link in links if node in link for end in link if end != node
     )
     nodes = [other for other in others if other != "client"] or list(others)
     if not cuts:

@@ -82,7 +82,7 @@ def fault_rows(bands: Sequence[FaultBand]) -> tuple[FaultRow, ...]:
             id=band.id,
             name=band.name,
             does=band.does,
-            targets=clipped(band.targets, 300),
+            targets=clipped(band.targets, 1000),
             start=moment(band.start_ns),
             lasted=band_duration(band) if band.ended else "until the end of the record",
             bit={True: "bit", False: "did not bite", None: "unknown"}[band.bit],

@@ -219,3 +219,30 @@ def test_an_event_line_is_small() -> None:
     """Absent fields would be written out and a long run's record would be half nulls."""
     line = msgspec.json.encode(Event(index=0, time_ns=1, type="invoke", process=0, f="read", key="r1"))
     assert line == b'{"index":0,"time_ns":1,"type":"invoke","process":0,"f":"read","key":"r1"}'
+
+
+def test_a_partition_that_changed_says_what_was_cut_when() -> None:
+    """A link of two shapes in a row would seem to have been open between them, or one that was opened still cut."""
+    both, one, other = [["n1", "n2"], ["n2", "n1"]], [["n1", "n2"]], [["n2", "n1"]]
+    start = {"id": 3, "name": "changing-partitions", "does": "changing-cut", "links": both}
+    shapes = [
+        {"links": links, "asked_ns": at, "in_effect_ns": at + 1, "until_ns": at + 10, "bit": True}
+        for links, at in ((both, 10), (one, 20), (other, 30))
+    ]
+    end = {**EVIDENCE, "all_in_effect_ns": 11, "heal_asked_ns": 40, "shapes": shapes}
+    data = record(
+        ("invoke", "nemesis", "changing-partitions", {"value": start}),
+        ("info", "nemesis", "changing-partitions", {"value": end}),
+    )
+    (fault,) = jsonl.parse(data).faults
+    assert [cut.sure for cut in fault.cuts] == [(11, 20), (21, 30), (31, 40)]
+    assert fault.cut_times == {("n1", "n2"): ((11, 30),), ("n2", "n1"): ((11, 20), (31, 40))}
+    assert fault.links_between(22, 25) == (("n1", "n2"),)
+    assert fault.links_between(0, 100) == (("n1", "n2"), ("n2", "n1"))
+    unfelt = {**end, "bit": False}
+    data = record(
+        ("invoke", "nemesis", "changing-partitions", {"value": start}),
+        ("info", "nemesis", "changing-partitions", {"value": unfelt}),
+    )
+    (fault,) = jsonl.parse(data).faults
+    assert fault.cuts == () and fault.cut_times == {}

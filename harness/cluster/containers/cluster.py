@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from harness.cluster.changing_cut import ChangingCut
 from harness.cluster.clock_faults import ClockFault, write_clock
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.fleet import DATA, PORT, Berth, Fleet, Limits
@@ -191,6 +192,8 @@ class ContainerCluster(RealCluster):
         match fault.does:
             case "cut" | "loss":
                 return PacketFault(fault, packets)
+            case "changing-cut":
+                return ChangingCut(fault, lambda part: PacketFault(part, packets))
             case "slow" | "jitter" | "reorder" | "bandwidth":
                 assert self._shaping is not None
                 return ShapedFault(fault, self._shaping)

@@ -84,6 +84,9 @@ class PacketFault:
         self._in_effect_ns: int | None = None
         self._before: dict[Pair, int] = {}
         self._dropped_before = 0
+        self._heal_asked_ns = self._healed_ns = self._asked_ns
+        self._met: dict[Pair, int] = {}
+        self._dropped_while = 0
 
     async def begin(self) -> None:
         await self._packets.add(self._which, list(self._links.values()))
@@ -92,12 +95,22 @@ class PacketFault:
         self._dropped_before = await self._dropped()
 
     async def end(self) -> Evidence:
-        heal_asked_ns = self._packets.now_ns()
-        met = await self._packets.filter.packets(self._which)
-        dropped = await self._dropped() - self._dropped_before
+        await self.heal()
+        return await self.evidence()
+
+    async def heal(self) -> None:
+        self._heal_asked_ns = self._packets.now_ns()
+        self._met = await self._packets.filter.packets(self._which)
+        self._dropped_while = await self._dropped() - self._dropped_before
         await self._packets.remove(self._which, list(self._links.values()))
-        healed_ns = self._packets.now_ns()
-        felt = {link: met.get(pair, 0) - self._before.get(pair, 0) for link, pair in self._links.items()}
+        self._healed_ns = self._packets.now_ns()
+
+    async def evidence(self) -> Evidence:
+        """Waits for fresh packets."""
+        heal_asked_ns, dropped = self._heal_asked_ns, self._dropped_while
+        felt = {
+            link: self._met.get(pair, 0) - self._before.get(pair, 0) for link, pair in self._links.items()
+        }
         long_enough = heal_asked_ns - (self._in_effect_ns or heal_asked_ns) > self._packets.heartbeat_ns
         healed, missing = await self._packets.fresh(self._fault.links)
         return Evidence(
@@ -106,7 +119,7 @@ class PacketFault:
             first_effect_ns=self._in_effect_ns,
             all_in_effect_ns=self._in_effect_ns,
             heal_asked_ns=heal_asked_ns,
-            last_effect_ns=healed_ns,
+            last_effect_ns=self._healed_ns,
             healed=healed,
             counters={
                 "links": len(felt),

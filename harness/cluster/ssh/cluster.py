@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from harness.cluster.changing_cut import ChangingCut
 from harness.cluster.clock_faults import ClockFault, clock_files, this_wall_ns
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.ownership import RunId
@@ -225,6 +226,17 @@ class SshCluster(RealCluster):
             case "cut" | "slow" | "jitter" | "bandwidth":
                 probes = FarProbes(Probes(self._routes, crew.may_answer), self._routes, self._machines)
                 return NetworkFault(fault, relays, probes, settings.heartbeat_ns, self._epoch_ns)
+            case "changing-cut":
+                return ChangingCut(
+                    fault,
+                    lambda part: NetworkFault(
+                        part,
+                        relays,
+                        FarProbes(Probes(self._routes, crew.may_answer), self._routes, self._machines),
+                        settings.heartbeat_ns,
+                        self._epoch_ns,
+                    ),
+                )
             case "kill":
                 return Kill(fault, crew, self.now_ns, self._answers)
             case "terminate":

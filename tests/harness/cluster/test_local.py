@@ -21,7 +21,7 @@ import pytest
 from harness.cluster.local import LocalCluster, LocalSettings
 from harness.cluster.stall import StallWatch
 from harness.errors import ClusterError, WrongUse
-from harness.faults.fault import Evidence, Fault
+from harness.faults.fault import Evidence, Fault, Shape
 from harness.protocols import Cluster, Lost, NotSent, Replied
 from nodes.iproto.messages import Answer, Call, Replace
 from nodes.qsync.configuration import Configuration, Identity, SpaceDefinition
@@ -184,6 +184,36 @@ def test_slow_links_are_slow_and_fast_again(tmp_path: Path) -> None:
         assert evidence.healed is True
         assert in_order(evidence)
         assert await answers(cluster, 0, "n1")
+
+    play(tmp_path, story)
+
+
+def test_a_partition_changes_without_healing_between(tmp_path: Path) -> None:
+    """Broken if a link of two shapes is open between them, or the record does not say what was cut when."""
+
+    async def story(cluster: LocalCluster) -> None:
+        first, second = (("client", "n1"), ("n1", "client")), (("client", "n1"), ("client", "n2"))
+        shapes = (Shape(after_ns=0, links=first), Shape(after_ns=1, links=second))
+        changing = fault("changing-cut", links=(*first, second[1]), shapes=shapes, seed=3)
+        assert await answers(cluster, 1, "n1", 60 * SECOND_NS)
+        await cluster.inject(changing)
+        assert await cluster.call(1, "n1", echo(1), 200_000_000) == Lost("timeout")
+        assert await answers(cluster, 2, "n2", 60 * SECOND_NS)
+        await cluster.change(changing, 1)
+        assert isinstance(await cluster.call(3, "n1", echo(3), 200_000_000), NotSent)
+        assert isinstance(await cluster.call(2, "n2", echo(2), 200_000_000), Lost)
+        assert await answers(cluster, 4, "n3", 60 * SECOND_NS)
+        evidence = await cluster.heal(changing)
+        assert (evidence.bit, evidence.healed) == (True, True)
+        assert evidence.counters["shapes"] == evidence.counters["shapes_felt"] == 2
+        assert evidence.counters["changes_felt"] == 1
+        one, other = evidence.shapes
+        assert (one.links, other.links) == (first, second)
+        assert one.in_effect_ns is not None and one.until_ns is not None
+        assert other.in_effect_ns is not None and other.until_ns is not None
+        assert one.asked_ns <= one.in_effect_ns <= other.in_effect_ns <= one.until_ns <= other.until_ns
+        assert await answers(cluster, 5, "n1", 60 * SECOND_NS)
+        assert await answers(cluster, 6, "n2", 60 * SECOND_NS)
 
     play(tmp_path, story)
 

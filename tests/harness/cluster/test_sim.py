@@ -13,7 +13,7 @@ from harness.assemble import parts_of, simulated
 from harness.cluster.sim import SimCluster
 from harness.cluster.virtual_tasks import Pending
 from harness.errors import ClusterError, StoreError
-from harness.faults.fault import Evidence, Fault
+from harness.faults.fault import Evidence, Fault, Shape
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Lost, NotSent, Replied
 from nodes.iproto.messages import Answer, Call, Refusal
@@ -126,6 +126,10 @@ def fault(does: Any, **others: Any) -> Fault:
 
 ALL = ("n1", "n2", "n3")
 AROUND_N1 = (("n1", "n2"), ("n2", "n1"), ("n1", "n3"), ("n3", "n1"))
+SHAPES = (
+    Shape(after_ns=0, links=AROUND_N1[:2]),
+    Shape(after_ns=SECOND_NS, links=AROUND_N1[1:]),
+)
 FAULTS = {
     "cut": fault("cut", links=AROUND_N1),
     "one way": fault("cut", links=AROUND_N1[:1]),
@@ -133,6 +137,7 @@ FAULTS = {
     "jitter": fault("jitter", links=AROUND_N1, delay_ns=TENTH_NS // 4, jitter_ns=TENTH_NS // 4),
     "reorder": fault("reorder", links=AROUND_N1, delay_ns=TENTH_NS // 4, percent=30),
     "bandwidth": fault("bandwidth", links=AROUND_N1, bytes_per_s=20_000),
+    "changing partitions": fault("changing-cut", links=AROUND_N1, shapes=SHAPES),
     "kill": fault("kill", nodes=("n1",)),
     "pause": fault("pause", nodes=("n2",)),
     "power of all": fault("power", nodes=ALL),
@@ -146,9 +151,12 @@ FAULTS = {
 async def endure(cluster: SimCluster, fault: Fault, lasts_ns: int = 2 * SECOND_NS) -> Evidence:
     """The fault, with a client that writes to n1 all the while."""
     await cluster.inject(fault)
-    until_ns = cluster.now_ns() + lasts_ns
+    begun_ns = cluster.now_ns()
     process = 100
-    while cluster.now_ns() < until_ns:
+    changes = list(enumerate(fault.shapes))[1:]
+    while cluster.now_ns() < begun_ns + lasts_ns:
+        if changes and cluster.now_ns() >= begun_ns + changes[0][1].after_ns:
+            await cluster.change(fault, changes.pop(0)[0])
         reply = await cluster.call(process, "n1", write(process), TENTH_NS)
         process += 1
         if not isinstance(reply, Replied):

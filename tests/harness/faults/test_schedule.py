@@ -119,7 +119,7 @@ def test_all_is_what_the_cluster_can_do() -> None:
     assert can_do("sim") == {
         "slow-fsync",
         "disk-error",
-        "cut",
+        *("cut", "changing-cut"),
         *("slow", "jitter", "reorder", "bandwidth"),
         "kill",
         "pause",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from checkers.history import Event, Operation
 from checkers.history.operation import EventType, paired
 from harness.report.cycle_drawing import cycle_drawing
-from harness.report.fault_bands import FaultBand
+from harness.report.fault_bands import FaultBand, Shape
 from harness.report.node_states import node_story
 from harness.report.operation_rows import GUTTER, LINE_HEIGHT, LINES_WITH_NEIGHBOURS, WIDTH, operation_rows
 from harness.report.operation_words import operation_label, operation_value
@@ -78,6 +78,25 @@ def test_a_cut_names_whom_the_node_lost_and_keeps_its_state() -> None:
     cut = band("cut", 40, 60, links=(("n1", "n2"), ("n2", "n1"), ("n1", "client")))
     middle = node_story("n1", [state(0, up=True, role="owner", term=2)], [cut]).stretches(0, 100)[1]
     assert (middle.kind, middle.words, middle.cut) == ("owner", "owner · term 2, cut from n2", True)
+
+
+def test_a_partition_that_changes_names_whom_the_node_lost_when() -> None:
+    """If it failed, the page would say that a node was cut off from all whom it was ever cut off from."""
+    shapes = (
+        Shape((("n1", "n2"), ("n2", "n1")), 40, 50, True),
+        Shape((("n3", "n1"),), 50, 60, True),
+        Shape((("n3", "n2"),), 60, 70, True),
+    )
+    links = tuple(link for shape in shapes for link in shape.links)
+    changing = band("changing-cut", 40, 70, links=links, shapes=shapes)
+    story = node_story("n1", [state(0, up=True, role="replica")], [changing])
+    assert [(found.start_ns, found.words) for found in story.stretches(0, 100)] == [
+        (0, "replica"),
+        (40, "replica, cut from n2"),
+        (50, "replica, cut from n3"),
+        (60, "replica"),
+    ]
+    assert "n1 ↮ n2" in changing.targets and "n3 ↛ n1" in changing.targets
 
 
 def test_a_fault_that_did_not_bite_changes_no_state() -> None:

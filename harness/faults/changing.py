@@ -1,0 +1,63 @@
+"""Partitions that change: one shape follows another, and nothing is healed between them.
+
+What a change closes is closed before what it opens is opened: a link that is in both shapes passes nothing meanwhile.
+In one of three such faults some links stay cut all the while.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+
+from harness.faults import partitions
+from harness.faults.fault import Link, Shape
+
+SHAPES = (
+    partitions.isolate_owner,
+    partitions.isolate_one,
+    partitions.halves,
+    partitions.majorities_ring,
+    partitions.bridge,
+    partitions.one_way,
+)
+MANY = (3, 7)
+BEATS_MIN = 3
+"""A shape that is shorter than so many heartbeats may be felt by nobody."""
+_TRIES = 20
+
+
+def draw_shapes(
+    nodes: Sequence[str], owner: str, chance: random.Random, lasts_ns: int, heartbeat_ns: int
+) -> tuple[Shape, ...]:
+    """Two shapes at least, each other than the one before, and when each begins."""
+    many = max(2, min(chance.randrange(*MANY), lasts_ns // (BEATS_MIN * heartbeat_ns)))
+    stays = partitions.one_way(nodes, owner, chance)[:1] if chance.random() < 1 / 3 else ()
+    shapes: list[tuple[Link, ...]] = []
+    for _ in range(many):
+        shapes.append(_another(nodes, owner, chance, stays, shapes[-1:]))
+    shares = [chance.uniform(0.8, 1.2) for _ in shapes]
+    begins = [int(lasts_ns * sum(shares[:place]) / sum(shares)) for place in range(many)]
+    return tuple(
+        Shape(after_ns=begin_ns, links=links) for begin_ns, links in zip(begins, shapes, strict=True)
+    )
+
+
+def _another(
+    nodes: Sequence[str],
+    owner: str,
+    chance: random.Random,
+    stays: Iterable[Link],
+    before: Sequence[tuple[Link, ...]],
+) -> tuple[Link, ...]:
+    for _ in range(_TRIES):
+        drawn = chance.choice(SHAPES)(nodes, owner, chance)
+        links = tuple(dict.fromkeys((*stays, *drawn)))
+        if drawn and all({*links} != {*other} for other in before):
+            return links
+    whole = partitions.isolate(owner, nodes)  # so few nodes that chance found the same again and again
+    return whole if all({*whole} != {*other} for other in before) else whole[:1]
+
+
+def all_links(shapes: Iterable[Shape]) -> tuple[Link, ...]:
+    """Every link that is cut at some time."""
+    return tuple(dict.fromkeys(link for shape in shapes for link in shape.links))

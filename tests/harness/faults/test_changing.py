@@ -1,0 +1,109 @@
+"""Partitions that change: what is drawn, and what is known of one that is over."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from harness.cluster.changing_cut import merged, part_of
+from harness.faults.changing import BEATS_MIN, all_links, draw_shapes
+from harness.faults.fault import Evidence, Fault
+from harness.faults.schedule import draw_faults
+from harness.plan import Plan
+
+SECOND_NS = 1_000_000_000
+
+
+@pytest.mark.parametrize("many", [2, 3, 4, 5])
+def test_every_shape_cuts_something_and_differs_from_the_one_before(many: int) -> None:
+    """Broken if a partition that is said to change stays what it was, or is healed between."""
+    nodes = [f"n{number}" for number in range(1, many + 1)]
+    drawn = [
+        draw_shapes(nodes, "n1", random.Random(seed), 4 * SECOND_NS, SECOND_NS // 10) for seed in range(60)
+    ]
+    for shapes in drawn:
+        assert 2 <= len(shapes) <= 6
+        assert shapes[0].after_ns == 0
+        times = [shape.after_ns for shape in shapes] + [4 * SECOND_NS]
+        assert all(
+            later - sooner > 4 * SECOND_NS // 12 for sooner, later in zip(times, times[1:], strict=False)
+        )
+        for shape in shapes:
+            assert shape.links
+            assert len(shape.links) == len({*shape.links})
+            assert all(source != target and {source, target} <= {*nodes} for source, target in shape.links)
+        assert all({*one.links} != {*other.links} for one, other in zip(shapes, shapes[1:], strict=False))
+    assert len({shapes for shapes in drawn}) > 30
+    stays = [frozenset.intersection(*(frozenset(shape.links) for shape in shapes)) for shapes in drawn]
+    assert any(stays)
+
+
+def test_shapes_are_long_enough_to_be_felt() -> None:
+    """Broken if a slow heartbeat makes shapes that nobody can notice."""
+    for seed in range(20):
+        shapes = draw_shapes(["n1", "n2", "n3"], "n1", random.Random(seed), 4 * SECOND_NS, SECOND_NS // 2)
+        assert len(shapes) == 2
+
+
+def test_the_schedule_draws_all_of_it_from_the_seed() -> None:
+    """Broken if the line that repeats a run repeats other shapes, or a plan file could not hold them."""
+    plan = Plan(cluster="sim", seed=5, faults=("changing-partitions",), time_limit_s=20)
+    faults = draw_faults(plan, "n1")
+    assert faults == draw_faults(plan, "n1")
+    assert len(faults) > 1
+    for fault in faults:
+        assert fault.links == all_links(fault.shapes)
+        assert all(fault.at_ns + shape.after_ns < fault.until_ns for shape in fault.shapes)
+    assert len({fault.shapes for fault in faults}) == len(faults)
+
+
+def evidence(bit: bool, healed: bool | None, at_ns: int) -> Evidence:
+    return Evidence(
+        bit=bit,
+        asked_ns=at_ns,
+        first_effect_ns=at_ns + 2 if bit else None,
+        all_in_effect_ns=at_ns + 1,
+        heal_asked_ns=at_ns + 100,
+        last_effect_ns=at_ns + 101,
+        healed=healed,
+        counters={"links": 2, "longest_withheld_ns": at_ns},
+        detail="" if healed else "nothing passed",
+    )
+
+
+@pytest.mark.parametrize(
+    ("felt", "bit"),
+    [((True, True, True), True), ((True, False, True), True), ((True, False, False), False)],
+)
+def test_it_bit_if_two_shapes_were_felt(felt: tuple[bool, ...], bit: bool) -> None:
+    """Broken if a plain partition counts as one that changed."""
+    shapes = draw_shapes(["n1", "n2", "n3"], "n1", random.Random(1), 3 * SECOND_NS, SECOND_NS // 10)[:3]
+    fault = Fault(
+        id=4,
+        name="x",
+        does="changing-cut",
+        at_ns=0,
+        until_ns=9,
+        shapes=shapes,
+        links=all_links(shapes),
+        seed=7,
+    )
+    parts = [part_of(fault, number) for number in range(len(felt))]
+    assert parts[0].id == 4 and len({part.id for part in parts}) == len(parts)
+    assert [part.links for part in parts] == [shape.links for shape in shapes]
+    told = merged(parts, [evidence(bit, True, 1000 * place) for place, bit in enumerate(felt)])
+    assert told.bit == bit
+    assert told.healed is True
+    assert told.counters == {
+        **{"shapes": 3, "shapes_felt": sum(felt), "changes_felt": sum(felt[1:])},
+        **{"links": 6, "longest_withheld_ns": 2000},
+    }
+    assert [shape.bit for shape in told.shapes] == [*felt]
+    assert [(shape.in_effect_ns, shape.until_ns) for shape in told.shapes] == [
+        (1, 100),
+        (1001, 1100),
+        (2001, 2100),
+    ]
+    assert merged(parts, [evidence(True, healed, 0) for healed in (True, None, True)]).healed is None
+    assert merged(parts, [evidence(True, healed, 0) for healed in (False, None, True)]).healed is False
