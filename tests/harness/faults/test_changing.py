@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
 
 from harness.cluster.changing_cut import merged, part_of
-from harness.faults.changing import BEATS_MIN, all_links, draw_shapes
+from harness.faults.changing import all_links, draw_shapes
 from harness.faults.fault import Evidence, Fault
 from harness.faults.schedule import draw_faults
 from harness.plan import Plan
@@ -26,15 +27,13 @@ def test_every_shape_cuts_something_and_differs_from_the_one_before(many: int) -
         assert 2 <= len(shapes) <= 6
         assert shapes[0].after_ns == 0
         times = [shape.after_ns for shape in shapes] + [4 * SECOND_NS]
-        assert all(
-            later - sooner > 4 * SECOND_NS // 12 for sooner, later in zip(times, times[1:], strict=False)
-        )
+        assert all(later - sooner > 4 * SECOND_NS // 12 for sooner, later in itertools.pairwise(times))
         for shape in shapes:
             assert shape.links
             assert len(shape.links) == len({*shape.links})
             assert all(source != target and {source, target} <= {*nodes} for source, target in shape.links)
-        assert all({*one.links} != {*other.links} for one, other in zip(shapes, shapes[1:], strict=False))
-    assert len({shapes for shapes in drawn}) > 30
+        assert all({*one.links} != {*other.links} for one, other in itertools.pairwise(shapes))
+    assert len(set(drawn)) > 30
     stays = [frozenset.intersection(*(frozenset(shape.links) for shape in shapes)) for shapes in drawn]
     assert any(stays)
 
@@ -96,8 +95,11 @@ def test_it_bit_if_two_shapes_were_felt(felt: tuple[bool, ...], bit: bool) -> No
     assert told.bit == bit
     assert told.healed is True
     assert told.counters == {
-        **{"shapes": 3, "shapes_felt": sum(felt), "changes_felt": sum(felt[1:])},
-        **{"links": 6, "longest_withheld_ns": 2000},
+        "shapes": 3,
+        "shapes_felt": sum(felt),
+        "changes_felt": sum(felt[1:]),
+        "links": 6,
+        "longest_withheld_ns": 2000,
     }
     assert [shape.bit for shape in told.shapes] == [*felt]
     assert [(shape.in_effect_ns, shape.until_ns) for shape in told.shapes] == [
