@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from checkers.history.history import Header
+from harness.cluster.limits.share import Share
 from harness.cluster.place import FROM, TO, Version, Which
 from harness.draw import faults_of, refuse_impossible
 from harness.errors import WrongUse
@@ -60,11 +61,31 @@ def parts_of(plan: Plan) -> Parts:
     plan = system.completed(plan)
     system.validate(plan)
     _check_inventory(plan)
+    refuse_shares(plan)
     versions_of(plan, system)
     _check_waits(plan, workload)
     names_for(plan)
     refuse_impossible(plan, workload)
     return Parts(plan, system, workload)
+
+
+SHARED_OUT = ("docker", "local")
+"""Clusters that limit what a node may use in a whole run."""
+
+
+def refuse_shares(plan: Plan) -> None:
+    """WrongUse where nobody limits what a node may use."""
+    if _share(plan) is not None and plan.cluster not in SHARED_OUT:
+        raise WrongUse(
+            f"--node-cpus and --node-memory are for --cluster {' and '.join(SHARED_OUT)}, got {plan.cluster}"
+        )
+
+
+def _share(plan: Plan) -> Share | None:
+    """What each node may use all the time; None if the plan does not say."""
+    if plan.node_cpus is None and plan.node_memory_mib is None:
+        return None
+    return Share(cpus=plan.node_cpus, memory_mib=plan.node_memory_mib)
 
 
 def _check_inventory(plan: Plan) -> None:
@@ -181,6 +202,7 @@ def local(parts: Parts, folder: Path) -> LocalCluster:
             are_dialed_unready=parts.system.are_dialed_unready,
             versions=versions_of(plan, parts.system),
             limited=limits_nodes(parts),
+            share=_share(plan),
         )
     )
 
@@ -192,14 +214,15 @@ def refuse_what_this_machine_cannot(parts: Parts) -> None:
 
         if why := why_not():
             raise WrongUse(
-                f"the faults of this plan limit what nodes use of the machine: {why}; "
-                "try: sudo, or --cluster docker"
+                f"this plan limits what nodes use of the machine: {why}; try: sudo, or --cluster docker"
             )
 
 
 def limits_nodes(parts: Parts) -> bool:
-    """Faults of the plan limit what nodes use of their machine."""
-    return any(fault.does in LIMITS for fault in faults_of(parts.plan, parts.system))
+    """Faults of the plan limit what nodes use of their machine, or the plan itself does."""
+    return _share(parts.plan) is not None or any(
+        fault.does in LIMITS for fault in faults_of(parts.plan, parts.system)
+    )
 
 
 def contained(parts: Parts, folder: Path) -> ContainerCluster:
@@ -214,6 +237,7 @@ def contained(parts: Parts, folder: Path) -> ContainerCluster:
             epoch_ns=time.monotonic_ns(),
             command=parts.system.command(plan),
             versions=versions_of(plan, parts.system),
+            share=_share(plan) or Share(),
         )
     )
 

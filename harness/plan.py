@@ -137,6 +137,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """How long nothing is wrong between two faults, and between two scenes of holds, on average and in proportion."""
     least_ok: Count = 0
     """So many operations must succeed, else the run is no evidence, whatever share of the load they are."""
+    node_cpus: Annotated[float, msgspec.Meta(ge=0.01, le=1024)] | None = None
+    """How much of the machine's cores each node may use in the whole run (0.5: half of one); None: the cluster's usual.
+    On docker and local."""
+    node_memory_mib: Annotated[int, msgspec.Meta(ge=8, le=1 << 20)] | None = None
+    """How much memory each node may use in the whole run; the kernel ends one that needs more."""
     stray_writes: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     """The share of writes that go to nodes which are not the owner: a correct store refuses them."""
     bugs: tuple[str, ...] = ()

@@ -132,6 +132,14 @@ def plan_options(function: F) -> F:
         click.option("--replica-reads", type=float, help="Share of reads that go to replicas."),
         click.option("--overlap", type=int, help="How many faults may be at work at once (default: 1)."),
         click.option(
+            "--node-cpus",
+            type=float,
+            help="Cores each node may use all the time (docker, local): 0.5 is half.",
+        ),
+        click.option(
+            "--node-memory", "node_memory_mib", type=int, help="MiB each node may use (docker, local)."
+        ),
+        click.option(
             "--calm", "calm_s", type=float, help="Seconds between two faults, on average (default: 1)."
         ),
         click.option("--least-ok", type=int, help="Operations that must succeed for the run to be evidence."),

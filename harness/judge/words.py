@@ -69,6 +69,8 @@ _NAMED = {
     "replica_reads": "--replica-reads",
     "overlap": "--overlap",
     "calm_s": "--calm",
+    "node_cpus": "--node-cpus",
+    "node_memory_mib": "--node-memory",
     "least_ok": "--least-ok",
     "stray_writes": "--stray-writes",
     "promise": "--promise",

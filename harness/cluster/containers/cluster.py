@@ -25,6 +25,7 @@ from harness.cluster.disk_faults import DiskFault
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.limits.faults import CpuLimit, MemoryLimit, OutOfMemory
 from harness.cluster.limits.machine import LimitsHere
+from harness.cluster.limits.share import Share
 from harness.cluster.node_log import shift_log
 from harness.cluster.place import FROM, Command, Place, Version, Which
 from harness.cluster.power_faults import DamagedDisk, PowerLoss
@@ -51,7 +52,8 @@ class ContainerSettings:
     epoch_ns: int
     command: Command
     status_function: str = "qsync.status"
-    limits: Limits = field(default_factory=Limits)
+    share: Share = field(default_factory=Share)
+    """What of each node's usual limits is another in this run."""
     versions: Mapping[Which, Version] = field(default_factory=dict)
     """Where nodes run in other versions than the usual one: in "from" they start."""
 
@@ -84,7 +86,7 @@ class ContainerCluster(RealCluster):
         client = await asyncio.to_thread(connect)
         await asyncio.to_thread(remove_leftovers, client)
         await asyncio.to_thread(self._make_images, client)
-        fleet = self._fleet = Fleet(client, self._run, self.now_ns, self._settings.limits)
+        fleet = self._fleet = Fleet(client, self._run, self.now_ns, Limits.of(self._settings.share))
         host, addresses = await fleet.make_network(self._nodes)
         self._addresses.update({CLIENT: host, **addresses})
         await self._filter.start(
@@ -154,7 +156,8 @@ class ContainerCluster(RealCluster):
             async with asyncio.timeout(_READY_WITHIN_S):
                 while await self._admin.status(node, STATUS_WITHIN_NS) is None:
                     for ended in fleet.ended():
-                        said = next((line for line in reversed(ended.last_words) if line.strip()), "")
+                        last = next((line for line in reversed(ended.last_words) if line.strip()), "")
+                        said = ended.out_of_memory or last
                         raise ClusterError(f"{ended.node} ended before it was ready ({ended.how}): {said}")
                     await asyncio.sleep(_ASK_AGAIN_S)
         except TimeoutError:

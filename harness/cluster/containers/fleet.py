@@ -18,6 +18,7 @@ from typing import Any, Final
 from harness.cluster.containers.ownership import NODE_LABEL, RunId, remove_run
 from harness.cluster.limits import kernel_log
 from harness.cluster.limits.group import Group, group_of
+from harness.cluster.limits.share import Share
 from harness.cluster.roster import REFUSED
 from harness.errors import ClusterError
 from harness.protocols import Ended
@@ -38,6 +39,15 @@ class Limits:
     memory_mib: int = 512
     cpus: float = 2.0
     processes: int = 256
+
+    @classmethod
+    def of(cls, share: Share) -> Limits:
+        """The usual ones, but for what a plan says."""
+        usual = cls()
+        return cls(
+            memory_mib=usual.memory_mib if share.memory_mib is None else share.memory_mib,
+            cpus=usual.cpus if share.cpus is None else share.cpus,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

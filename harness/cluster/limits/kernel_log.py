@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -10,16 +11,19 @@ from typing import Final
 KERNEL_LOG: Final = Path("/dev/kmsg")
 _RECORD_BYTES: Final = 8192
 _WORDS_MAX: Final = 300
+_NUMBER: Final = re.compile(r",pid=(\d+)\b")
 
 
 def ended_process(pid: int, since_ns: int, log: Path = KERNEL_LOG) -> str:
     """The kernel's line about the process with this number, written since then (monotonic); "" if there is none."""
-    return _last((f"Killed process {pid} (",), since_ns, log)
+    return _last((f"Killed process {pid} (",), since_ns, log)[:_WORDS_MAX]
 
 
 def ended_in_group(name: str, since_ns: int, log: Path = KERNEL_LOG) -> str:
-    """The same of a process in a group whose path has this in it."""
-    return _last(("oom-kill:", name), since_ns, log)
+    """The same of a process in a group whose path has this in it: that line tells its number, another what it had."""
+    found = _last(("oom-kill:", name), since_ns, log)
+    number = _NUMBER.search(found)
+    return (ended_process(int(number[1]), since_ns, log) if number else "") or found[:_WORDS_MAX]
 
 
 def _last(words: tuple[str, ...], since_ns: int, log: Path) -> str:
@@ -27,7 +31,7 @@ def _last(words: tuple[str, ...], since_ns: int, log: Path) -> str:
     for time_us, text in _records(log):
         if time_us * 1000 >= since_ns and all(word in text for word in words):
             found = text
-    return found[:_WORDS_MAX]
+    return found
 
 
 def _records(log: Path) -> list[tuple[int, str]]:

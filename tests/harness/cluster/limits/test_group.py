@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.assemble import refuse_shares
+from harness.cluster.containers.fleet import Limits
 from harness.cluster.limits.enclosure import launcher, leftovers
 from harness.cluster.limits.group import Group, group_of
+from harness.cluster.limits.share import Share
+from harness.errors import WrongUse
+from harness.plan import Plan
 
 V1_CPU = {
     "cpu.cfs_quota_us": "200000",
@@ -81,6 +86,32 @@ def test_a_limit_that_the_kernel_does_not_take_back_is_told(
     made.limit_cpu(5)
     monkeypatch.setattr(Path, "write_text", lambda *_: 0)
     assert not made.restore(before)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_share_for_the_whole_run_is_what_the_plan_says(version: int, tmp_path: Path) -> None:
+    """Broken, `--node-cpus` and `--node-memory` would do nothing, or limit what the plan does not speak of."""
+    made = group(version, tmp_path)
+    before = made.limits()
+    Share().limit(made)
+    assert made.limits() == before
+    Share(cpus=0.5, memory_mib=64).limit(made)
+    assert {"50000", "50000 100000"} & {*made.limits().values()}
+    assert str(64 << 20) in made.limits().values()
+
+
+def test_containers_have_their_usual_limits_but_for_what_the_plan_says() -> None:
+    """Broken, a node of a plan that limits cores alone would have no limit of memory."""
+    assert Limits.of(Share()) == Limits()
+    assert Limits.of(Share(cpus=0.5)) == Limits(cpus=0.5)
+    assert Limits.of(Share(memory_mib=64)) == Limits(memory_mib=64)
+
+
+@pytest.mark.parametrize("cluster", ["sim", "ssh"])
+def test_where_nobody_limits_nodes_that_is_said(cluster: str) -> None:
+    """Broken, a run would be believed to have been limited that was not."""
+    with pytest.raises(WrongUse, match="--node-memory are for --cluster docker and local"):
+        refuse_shares(Plan(cluster=cluster, node_memory_mib=64))
 
 
 def proc(at: Path, mounts: str, place: str) -> Path:
