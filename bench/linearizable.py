@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -227,6 +228,11 @@ def main() -> None:
     arguments.add_argument("--memory", type=float, default=16.0, help="GiB of address space for the driver")
     arguments.add_argument("--long", action="store_true", help="ask Porcupine for what takes it minutes, too")
     given = arguments.parse_args()
+    if given.driver is not None and shutil.which(given.driver) is None:
+        arguments.error(
+            f"--driver: expected a program, got {str(given.driver)!r}; "
+            "bench/porcupine_driver/README.md tells how to build it"
+        )
     porcupine = given.driver and Porcupine(
         driver=given.driver, timeout_s=given.timeout, memory_gib=given.memory
     )

@@ -32,7 +32,7 @@ class ChangedOptions:
     async def begin(self) -> None:
         self._tell(settled=False)
         for node in self._fault.nodes:
-            told = await self._ask(node)
+            told = await self._told(node)
             if told is None:
                 self._details.append(f"{node} did not tell its options")
                 continue
@@ -42,6 +42,15 @@ class ChangedOptions:
                 self._details.append(f"{node} had {dict(wanted)} already")
             elif await self._change(node, wanted, self._fault.until_ns):
                 self._seen_ns.append(self._site.cluster.now_ns())
+
+    async def _told(self, node: str) -> Mapping[str, object] | None:
+        """What it has now; asked until it answers, or the fault is over."""
+        cluster = self._site.cluster
+        while True:
+            told = await self._ask(node)
+            if told is not None or cluster.now_ns() >= self._fault.until_ns:
+                return told
+            await cluster.sleep_until(cluster.now_ns() + POLL_NS)
 
     def _wanted(self) -> Mapping[str, object]:
         """A quorum is a whole number."""

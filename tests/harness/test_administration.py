@@ -141,3 +141,24 @@ def test_an_option_that_was_so_before_is_not_felt() -> None:
     (span,) = recorded(plan).history.faults
     assert not span.bit
     assert "already" in span.evidence["detail"]
+
+
+def test_a_node_that_is_down_is_asked_for_its_options_again() -> None:
+    """Broken, an option is not changed on a node that is just coming up, and the whole run is no evidence."""
+    plan = drawn_out(small(faults=("timeouts",), seed=2, overlap=2, time_limit_s=9.0))
+    assert plan.drawn is not None
+    (fault, *_) = plan.drawn.faults
+    fault = msgspec.structs.replace(fault, at_ns=2 * SECOND_NS, until_ns=7 * SECOND_NS)
+    kill = msgspec.structs.replace(
+        fault,
+        id=9,
+        name="kill",
+        does="kill",
+        options={},
+        nodes=("n2",),
+        at_ns=SECOND_NS,
+        until_ns=3 * SECOND_NS,
+    )
+    plan = msgspec.structs.replace(plan, drawn=msgspec.structs.replace(plan.drawn, faults=(kill, fault)))
+    changed = next(span for span in recorded(plan).history.faults if span.name == "timeouts")
+    assert (changed.bit, changed.healed) == (True, True), changed.evidence

@@ -55,6 +55,7 @@ def command(
 def _audit(path: Path, promotes: str | None, has_votes: bool | None, quorum: int | None) -> Audit:
     from checkers.wal import LogRules
     from harness.errors import WrongUse
+    from harness.finish import logs_of_members, rules_of
     from harness.judge.audit import audit
     from harness.systems.xlogs import read_logs
 
@@ -70,6 +71,8 @@ def _audit(path: Path, promotes: str | None, has_votes: bool | None, quorum: int
     rules, history, checks = (
         _of_run(path) if is_run else (LogRules(promotes="at once", has_votes=False), None, ())
     )
+    if history is not None:  # as `check` does: who has left says nothing of the others
+        logs, rules = logs_of_members(logs, history), rules_of(rules, history) or rules
     if promotes is not None:
         rules = replace(rules, promotes="synchronous" if promotes == "synchronous" else "at once")
     if has_votes is not None:
@@ -86,9 +89,9 @@ def _of_run(path: Path) -> tuple[LogRules, History, tuple[Check, ...]]:
     """How the logs of a run are to be read, what its clients saw, and how that is judged."""
     from harness.errors import WrongUse
     from harness.finish import read_history
+    from harness.judge.outcome import checks_of
     from harness.store import resolve
     from harness.systems import system_of
-    from harness.workloads import WORKLOADS
 
     folder = resolve(path)
     plan = folder.read_plan()
@@ -96,8 +99,7 @@ def _of_run(path: Path) -> tuple[LogRules, History, tuple[Check, ...]]:
     rules = system.log_rules(plan)
     if rules is None:
         raise WrongUse(f"{path}: the nodes of {plan.system} leave no xlogs; try: ./qsync check {path}")
-    checks = WORKLOADS[plan.workload].checks(system.promise(plan), plan.promise)
-    return rules, read_history(folder), checks
+    return rules, read_history(folder), checks_of(plan, system.promise(plan))
 
 
 OUTCOMES = {"valid": ("valid", 0), "invalid": ("anomaly", 1), "unknown": ("unknown", 2)}
