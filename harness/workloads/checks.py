@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from checkers import availability, convergence, crash, leadership, quorum
-from checkers.domain import queue_order
+from checkers.domain import durability, queue_order
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.linearizable import promised_linearizable
@@ -90,6 +90,22 @@ def of_every_run(promise: Promise, space: str = "") -> tuple[Check, ...]:
             availability.check,
         ),
         *((_kept(space),) if space and promise.writes == "linearizable" and not promise.final_state else ()),
+    )
+
+
+def kept_elsewhere(
+    promise: Promise, history_of: Callable[[History], History] = lambda given: given
+) -> tuple[Check, ...]:
+    """The same of transactions and elements. `history_of`: the history with dumps that show cells as operations do."""
+    if promise.writes != "linearizable" or promise.final_state:
+        return ()
+    return (
+        Check(
+            durability.KEPT,
+            "what was acknowledged is, in the end, not gone from every node",
+            durability.KEPT_MODEL,
+            lambda history: durability.check_kept(history_of(history)),
+        ),
     )
 
 

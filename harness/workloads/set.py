@@ -6,10 +6,11 @@ The set moves on every few seconds, which bounds what a read shows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from checkers.domain import set_full
 from checkers.history.history import History
+from checkers.history.operation import Operation as Recorded
 from harness.clients.completion import Completion
 from harness.clients.transaction import (
     Refused,
@@ -26,7 +27,7 @@ from harness.generators.generator import Value
 from harness.plan import SECOND_NS, Operation, Plan
 from harness.protocols import Reply
 from harness.systems.promises import Promise
-from harness.workloads.checks import Check, fresh_reads, is_fresh_at_the_end, of_every_run
+from harness.workloads.checks import Check, fresh_reads, is_fresh_at_the_end, kept_elsewhere, of_every_run
 from harness.workloads.keyed import HONESTY, Keyed, mixed, unique, unread_keys
 from harness.workloads.reads import drawn_read, final_mode
 from nodes.iproto.messages import Request
@@ -101,6 +102,7 @@ class Set(Keyed):
             ),
             HONESTY,
             *of_every_run(promise),
+            *kept_elsewhere(promise, _with_sets),
         )
 
     def missing(self, history: History) -> Iterator[str]:
@@ -130,3 +132,19 @@ def _elements(rows: object) -> tuple[Value, ...] | None:
             case _:
                 return None
     return tuple(elements)
+
+
+def _with_sets(history: History) -> History:
+    """Dumps that show each set with its elements, as the operations have them."""
+    return replace(history, operations=tuple(_with_elements(each) for each in history.operations))
+
+
+def _with_elements(operation: Recorded) -> Recorded:
+    if operation.f != "dump" or operation.type != "ok":
+        return operation
+    sets: dict[str, list[int]] = {}
+    for row in operation.value["spaces"].get(SPACE, []):
+        match row:
+            case [int() as place, str() as name]:
+                sets.setdefault(name, []).append(place % ROOM)
+    return replace(operation, value={"spaces": {SPACE: [[name, found] for name, found in sets.items()]}})

@@ -48,6 +48,7 @@ from harness.workloads.checks import (
     Reads,
     fresh_reads,
     is_fresh_at_the_end,
+    kept_elsewhere,
     of_every_run,
 )
 from harness.workloads.keyed import HONESTY, mixed, renamed, unique
@@ -192,6 +193,7 @@ class Transactions:
             ),
             HONESTY,
             *of_every_run(promise),
+            *kept_elsewhere(promise),
         )
 
     def _strict(self, history: History, reads: Reads) -> Verdict:
