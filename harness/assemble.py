@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
+
 from checkers.history.history import Header
 from harness.cluster.limits.share import Share
 from harness.cluster.place import FROM, TO, Version, Which
@@ -15,6 +17,7 @@ from harness.draw import faults_of, refuse_impossible
 from harness.errors import WrongUse
 from harness.faults.lanes import LIMITS
 from harness.faults.schedule import names_for
+from harness.faults.table import MOUNTED, OUR_DISKS
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster
 from harness.systems import System, system_of
@@ -27,6 +30,7 @@ T = TypeVar("T")
 if TYPE_CHECKING:
     from harness.cluster.containers.cluster import ContainerCluster
     from harness.cluster.local import LocalCluster
+    from harness.cluster.mounted_disk.disks import Mounted
     from harness.cluster.sim import SimCluster
     from harness.cluster.ssh.cluster import SshCluster
 
@@ -58,7 +62,7 @@ def parts_of(plan: Plan) -> Parts:
     _known(CLUSTERS, plan.cluster, "cluster")
     if plan.promise is not None and plan.promise != STRICTER:
         raise WrongUse(f"--promise {plan.promise!r} is not known; try: {STRICTER}")
-    plan = system.completed(plan)
+    plan = _with_disk(system.completed(plan))
     system.validate(plan)
     _check_inventory(plan)
     refuse_shares(plan)
@@ -86,6 +90,25 @@ def _share(plan: Plan) -> Share | None:
     if plan.node_cpus is None and plan.node_memory_mib is None:
         return None
     return Share(cpus=plan.node_cpus, memory_mib=plan.node_memory_mib)
+
+
+def _with_disk(plan: Plan) -> Plan:
+    """Under stores that are not ours a disk is mounted where theirs is to fail. WrongUse where none can be."""
+    if plan.cluster not in MOUNTED:
+        if plan.disk == "mounted":
+            raise WrongUse(
+                f"--disk mounted is for --cluster {' or '.join(MOUNTED)}, got --cluster {plan.cluster}"
+            )
+        return plan
+    is_needed = plan.fails_disks and plan.system not in OUR_DISKS
+    return msgspec.structs.replace(plan, disk="mounted") if is_needed else plan
+
+
+def _mounted(plan: Plan) -> Mounted:
+    """Nodes of ours sync the folders that they change, as POSIX asks; others are given what a journal gives them."""
+    if plan.disk != "mounted":
+        return ""
+    return "strict" if plan.system in OUR_DISKS else "journal"
 
 
 def _check_inventory(plan: Plan) -> None:
@@ -203,6 +226,8 @@ def local(parts: Parts, folder: Path) -> LocalCluster:
             versions=versions_of(plan, parts.system),
             limited=limits_nodes(parts),
             share=_share(plan),
+            mounted=_mounted(plan),
+            may_refuse=_mounted(plan) == "journal" and parts.system.durability(plan) == "written",
         )
     )
 
@@ -216,6 +241,11 @@ def refuse_what_this_machine_cannot(parts: Parts) -> None:
             raise WrongUse(
                 f"this plan limits what nodes use of the machine: {why}; try: sudo, or --cluster docker"
             )
+    if parts.plan.disk == "mounted":
+        from harness.cluster.mounted_disk import mounts
+
+        if reason := mounts.why_not():
+            raise WrongUse(f"this run needs a disk mounted under each node, and {reason}")
 
 
 def limits_nodes(parts: Parts) -> bool:
@@ -238,6 +268,8 @@ def contained(parts: Parts, folder: Path) -> ContainerCluster:
             command=parts.system.command(plan),
             versions=versions_of(plan, parts.system),
             share=_share(plan) or Share(),
+            mounted=_mounted(plan),
+            may_refuse=_mounted(plan) == "journal" and parts.system.durability(plan) == "written",
         )
     )
 

@@ -37,6 +37,10 @@ CONNECTION_NAME = "client"
 """The clients' end in the names of links."""
 SUBMITTING = ("submit", "none")
 """The commit wait modes in which an answer is no acknowledgement."""
+POWER_FAULTS = ("lose-unsynced", "power-owner", "power-one", "power-all")
+DISK_FAULTS = (*POWER_FAULTS, "slow-disk", "full-disk", "io-error")
+DISK_ITSELF: frozenset[Does] = frozenset(("power", "slow-fsync", "disk-error"))
+"""What befalls the disk under a node, rather than its files."""
 SEEN = "@seen"
 """In a value: what the worker last saw under the key."""
 
@@ -125,6 +129,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     the others at once. An answer that comes at once acknowledges nothing."""
     checkpoint_interval_s: Seconds | None = None
     """How often each node takes a snapshot; None: the node's own, longer than any run."""
+    wal_mode: Literal["write", "fsync"] | None = None
+    """Of real Tarantool: whether who wrote its log waits for fsync(2); None: as shipped, it does not."""
+    disk: Literal["node", "mounted"] = "node"
+    """What lies under the nodes: their machine's disk, or one that is mounted under each of them
+    (`harness.cluster.mounted_disk`)."""
     mvcc: bool = True
     """False: nodes have no manager of versions, and every read sees what is prepared."""
     read: str | None = None
@@ -242,6 +251,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def changes_timeouts(self) -> bool:
         drawn = () if self.drawn is None else self.drawn.faults
         return "timeouts" in self.faults or any(each.does == "options" for each in drawn)
+
+    @property
+    def fails_disks(self) -> bool:
+        """A disk may be without power, slow, full or broken in the middle of the run."""
+        return self._does(DISK_ITSELF, DISK_FAULTS)
+
+    @property
+    def loses_power(self) -> bool:
+        """Nodes may lose what they have not synced."""
+        return self._does(frozenset[Does](("power",)), POWER_FAULTS)
 
     def _does(self, does: frozenset[Does], names: tuple[str, ...]) -> bool:
         if self.drawn is not None:

@@ -125,6 +125,8 @@ def plan_options(function: F) -> F:
         click.option(
             "--checkpoint-interval", "checkpoint_interval_s", type=float, help="Seconds between snapshots."
         ),
+        click.option("--wal-mode", help="Of real Tarantool: write (as shipped) or fsync."),
+        click.option("--disk", help="What lies under the nodes: node (their own) or mounted (ours, FUSE)."),
         click.option(
             "--mvcc", type=bool, help="Whether reads are kept from what is prepared (default: yes)."
         ),

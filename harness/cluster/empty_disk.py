@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Final
 
 CONFIG: Final = "config.json"
-_KEPT: Final = (CONFIG, "log.jsonl", "output.txt", "tarantool.log", "clock")
-_ASIDE: Final = "lost-disk-"
+KEPT: Final = (CONFIG, "log.jsonl", "output.txt", "tarantool.log", "clock")
+ASIDE: Final = "lost-disk-"
 
 
 def forget_data(folder: Path) -> None:
     """Empty the folder of a node that does not run."""
-    number = 1 + len(list(folder.glob(f"{_ASIDE}*")))
-    aside = folder / f"{_ASIDE}{number}"
+    number = 1 + len(list(folder.glob(f"{ASIDE}*")))
+    aside = folder / f"{ASIDE}{number}"
     aside.mkdir()
     for path in sorted(folder.iterdir()):
-        if path.name not in _KEPT and not path.name.startswith(_ASIDE):
+        if path.name not in KEPT and not path.name.startswith(ASIDE):
             path.rename(aside / path.name)

@@ -33,6 +33,7 @@ from harness.cluster.limits.faults import CpuLimit, MemoryLimit, OutOfMemory
 from harness.cluster.limits.group import Group
 from harness.cluster.limits.machine import LimitsHere
 from harness.cluster.limits.share import Share
+from harness.cluster.mounted_disk.disks import Mounted, MountedDisks, mounted
 from harness.cluster.network_faults import NetworkFault, RelayIsolation
 from harness.cluster.place import FROM, Command, Place, Version, Which, node_host
 from harness.cluster.power_faults import DamagedDisk, PowerLoss
@@ -78,6 +79,9 @@ class LocalSettings:
     """Each node runs in a group of processes of its own, which can be limited."""
     share: Share | None = None
     """What each node may use of this machine in the whole run; it runs in such a group then, too."""
+    mounted: Mounted = ""
+    may_refuse: bool = False
+    """A node that lost power may say that it does not come up: what it had not synced, it does not promise to bear."""
     are_dialed_unready: bool = False
     """Nodes reach each other before they are ready: their ports are chosen for them."""
     versions: Mapping[Which, Version] = field(default_factory=dict)
@@ -101,11 +105,13 @@ class LocalCluster(RealCluster):
         self._chosen_ports: dict[str, int] = {}
         self._limits = LimitsHere(self._group, self._folder)
         self._enclosure = Enclosure(RunId.new().text, this_harness())
+        self._mounted: MountedDisks | None = None
 
     # Life
 
     async def _begin(self) -> None:
         self._watch_stalls()
+        self._mounted = await mounted(self._settings.mounted, self._settings.folder, self._nodes)
         ports = self._chosen_ports = self._node_ports()
         _check_free(ports.values())
         self._relay = await Relay.start(self._relay_errors())
@@ -127,10 +133,17 @@ class LocalCluster(RealCluster):
                 await self._roster.stop()
         finally:
             self._enclosure.remove()
-            if self._relay is not None:
-                await self._relay.stop()
-                if not self._relay_errors().stat().st_size:
-                    self._relay_errors().unlink()
+            try:
+                if self._mounted is not None:
+                    await self._mounted.stop()
+            finally:
+                await self._end_relay()
+
+    async def _end_relay(self) -> None:
+        if self._relay is not None:
+            await self._relay.stop()
+            if not self._relay_errors().stat().st_size:
+                self._relay_errors().unlink()
 
     def _may_answer(self, node: str) -> bool:
         return self._roster is not None and self._roster.may_answer(node)
@@ -170,7 +183,16 @@ class LocalCluster(RealCluster):
                 return Terminate(fault, roster, self.now_ns, self._answers)
             case "power":
                 isolation = RelayIsolation(relay, (CLIENT, *self._nodes))
-                return PowerLoss(fault, roster, self.now_ns, self._answers, isolation, self._disks(fault))
+                disks = self._disks(fault)
+                return PowerLoss(
+                    fault,
+                    roster,
+                    self.now_ns,
+                    self._answers,
+                    isolation,
+                    disks,
+                    may_refuse=settings.may_refuse,
+                )
             case "damage":
                 return DamagedDisk(fault, roster, self.now_ns, self._answers, self._disks(fault))
             case "slow-fsync" | "disk-error":
@@ -190,8 +212,8 @@ class LocalCluster(RealCluster):
             case other:
                 raise WrongUse(f"fault {fault.name}: --cluster local cannot do {other!r}")
 
-    def _disks(self, fault: Fault) -> dict[str, Storage]:
-        return {node: FileStorage.here(self._folder(node)) for node in fault.nodes}
+    def _storage(self, node: str) -> Storage:
+        return FileStorage.here(self._folder(node)) if self._mounted is None else self._mounted[node]
 
     async def _group(self, node: str) -> Group:
         if node not in self._enclosure.groups:

@@ -4,15 +4,17 @@ A power loss says goodbye to nobody: the node is cut off first, then killed, so 
 its kernel still holds reaches anybody; then unsynced bytes are thrown away; when it runs again, old connections are
 reset.
 
-A node that refuses a damaged disk does right where it may only detect the damage. It is then started once more from the
-files as they were before, so that its refusal is seen and the run has all of its nodes at the end.
+A node that refuses a damaged disk does right where it may only detect the damage; so does a store that does not promise
+to survive a power loss (real Tarantool with wal_mode=write), if what is left makes no sense to it. It is then started
+once more from the files as they were before, so that its refusal is seen and the run has all of its nodes at the end.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Final, Protocol
 
 from harness.cluster.process_faults import Answers, Kill, Processes
@@ -40,49 +42,8 @@ class Isolation(Protocol):
         ...
 
 
-class PowerLoss(Kill):
-    """Bit if all processes were seen dead."""
-
-    def __init__(
-        self,
-        fault: Fault,
-        roster: Processes,
-        now_ns: Callable[[], int],
-        answers: Answers,
-        isolation: Isolation,
-        disks: Mapping[str, Storage],
-    ) -> None:
-        super().__init__(fault, roster, now_ns, answers)
-        self._isolation = isolation
-        self._disks = disks
-        self._bytes_lost = 0
-
-    async def begin(self) -> None:
-        await self._isolation.cut_off(self._fault)
-        await asyncio.gather(*(self._disks[node].power_fails() for node in self._fault.nodes))
-        await super().begin()
-        await self._isolation.forget(self._fault)
-        for node in self._fault.nodes:
-            self._bytes_lost += await self._disks[node].lose_unsynced(f"{self._fault.seed} {node}")
-
-    async def end(self) -> Evidence:
-        self._heal_asked_ns = self._now_ns()
-        started = await asyncio.gather(*map(self._start, self._fault.nodes))
-        await self._isolation.join(self._fault)
-        healed = [await self._answers_again(node) if up else up for node, up in started]
-        counters = {"processes_seen_dead": len(self._seen_ns), "bytes_lost": self._bytes_lost}
-        return self._evidence(bool(self._seen_ns), healed, counters)
-
-    async def _start(self, node: str) -> tuple[str, bool | None]:
-        try:
-            return node, True if await self._roster.revive(node) else None
-        except ClusterError as error:
-            self._details.append(error.message)
-            return node, False
-
-
-class DamagedDisk(Kill):
-    """Bit if the processes were seen dead and files of theirs damaged."""
+class _Spoilt(Kill):
+    """What both have in common: a node that refuses what it finds gets back what was there, and starts once more."""
 
     def __init__(
         self,
@@ -95,6 +56,87 @@ class DamagedDisk(Kill):
         super().__init__(fault, roster, now_ns, answers)
         self._disks = disks
         self._counts: Counter[str] = Counter()
+
+    async def _once_more(self, node: str, said: Sequence[str]) -> bool:
+        """The node has refused; whether it answers with its files as they were before."""
+        told = [detail for detail in self._details if not detail.startswith(f"{node} ")]
+        self._details = told + [f"{node} refuses: {line}" for line in said]
+        self._counts["refused_to_start"] += 1
+        await self._disks[node].restore()
+        try:
+            await self._roster.start_again(node)
+        except ClusterError as error:
+            self._details.append(error.message)
+            return False
+        return await self._answers_again(node)
+
+    async def _has_ended(self, node: str) -> bool:
+        """Whoever says that it does not come up ends soon after."""
+        deadline = asyncio.get_running_loop().time() + _ENDS_WITHIN_S
+        while self._roster.is_alive(node) and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(_LOOK_AGAIN_S)
+        return not self._roster.is_alive(node)
+
+
+class PowerLoss(_Spoilt):
+    """Bit if all processes were seen dead. `may_refuse`: a store that promises to survive none may say so instead."""
+
+    def __init__(
+        self,
+        fault: Fault,
+        roster: Processes,
+        now_ns: Callable[[], int],
+        answers: Answers,
+        isolation: Isolation,
+        disks: Mapping[str, Storage],
+        *,
+        may_refuse: bool = False,
+    ) -> None:
+        super().__init__(fault, roster, now_ns, answers, disks)
+        self._isolation = isolation
+        self._may_refuse = may_refuse
+
+    async def begin(self) -> None:
+        await self._isolation.cut_off(self._fault)
+        await asyncio.gather(*(self._disks[node].power_fails() for node in self._fault.nodes))
+        await super().begin()
+        await self._isolation.forget(self._fault)
+        for node in self._fault.nodes:
+            if self._may_refuse:
+                await self._disks[node].save()
+            seed = f"{self._fault.seed} {node}"
+            self._counts["bytes_lost"] += await self._disks[node].lose_unsynced(seed)
+
+    async def end(self) -> Evidence:
+        self._heal_asked_ns = self._now_ns()
+        with ExitStack() as allowed:
+            said = {
+                node: allowed.enter_context(self._roster.may_refuse(node))
+                for node in (self._fault.nodes if self._may_refuse else ())
+            }
+            started = await asyncio.gather(*map(self._start, self._fault.nodes))
+            await self._isolation.join(self._fault)
+            healed = {node: await self._answers_again(node) if up else up for node, up in started}
+            refused = [node for node in said if healed[node] is False and await self._has_ended(node)]
+        for node in refused:
+            healed[node] = await self._once_more(node, said[node])
+        counters = {
+            "processes_seen_dead": len(self._seen_ns),
+            "bytes_lost": self._counts["bytes_lost"],
+            **({"refused_to_start": len(refused)} if self._may_refuse else {}),
+        }
+        return self._evidence(bool(self._seen_ns), healed.values(), counters)
+
+    async def _start(self, node: str) -> tuple[str, bool | None]:
+        try:
+            return node, True if await self._roster.revive(node) else None
+        except ClusterError as error:
+            self._details.append(error.message)
+            return node, False
+
+
+class DamagedDisk(_Spoilt):
+    """Bit if the processes were seen dead and files of theirs damaged."""
 
     async def begin(self) -> None:
         await super().begin()
@@ -122,15 +164,4 @@ class DamagedDisk(Kill):
             up = await super()._revive(node)
             if up is not False or not await self._has_ended(node):
                 return up
-        self._details = [f"{node} refuses: {line}" for line in said] or self._details
-        self._counts["refused_to_start"] += 1
-        await self._disks[node].restore()
-        await self._roster.start_again(node)
-        return await self._answers_again(node)
-
-    async def _has_ended(self, node: str) -> bool:
-        """Whoever says that it does not come up ends soon after."""
-        deadline = asyncio.get_running_loop().time() + _ENDS_WITHIN_S
-        while self._roster.is_alive(node) and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(_LOOK_AGAIN_S)
-        return not self._roster.is_alive(node)
+        return await self._once_more(node, said)

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
 from harness.cluster.connections import Admin, Connections
-from harness.cluster.empty_disk import CONFIG, forget_data
+from harness.cluster.empty_disk import CONFIG
 from harness.cluster.place import Which
 from harness.cluster.process_faults import Processes
 from harness.cluster.real_time import RealTime
 from harness.cluster.stall import StallWatch
+from harness.cluster.storage import Storage
 from harness.errors import ClusterError, NodeEnded, WrongUse
 from harness.faults.fault import Evidence, Fault
 from harness.protocols import Ended, Reply
@@ -91,6 +92,10 @@ class RealCluster(RealTime):
         """The node's folder on this machine."""
 
     @abstractmethod
+    def _storage(self, node: str) -> Storage:
+        """The disk under the node."""
+
+    @abstractmethod
     def ended(self) -> tuple[Ended, ...]: ...
 
     # Life
@@ -148,7 +153,8 @@ class RealCluster(RealTime):
 
     async def start_again(self, node: str, *, configuration: bytes | None = None) -> None:
         if configuration is not None:
-            await self._empty(node, configuration)
+            await self._storage(node).forget()
+            await self._configure(node, configuration)
         processes = self._processes()
         try:
             if node in self._not_begun:  # the fault that had it down is over
@@ -164,9 +170,8 @@ class RealCluster(RealTime):
             self._not_begun[node] = None
             raise NodeEnded(error.message) from error
 
-    async def _empty(self, node: str, configuration: bytes) -> None:
-        """The folder of a node that does not run loses its data and gets another configuration. Raises ClusterError."""
-        forget_data(self._folder(node))
+    async def _configure(self, node: str, configuration: bytes) -> None:
+        """What the node finds at its next start."""
         (self._folder(node) / CONFIG).write_bytes(configuration)
 
     async def start_in(self, node: str, version: Which, otherwise: Which) -> str:
@@ -203,6 +208,9 @@ class RealCluster(RealTime):
         while self._processes().is_alive(node) and self.now_ns() < deadline_ns:
             await asyncio.sleep(_ASK_AGAIN_S)
         return not self._processes().is_alive(node)
+
+    def _disks(self, fault: Fault) -> dict[str, Storage]:
+        return {node: self._storage(node) for node in fault.nodes}
 
     # Faults
 

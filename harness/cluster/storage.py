@@ -60,6 +60,10 @@ class Storage(Protocol):
         """Put back what `save` kept."""
         ...
 
+    async def forget(self) -> None:
+        """Empty the folder of the node, which is dead; what people read, and its configuration, stay."""
+        ...
+
 
 class FileStorage:
     """A disk whose files are reached by `perform`, and whose node has a disk layer of ours that reads orders."""
@@ -94,6 +98,9 @@ class FileStorage:
 
     async def restore(self) -> None:
         await self._perform("restore", {})
+
+    async def forget(self) -> None:
+        await self._perform("forget", {})
 
 
 def perform(folder: Path, word: Word, given: Mapping[str, Any]) -> Told:

@@ -46,6 +46,9 @@ CONFIGURED: tuple[str, ...] = ("qsync", "tarantool")
 OUR_DISKS = ("qsync",)
 """Systems whose nodes write through `nodes.host.disk`, which can be told what goes wrong and says what was synced."""
 
+MOUNTED = ("local", "docker")
+"""Clusters on which a disk is mounted under nodes of other systems (`harness.cluster.mounted_disk`)."""
+
 Draw = Callable[[Sequence[str], str, random.Random], dict[str, object]]
 """(nodes, owner, chance) → the fields of the `Fault` that differ from one to the next."""
 Must = Literal["survive", "detect"]
@@ -64,16 +67,22 @@ class Kind:
     """Clusters in which "all" leaves it out."""
     systems: tuple[str, ...] | None = None
     """The systems that it can be done to on real clusters; None: all."""
+    mounted: tuple[str, ...] = ()
+    """Clusters on which it can be done to all others too, by a disk mounted under them; by name, for not every machine
+    can."""
 
     def is_among_all(self, cluster: str, system: str) -> bool:
         return (
             cluster in self.clusters
             and cluster not in self.only_named
             and self.must == "survive"
-            and self.can_be_done_to(cluster, system)
+            and self._is_of(cluster, system)
         )
 
     def can_be_done_to(self, cluster: str, system: str) -> bool:
+        return cluster in self.mounted or self._is_of(cluster, system)
+
+    def _is_of(self, cluster: str, system: str) -> bool:
         return self.systems is None or cluster in SIMULATED or system in self.systems
 
 
@@ -261,6 +270,7 @@ FAULTS: dict[str, Kind] = {
         "power",
         _owner,
         systems=OUR_DISKS,
+        mounted=MOUNTED,
     ),
     "power-one": Kind(
         "a replica loses power",
@@ -270,8 +280,11 @@ FAULTS: dict[str, Kind] = {
         nodes_min=2,
         only_named=SIMULATED,
         systems=OUR_DISKS,
+        mounted=MOUNTED,
     ),
-    POWER_ALL: Kind("all nodes lose power at once", "power", "power", _everyone, systems=OUR_DISKS),
+    POWER_ALL: Kind(
+        "all nodes lose power at once", "power", "power", _everyone, systems=OUR_DISKS, mounted=MOUNTED
+    ),
     "slow-disk": Kind(
         "every fsync takes long",
         "slow-disk",
@@ -279,6 +292,7 @@ FAULTS: dict[str, Kind] = {
         _slow_disk,
         only_named=SIMULATED,
         systems=OUR_DISKS,
+        mounted=MOUNTED,
     ),
     "full-disk": Kind(
         "writes fail: no space is left",
@@ -287,8 +301,11 @@ FAULTS: dict[str, Kind] = {
         _full_disk,
         only_named=SIMULATED,
         systems=OUR_DISKS,
+        mounted=MOUNTED,
     ),
-    "io-error": Kind("writes or syncs fail: EIO", "disk", "disk-error", _io_error, REAL, systems=OUR_DISKS),
+    "io-error": Kind(
+        "writes or syncs fail: EIO", "disk", "disk-error", _io_error, REAL, systems=OUR_DISKS, mounted=MOUNTED
+    ),
     "torn-tail": Kind(
         "killed in the middle of a write: half a record ends the log",
         "damage",
@@ -452,7 +469,10 @@ CANNOT: Mapping[tuple[str, str], str] = {
     ("loss", "ssh"): "the relays may drop no byte of a live connection: that would be corruption, not loss",
 }
 _NOT_OPERATED = "does not tell the harness how its members and options are changed while it runs"
-_NOT_OURS = "writes through no disk layer of ours, which would say what was synced and let calls fail"
+_NOT_OURS = (
+    "writes through no disk layer of ours, which would say what was synced and let calls fail, "
+    "and here no disk is mounted under it"
+)
 
 
 def why_not(name: str, cluster: str, system: str = "qsync") -> str:

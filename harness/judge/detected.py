@@ -2,8 +2,9 @@
 
 A fault that takes away what was safely on disk (`must` "detect" in the table of faults) may leave a node behind that
 refuses to start, or to follow. That is right; only wrong data are an anomaly. So after such a fault nodes need not be
-equal at the end, provided that somebody said why not. What was said is a finding. Who refused to start got its files
-back undamaged: nothing was lost then, and nothing is excused.
+equal at the end, provided that somebody said why not. What was said is a finding; so it is of a store that promises to
+survive no power loss, and refuses what one has left. Who refused to start got its files back undamaged: nothing was
+lost then, and nothing is excused.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ def refusals(history: History) -> tuple[str, ...]:
     """A sentence for each damage on which a node refused to start."""
     return tuple(
         f"after {fault.name}: {fault.evidence.get('detail') or 'a node refused to start'}"
-        for fault in _damages(history)
-        if _was_refused(fault)
+        for fault in history.faults
+        if fault.bit and _was_refused(fault)
     )
 
 

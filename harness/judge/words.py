@@ -78,6 +78,8 @@ _NAMED = {
     "inventory": "--inventory",
     "node_from": "--node-from",
     "node_to": "--node-to",
+    "wal_mode": "--wal-mode",
+    "disk": "--disk",
 }
 
 

@@ -60,6 +60,8 @@ class Qsync:
         return False
 
     def validate(self, plan: Plan) -> None:
+        if plan.wal_mode is not None:
+            raise WrongUse("--wal-mode is real Tarantool's; nodes of qsync sync before they answer")
         for bug in plan.bugs:
             if bug not in BUGS:
                 raise WrongUse(f"unknown bug {bug!r} of qsync; try one of: {', '.join(BUGS)}")

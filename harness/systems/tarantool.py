@@ -29,7 +29,7 @@ from harness.protocols import Cluster
 from harness.systems.operator import Note, Operator, asked, take_over
 from harness.systems.promises import Promise
 from harness.systems.qsync import FIRST_SPACE_ID, NOTES, identity
-from harness.systems.tarantool_promises import CHECKS, PROMISES
+from harness.systems.tarantool_promises import CHECKS, PROMISES, without_power
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 
@@ -69,6 +69,12 @@ class Tarantool:
             raise WrongUse(
                 "Tarantool 2.6 answers when a write is confirmed, it has no commit wait modes; "
                 "try: --commit-wait complete"
+            )
+        unfelt = [name for name in ("slow-disk", "io-error") if name in plan.faults]
+        if unfelt and wal_mode(plan) == "write":
+            raise WrongUse(
+                f"with wal_mode=write, as shipped, Tarantool never syncs its log and would not feel {unfelt[0]!r}; "
+                "try: --wal-mode fsync"
             )
         if plan.cluster == "local" and program() is None:
             raise WrongUse(
@@ -147,6 +153,7 @@ class Tarantool:
             "quorum": plan.quorum_size,
             "synchro_timeout_s": plan.synchro_timeout_s,
             "replication_timeout_s": plan.replication_timeout_s,
+            "wal_mode": wal_mode(plan),
             "has_operator": self.is_operated(plan),
             **(others or {}),
         }
@@ -156,7 +163,7 @@ class Tarantool:
         raise WrongUse("real Tarantool cannot run in the simulator; try: --cluster local")
 
     def durability(self, plan: Plan) -> Durability:
-        return "synced"
+        return "synced" if wal_mode(plan) == "fsync" else "written"
 
     def owner(self, plan: Plan) -> str:
         return plan.node_names[0]
@@ -205,7 +212,8 @@ class Tarantool:
         )
 
     def promise(self, plan: Plan) -> Promise:
-        return PROMISES[plan.letter]
+        promise = PROMISES[plan.letter]
+        return without_power(promise) if plan.loses_power and wal_mode(plan) == "write" else promise
 
     def log_rules(self, plan: Plan) -> LogRules | None:
         return LogRules(promotes="at once", has_votes=False, quorum=plan.quorum_size, members=plan.nodes)
@@ -215,6 +223,11 @@ class Tarantool:
 
     def bugs(self) -> Mapping[str, str]:
         return {}
+
+
+def wal_mode(plan: Plan) -> str:
+    """As shipped, who wrote the log does not wait for fsync(2)."""
+    return plan.wal_mode or "write"
 
 
 def program() -> str | None:

@@ -13,6 +13,7 @@ from checkers import overruled, replication
 from checkers.sessions import check_staleness
 from harness.check import Check
 from harness.systems.promises import PROMISES as ROWS
+from harness.systems.promises import Promise
 
 COMMITTED = (
     "“Synchronous transactions are not considered committed and are not responded to a client until they are "
@@ -36,6 +37,11 @@ ROLLED_BACK = (
     "that the master node suddenly dies, so the transaction will be committed by the new master. Your application "
     "logic should be ready for that.” (Synchronous replication, Tips and tricks)"
 )
+NOT_SYNCED = (
+    "“write: fibers wait for their data to be written to the write-ahead log (no fsync(2)); fsync: fibers wait for "
+    "their data, fsync(2) follows each write(2)” (Configuration reference, wal_mode; write is the default): what no "
+    "disk has been asked to keep may be gone when the power is"
+)
 NO_CRASH = "nowhere does the documentation allow a server to end by itself"
 
 DOCUMENTED = {
@@ -52,6 +58,20 @@ PROMISES = {letter: replace(ROWS[letter], documented=DOCUMENTED, logs="") for le
 """Of 2.6, by the letter of the configuration: A has one master for the whole run, in B an operator fails over.
 
 Its documentation says nothing of what stands in its logs: what the audit finds there is a finding."""
+
+
+def without_power(promise: Promise) -> Promise:
+    """With wal_mode=write, when nodes lose power: acknowledged writes may be gone, and what a node had told others."""
+    documented = {name: f"{NOT_SYNCED}; {promise.documented[name]}" for name in promise.documented}
+    return replace(
+        promise,
+        configuration=f"{promise.configuration}; wal_mode=write",
+        writes="",
+        final_state="",
+        documented={**documented, "crash": NO_CRASH},
+        why=f"{promise.why}; and with wal_mode=write a node that loses power may lose what it had acknowledged",
+    )
+
 
 CHECKS = (
     Check(

@@ -328,6 +328,7 @@ box.cfg{
     log = fio.pathjoin(data, 'tarantool.log'),
     log_nonblock = false,
     too_long_threshold = 10,
+    wal_mode = config.wal_mode,
 }
 
 if is_first_start and is_bootstrap_master then

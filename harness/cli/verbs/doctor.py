@@ -61,11 +61,13 @@ def command(as_json: bool, fix: bool, clean: bool, inventory: str | None) -> int
 
 
 def _clean(inventory: str | None) -> int:
-    """Of harnesses that are no more: containers, networks, packet rules and groups of processes here, or folders and
-    processes there."""
-    removed = _left_here() if inventory is None else _left_there(inventory)
-    for what in removed:
-        click.echo(f"removed  {what}")
+    """Of harnesses that are no more: disks, containers, networks, packet rules and groups of processes here, or
+    folders and processes there."""
+    removed = 0
+    for look in (_left_mounted, _left_here) if inventory is None else (lambda: _left_there(inventory),):
+        for what in look():
+            removed += 1
+            click.echo(f"removed  {what}")
     if not removed:
         click.echo("nothing was left behind")
     return 0
@@ -84,6 +86,12 @@ def _left_here() -> list[str]:
             raise
         return groups
     return groups + remove_leftovers(client)
+
+
+def _left_mounted() -> list[str]:
+    from harness.cluster.mounted_disk.mounts import remove_leftovers
+
+    return remove_leftovers()
 
 
 def _left_there(inventory: str) -> list[str]:
@@ -229,9 +237,12 @@ def _netem() -> Finding:
 
 
 def _fuse() -> Finding:
-    there = Path("/dev/fuse").exists()
-    state = "/dev/fuse" if there else "not found (disks that forget or fail)"
-    return Finding("fuse", state, there, is_needed=False, remedy="modprobe fuse")
+    """Whether a disk can be mounted under a store that is not ours."""
+    from harness.cluster.mounted_disk.mounts import DEVICE, why_not
+
+    lack, _, remedy = why_not().partition("; try: ")
+    state = f"{lack} (disks that forget or fail under stores that are not ours)" if lack else DEVICE
+    return Finding("fuse", state, not lack, is_needed=False, remedy=remedy)
 
 
 def _faketime() -> Finding:

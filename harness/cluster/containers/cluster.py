@@ -26,6 +26,7 @@ from harness.cluster.empty_disk import CONFIG
 from harness.cluster.limits.faults import CpuLimit, MemoryLimit, OutOfMemory
 from harness.cluster.limits.machine import LimitsHere
 from harness.cluster.limits.share import Share
+from harness.cluster.mounted_disk.disks import Mounted, MountedDisks, mounted
 from harness.cluster.node_log import shift_log
 from harness.cluster.place import FROM, Command, Place, Version, Which
 from harness.cluster.power_faults import DamagedDisk, PowerLoss
@@ -54,6 +55,9 @@ class ContainerSettings:
     status_function: str = "qsync.status"
     share: Share = field(default_factory=Share)
     """What of each node's usual limits is another in this run."""
+    mounted: Mounted = ""
+    may_refuse: bool = False
+    """As in `harness.cluster.local`."""
     versions: Mapping[Which, Version] = field(default_factory=dict)
     """Where nodes run in other versions than the usual one: in "from" they start."""
 
@@ -76,6 +80,7 @@ class ContainerCluster(RealCluster):
         self._packets: Packets | None = None
         self._shaping: PacketShaping | None = None
         self._limits = LimitsHere(lambda node: self._running().group(node), self._folder)
+        self._mounted: MountedDisks | None = None
         self._started_for_ns = 0
         self._usual_image = ""
         self._images: dict[Which, str] = {}
@@ -101,6 +106,7 @@ class ContainerCluster(RealCluster):
         self._shaping = PacketShaping(
             fleet, self._packets, self._settings.folder / "shaping.txt", lambda: self._epoch_ns
         )
+        self._mounted = await mounted(self._settings.mounted, self._settings.folder, self._nodes)
         for node in self._nodes:
             self._write_config(node)
         await fleet.start([self._berth(node, FROM) for node in self._nodes])
@@ -171,7 +177,11 @@ class ContainerCluster(RealCluster):
                     await self._shaping.stop()
                 await self._filter.stop()
             finally:
-                await self._fleet.stop()
+                try:
+                    await self._fleet.stop()
+                finally:
+                    if self._mounted is not None:
+                        await self._mounted.stop()
                 for node in self._nodes:
                     shift_log(self._settings.folder / "nodes" / node / "log.jsonl", self._started_for_ns)
 
@@ -204,7 +214,10 @@ class ContainerCluster(RealCluster):
                 return Terminate(fault, fleet, self.now_ns, self._answers)
             case "power":
                 isolation = PacketIsolation(packets)
-                return PowerLoss(fault, fleet, self.now_ns, self._answers, isolation, self._disks(fault))
+                disks, may_refuse = self._disks(fault), self._settings.may_refuse
+                return PowerLoss(
+                    fault, fleet, self.now_ns, self._answers, isolation, disks, may_refuse=may_refuse
+                )
             case "damage":
                 return DamagedDisk(fault, fleet, self.now_ns, self._answers, self._disks(fault))
             case "slow-fsync" | "disk-error":
@@ -226,8 +239,8 @@ class ContainerCluster(RealCluster):
             case other:
                 raise WrongUse(f"fault {fault.name}: --cluster docker cannot do {other!r}")
 
-    def _disks(self, fault: Fault) -> dict[str, Storage]:
-        return {node: FileStorage.here(self._folder(node)) for node in fault.nodes}
+    def _storage(self, node: str) -> Storage:
+        return FileStorage.here(self._folder(node)) if self._mounted is None else self._mounted[node]
 
     async def _set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
         write_clock(self._settings.folder / "nodes" / node / "clock", wall_offset_ns, drift_ppm)

@@ -33,7 +33,7 @@ from harness.cluster.ssh.inventory import Host
 from harness.cluster.ssh.kit import PROGRAM, place_of
 from harness.cluster.ssh.machine import Machine
 from harness.cluster.ssh.relays import FarProbes, Relays
-from harness.cluster.storage import FileStorage, Perform, Storage, Word
+from harness.cluster.storage import FileStorage, Storage, Word
 from harness.errors import ClusterError, WrongUse
 from harness.faults.fault import Fault
 from harness.protocols import Ended
@@ -255,20 +255,16 @@ class SshCluster(RealCluster):
             case other:
                 raise WrongUse(f"fault {fault.name}: --cluster ssh cannot do {other!r}")
 
-    def _disks(self, fault: Fault) -> dict[str, Storage]:
-        return {node: FileStorage(self._performer(node)) for node in fault.nodes}
-
-    def _performer(self, node: str) -> Perform:
+    def _storage(self, node: str) -> Storage:
         """What is done to the files of a node is done by the supervisor of its host."""
 
         async def done(word: Word, given: Mapping[str, Any]) -> dict[str, Any]:
             answer = await self._machines[node].ask("disk", node=node, word=word, given=given)
             return dict(answer["told"])
 
-        return done
+        return FileStorage(done)
 
-    async def _empty(self, node: str, configuration: bytes) -> None:
-        await self._performer(node)("forget", {})
+    async def _configure(self, node: str, configuration: bytes) -> None:
         await self._machines[node].ask("write", path=f"nodes/{node}/{CONFIG}", text=configuration.decode())
 
     async def _set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:

@@ -155,8 +155,8 @@ def test_names_are_taken_as_they_are_given(faults: tuple[str, ...], names: tuple
             "--cluster local cannot do the fault 'loss': the relay may drop no byte of a live connection",
         ),
         (
-            {"faults": ("lose-unsynced",), "system": "tarantool"},
-            "cannot do the fault 'power-owner': tarantool writes through no disk layer of ours",
+            {"faults": ("lose-unsynced",), "system": "tarantool", "cluster": "ssh"},
+            "--cluster ssh cannot do the fault 'power-owner': tarantool writes through no disk layer of ours",
         ),
         ({"faults": ("bridge",), "nodes": 2}, "the fault 'bridge' needs at least 3 nodes, got 2"),
         (

@@ -26,6 +26,7 @@ TARANTOOL = Tarantool()
         (Plan(bugs=("typo",)), "no seeded bugs"),
         (Plan(read="linearizable"), "no read mode 'linearizable'"),
         (Plan(configuration="F"), "no configuration F"),
+        (Plan(faults=("slow-disk",)), "would not feel 'slow-disk'; try: --wal-mode fsync"),
     ],
 )
 def test_what_it_cannot_do_is_refused(plan: Plan, words: str) -> None:

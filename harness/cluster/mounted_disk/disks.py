@@ -1,0 +1,212 @@
+"""The harness's end of mounted disks: one process for each node of a run, and what faults ask of it.
+
+Started before the nodes, ended after them. Whoever holds the other end of the pipes is the process of that disk; when
+one ends by itself the run is no evidence, for its node lost all files at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from harness.cluster import damaged_files
+from harness.cluster.containers.ownership import RunId
+from harness.cluster.damaged_files import NodeDisk
+from harness.cluster.empty_disk import forget_data
+from harness.cluster.mounted_disk import mounts
+from harness.cluster.mounted_disk.undo import WRITTEN_BACK_AFTER_NS
+from harness.cluster.place import ROOT
+from harness.errors import ClusterError
+from harness.faults.fault import Damage
+
+Mounted = Literal["", "journal", "strict"]
+"""Whether disks are mounted under the nodes, and what makes names last there: any sync, or that of their folder."""
+_READY_WITHIN_S: Final = 20.0
+_PATIENCE_S: Final = 20.0
+_ENDS_WITHIN_S: Final = 5.0
+
+
+class MountedDisk:
+    """Implements `harness.cluster.storage.Storage`. `folder` is the node's, over which the disk is mounted."""
+
+    def __init__(self, node: str, folder: Path, process: asyncio.subprocess.Process) -> None:
+        self._node = node
+        self._folder = folder
+        self._process = process
+        self._turn = asyncio.Lock()
+
+    @classmethod
+    async def start(cls, node: str, folder: Path, errors: Path, words: Iterable[str]) -> MountedDisk:
+        """Mounted, or ClusterError. `words` are those of the process behind the folder."""
+        with errors.open("ab") as file:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "harness.cluster.mounted_disk.server"),
+                *(str(folder), *words),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=file,
+                cwd=ROOT,
+                start_new_session=True,  # the terminal's Ctrl-C is not for it
+            )
+        disk = cls(node, folder, process)
+        try:
+            told = await disk._heard(_READY_WITHIN_S)
+            if "ready" not in told:
+                raise ClusterError(f"the disk under {node}: {told.get('error', told)}")
+        except BaseException:
+            await disk.stop()
+            raise
+        return disk
+
+    async def stop(self) -> bool:
+        """Unmounted and over; False if the process had ended by itself."""
+        was_there = self._process.returncode is None
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            await asyncio.wait_for(self._process.wait(), _ENDS_WITHIN_S)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+        if any(point == str(self._folder) for point, _ in mounts.ours()):
+            with suppress(OSError):
+                mounts.unmount(str(self._folder))
+        return was_there
+
+    async def _ask(self, do: str, **given: object) -> dict[str, Any]:
+        async with self._turn:
+            assert self._process.stdin is not None
+            try:
+                self._process.stdin.write(json.dumps({"do": do, **given}).encode() + b"\n")
+                await self._process.stdin.drain()
+            except (BrokenPipeError, ConnectionResetError) as error:
+                raise ClusterError(f"the disk under {self._node} is gone and cannot {do}") from error
+            told = await self._heard(_PATIENCE_S)
+        if "error" in told:
+            raise ClusterError(f"the disk under {self._node} cannot {do}: {told['error']}")
+        return told
+
+    async def _heard(self, patience_s: float) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        try:
+            line = await asyncio.wait_for(self._process.stdout.readline(), patience_s)
+        except TimeoutError:
+            raise ClusterError(f"the disk under {self._node} does not answer") from None
+        if not line:
+            raise ClusterError(f"the disk under {self._node} ended")
+        return dict(json.loads(line))
+
+    # What faults ask
+
+    async def order(self, orders: Mapping[str, Any]) -> None:
+        await self._ask("order", orders=dict(orders))
+
+    async def felt(self) -> dict[str, Any]:
+        return await self._ask("felt")
+
+    async def power_fails(self) -> None:
+        await self._ask("freeze")
+
+    async def lose_unsynced(self, seed: str) -> int:
+        """ClusterError if the node never wrote to it: then it is not the disk under that node."""
+        told = await self._ask("lose", seed=seed)
+        if not told["writes"]:
+            raise ClusterError(f"{self._node} has not written to the disk that is mounted for it")
+        return int(told["bytes"])
+
+    async def save(self) -> None:
+        await asyncio.to_thread(damaged_files.save, NodeDisk(self._folder))
+
+    async def damage(self, what: Damage, seed: str) -> int:
+        disk = NodeDisk(self._folder)
+        size = await asyncio.to_thread(damaged_files.damage, disk, what, random.Random(seed))
+        await self._ask("settle")
+        return size
+
+    async def restore(self) -> None:
+        await asyncio.to_thread(damaged_files.restore, NodeDisk(self._folder))
+        await self._ask("settle")
+
+    async def forget(self) -> None:
+        await asyncio.to_thread(forget_data, self._folder)
+        await self._ask("settle")
+
+
+class MountedDisks:
+    """Of all nodes of a run. `errors` is where their processes say what goes wrong."""
+
+    def __init__(
+        self,
+        folders: Mapping[str, Path],
+        errors: Path,
+        how: Mounted,
+        written_back_after_ns: int = WRITTEN_BACK_AFTER_NS,
+    ) -> None:
+        self._folders = {node: folder.resolve() for node, folder in folders.items()}
+        self._errors = errors
+        self._words = (how, str(written_back_after_ns))
+        self._disks: dict[str, MountedDisk] = {}
+
+    async def start(self) -> None:
+        """Raises ClusterError."""
+        mounts.check_possible()
+        run = RunId.new().text
+        started = await asyncio.gather(
+            *(
+                MountedDisk.start(node, folder, self._errors, (mounts.source(run, node), *self._words))
+                for node, folder in self._folders.items()
+            ),
+            return_exceptions=True,
+        )
+        failures = [each for each in started if isinstance(each, BaseException)]
+        self._disks = {
+            node: disk
+            for node, disk in zip(self._folders, started, strict=True)
+            if isinstance(disk, MountedDisk)
+        }
+        if failures:
+            raise failures[0]
+
+    def __getitem__(self, node: str) -> MountedDisk:
+        return self._disks[node]
+
+    async def stop(self) -> None:
+        """Safe at any time. ClusterError if one had ended by itself."""
+        disks, self._disks = self._disks, {}
+        were_there = await asyncio.gather(*(disk.stop() for disk in disks.values()))
+        if self._errors.exists() and not self._errors.stat().st_size:
+            self._errors.unlink()
+        gone = [node for node, was in zip(disks, were_there, strict=True) if not was]
+        if gone:
+            raise ClusterError(
+                f"the disk under {', '.join(gone)} ended in the middle of the run: see {self._errors}"
+            )
+
+
+async def mounted(
+    how: Mounted,
+    folder: Path,
+    nodes: Iterable[str],
+    written_back_after_ns: int = WRITTEN_BACK_AFTER_NS,
+) -> MountedDisks | None:
+    """Disks under the nodes of a run, if there are to be any; what dead runs left mounted is removed. ClusterError."""
+    await asyncio.to_thread(mounts.remove_leftovers)
+    if not how:
+        return None
+    folders = {node: folder / "nodes" / node for node in nodes}
+    for each in folders.values():
+        each.mkdir(parents=True, exist_ok=True)
+    disks = MountedDisks(folders, folder / "disks.txt", how, written_back_after_ns)
+    try:
+        await disks.start()
+    except BaseException:
+        await disks.stop()
+        raise
+    return disks

@@ -1,0 +1,139 @@
+"""What was done to files and is not on disk yet: of the bytes of each file, and of names.
+
+A change stands here from when it is made until a sync, or until it is older than what an operating system keeps back.
+`Changes` is of one file, and pure: `surviving` says what a disk would hold. `Names` holds changes of folders with what
+takes each back.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+SECTOR_BYTES: Final = 512
+WRITTEN_BACK_AFTER_NS: Final = 1_000_000_000
+"""Linux waits for 5 to 30 s. Whatever a run does before its first fault is on disk by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Bytes at `offset` were `before`, and the file was `size_before` long. `size` what it was afterwards."""
+
+    number: int
+    at_ns: int
+    offset: int
+    before: bytes
+    size_before: int
+    size: int
+
+    def undone(self, data: bytearray, kept: int = 0) -> None:
+        """Take it back, but for its first `kept` bytes."""
+        if self.size < self.size_before:  # it had been cut
+            data.extend(bytes(self.size_before - len(data)))
+            data[self.offset : self.offset + len(self.before)] = self.before
+            return
+        end = self.offset + len(self.before)
+        data[self.offset + kept : end] = self.before[kept:]
+        if self.size > self.size_before:
+            del data[max(self.size_before, min(len(data), self.offset + kept) if kept else 0) :]
+
+
+class Changes:
+    """Of one file, oldest first."""
+
+    def __init__(self) -> None:
+        self.unsynced: list[Change] = []
+
+    def add(self, change: Change) -> None:
+        self.unsynced.append(change)
+
+    def synced(self, number: int) -> None:
+        """All up to this number are on disk."""
+        self.unsynced = [change for change in self.unsynced if change.number > number]
+
+    def written_back(self, before_ns: int) -> None:
+        """All older than that are on disk."""
+        self.unsynced = [change for change in self.unsynced if change.at_ns > before_ns]
+
+
+def surviving(data: bytes, changes: list[Change], chance: random.Random) -> bytes:
+    """Of a file that holds `data`, what is left when the power goes."""
+    if not changes:
+        return data
+    match chance.choice(("nothing", "nothing", "beginning", "sectors")):
+        case "nothing":
+            return bytes(_without(data, changes))
+        case "beginning":
+            place = chance.randrange(len(changes))
+            left = _without(data, changes[place + 1 :])
+            torn = changes[place]
+            torn.undone(left, chance.randrange(max(1, len(left) - torn.offset)))
+            return bytes(left)
+        case _:
+            return _sectors(bytes(_without(data, changes)), data, chance)
+
+
+def _without(data: bytes, changes: list[Change]) -> bytearray:
+    left = bytearray(data)
+    for change in reversed(changes):
+        change.undone(left)
+    return left
+
+
+def _sectors(before: bytes, after: bytes, chance: random.Random) -> bytes:
+    """The new size reached the disk, of the sectors that changed some did; what never was is zero."""
+    left = bytearray(before[: len(after)].ljust(len(after), b"\0"))
+    for start in range(0, len(after), SECTOR_BYTES):
+        piece = slice(start, start + SECTOR_BYTES)
+        if left[piece] != after[piece] and chance.random() < 0.5:
+            left[piece] = after[piece]
+    return bytes(left)
+
+
+@dataclass(frozen=True, slots=True)
+class NameChange:
+    """`folders` are those whose entries changed; `take_back` undoes it, `let_go` frees what that would have needed."""
+
+    number: int
+    at_ns: int
+    folders: tuple[object, ...]
+    take_back: Callable[[], None]
+    let_go: Callable[[], None]
+
+
+class Names:
+    """Of all folders, oldest first."""
+
+    def __init__(self) -> None:
+        self.unsynced: list[NameChange] = []
+
+    def add(self, change: NameChange) -> None:
+        self.unsynced.append(change)
+
+    def synced(self, number: int, folder: object | None = None) -> None:
+        """All up to this number are on disk; if a folder is named, only what changed in it."""
+        self._drop(lambda change: change.number <= number and (folder is None or folder in change.folders))
+
+    def written_back(self, before_ns: int) -> None:
+        self._drop(lambda change: change.at_ns <= before_ns)
+
+    def lose(self, chance: random.Random) -> int:
+        """Take back all after some point; how many."""
+        kept = chance.randrange(len(self.unsynced) + 1)
+        lost = self.unsynced[kept:]
+        for change in reversed(lost):
+            change.take_back()
+        self.unsynced = self.unsynced[:kept]
+        self._drop(lambda change: True)
+        return len(lost)
+
+    def _drop(self, is_on_disk: Callable[[NameChange], bool]) -> None:
+        left: list[NameChange] = []
+        for change in self.unsynced:
+            if is_on_disk(change):
+                change.let_go()
+            else:
+                left.append(change)
+        self.unsynced = left

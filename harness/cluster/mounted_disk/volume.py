@@ -1,0 +1,393 @@
+"""The files of one mounted disk: everything is done to the folder below, and what is not synced is remembered.
+
+Files of the harness (`EXEMPT`) are passed through and nothing befalls them: what a node prints, its configuration, its
+clock. All methods raise OSError; none is called by two threads at once but for `flush_below`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import stat
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final
+
+from harness.cluster.empty_disk import ASIDE, KEPT
+from harness.cluster.mounted_disk.undo import (
+    WRITTEN_BACK_AFTER_NS,
+    Change,
+    Changes,
+    NameChange,
+    Names,
+    surviving,
+)
+from harness.cluster.mounted_disk.wire import ROOT_ID
+from harness.cluster.place import DISK_FAULTS
+
+EXEMPT: Final = (*KEPT, DISK_FAULTS)
+GRAVES: Final = ".qsync-removed"
+"""Where removed files wait until their removal is on disk."""
+_NOT_BELOW: Final = (
+    os.O_APPEND | os.O_SYNC | os.O_DSYNC | os.O_CREAT | os.O_EXCL | os.O_TRUNC | os.O_ACCMODE | os.O_DIRECT
+)
+Key = tuple[int, int]
+"""Device and inode below."""
+
+
+@dataclass(slots=True)
+class Inode:
+    """A file or folder that the kernel knows. `below` is a descriptor of its path (O_PATH)."""
+
+    number: int
+    below: int
+    key: Key
+    is_exempt: bool
+    lookups: int = 0
+
+    @property
+    def path(self) -> str:
+        """By which it is opened, whatever it is called by now."""
+        return f"/proc/self/fd/{self.below}"
+
+    def found(self) -> os.stat_result:
+        return os.fstat(self.below)
+
+
+@dataclass(slots=True)
+class Handle:
+    inode: Inode
+    file: int
+
+
+@dataclass(slots=True)
+class Dirty:
+    """A file with changes that are not on disk, and a descriptor of its own."""
+
+    file: int
+    changes: Changes = field(default_factory=Changes)
+
+
+class Volume:
+    def __init__(
+        self,
+        root: int,
+        now_ns: Callable[[], int],
+        *,
+        strict: bool = False,
+        written_back_after_ns: int = WRITTEN_BACK_AFTER_NS,
+    ) -> None:
+        """`root` is a descriptor of the folder below. `strict`: names are synced with their folder alone."""
+        self._now_ns = now_ns
+        self._written_back_after_ns = written_back_after_ns
+        self._strict = strict
+        found = os.fstat(root)
+        self._root = Inode(ROOT_ID, root, (found.st_dev, found.st_ino), is_exempt=False)
+        self._inodes: dict[int, Inode] = {ROOT_ID: self._root}
+        self._by_key: dict[Key, Inode] = {self._root.key: self._root}
+        self._handles: dict[int, Handle] = {}
+        self._numbers = count(ROOT_ID + 1)
+        self._steps = count(1)
+        self._dirty: dict[Key, Dirty] = {}
+        self._names = Names()
+        self._is_frozen = False
+        with suppress(FileExistsError):
+            os.mkdir(GRAVES, 0o700, dir_fd=root)
+        self._graves = os.open(GRAVES, os.O_PATH, dir_fd=root)
+
+    # What is known of files
+
+    def __getitem__(self, number: int) -> Inode:
+        inode = self._inodes.get(number)
+        if inode is None:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return inode
+
+    def handle(self, number: int) -> Handle:
+        handle = self._handles.get(number)
+        if handle is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        return handle
+
+    def lookup(self, parent: Inode, name: str) -> tuple[Inode, os.stat_result]:
+        self._refuse_hidden(parent, name)
+        below = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent.below)
+        found = os.fstat(below)
+        key = (found.st_dev, found.st_ino)
+        inode = self._by_key.get(key)
+        if inode is None:
+            inode = Inode(next(self._numbers), below, key, self._is_exempt(parent, name))
+            self._inodes[inode.number] = self._by_key[key] = inode
+        else:
+            os.close(below)
+        inode.lookups += 1
+        return inode, found
+
+    def forget(self, number: int, lookups: int) -> None:
+        inode = self._inodes.get(number)
+        if inode is None or inode is self._root:
+            return
+        inode.lookups -= lookups
+        if inode.lookups <= 0 and not any(handle.inode is inode for handle in self._handles.values()):
+            del self._inodes[number]
+            self._by_key.pop(inode.key, None)
+            os.close(inode.below)
+
+    def entries(self, inode: Inode) -> list[tuple[str, int, int]]:
+        """Names, inodes and types, in one order whatever is removed meanwhile."""
+        below = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=inode.below)
+        try:
+            with os.scandir(below) as found:
+                listed = [
+                    (each.name, each.inode(), stat.S_IFMT(each.stat(follow_symlinks=False).st_mode) >> 12)
+                    for each in found
+                    if not (inode is self._root and each.name == GRAVES)
+                ]
+        finally:
+            os.close(below)
+        return sorted(listed)
+
+    # Open files
+
+    def open(self, inode: Inode, flags: int) -> int:
+        """The number of a handle. What is opened for writing can be read too: that tells what was there before."""
+        how = os.O_RDONLY if flags & os.O_ACCMODE == os.O_RDONLY else os.O_RDWR
+        return self._opened(inode, os.open(inode.path, flags & ~_NOT_BELOW & ~os.O_NOFOLLOW | how))
+
+    def _opened(self, inode: Inode, file: int) -> int:
+        number = next(self._numbers)
+        self._handles[number] = Handle(inode, file)
+        return number
+
+    def create(self, parent: Inode, name: str, flags: int, mode: int) -> tuple[Inode, os.stat_result, int]:
+        self._refuse_hidden(parent, name)
+        how = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        try:
+            file = os.open(name, how | os.O_EXCL, mode, dir_fd=parent.below)
+        except FileExistsError:
+            if flags & os.O_EXCL:
+                raise
+            file = os.open(name, how, mode, dir_fd=parent.below)
+        else:
+            self._made(parent, name)
+        inode, found = self.lookup(parent, name)
+        return inode, found, self._opened(inode, file)
+
+    def release(self, number: int) -> None:
+        handle = self._handles.pop(number)
+        os.close(handle.file)
+        if not handle.inode.lookups:
+            self.forget(handle.inode.number, 0)
+
+    def write(self, handle: Handle, offset: int, data: bytes) -> int:
+        size = os.fstat(handle.file).st_size
+        before = os.pread(handle.file, min(len(data), max(0, size - offset)), offset)
+        written = os.pwrite(handle.file, data, offset)
+        self._changed(handle.inode, offset, before[:written], size, max(size, offset + written))
+        return written
+
+    def truncate(self, inode: Inode, size: int) -> None:
+        file = os.open(inode.path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            size_before = os.fstat(file).st_size
+            before = os.pread(file, size_before - size, size) if size < size_before else b""
+            os.ftruncate(file, size)
+            self._changed(inode, min(size, size_before), before, size_before, size)
+        finally:
+            os.close(file)
+
+    def _changed(self, inode: Inode, offset: int, before: bytes, size_before: int, size: int) -> None:
+        if inode.is_exempt:
+            return
+        dirty = self._dirty.get(inode.key)
+        if dirty is None:
+            dirty = self._dirty[inode.key] = Dirty(os.open(inode.path, os.O_RDWR | os.O_CLOEXEC))
+        now_ns = self._now_ns()
+        if not self._is_frozen:
+            dirty.changes.written_back(now_ns - self._written_back_after_ns)
+        dirty.changes.add(Change(next(self._steps), now_ns, offset, before, size_before, size))
+
+    # Names
+
+    def make_folder(self, parent: Inode, name: str, mode: int) -> None:
+        self._refuse_hidden(parent, name)
+        os.mkdir(name, mode, dir_fd=parent.below)
+        self._made(parent, name, is_folder=True)
+
+    def make_link(self, parent: Inode, name: str, target: Inode | str) -> None:
+        """To a file, or symbolic to a path."""
+        self._refuse_hidden(parent, name)
+        if isinstance(target, str):
+            os.symlink(target, name, dir_fd=parent.below)
+        else:
+            os.link(target.path, name, dst_dir_fd=parent.below, follow_symlinks=True)
+        self._made(parent, name)
+
+    def _made(self, parent: Inode, name: str, *, is_folder: bool = False) -> None:
+        remove = os.rmdir if is_folder else os.unlink
+        self._renamed([(parent, name)], lambda folders: remove(name, dir_fd=folders[0]))
+
+    def remove(self, parent: Inode, name: str, *, is_folder: bool = False) -> None:
+        self._refuse_hidden(parent, name)
+        if is_folder:
+            mode = stat.S_IMODE(os.stat(name, dir_fd=parent.below).st_mode)
+            os.rmdir(name, dir_fd=parent.below)
+            self._renamed([(parent, name)], lambda folders: os.mkdir(name, mode, dir_fd=folders[0]))
+            return
+        grave = self._bury(parent, name)
+        self._renamed(
+            [(parent, name)],
+            lambda folders: os.rename(grave, name, src_dir_fd=self._graves, dst_dir_fd=folders[0]),
+            grave,
+        )
+
+    def rename(self, parent: Inode, name: str, to: Inode, new: str, flags: int = 0) -> None:
+        self._refuse_hidden(parent, name)
+        self._refuse_hidden(to, new)
+        if flags & ~_NO_REPLACE:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        grave = ""
+        try:
+            found = os.stat(new, dir_fd=to.below, follow_symlinks=False)
+        except FileNotFoundError:
+            pass
+        else:
+            if flags:
+                raise OSError(errno.EEXIST, os.strerror(errno.EEXIST))
+            source = os.stat(name, dir_fd=parent.below, follow_symlinks=False)
+            if (source.st_dev, source.st_ino) == (found.st_dev, found.st_ino):
+                return
+            if not stat.S_ISDIR(found.st_mode) and not stat.S_ISDIR(source.st_mode):
+                grave = self._bury(to, new, stays=True)
+        os.rename(name, new, src_dir_fd=parent.below, dst_dir_fd=to.below)
+
+        def take_back(folders: tuple[int, ...]) -> None:
+            os.rename(new, name, src_dir_fd=folders[-1], dst_dir_fd=folders[0])
+            if grave:
+                os.rename(grave, new, src_dir_fd=self._graves, dst_dir_fd=folders[-1])
+
+        self._renamed([(parent, name), (to, new)], take_back, grave)
+
+    def _bury(self, parent: Inode, name: str, *, stays: bool = False) -> str:
+        """Keep what has this name (which is about to be another's, if it stays) until its removal is on disk."""
+        grave = str(next(self._steps))
+        if stays:
+            os.link(name, grave, src_dir_fd=parent.below, dst_dir_fd=self._graves, follow_symlinks=False)
+        else:
+            os.rename(name, grave, src_dir_fd=parent.below, dst_dir_fd=self._graves)
+        return grave
+
+    def _renamed(
+        self,
+        places: Sequence[tuple[Inode, str]],
+        take_back: Callable[[tuple[int, ...]], None],
+        grave: str = "",
+    ) -> None:
+        """Names in these folders changed."""
+        folders = tuple(os.dup(parent.below) for parent, _ in places)
+
+        def let_go() -> None:
+            for folder in folders:
+                os.close(folder)
+            if grave:
+                with suppress(FileNotFoundError):  # it was taken back
+                    os.unlink(grave, dir_fd=self._graves)
+
+        now_ns = self._now_ns()
+        change = NameChange(
+            next(self._steps),
+            now_ns,
+            tuple(parent.key for parent, _ in places),
+            lambda: take_back(folders),
+            let_go,
+        )
+        if all(self._is_exempt(parent, name) for parent, name in places):
+            let_go()
+            return
+        if not self._is_frozen:
+            self._names.written_back(now_ns - self._written_back_after_ns)
+        self._names.add(change)
+
+    def _is_exempt(self, parent: Inode, name: str) -> bool:
+        """Also what is about to be renamed to such a name: `config.json.new`."""
+        is_known = name.removesuffix(".new") in EXEMPT or name.startswith(ASIDE)
+        return parent.is_exempt or (parent is self._root and is_known)
+
+    def _refuse_hidden(self, parent: Inode, name: str) -> None:
+        if parent is self._root and name == GRAVES:
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+    # Syncs and power
+
+    @property
+    def steps(self) -> int:
+        """A number that is greater than those of all changes so far."""
+        return next(self._steps)
+
+    def synced(self, inode: Inode, before: int) -> None:
+        """The changes of this file, or of this folder's names, that have a smaller number are on disk."""
+        if self._is_frozen:
+            return
+        dirty = self._dirty.get(inode.key)
+        if dirty is not None:
+            dirty.changes.synced(before)
+            if not dirty.changes.unsynced:
+                self._clean(inode.key)
+        if not self._strict:
+            self._names.synced(before)
+        elif stat.S_ISDIR(inode.found().st_mode):
+            self._names.synced(before, inode.key)
+
+    def freeze(self) -> None:
+        """The power is about to go: what is not on disk by now will not come to be."""
+        now_ns = self._now_ns()
+        if not self._is_frozen:
+            self._is_frozen = True
+            self._names.written_back(now_ns - self._written_back_after_ns)
+            for dirty in self._dirty.values():
+                dirty.changes.written_back(now_ns - self._written_back_after_ns)
+
+    def settle(self) -> None:
+        """All that is there is on disk."""
+        self._is_frozen = False
+        for key in list(self._dirty):
+            self._clean(key)
+        self._names.synced(next(self._steps))
+
+    def lose_power(self, chance: random.Random) -> tuple[int, int]:
+        """What was not synced is gone, or what chance leaves of it is; bytes and names that were lost or spoilt."""
+        self.freeze()
+        lost = 0
+        for dirty in self._dirty.values():
+            size = os.fstat(dirty.file).st_size
+            data = os.pread(dirty.file, size, 0)
+            left = surviving(data, dirty.changes.unsynced, chance)
+            os.pwrite(dirty.file, left, 0)
+            os.ftruncate(dirty.file, len(left))
+            lost += _different(data, left)
+        names = self._names.lose(chance)
+        self.settle()
+        return lost, names
+
+    def _clean(self, key: Key) -> None:
+        os.close(self._dirty.pop(key).file)
+
+    def close(self) -> None:
+        """Nothing of ours stays in the folder below."""
+        self.settle()
+        with suppress(OSError):
+            os.rmdir(GRAVES, dir_fd=self._root.below)
+
+
+_NO_REPLACE: Final = 1
+
+
+def _different(data: bytes, left: bytes) -> int:
+    """Bytes of `data` that are not in their place any more."""
+    if data.startswith(left):
+        return len(data) - len(left)
+    same = sum(one == other for one, other in zip(data, left, strict=False))
+    return max(len(data), len(left)) - same

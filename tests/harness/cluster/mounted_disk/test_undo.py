@@ -1,0 +1,90 @@
+"""What a disk keeps of a file when the power goes, against a plain model of what was synced."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.cluster.mounted_disk.undo import SECTOR_BYTES, Change, Changes, surviving
+
+Steps = list[tuple[str, int, int]]
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(("write", "write", "write", "truncate", "sync")),
+        st.integers(0, 3 * SECTOR_BYTES),
+        st.integers(1, SECTOR_BYTES),
+    ),
+    max_size=14,
+)
+
+
+def played(script: Steps) -> tuple[bytes, bytes, Changes, list[bytes]]:
+    """(what the file holds, what was synced, the changes since, every content since the sync) of the plain model."""
+    data, synced, changes = bytearray(), b"", Changes()
+    contents = [b""]
+    for number, (word, offset, length) in enumerate(script, start=1):
+        size = len(data)
+        match word:
+            case "write":
+                before = bytes(data[offset : offset + length])
+                data.extend(bytes(max(0, offset - size)))
+                data[offset : offset + length] = bytes([number]) * length
+            case "truncate":
+                before = bytes(data[offset:])
+                del data[offset:]
+                data.extend(bytes(max(0, offset - size)))
+            case _:
+                synced = bytes(data)
+                changes.synced(number)
+                contents = [synced]
+                continue
+        place = min(offset, size) if word == "truncate" else offset
+        changes.add(Change(number, number, place, before, size, len(data)))
+        contents.append(bytes(data))
+    return bytes(data), synced, changes, contents
+
+
+@given(steps, st.integers(0, 1 << 30))
+def test_what_was_synced_stays_and_nothing_else_appears(script: Steps, seed: int) -> None:
+    """If it failed, a correct store would lose what it had synced, or find bytes that nobody had written."""
+    data, synced, changes, contents = played(script)
+    left = surviving(data, changes.unsynced, random.Random(seed))
+    if not changes.unsynced:
+        assert left == data == synced
+    known = {byte for content in contents for byte in content} | {0}
+    assert set(left) <= known
+    untouched = min(
+        [len(synced), *(min(change.offset, change.size) for change in changes.unsynced)], default=len(synced)
+    )
+    assert left[:untouched] == synced[:untouched]
+
+
+@given(steps)
+def test_all_of_it_can_be_gone(script: Steps) -> None:
+    """If it failed, a disk that keeps nothing unsynced would never be met, and a missing sync never be seen."""
+    data, synced, changes, _ = played(script)
+    found = {surviving(data, changes.unsynced, random.Random(seed)) for seed in range(24)}
+    assert synced in found
+
+
+def test_a_tail_is_lost_torn_or_full_of_zeros() -> None:
+    """If it failed, the ways in which a real disk tears a log would not be met."""
+    script: Steps = [("write", 0, 100), ("sync", 0, 1), ("write", 100, 400), ("write", 500, 400)]
+    data, synced, changes, _ = played(script)
+    found = {surviving(data, changes.unsynced, random.Random(seed)) for seed in range(200)}
+    assert all(left.startswith(synced) for left in found)
+    assert synced in found
+    assert any(synced < left < data and data.startswith(left) for left in found), "no torn tail"
+    assert any(len(left) == len(data) and left != data and left.endswith(bytes(9)) for left in found)
+
+
+def test_what_is_old_is_on_disk_by_itself() -> None:
+    """If it failed, a power loss would take away what any operating system had written back long before."""
+    changes = Changes()
+    changes.add(Change(1, 1_000, 0, b"", 0, 4))
+    changes.add(Change(2, 2_000, 4, b"", 4, 8))
+    changes.written_back(1_000)
+    assert [change.number for change in changes.unsynced] == [2]
