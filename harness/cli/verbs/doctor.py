@@ -225,15 +225,28 @@ def _limits() -> Finding:
     return Finding("limits", state, is_there=True, is_needed=False)
 
 
-def _netem() -> Finding:
-    """Whether this kernel can delay packets; asked in a network namespace that ends with the question."""
-    words = ("unshare", "-n", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
-    try:
-        has = subprocess.run(words, capture_output=True, timeout=10, check=False).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        has = False
-    state = "yes" if has else "not in this kernel: links are slowed by the relay, and by bandwidth"
-    return Finding("netem", state, has, is_needed=False, remedy="modprobe sch_netem")
+def _held_packets() -> Finding:
+    """Whether packets between containers can be late, uneven, out of order, or limited in number."""
+    from harness.cluster.containers.shaping.presence import why_not
+
+    why = why_not()
+    state = "yes" if not why else f"{why} (slow, jitter, reorder and bandwidth on --cluster docker)"
+    return Finding(
+        "nfqueue", state, not why, is_needed=False, remedy="modprobe nfnetlink_queue xt_NFQUEUE, as root"
+    )
+
+
+def _discipline(name: str, *told: str) -> Callable[[], Finding]:
+    """Whether this kernel itself can delay packets, or limit them."""
+
+    def look() -> Finding:
+        from harness.cluster.containers.shaping.presence import has_discipline
+
+        has = has_discipline(name, *told)
+        state = "yes; not needed" if has else "not in this kernel; not needed, see nfqueue"
+        return Finding(name, state, has, is_needed=False)
+
+    return look
 
 
 def _fuse() -> Finding:
@@ -302,7 +315,9 @@ LOOKS: tuple[Callable[[], Finding], ...] = (
     _program("sshd", ("sshd", "/usr/sbin/sshd"), "tests of --cluster ssh", "apt-get install openssh-server"),
     _root,
     _limits,
-    _netem,
+    _held_packets,
+    _discipline("netem", "delay", "1ms"),
+    _discipline("tbf", "rate", "1mbit", "burst", "10kb", "latency", "50ms"),
     _fuse,
     _faketime,
     _clock_source,

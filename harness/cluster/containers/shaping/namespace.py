@@ -68,10 +68,10 @@ def _enter(descriptor: int) -> None:
 
 
 class Queue:
-    """The kernel's queue of one namespace. Raises OSError."""
+    """The kernel's queue of one namespace; None is ours. Raises OSError."""
 
-    def __init__(self, namespace: Namespace) -> None:
-        with namespace.inside():
+    def __init__(self, namespace: Namespace | None) -> None:
+        with contextlib.nullcontext() if namespace is None else namespace.inside():
             self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER)
         try:
             self._open()

@@ -1,0 +1,44 @@
+"""Whether this machine can hold packets back: asked in network namespaces that end with the question."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+_ROOT: Final = Path(__file__).parents[4]
+_OPEN: Final = "from harness.cluster.containers.shaping.namespace import Queue; Queue(None)"
+_RULE: Final = (
+    "iptables",
+    "-t",
+    "mangle",
+    "-A",
+    "INPUT",
+    "-j",
+    "NFQUEUE",
+    "--queue-num",
+    "1",
+    "--queue-bypass",
+)
+
+
+def why_not() -> str:
+    """Why packets cannot be handed to a program; "" if they can."""
+    return _refused(sys.executable, "-c", _OPEN) or _refused(*_RULE)
+
+
+def has_discipline(*words: str) -> bool:
+    """The kernel takes this queueing discipline: its name, and what it needs to be told."""
+    return not _refused("tc", "qdisc", "add", "dev", "lo", "root", *words)
+
+
+def _refused(*words: str) -> str:
+    try:
+        done = subprocess.run(
+            ["unshare", "--net", *words], capture_output=True, text=True, timeout=10, check=False, cwd=_ROOT
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"unshare cannot be run: {error}"
+    said = (done.stderr.strip().splitlines() or [f"{words[0]} gave no reason"])[-1]
+    return said if done.returncode else ""
