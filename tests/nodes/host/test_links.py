@@ -140,12 +140,14 @@ def test_small_answers_are_not_held_back(start_host: StartHost) -> None:
     """Broken, Nagle's algorithm and delayed acknowledgements together would cost 40 ms an answer."""
     client = start_host().client()
     client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    began_s = time.monotonic()
+    took_s: list[float] = []
     for number in range(100):
+        began_s = time.monotonic()
         client.tell("echo a")
         client.tell(f"store {number}")
         assert (client.line(), client.line()) == ("a", f"stored {number}")
-    assert time.monotonic() - began_s < 3
+        took_s.append(time.monotonic() - began_s)
+    assert min(took_s) < 0.035, "each of them was held back; on a busy machine some are late anyway"
 
 
 def test_an_end_that_lingers_may_be_over_before_it_is_made_sure_of() -> None:
