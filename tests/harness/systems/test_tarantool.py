@@ -78,6 +78,44 @@ def test_a_calm_run_is_clean(tmp_path: Path) -> None:
     assert all(list(folder.glob(f"nodes/{node}/*.xlog")) for node in ("n1", "n2", "n3"))
 
 
+@pytest.mark.real
+@pytest.mark.skipif(shutil.which("tarantool") is None, reason="no `tarantool` on PATH")
+def test_members_leave_and_come(tmp_path: Path) -> None:
+    """If it failed, no run would tell what real Tarantool does while its members change."""
+    words = (
+        "--faults",
+        "membership",
+        "--time-limit",
+        "14",
+        "--seed",
+        "3",
+        "--rate",
+        "50",
+        "--synchro-timeout",
+        "60",
+    )
+    verdict = _run(tmp_path, *words)[1]
+    faults = verdict["evidence"]["faults"]
+    assert {"remove-node", "add-node"} <= {each["name"] for each in faults if each["bit"] and each["healed"]}
+    assert set(verdict["violations"]) <= {"crash"}  # 2.6.0 ends if a CONFIRM comes while it joins
+
+
+@pytest.mark.real
+@pytest.mark.skipif(shutil.which("tarantool") is None, reason="no `tarantool` on PATH")
+def test_another_binary_takes_over_the_data(tmp_path: Path) -> None:
+    """If it failed, an upgrade of a real server would start the binary that was there, or lose what it had."""
+    older = tmp_path / "tarantool-2.6.9"
+    data = Path(shutil.which("tarantool") or "").read_bytes()
+    older.write_bytes(data.replace(b"2.6.0-0-g", b"2.6.9-0-g"))  # the same server under another number
+    older.chmod(0o755)
+    words = ("--faults", "rolling-upgrade", "--node-from", str(older), "--time-limit", "40", "--seed", "3")
+    verdict = _run(tmp_path, *words, "--rate", "30", "--synchro-timeout", "60")[1]
+    assert [each["bit"] and each["healed"] for each in verdict["evidence"]["faults"]] == [True] * 3
+    told = {row["version"].split("-")[0] for row in verdict["versions"]}
+    assert told == {"2.6.9", "2.6.0"}
+    assert verdict["violations"] == []
+
+
 PLANS = Path(__file__).parents[3] / "docs" / "findings" / "plans"
 
 
