@@ -158,8 +158,8 @@ class _Change:
                 return True
             except NodeEnded as error:
                 self._ended.append(error.message)
-                self._detail = self._failures()
                 if site.cluster.now_ns() >= deadline_ns:
+                    self._detail += self._failures()
                     return False
                 await site.cluster.sleep_until(site.cluster.now_ns() + AGAIN_NS)
             except ClusterError as error:
@@ -169,7 +169,8 @@ class _Change:
     def _failures(self) -> str:
         if not self._ended:
             return ""
-        return f"{len(self._ended)} times the newcomer ended while it joined ({self._ended[-1]}); "
+        count = f"{len(self._ended)} times" if len(self._ended) > 1 else "once"
+        return f"{count} the newcomer ended while it joined ({self._ended[-1]}); "
 
     async def _evidence(
         self, heal_asked_ns: int, *, healed: bool | None, counters: dict[str, int]

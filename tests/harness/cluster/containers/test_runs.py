@@ -21,6 +21,10 @@ from harness.cli.main import main
 from harness.cluster.containers.image import connect
 from harness.cluster.containers.ownership import RUN_LABEL, remove_leftovers, tables
 from harness.errors import ClusterError
+from harness.plan import to_json
+from nodes.version import VERSION
+from tests.harness.node_versions import INCOMPATIBLE, wheel
+from tests.harness.test_upgrades import OLDER, plan
 
 pytestmark = pytest.mark.docker
 ROOT = Path(__file__).parents[4]
@@ -59,6 +63,30 @@ def test_partitions_kills_and_pauses_bite_and_nothing_is_left(client: Any, tmp_p
     assert verdict["evidence"]["kinds_that_bit"] == ["isolate-owner", "kill", "pause"]
     assert ours(client) == ([], [], [])
     assert list(Path(verdict["folder"]).glob("nodes/n1/*.xlog")), "the logs of the nodes did not come home"
+
+
+def test_each_node_comes_to_the_newer_version_and_back(client: Any, tmp_path: Path) -> None:
+    """If it failed, an upgrade would start a container of the image that was there, or leave the one before."""
+    steps = (("upgrade", "n3"), ("upgrade", "n1"), ("upgrade", "n2"), ("downgrade", "n1"))
+    asked = tmp_path / "plan.json"
+    asked.write_bytes(to_json(plan(tmp_path, *steps)))
+    verdict = run(tmp_path, "--plan", str(asked))
+    faults = verdict["evidence"]["faults"]
+    assert [(each["bit"], each["healed"]) for each in faults] == [(True, True)] * 4, verdict["sentence"]
+    assert {row["version"].partition("+")[0] for row in verdict["versions"]} == {OLDER, VERSION}
+    assert verdict["violations"] == []
+
+
+def test_a_version_that_does_not_start_in_its_container_is_told(client: Any, tmp_path: Path) -> None:
+    """If it failed, a container that ends at its start would be a crash, or an error of the harness."""
+    newer = wheel(tmp_path, "0.2.0", INCOMPATIBLE)
+    asked = tmp_path / "plan.json"
+    asked.write_bytes(to_json(plan(tmp_path, ("upgrade", "n2"), nodes=2, node_to=str(newer))))
+    verdict = run(tmp_path, "--plan", str(asked))
+    assert verdict["outcome"] == "not-evidence"
+    assert verdict["violations"] == []
+    (finding,) = [each for each in verdict["findings"] if each["checker"] == "upgrade"]
+    assert "its format is that of the version before" in finding["summary"]
 
 
 def test_a_run_that_was_killed_is_cleaned_up_by_the_next(client: Any, tmp_path: Path) -> None:

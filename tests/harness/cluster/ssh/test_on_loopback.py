@@ -23,8 +23,11 @@ from harness.cluster.ssh import inventory
 from harness.cluster.ssh.leftovers import remove_leftovers
 from harness.cluster.ssh.machine import Machine
 from harness.cluster.ssh.remote.bootstrap import FORMAT, MARK, PREFIX
+from harness.plan import to_json
+from nodes.version import VERSION
 from tests.harness.cluster.ssh.sshd import SSHD, Sshd, sshd
 from tests.harness.processes import is_gone, wait_until
+from tests.harness.test_upgrades import OLDER, plan
 
 pytestmark = [
     pytest.mark.real,
@@ -43,8 +46,9 @@ def host(tmp_path: Path) -> Iterator[Sshd]:
 
 def words(host: Sshd, *more: str, hosts: int = 3, lease_s: float = 4) -> list[str]:
     path = host.inventory(hosts=hosts, lease_s=lease_s)
-    told = ["--cluster", "ssh", "--inventory", str(path), "--seed", "5", "--rate", "100"]
-    return ["run", *told, "--results", str(host.folder / "results"), *more]
+    told = ["--cluster", "ssh", "--inventory", str(path)]
+    drawn = [] if "--plan" in more else ["--seed", "5", "--rate", "100"]
+    return ["run", *told, *drawn, "--results", str(host.folder / "results"), *more]
 
 
 def run(host: Sshd, *more: str, hosts: int = 3) -> dict[str, Any]:
@@ -89,6 +93,19 @@ def processes_in(host: Sshd) -> list[psutil.Process]:
 
 def loaded(host: Sshd) -> bool:
     return any("ok" in path.read_text() for path in host.folder.glob("results/*/*/history.jsonl"))
+
+
+def test_each_node_comes_to_the_newer_version(host: Sshd) -> None:
+    """If it failed, hosts would be sent one version, or a node would not be started in the other one."""
+    steps = (("upgrade", "n3"), ("upgrade", "n1"), ("upgrade", "n2"))
+    asked = host.folder / "plan.json"
+    asked.write_bytes(to_json(plan(host.folder, *steps)))
+    verdict = run(host, "--plan", str(asked))
+    faults = verdict["evidence"]["faults"]
+    assert [(each["bit"], each["healed"]) for each in faults] == [(True, True)] * 3, verdict["sentence"]
+    assert {row["version"].partition("+")[0] for row in verdict["versions"]} == {OLDER, VERSION}
+    assert verdict["violations"] == []
+    assert host.left == []
 
 
 def test_faults_bite_logs_come_home_and_nothing_is_left(host: Sshd) -> None:
