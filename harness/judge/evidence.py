@@ -27,7 +27,7 @@ USEFUL_SHARE_OF_PILED_UP = 1 / 8
 USEFUL_SHARE_UNDER_FAULT = 1 / 20
 """The share of the operations asked for that must succeed while a fault is active."""
 USEFUL_SHARE_WITHOUT_POWER = 1 / 100
-"""The same where all faults take whole nodes down, now and then all of them."""
+"""The same where all faults take whole nodes down, now and then all of them; or the only one."""
 USEFUL_SHARE_OF_A_KIND = 1 / 10
 """The share of each kind of operation (reads, writes, …) that must tell something."""
 TOLD = ("mismatch", "empty", SUBMITTED)
@@ -194,8 +194,11 @@ def _missing(
 
 
 def _takes_nodes_down(history: History) -> bool:
-    """Nothing but faults from which whole nodes recover: there is little time for load between."""
-    return bool(history.faults) and all(fault.does in ("power", "damage") for fault in history.faults)
+    """Nothing but faults from which whole nodes recover, or one node alone: there is little time for load between."""
+    alone = len(history.header.nodes) == 1
+    return bool(history.faults) and (
+        alone or all(fault.does in ("power", "damage") for fault in history.faults)
+    )
 
 
 def _missing_kinds(workload: Workload, history: History) -> Iterator[str]:

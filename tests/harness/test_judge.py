@@ -371,6 +371,20 @@ def test_a_small_plan_needs_something_too(rate: float) -> None:
     ]
 
 
+@pytest.mark.parametrize(("nodes", "is_enough"), [(NODES, False), (("n1",), True)])
+def test_while_the_only_node_is_down_nobody_serves(nodes: tuple[str, ...], is_enough: bool) -> None:
+    """If it failed, many runs of a single node would be thrown away, or clusters would pass with as little."""
+    plan = msgspec.structs.replace(PLAN, rate=20)
+    told = history(good([*range(12), *range(21, 30)]))
+    verdict = judge(
+        plan, FIXED_OWNER, replace(told, header=msgspec.structs.replace(told.header, nodes=nodes))
+    )
+    missing = [
+        text for text in verdict["evidence"]["missing"] if text.startswith("too little load under faults: 1 ")
+    ]
+    assert (missing == []) == is_enough
+
+
 def test_faults_upon_faults_leave_less_load() -> None:
     """If it failed, no run with overlapping faults would prove anything, or a run without load would."""
     piled_up = msgspec.structs.replace(PLAN, overlap=3)
