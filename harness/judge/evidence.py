@@ -177,7 +177,10 @@ def _missing(
     if evidence["ok"] == 0:
         missing.append("no operation succeeded")
     elif evidence["ok"] + evidence.get("submitted", 0) < wanted:
-        missing.append(f"too little load: {evidence['ok']} operations succeeded, expected at least {wanted}")
+        too = f" and {evidence['submitted']} were submitted" if plan.submits else ""
+        missing.append(
+            f"too little load: {evidence['ok']} operations succeeded{too}, expected at least {wanted}"
+        )
     if evidence.get("submitted") == 0:
         missing.append("no write was answered as submitted, although some were to be")
     missing.extend(_missing_kinds(workload, history))

@@ -70,8 +70,10 @@ def _sentence_without_verdict(material: Material) -> str:
 def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
     evidence = as_mapping(material.verdict.get("evidence"))
     counts = [_count(evidence.get(OUTCOMES[code]), material.load.count(code)) for code in (OK, FAIL, INFO)]
+    submitted = as_whole(evidence.get("submitted"))
     under_fault = as_whole(evidence.get("ok_under_fault"))
     rollbacks = as_whole(evidence.get("rollbacks"))
+    told = "" if submitted is None else f", {submitted:,} of them only submitted"
     facts = [
         Fact("system", run_value(material, "system") or "?", _on_cluster(material)),
         Fact(
@@ -79,7 +81,7 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
         ),
         Fact("nodes", ", ".join(material.nodes[:9]) or "?", _quorum(material)),
         Fact("duration", duration(material.end_ns), f"{material.lines:,} history lines"),
-        Fact("operations", f"{counts[0]:,} ok", f"{counts[1]:,} fail · {counts[2]:,} info"),
+        Fact("operations", f"{counts[0]:,} ok", f"{counts[1]:,} fail · {counts[2]:,} info{told}"),
         Fact("faults that bit", *_bitten(material, bands)),
     ]
     if left_out := as_mappings(evidence.get("left_out")):

@@ -60,6 +60,8 @@ def _verdict_lines(verdict: Mapping[str, Any], colour: bool) -> list[str]:
 def _counts(verdict: Mapping[str, Any]) -> str:
     evidence = verdict.get("evidence", {})
     counts = "  ".join(f"{evidence.get(word, 0):,} {word}" for word in ("ok", "fail", "info"))
+    if (submitted := evidence.get("submitted")) is not None:
+        counts += f", {submitted:,} of them submitted"
     under_fault = f"{evidence.get('ok_under_fault', 0):,} ok under a fault"
     rollbacks = evidence.get("rollbacks")
     told = "" if rollbacks is None else f"{rollbacks:,} rollback{'' if rollbacks == 1 else 's'}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from harness.plan import Operation, Plan
 from harness.protocols import Replied
 from harness.systems import system_of
 from harness.systems.promises import FIXED_OWNER
+from harness.terminal.last_screen import last_screen
 from harness.workloads import WORKLOADS
 from harness.workloads.workload import Submits
 from nodes.iproto.messages import Answer
@@ -178,6 +180,18 @@ def test_a_run_in_which_nothing_was_submitted_is_no_evidence() -> None:
     assert verdict["outcome"] == "not-evidence"
     assert "no write was answered as submitted" in verdict["sentence"]
     assert verdict["evidence"]["submitted"] == 0
+
+
+def test_the_screen_says_how_many_were_only_submitted() -> None:
+    """If it failed, somebody would take hundreds of answers of unknown outcome for a store that hangs."""
+    run = Run()
+    run.serve()
+    run.ask("write", 100, "info", role="owner", error=SUBMITTED)
+    run.end(20)
+    text = last_screen(judged(run), Path("run"))
+    assert "1 info, 1 of them submitted" in text
+    plain = judge(PLAN, FIXED_OWNER, History.of(HEADER, run.events))
+    assert "of them submitted" not in last_screen(plain, Path("run"))
 
 
 def test_the_promise_of_submitted_writes_is_told_only_where_there_are_some() -> None:
