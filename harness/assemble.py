@@ -289,6 +289,7 @@ def far(parts: Parts, folder: Path) -> SshCluster:
             epoch_ns=time.monotonic_ns(),
             command=parts.system.command(plan),
             are_dialed_unready=parts.system.are_dialed_unready,
+            limited=limits_nodes(parts),
             versions=versions_of(plan, parts.system),
         )
     )

@@ -19,9 +19,9 @@ from typing import Final
 
 import psutil  # type: ignore[import-untyped]  # it has no types
 
-from harness.cluster.limits import kernel_log
 from harness.cluster.limits.enclosure import launcher
 from harness.cluster.limits.group import Group
+from harness.cluster.limits.starved import Starved
 from harness.errors import ClusterError
 
 READY_WITHIN_S: Final = 15.0
@@ -52,20 +52,22 @@ class Orders:
 class NodeProcess:
     """A node's process that was spawned. `port` is 0 until it is ready."""
 
-    def __init__(self, orders: Orders, process: asyncio.subprocess.Process, output_from: int) -> None:
+    def __init__(
+        self, orders: Orders, process: asyncio.subprocess.Process, output_from: int, starved: Starved
+    ) -> None:
         self.node = orders.node
         self.port = 0
         self._orders = orders
         self._process = process
         self._output_from = output_from
-        self._since_ns = time.monotonic_ns()
-        self._oom_kills_before = _oom_kills(orders.group)
+        self._starved = starved
         self._ended = asyncio.get_running_loop().create_task(process.wait())
 
     @classmethod
     async def spawn(cls, orders: Orders) -> NodeProcess:
         with orders.output.open("ab") as output:
             output_from = output.tell()
+            starved = Starved(orders.group)
             try:
                 process = await asyncio.create_subprocess_exec(
                     *launcher(orders.group, orders.command),
@@ -77,7 +79,7 @@ class NodeProcess:
                 )
             except OSError as error:
                 raise ClusterError(f"{orders.node} cannot be started: {error}") from error
-        return cls(orders, process, output_from)
+        return cls(orders, process, output_from, starved)
 
     @property
     def pid(self) -> int:
@@ -111,16 +113,8 @@ class NodeProcess:
         return f"signal {-code}" if code < 0 else f"exit {code}"
 
     def out_of_memory(self, how: str) -> str:
-        """What the kernel said of this end, if it ended the process for want of memory; else "".
-
-        A group counts the ends of all who were in it: without a line about this very process the count has to do.
-        """
-        if how != f"signal {int(signal.SIGKILL)}":
-            return ""
-        if said := kernel_log.ended_process(self.pid, self._since_ns):
-            return said
-        kills = _oom_kills(self._orders.group) - self._oom_kills_before
-        return f"the kernel counted {kills} oom_kill in the group of the node" if kills > 0 else ""
+        """What the kernel said of this end, if it ended the process for want of memory; else ""."""
+        return self._starved.said(self.pid) if how == f"signal {int(signal.SIGKILL)}" else ""
 
     async def kill(self) -> None:
         """SIGKILL, and wait until it was seen dead."""
@@ -188,14 +182,6 @@ class NodeProcess:
         lines = [line.decode(errors="replace").strip() for line in self._printed()]
         said = [line for line in lines if line]
         return f": {said[-1]}" if said else f"; it printed nothing to {self._orders.output}"
-
-
-def _oom_kills(group: Group | None) -> int:
-    if group is None:
-        return 0
-    with contextlib.suppress(OSError):
-        return group.counts().oom_kills
-    return 0
 
 
 def _search_path() -> str:

@@ -25,8 +25,8 @@ CONTAINED = ("docker",)
 UPGRADABLE = ("local", "docker", "ssh")
 SIMULATED = ("sim",)
 
-LIMITED = ("local", "docker")
-WHERE_IT_MAY = ("local",)
+LIMITED = ("local", "docker", "ssh")
+WHERE_IT_MAY = ("local", "ssh")
 """Whether groups of processes can be limited there depends on the machine and on who one is: so it is asked for by
 name. Whoever can start containers can limit them."""
 
@@ -458,7 +458,6 @@ CANNOT: Mapping[tuple[str, str], str] = {
     ("loss", "local"): "the relay may drop no byte of a live connection: that would be corruption, not loss",
     ("loss", "sim"): "a virtual stream loses bytes only when its connection dies, as TCP's do",
     **{(name, "sim"): _NO_MACHINE for name in _LIMITS},
-    **{(name, "ssh"): "nobody limits what the nodes of another machine use" for name in _LIMITS},
     ("terminate", "sim"): "a virtual process has nothing to do before it ends: the same as kill",
     ("io-error", "sim"): "a virtual write fails like any other, whatever the error: see full-disk",
     ("torn-tail", "sim"): "power losses tear the ends of virtual logs",

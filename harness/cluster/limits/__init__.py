@@ -7,5 +7,6 @@
 | ballast.py | the process that wants memory in a node's group (a program of its own) |
 | machine.py | all of this on this machine, as faults ask for it |
 | faults.py | cpu-limit, memory-limit and oom at work: what the kernel counted, and that it is over |
+| starved.py | whether the kernel ended a process for want of memory |
 | kernel_log.py | what the kernel wrote when it ended a process for want of memory |
 """

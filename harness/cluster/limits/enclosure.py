@@ -4,7 +4,9 @@ Whatever limits the harness has, its nodes keep to. No group that is not ours is
 groups, where a group with processes in it passes no controllers on, ours lie below the nearest group above that does.
 
 A group's name says whose it is: `qsync-<run>-<process of the harness>@<its start>-<node>`. Those of harnesses that are
-no more are leftovers; no other name is looked at twice. What still runs in a leftover is a node of a dead run.
+no more are leftovers; no other name is looked at twice. What still runs in a leftover is a node of a dead run. A
+supervisor of the cluster ssh says who it is by another clock, and so its groups have names of another kind:
+`qsync-ssh-<run>-<process>@<ticks at its start>-<node>`.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import Final
 from harness.cluster.limits.group import CONTROLLERS, Group, _mounts, group_of
 
 NAME: Final = re.compile(r"^qsync-[0-9a-f]+-(\d+@\d+\.\d+)-[A-Za-z0-9_.]+$")
+FAR_NAME: Final = re.compile(r"^qsync-ssh-[0-9a-z]+-(\d+@\d+)-[A-Za-z0-9_.]+$")
 _GONE_WITHIN_S: Final = 3.0
 _LOOK_AGAIN_S: Final = 0.01
 
@@ -76,14 +79,15 @@ class Enclosure:
 
     run: str
     owner: str
+    prefix: str = "qsync"
     groups: dict[str, Group] = field(default_factory=dict)
 
     def make(self, nodes: Iterable[str], limits: Callable[[Group], None] = lambda group: None) -> None:
         """A group for each node. ValueError says why not."""
         above = parent()
         for node in nodes:
-            group = _within(above, f"qsync-{self.run}-{self.owner}-{node}")
-            assert NAME.match(group.cpu.name), group.cpu.name
+            group = _within(above, f"{self.prefix}-{self.run}-{self.owner}-{node}")
+            assert NAME.match(group.cpu.name) or FAR_NAME.match(group.cpu.name), group.cpu.name
             self.groups[node] = group
             try:
                 _make(group)
@@ -107,21 +111,37 @@ def launcher(group: Group | None, command: tuple[str, ...]) -> tuple[str, ...]:
     return ("/bin/sh", "-c", f'{enter} && exec "$@"', "sh", *command)
 
 
-def leftovers(lives: Callable[[str], bool], proc: Path = Path("/proc")) -> Iterator[Path]:
+def leftovers(
+    lives: Callable[[str], bool], proc: Path = Path("/proc"), kind: re.Pattern[str] = NAME
+) -> Iterator[Path]:
     """Groups of harnesses that are no more, in all hierarchies that are mounted."""
     mounted = {where for _, where in _mounts(proc).values()}
     for where in sorted(mounted):
         for folder, names, _ in os.walk(where):
             for name in sorted(names):
-                found = NAME.match(name)
+                found = kind.match(name)
                 if found and not lives(found[1]):
                     yield Path(folder) / name
 
 
-def remove_leftovers(lives: Callable[[str], bool]) -> list[str]:
-    """What was removed, in words."""
+def supervisor_lives(owner: str) -> bool:
+    """The process of that number began at that tick of this machine's clock."""
+    number, _, began = owner.partition("@")
+    with suppress(OSError, ValueError, IndexError):
+        return began_at(int(number)) == int(began)
+    return False
+
+
+def began_at(pid: int) -> int:
+    """When a process began, in ticks since the machine did. Raises OSError if it is no more."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def remove_leftovers(lives: Callable[[str], bool] | None) -> list[str]:
+    """What was removed, in words. `lives` tells of harnesses; None: only what supervisors left is looked for."""
     removed: dict[str, None] = {}
-    for folder in list(leftovers(lives)):
+    ours = [] if lives is None else list(leftovers(lives))
+    for folder in (*ours, *leftovers(supervisor_lives, kind=FAR_NAME)):
         if _clear(folder):
             removed[f"group of processes {folder.name}"] = None
     return list(removed)

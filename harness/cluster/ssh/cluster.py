@@ -7,6 +7,7 @@ of them needs root. Clients reach the nodes from here over TCP, through a relay 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.ownership import RunId
 from harness.cluster.disk_faults import DiskFault
 from harness.cluster.empty_disk import CONFIG
+from harness.cluster.limits.faults import CpuLimit, MemoryLimit, OutOfMemory
 from harness.cluster.network_faults import NetworkFault, RelayIsolation
 from harness.cluster.node_log import shift_log
 from harness.cluster.place import FROM, Command, Place, Version, Which
@@ -29,6 +31,7 @@ from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, 
 from harness.cluster.relay.link import LinkName
 from harness.cluster.relay.remote import Relay
 from harness.cluster.ssh.crew import STOP_WITHIN_S, Crew, Orders
+from harness.cluster.ssh.far_limits import FarLimits
 from harness.cluster.ssh.inventory import Host
 from harness.cluster.ssh.kit import PROGRAM, place_of
 from harness.cluster.ssh.machine import Machine
@@ -52,6 +55,8 @@ class SshSettings:
     epoch_ns: int
     command: Command
     are_dialed_unready: bool = False
+    limited: bool = False
+    """Each node runs in a group of processes of its own, which can be limited; refused where the user may not."""
     status_function: str = "qsync.status"
     versions: Mapping[Which, Version] = field(default_factory=dict)
     """Where nodes run in other versions than the usual one: in "from" they start."""
@@ -95,6 +100,13 @@ class SshCluster(RealCluster):
             await self._write_config(node)
         orders = {node: self._orders(node, FROM) for node in self._nodes}
         self._crew = Crew(orders, self._relays, self.now_ns, self._is_up)
+        if self._settings.limited:
+            run = secrets.token_hex(4)
+            await _all(
+                machine.ask("enclose", run=run, nodes=self._on(machine))
+                for machine in self._each
+                if self._on(machine)
+            )
         await self._crew.start()
         self._started_for_ns = self.begin_now()
         self._watch_stalls()
@@ -243,6 +255,13 @@ class SshCluster(RealCluster):
                 return Terminate(fault, crew, self.now_ns, self._answers)
             case "pause":
                 return Pause(fault, crew, self.now_ns, self._answers)
+            case "cpu-limit":
+                limits = FarLimits(self._machines)
+                return CpuLimit(fault, crew, self.now_ns, self._answers, limits, settings.heartbeat_ns)
+            case "memory-limit":
+                return MemoryLimit(fault, crew, self.now_ns, self._answers, FarLimits(self._machines))
+            case "oom":
+                return OutOfMemory(fault, crew, self.now_ns, self._answers, FarLimits(self._machines))
             case "clock":
                 return ClockFault(fault, self._set_clock, self.now_ns, self.status, self._wall_ns)
             case "power":

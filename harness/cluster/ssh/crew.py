@@ -61,6 +61,7 @@ class Crew:
         self._words: dict[str, str] = {}
         self._kills: Counter[str] = Counter()
         self._pauses: Counter[str] = Counter()
+        self._starved: Counter[str] = Counter()
         self._ended: list[Ended] = []
         self._is_stopping = False
 
@@ -122,7 +123,9 @@ class Crew:
         if how in REFUSED and node in self._may_refuse:
             self._may_refuse[node] += words[-1:]
         elif (node, told["pid"]) not in self._told and not self._is_stopping:
-            self._ended.append(Ended(node, self._now_ns(), how, words))
+            starved = str(told.get("starved", ""))
+            if not (starved and self._starved[node]):
+                self._ended.append(Ended(node, self._now_ns(), how, words, starved))
 
     # What faults need
 
@@ -159,6 +162,15 @@ class Crew:
     async def start_again(self, node: str) -> None:
         """Raises ClusterError."""
         await self.start_one(node)
+
+    def starve(self, node: str) -> None:
+        """From now on the kernel may end the node for want of memory, which then is told; `revive` undoes it."""
+        self._kills[node] += 1
+        self._starved[node] += 1
+
+    async def feed(self, node: str) -> None:
+        """Not any more; before `revive`."""
+        self._starved[node] -= 1
 
     @contextmanager
     def may_refuse(self, node: str) -> Iterator[list[str]]:

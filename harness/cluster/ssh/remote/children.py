@@ -15,6 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from harness.cluster.limits.enclosure import launcher
+from harness.cluster.limits.group import Group
+from harness.cluster.limits.starved import Starved
 from harness.cluster.relay.guard import ask_for_signal_at_death_of_parent
 from harness.cluster.ssh.remote.bootstrap import PROCESSES, started
 
@@ -23,8 +26,9 @@ _POLL_S: Final = 0.003
 _LAST_LINES: Final = 60
 _WORDS_MAX: Final = 300
 
-OnEnd = Callable[[str, int, int, tuple[str, ...]], None]
-"""(node, process number, return code as Python has it, last lines that it printed)."""
+OnEnd = Callable[[str, int, int, tuple[str, ...], str], None]
+"""(node, process number, return code as Python has it, last lines that it printed, what the kernel said if it ended the
+process for want of memory)."""
 
 
 class Child:
@@ -81,15 +85,21 @@ class Children:
         return self._children[node]
 
     async def start(
-        self, node: str, command: Sequence[str], environment: Mapping[str, str], output: Path
+        self,
+        node: str,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        output: Path,
+        group: Group | None = None,
     ) -> int:
         """Its process number; OSError if the program cannot be started."""
         if node in self._children and self._children[node].is_alive:
             raise ValueError(f"{node} runs already")
         with output.open("ab") as said:
             output_from = said.tell()
+            starved = Starved(group)
             process = await asyncio.create_subprocess_exec(
-                *command,
+                *launcher(group, tuple(command)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=said,
                 stderr=said,
@@ -100,7 +110,7 @@ class Children:
             )
         child = self._children[node] = Child(node, process, output, output_from)
         self._write_down(child.pid)
-        task = asyncio.get_running_loop().create_task(self._watch(child))
+        task = asyncio.get_running_loop().create_task(self._watch(child, starved))
         self._watchers[task] = None
         task.add_done_callback(self._watchers.pop)
         return child.pid
@@ -147,10 +157,11 @@ class Children:
         fresh.write_text(json.dumps(self._known))
         fresh.replace(self._folder / PROCESSES)
 
-    async def _watch(self, child: Child) -> None:
+    async def _watch(self, child: Child, starved: Starved) -> None:
         code = await child.process.wait()
         child.over.set()
-        self._on_end(child.node, child.pid, code, child.last_words())
+        said = starved.said(child.pid) if code == -signal.SIGKILL else ""
+        self._on_end(child.node, child.pid, code, child.last_words(), said)
 
 
 def _die_with_parent() -> None:

@@ -11,6 +11,8 @@ It takes the JSON lines of `harness.cluster.relay.control`, and these of its own
 | start | node, command, environment | pid |
 | kill | node | (the process was seen dead) |
 | terminate | node, patience_s | in_order: SIGTERM was enough, SIGKILL was not needed; the process was seen dead |
+| enclose | run, nodes | (each node has a group of processes of its own from its next start on) |
+| limit | node, what (counts, cpu, memory, press, release, lift), given | told: `harness.cluster.limits.machine` |
 | continue | node | |
 | pause | node | stopped: all threads were seen stopped |
 | stopped | node | stopped |
@@ -37,11 +39,15 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, cast
 
+from harness.cluster.limits.enclosure import Enclosure, began_at, remove_leftovers
+from harness.cluster.limits.group import Group
+from harness.cluster.limits.machine import LimitsHere
 from harness.cluster.probe import Probes
 from harness.cluster.relay.control import Command, Control, Lines, Result
 from harness.cluster.relay.guard import Guard
@@ -71,6 +77,8 @@ class Supervisor:
         self._at_work: dict[int, asyncio.Task[None]] = {}
         self._events: list[bytes] = []
         self._over = asyncio.Event()
+        self._enclosure = Enclosure("0", f"{os.getpid()}@{began_at(os.getpid())}", "qsync-ssh")
+        self._limits = LimitsHere(self._group, self._folder_of)
 
     async def run(self) -> None:
         """Until told to remove itself, until SIGTERM, or until the lease is over."""
@@ -82,6 +90,9 @@ class Supervisor:
         await self._over.wait()
         observer.cancel()
         await self._children.end(0.0)
+        for node in self._enclosure.groups:
+            await self._limits.release(node)
+        self._enclosure.remove()
 
     async def _observe(self) -> None:
         """How long something was withheld, and how long nobody spoke, are known to within one turn of this."""
@@ -146,6 +157,8 @@ class Supervisor:
                 return {"ports": _free_ports(command["count"], command["host"], span)}
             case "write" | "disk":
                 return await self._on_files(command)
+            case "enclose" | "limit":
+                return await self._on_limits(command)
             case "start":
                 return {"pid": await self._start(command)}
             case "kill":
@@ -160,24 +173,63 @@ class Supervisor:
                 return {"stopped": children[command["node"]].is_stopped()}
             case "end":
                 await children.end(command["patience_s"])
-            case "probe":
-                link = (command["source"], command["target"])
-                self._routes[link] = command["port"]
-                self._probes.send(link)
-            case "probed":
-                self._probes.close()
+            case "probe" | "probed":
+                self._probe(command)
             case "remove":
                 pass
             case _:
                 return None
         return {}
 
+    def _probe(self, command: Command) -> None:
+        if command["do"] == "probed":
+            self._probes.close()
+        else:
+            link = (command["source"], command["target"])
+            self._routes[link] = command["port"]
+            self._probes.send(link)
+
     async def _start(self, command: Command) -> int:
         node = str(command["node"])
         output = self._folder / "nodes" / node / "output.txt"
         output.parent.mkdir(parents=True, exist_ok=True)
         environment = cast(Mapping[str, str], command["environment"])
-        return await self._children.start(node, command["command"], environment, output)
+        group = self._enclosure.groups.get(node)
+        return await self._children.start(node, command["command"], environment, output, group)
+
+    async def _on_limits(self, command: Command) -> Result:
+        if command["do"] == "enclose":
+            self._enclose(str(command["run"]), [str(node) for node in command["nodes"]])
+            return {}
+        return {"told": await self._limit(command["node"], command["what"], command["given"])}
+
+    def _enclose(self, run: str, nodes: Sequence[str]) -> None:
+        """ValueError says why it cannot be done here."""
+        remove_leftovers(None)
+        self._enclosure.run = run
+        self._enclosure.make(nodes)
+
+    async def _group(self, node: str) -> Group:
+        if node not in self._enclosure.groups:
+            raise ValueError(f"{node} runs in no group of its own")
+        return self._enclosure.groups[node]
+
+    async def _limit(self, node: str, what: str, given: Any) -> Any:
+        limits = self._limits
+        match what:
+            case "counts":
+                return asdict(await limits.counts(node))
+            case "cpu":
+                return await limits.limit_cpu(node, int(given))
+            case "memory":
+                return await limits.limit_memory(node, int(given))
+            case "press":
+                return await limits.press(node, given)
+            case "release":
+                return await limits.release(node)
+            case "lift":
+                return await limits.lift(node)
+        raise ValueError(f"nothing called {what} is done to limits")
 
     async def _on_files(self, command: Command) -> Result:
         if command["do"] == "write":
@@ -204,8 +256,15 @@ class Supervisor:
         fresh.write_text(text)
         fresh.replace(whole)
 
-    def _child_ended(self, node: str, pid: int, code: int, words: tuple[str, ...]) -> None:
-        event = {"event": len(self._events) + 1, "node": node, "pid": pid, "code": code, "words": words}
+    def _child_ended(self, node: str, pid: int, code: int, words: tuple[str, ...], starved: str) -> None:
+        event = {
+            "event": len(self._events) + 1,
+            "node": node,
+            "pid": pid,
+            "code": code,
+            "words": words,
+            "starved": starved,
+        }
         self._events.append(json.dumps(event).encode() + b"\n")
         self._say(self._events[-1])
 

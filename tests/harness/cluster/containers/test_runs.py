@@ -121,6 +121,16 @@ def test_a_run_that_was_killed_is_cleaned_up_by_the_next(client: Any, tmp_path: 
     assert checked.returncode in (0, 2, 3), checked.stderr
 
 
+def test_containers_are_limited_and_ended_for_want_of_memory(client: Any, tmp_path: Path) -> None:
+    """If it failed, limits would only be asked for, or the kernel's ends of nodes be called crashes of the store."""
+    words = ("--faults", "oom,cpu-limit,memory-limit", "--time-limit", "16", "--seed", "3", "--rate", "100")
+    verdict = run(tmp_path, *words)
+    assert verdict["violations"] == [], verdict["sentence"]
+    assert {"oom", "memory-limit"} & {*verdict["evidence"]["kinds_that_bit"]}
+    assert all(fault["healed"] for fault in verdict["evidence"]["faults"])
+    assert ours(client) == ([], [], [])
+
+
 def test_slow_uneven_narrow_and_unordered_links_are_measured(client: Any, tmp_path: Path) -> None:
     """If it failed, packets would only be believed to come late, and nothing of it would heal."""
     words = (

@@ -19,6 +19,7 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from harness.cli.main import main
+from harness.cluster.limits.enclosure import why_not
 from harness.cluster.ssh import inventory
 from harness.cluster.ssh.leftovers import remove_leftovers
 from harness.cluster.ssh.machine import Machine
@@ -277,3 +278,13 @@ def test_what_a_host_lacks_is_told_in_one_line(host: Sshd) -> None:
     assert "has no Python 3.11 or newer as /bin/false" in told(python="/bin/false")
     assert "there is no folder /nowhere there" in told(folder="/nowhere")
     assert "cannot be reached" in told(port=1)
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")
+def test_far_nodes_are_limited_and_ended_for_want_of_memory(host: Sshd) -> None:
+    """If it failed, nobody could see what a store does on a host that has little of a core or of memory."""
+    verdict = run(host, "--faults", "oom,cpu-limit,memory-limit", "--time-limit", "12")
+    evidence = verdict["evidence"]
+    assert not verdict["violations"]
+    assert {fault["name"] for fault in evidence["faults"] if fault["bit"]} & {"oom", "memory-limit"}
+    assert all(fault["healed"] for fault in evidence["faults"])

@@ -17,6 +17,8 @@ from typing import IO, Any
 import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
+from harness.cluster.limits.enclosure import FAR_NAME, remove_leftovers, why_not
+from harness.cluster.limits.group import Group, group_of
 from harness.cluster.ssh.remote import bootstrap
 from tests.harness.processes import is_gone, wait_until
 
@@ -174,3 +176,43 @@ def test_orders_reach_a_disk_and_what_cannot_be_done_is_said(tmp_path: Path) -> 
         told = host.ask(id=5, do="disk", node="n1", word="lose-unsynced", given={"seed": "1"})
         assert "what the node synced cannot be read" in told["error"]
         assert host.ask(id=6, do="clock")["wall_ns"] > 0
+
+
+def entered(pid: int) -> Group:
+    """The group of a node, once its process is in it: that is the first thing that it does."""
+    wait_until(lambda: all(FAR_NAME.match(folder.name) for folder in group_of(pid).folders))
+    return group_of(pid)
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")
+def test_a_node_runs_in_a_group_of_its_own_and_the_group_goes_with_the_supervisor(tmp_path: Path) -> None:
+    """If it failed, nobody could limit a far node, or every run would leave groups on the hosts."""
+    with supervised(tmp_path) as host:
+        assert "error" not in host.ask(id=1, do="enclose", run="ab12", nodes=["n1"])
+        start = {"id": 2, "do": "start", "node": "n1", "command": ["sleep", "60"], "environment": {}}
+        group = entered(host.ask(**start)["pid"])
+        assert group.cpu.name.startswith("qsync-ssh-ab12-")
+        before = group.limits()
+        host.ask(id=3, do="limit", node="n1", what="cpu", given=5)
+        assert group.limits() != before
+        assert host.ask(id=4, do="limit", node="n1", what="counts", given=None)["told"]["oom_kills"] == 0
+        assert host.ask(id=5, do="limit", node="n1", what="lift", given=None)["told"] is True
+        assert group.limits() == before
+        assert "runs in no group" in host.ask(id=6, do="limit", node="n2", what="cpu", given=5)["error"]
+        host.process.terminate()
+        wait_until(lambda: not any(folder.exists() for folder in group.folders))
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")
+def test_groups_of_a_supervisor_that_was_killed_are_removed_later(tmp_path: Path) -> None:
+    """If it failed, they would pile up on the hosts; or those of a run that goes on would be taken for left over."""
+    with supervised(tmp_path) as host:
+        host.ask(id=1, do="enclose", run="ab34", nodes=["n1"])
+        start = {"id": 2, "do": "start", "node": "n1", "command": ["sleep", "60"], "environment": {}}
+        group = entered(host.ask(**start)["pid"])
+        remove_leftovers(None)
+        assert all(folder.exists() for folder in group.folders)
+        host.process.kill()
+        host.process.wait()
+        remove_leftovers(None)
+    assert not any(folder.exists() for folder in group.folders)

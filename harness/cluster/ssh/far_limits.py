@@ -1,0 +1,38 @@
+"""Limits of nodes on other hosts: each host's supervisor does it, where its user may."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.cluster.limits.group import Counts
+from harness.cluster.limits.machine import Ballast
+from harness.cluster.ssh.machine import Machine
+
+
+class FarLimits:
+    """Implements `harness.cluster.limits.machine.Limits`; raises ClusterError where it cannot be done."""
+
+    def __init__(self, machines: Mapping[str, Machine]) -> None:
+        self._machines = machines
+
+    async def counts(self, node: str) -> Counts:
+        return Counts(**await self._ask(node, "counts"))
+
+    async def limit_cpu(self, node: str, percent: int) -> None:
+        await self._ask(node, "cpu", percent)
+
+    async def limit_memory(self, node: str, spare_bytes: int) -> None:
+        await self._ask(node, "memory", spare_bytes)
+
+    async def press(self, node: str, ballast: Ballast) -> None:
+        await self._ask(node, "press", ballast)
+
+    async def release(self, node: str) -> None:
+        await self._ask(node, "release")
+
+    async def lift(self, node: str) -> bool:
+        return bool(await self._ask(node, "lift"))
+
+    async def _ask(self, node: str, what: str, given: object = None) -> Any:
+        return (await self._machines[node].ask("limit", node=node, what=what, given=given))["told"]
