@@ -31,6 +31,13 @@ class Version:
     given: str
     root: Path | None = None
     program: Path | None = None
+    is_usual: bool = False
+    """It is what runs anyway: other machines have a binary of their own, which is taken then."""
+
+    @property
+    def shipped(self) -> Path | None:
+        """The binary that another machine is given."""
+        return None if self.is_usual else self.program
 
     @property
     def environment(self) -> dict[str, str]:

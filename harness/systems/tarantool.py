@@ -106,7 +106,11 @@ class Tarantool:
 
     def version(self, given: str | None) -> Version:
         """Another binary; `node.lua` stays the one of this checkout."""
-        return binary(given or os.environ.get(PROGRAM, "tarantool"))
+        if given:
+            return binary(given)
+        here = program()
+        path = None if here is None else Path(here).resolve()
+        return Version(given="the usual binary", program=path, is_usual=True)
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
         return {name: self._configuration(plan, name, (*spaces, NOTES)) for name in plan.node_names}

@@ -74,13 +74,20 @@ def _strongest(verdict: Mapping[str, Any]) -> list[str]:
 
 
 def _versions(verdict: Mapping[str, Any]) -> list[str]:
-    """Who told which version from when on, if there were several."""
-    since: dict[str, list[str]] = {}
-    for row in verdict.get("versions") or ():
-        at = f"{row.get('node')} from {row.get('from_ns', 0) / 1e9:.1f} s"
-        since.setdefault(str(row.get("version")), []).append(at)
-    told = "; ".join(f"{version}: {', '.join(nodes)}" for version, nodes in since.items())
-    return [_cut(printable(f"versions  {told}"), WIDTH)] if told else []
+    """From which version who came to which other one, and when."""
+    rows = list(verdict.get("versions") or ())
+    if not rows:
+        return []
+    first, seen = str(rows[0].get("version")), dict.fromkeys(row.get("node") for row in rows)
+    came: dict[str, list[str]] = {}
+    for row in rows:
+        if row.get("node") in seen and str(row.get("version")) == first:
+            del seen[row.get("node")]  # it began with that
+            continue
+        at = f"{row.get('node')} at {row.get('from_ns', 0) / 1e9:.1f} s"
+        came.setdefault(str(row.get("version")), []).append(at)
+    told = " → ".join((first, *(f"{version}: {', '.join(nodes)}" for version, nodes in came.items())))
+    return [_cut(printable(f"versions  {told}"), WIDTH)]
 
 
 def _faults(verdict: Mapping[str, Any]) -> str:

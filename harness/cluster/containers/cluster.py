@@ -131,7 +131,7 @@ class ContainerCluster(RealCluster):
 
     def _berth(self, node: str, which: Which) -> Berth:
         version = self._settings.versions.get(which)
-        binary = version.program if version is not None else None
+        binary = version.shipped if version is not None else None
         place = Place(
             node=node,
             config=f"{DATA}/{CONFIG}",

@@ -185,7 +185,7 @@ class SshCluster(RealCluster):
             python=machine.facts["python"],
             root=kit,
             programs={**machine.facts["programs"], **machine.host.programs},
-            program=f"{theirs}/{PROGRAM}" if version is not None and version.program is not None else "",
+            program=f"{theirs}/{PROGRAM}" if version is not None and version.shipped is not None else "",
         )
         return Orders(
             node=node,

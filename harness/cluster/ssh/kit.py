@@ -41,7 +41,7 @@ _PATTERNS: Final = (
 def kit(python: str, machine: str, versions: tuple[tuple[Which, Version], ...] = ()) -> bytes:
     """A tar archive for hosts with that Python ("3.11") and machine ("x86_64"). Raises ClusterError."""
     with io.BytesIO() as whole:
-        with tarfile.open(fileobj=whole, mode="w") as archive:
+        with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1) as archive:
             for path in _sources():
                 archive.add(path, arcname=str(path.relative_to(ROOT)), recursive=False)
             for which, version in versions:
@@ -57,8 +57,8 @@ def place_of(which: Which) -> str:
 
 
 def _add_version(archive: tarfile.TarFile, which: Which, version: Version) -> None:
-    if version.program is not None:
-        archive.add(version.program, arcname=f"{place_of(which)}/{PROGRAM}")
+    if version.shipped is not None:
+        archive.add(version.shipped, arcname=f"{place_of(which)}/{PROGRAM}")
     if version.root is not None:
         for path in sorted(version.root.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:

@@ -50,6 +50,20 @@ def test_it_says_what_is_needed_in_this_order() -> None:
     ]
 
 
+def test_who_came_to_which_version_when_is_one_line() -> None:
+    """If it failed, one would have to open the page to see how far an upgrade came."""
+    told = (
+        ("n1", "0.1", 0.1),
+        ("n2", "0.1", 0.1),
+        ("n2", "0.2", 2.0),
+        ("n1", "0.2", 4.0),
+        ("n2", "0.1", 6.0),
+    )
+    rows = [{"node": node, "version": version, "from_ns": int(at_s * 1e9)} for node, version, at_s in told]
+    (line,) = [line for line in last_screen(verdict(versions=rows), FOLDER).splitlines() if "0.2" in line]
+    assert line == "versions  0.1 → 0.2: n2 at 2.0 s, n1 at 4.0 s → 0.1: n2 at 6.0 s"
+
+
 @pytest.mark.parametrize("many", [1, 5, 6, 7, 50])
 def test_it_never_has_more_than_fifteen_lines_of_a_hundred_columns(many: int) -> None:
     """If it failed, the verdict would scroll off a small terminal."""
