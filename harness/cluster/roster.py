@@ -35,6 +35,8 @@ class Roster:
         self._kills: Counter[str] = Counter()
         self._pauses: Counter[str] = Counter()
         self._starved: Counter[str] = Counter()
+        self._ran_out: set[str] = set()
+        """Nodes that the kernel ended while a fault starved them."""
         self._ended: list[Ended] = []
         self._may_refuse: dict[str, list[str]] = {}
         self._is_stopping = False
@@ -79,12 +81,14 @@ class Roster:
         """From now on the kernel may end the node for want of memory, which then is told; `revive` undoes it."""
         self._kills[node] += 1
         self._starved[node] += 1
+        self._ran_out.discard(node)
 
-    async def feed(self, node: str) -> None:
-        """Not any more; before `revive`."""
+    async def feed(self, node: str) -> bool:
+        """Not any more; before `revive`. Whether the kernel has ended it since `starve`."""
         if not self.is_alive(node):
             await asyncio.shield(self._watchers[node])  # how it ended is known
         self._starved[node] -= 1
+        return node in self._ran_out
 
     @contextmanager
     def may_refuse(self, node: str) -> Iterator[list[str]]:
@@ -164,7 +168,9 @@ class Roster:
             self._may_refuse[process.node] += process.last_words()[-1:]
         elif process.pid not in self._told and not self._is_stopping:
             starved = process.out_of_memory(how)
-            if not (starved and self._starved[process.node]):
+            if starved and self._starved[process.node]:
+                self._ran_out.add(process.node)
+            else:
                 self._ended.append(Ended(process.node, self._now_ns(), how, process.last_words(), starved))
         self._told.discard(process.pid)
         if self._processes[process.node] is process:

@@ -26,6 +26,7 @@ from harness.faults.table import (
     FAILOVER,
     FAULTS,
     HOLDS,
+    OOM,
     POWER_ALL,
     QUORUM,
     REMOVE,
@@ -173,10 +174,13 @@ def _rollout(plan: Plan, names: Sequence[str]) -> Rollout:
 def _lasts_ns(name: str, plan: Plan, drawn_ns: int) -> int:
     """While real nodes are all dead nothing is to be seen, and they take their own time to come up again.
 
-    Several shapes of a partition need the time of two.
+    Several shapes of a partition need the time of two. Memory takes its time to run out, and what is to be seen begins
+    with the death of the node.
     """
     if name == CHANGING:
         return 2 * drawn_ns
+    if name == OOM:
+        return drawn_ns + RECOVERY_NS
     return drawn_ns // 4 if name == POWER_ALL and plan.cluster != "sim" else drawn_ns
 
 

@@ -80,6 +80,8 @@ class Fleet:
         self._kills: Counter[str] = Counter()
         self._pauses: Counter[str] = Counter()
         self._starved: Counter[str] = Counter()
+        self._ran_out: set[str] = set()
+        """Nodes that the kernel ended while a fault starved them."""
         self._began_ns: dict[str, int] = {}
         """When a node was started, on the monotonic clock."""
         self._ended: list[Ended] = []
@@ -220,10 +222,12 @@ class Fleet:
         """From now on the kernel may end the node for want of memory, which then is told; `revive` undoes it."""
         self._kills[node] += 1
         self._starved[node] += 1
+        self._ran_out.discard(node)
 
-    async def feed(self, node: str) -> None:
-        """Not any more; before `revive`."""
+    async def feed(self, node: str) -> bool:
+        """Not any more; before `revive`. Whether the kernel has ended it since `starve`."""
         self._starved[node] -= 1
+        return node in self._ran_out
 
     async def start_again(self, node: str) -> None:
         self._began_ns[node] = time.monotonic_ns()
@@ -303,7 +307,9 @@ class Fleet:
                         self._down.add(node)
                         if ended.how in REFUSED and node in self._may_refuse:
                             self._may_refuse[node] += ended.last_words[-1:]
-                        elif not (ended.out_of_memory and self._starved[node]):
+                        elif ended.out_of_memory and self._starved[node]:
+                            self._ran_out.add(node)
+                        else:
                             self._ended.append(ended)
 
     def _should_run(self, node: str) -> bool:

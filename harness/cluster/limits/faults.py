@@ -5,7 +5,7 @@
 - memory-limit bit if the kernel took memory from the node's group that came back to it, or counted that it came to its
   limit. If it found none that it could take it ended the node, which counts as done by the fault: the node is started
   again at the end.
-- oom bit if the kernel counted that it ended somebody for want of memory, and the node was seen dead.
+- oom bit if the kernel counted, or said in its log, that it ended the node for want of memory, and it was seen dead.
 
 Healed if the limits are what they were, as the kernel says, and the node answers.
 """
@@ -29,6 +29,7 @@ _DEAD_WITHIN_S: Final = 15.0
 _SEEN_DEAD_WITHIN_S: Final = 3.0
 _LOOK_AGAIN_S: Final = 0.003
 _LOOKS: Final = 6
+_WAITED_NS: Final = 100_000_000
 _LOOK_FOR_WAITING_S: Final = 0.05
 _NOTHING: Final = Counts(throttled=0, throttled_ns=0, limit_hits=0, refaults=0, oom_kills=0)
 _NANOSECONDS_A_MS: Final = 1_000_000
@@ -41,8 +42,8 @@ class Starvable(Processes, Protocol):
         """From now on; `revive` undoes that it was ended."""
         ...
 
-    async def feed(self, node: str) -> None:
-        """Not any more; before `revive`."""
+    async def feed(self, node: str) -> bool:
+        """Not any more; before `revive`. Whether the kernel has ended it since `starve`."""
         ...
 
 
@@ -57,6 +58,8 @@ class _Limited(_ProcessFault):
         self._limits = limits
         self._before: dict[str, Counts] = {}
         self._last: dict[str, Counts] = {}
+        self._ran_out: dict[str, bool] = {}
+        """Nodes that were seen to have been ended by the kernel."""
 
     async def _count(self, node: str) -> None:
         """The newest counts that can be had: those of a dead container are gone."""
@@ -140,11 +143,12 @@ class CpuLimit(_Limited):
             self._saw()
 
     async def _has_to_wait(self, node: str) -> bool:
-        """Soon: the kernel looks ten times a second."""
+        """For a good part of some periods, of which the kernel has ten a second."""
+        before_ns = self._sum("throttled_ns", (node,))
         for _ in range(_LOOKS):
             await asyncio.sleep(_LOOK_FOR_WAITING_S)
             await self._count(node)
-            if self._sum("throttled", (node,)):
+            if self._sum("throttled_ns", (node,)) - before_ns >= _WAITED_NS:
                 return True
         return False
 
@@ -175,6 +179,10 @@ class _Hungry(_Limited, Kill):
         except (OSError, ValueError, ClusterError) as error:
             self._could_not(node, error)
 
+    def _oom_kills(self, node: str) -> int:
+        """As the kernel counted; the counts of a container go with it, often before they can be read."""
+        return max(self._sum("oom_kills", (node,)), int(self._ran_out.get(node, False)))
+
     async def _until_felt(self, node: str) -> None:
         raise NotImplementedError
 
@@ -193,7 +201,7 @@ class _Hungry(_Limited, Kill):
             await self._until_dead(node, _SEEN_DEAD_WITHIN_S)
         is_alive = self._roster.is_alive(node)
         is_lifted = await self._lift(node) if is_alive else None
-        await self._starvable.feed(node)
+        self._ran_out[node] = await self._starvable.feed(node)
         is_up = await self._revive(node)
         if is_lifted is None and is_up:
             is_lifted = await self._lift(node)
@@ -211,7 +219,8 @@ class MemoryLimit(_Hungry):
         healed = await asyncio.gather(*map(self._relieve, self._fault.nodes))
         names = ("limit_hits", "refaults")
         felt = [any(self._sum(name, (node,)) for name in names) for node in self._fault.nodes]
-        counters = {name: self._sum(name) for name in (*names, "oom_kills")}
+        counters = {name: self._sum(name) for name in names}
+        counters["oom_kills"] = sum(map(self._oom_kills, self._fault.nodes))
         return self._evidence(bool(self._seen_ns) and all(felt), healed, counters)
 
     async def _until_felt(self, node: str) -> None:
@@ -227,7 +236,7 @@ class OutOfMemory(_Hungry):
     async def end(self) -> Evidence:
         self._heal_asked_ns = self._now_ns()
         healed = await asyncio.gather(*map(self._relieve, self._fault.nodes))
-        kills = [self._sum("oom_kills", (node,)) for node in self._fault.nodes]
+        kills = [self._oom_kills(node) for node in self._fault.nodes]
         counters = {"oom_kills": sum(kills), "processes_seen_dead": len(self._seen_ns)}
         bit = len(self._seen_ns) == len(kills) and all(kills)
         return self._evidence(bit, healed, counters)

@@ -52,6 +52,8 @@ class LimitsHere:
         self._scratch = scratch
         self._before: dict[str, Mapping[str, str]] = {}
         self._ballast: dict[str, asyncio.subprocess.Process] = {}
+        self._scores: dict[str, dict[Path, str]] = {}
+        """What the processes of a node's group had in oom_score_adj."""
 
     async def counts(self, node: str) -> Counts:
         return (await self._group(node)).counts()
@@ -65,9 +67,8 @@ class LimitsHere:
 
     async def press(self, node: str, ballast: Ballast) -> None:
         group = await self._group(node)
-        for pid in group.pids():
-            with suppress(OSError):
-                Path(f"/proc/{pid}/oom_score_adj").write_text(_LIKELIEST)
+        if ballast == "fill":
+            self._choose(node, group)
         size = group.needed_bytes() + PRESS_BYTES
         process = self._ballast[node] = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", str(_PROGRAM), ballast, str(group.memory)),
@@ -78,6 +79,14 @@ class LimitsHere:
             start_new_session=True,
         )
         await self._until_inside(group, process)
+
+    def _choose(self, node: str, group: Group) -> None:
+        """Those who are there now are the likeliest to be ended."""
+        for pid in group.pids():
+            score = Path(f"/proc/{pid}/oom_score_adj")
+            with suppress(OSError):
+                self._scores.setdefault(node, {})[score] = score.read_text()
+                score.write_text(_LIKELIEST)
 
     async def _until_inside(self, group: Group, process: asyncio.subprocess.Process) -> None:
         async with asyncio.timeout(_INSIDE_WITHIN_S):
@@ -93,6 +102,9 @@ class LimitsHere:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+        for score, text in self._scores.pop(node, {}).items():
+            with suppress(OSError):  # it was ended
+                score.write_text(text)
 
     async def lift(self, node: str) -> bool:
         before = self._before.pop(node, None)

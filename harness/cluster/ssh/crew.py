@@ -62,6 +62,8 @@ class Crew:
         self._kills: Counter[str] = Counter()
         self._pauses: Counter[str] = Counter()
         self._starved: Counter[str] = Counter()
+        self._ran_out: set[str] = set()
+        """Nodes that the kernel ended while a fault starved them."""
         self._ended: list[Ended] = []
         self._is_stopping = False
 
@@ -124,7 +126,9 @@ class Crew:
             self._may_refuse[node] += words[-1:]
         elif (node, told["pid"]) not in self._told and not self._is_stopping:
             starved = str(told.get("starved", ""))
-            if not (starved and self._starved[node]):
+            if starved and self._starved[node]:
+                self._ran_out.add(node)
+            else:
                 self._ended.append(Ended(node, self._now_ns(), how, words, starved))
 
     # What faults need
@@ -167,10 +171,12 @@ class Crew:
         """From now on the kernel may end the node for want of memory, which then is told; `revive` undoes it."""
         self._kills[node] += 1
         self._starved[node] += 1
+        self._ran_out.discard(node)
 
-    async def feed(self, node: str) -> None:
-        """Not any more; before `revive`."""
+    async def feed(self, node: str) -> bool:
+        """Not any more; before `revive`. Whether the kernel has ended it since `starve`."""
         self._starved[node] -= 1
+        return node in self._ran_out
 
     @contextmanager
     def may_refuse(self, node: str) -> Iterator[list[str]]:

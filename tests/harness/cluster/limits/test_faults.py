@@ -20,10 +20,13 @@ NOTHING = Counts(throttled=0, throttled_ns=0, limit_hits=0, refaults=0, oom_kill
 class Node:
     """One node and its limits. It has to wait below `needs_percent`; `dies` when somebody fills its memory."""
 
-    def __init__(self, *, needs_percent: int = 100, dies: bool = True, counted: bool = True) -> None:
+    def __init__(
+        self, *, needs_percent: int = 100, dies: bool = True, counted: bool = True, told: bool = False
+    ) -> None:
         self.needs_percent = needs_percent
         self.dies = dies
         self.counted = counted
+        self.told = told
         self.alive = True
         self.starved = 0
         self.untold = 0
@@ -71,8 +74,9 @@ class Node:
     def starve(self, node: str) -> None:
         self.starved += 1
 
-    async def feed(self, node: str) -> None:
+    async def feed(self, node: str) -> bool:
         self.starved -= 1
+        return self.told and not self.alive
 
     async def revive(self, node: str) -> bool:
         self.asked.append("revive")
@@ -163,6 +167,9 @@ def test_the_kernel_ends_the_node_and_the_fault_brings_it_back() -> None:
 def test_an_end_that_the_kernel_did_not_count_is_no_bite() -> None:
     """Broken, any death while memory was short would be taken for the kernel's doing."""
     assert not carried_out(OutOfMemory, Node(counted=False)).bit
+    evidence = carried_out(OutOfMemory, Node(counted=False, told=True))
+    assert evidence.bit, "a container's counts go with it; who saw it end knows"
+    assert evidence.counters == {"oom_kills": 1, "processes_seen_dead": 1}
 
 
 def test_a_node_that_the_kernel_spares_did_not_feel_it(monkeypatch: pytest.MonkeyPatch) -> None:
