@@ -119,9 +119,10 @@ def test_an_outcome_says_whether_the_request_left(tmp_path: Path) -> None:
     """Broken if "nobody knows" is taken for "surely not done", or the other way round: both give false verdicts."""
 
     async def story(cluster: LocalCluster) -> None:
-        assert await cluster.call(0, "n1", Call(1, "hang up", ()), SECOND_NS) == Lost("end of file")
-        assert await cluster.call(1, "n1", Call(1, "silent", ()), 20_000_000) == Lost("timeout")
-        assert await answers(cluster, 2, "n1")
+        assert await cluster.call(0, "n1", Call(1, "hang up", ()), 60 * SECOND_NS) == Lost("end of file")
+        assert await answers(cluster, 1, "n1", 60 * SECOND_NS)  # greeted: what comes next surely leaves
+        assert await cluster.call(1, "n1", Call(2, "silent", ()), 20_000_000) == Lost("timeout")
+        assert await answers(cluster, 2, "n1", 60 * SECOND_NS)
         await cluster.inject(fault("kill", nodes=("n1",)))
         dead = [await cluster.call(process, "n1", echo(1), SECOND_NS) for process in (2, 3)]
         assert [type(reply) for reply in dead] == [NotSent, NotSent]
