@@ -78,7 +78,7 @@ class Runs:
             stdout=said,
             stderr=complained,
             start_new_session=True,
-            preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  # no threads here
+            preexec_fn=_as_a_child,  # noqa: PLW1509  # no threads here
         )
         assert process.stdin is not None
         process.stdin.write(to_json(plan))
@@ -100,6 +100,13 @@ class Runs:
             deadline_s = time.monotonic() + patience_s
             while time.monotonic() < deadline_s and any(each.process.poll() is None for each in self.running):
                 time.sleep(0.05)
+
+
+def _as_a_child() -> None:
+    """A run hears SIGINT, by which it is ended in order, also where this process was begun deaf to it (as by `&`)."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.platform == "linux":
+        _die_with_parent()
 
 
 def _die_with_parent() -> None:

@@ -88,8 +88,14 @@ def make(java: Java) -> bool:
     try:
         if java.home.is_relative_to(sys.prefix):  # that of PyPI lacks the archive that ours stands on
             _run([str(java.home / "bin" / "java"), "-Xshare:dump"])
-        with suppress(subprocess.TimeoutExpired):
-            _run([sys.executable, "-P", "-m", "harness.pipeline.class_archive"], {MAKES: str(unfinished)})
+        with (
+            tempfile.TemporaryDirectory(prefix="qsync-classes-", ignore_cleanup_errors=True) as folder,
+            suppress(subprocess.TimeoutExpired),
+        ):
+            words = [sys.executable, "-P", "-m", "harness.pipeline.class_archive", folder]
+            _run(
+                words, {MAKES: str(unfinished), "TMPDIR": folder}
+            )  # whatever it leaves when it is ended goes, too
         unfinished.touch()
         unfinished.replace(archive)
         return archive.stat().st_size > 0
@@ -116,8 +122,8 @@ def _run(words: list[str], more: Mapping[str, str] | None = None) -> None:
         process.wait()
 
 
-def _one_small_analysis() -> None:
-    """What the archive is made of: the classes that an analysis of one simulated run needs."""
+def _one_small_analysis(folder: Path) -> None:
+    """What the archive is made of: the classes that an analysis of one simulated run needs, made in `folder`."""
     from harness.assemble import parts_of
     from harness.execute import execute
     from harness.finish import finish
@@ -125,13 +131,12 @@ def _one_small_analysis() -> None:
     from harness.pipeline.session import session
     from harness.plan import Plan
 
-    with tempfile.TemporaryDirectory(prefix="qsync-classes-") as folder:
-        plan = Plan(cluster="sim", time_limit_s=10.0, rate=100.0, bugs=("confirm-early",), configuration="C",
-                    faults=("isolate-owner",))  # fmt: skip
-        results = Path(folder) / "results"
-        finish(execute(parts_of(plan), results).folder, plan)
-        analyze(results, results / "_tables", lambda: session("local[2]", log=Path(folder) / "spark.log"))
+    plan = Plan(cluster="sim", time_limit_s=10.0, rate=100.0, bugs=("confirm-early",), configuration="C",
+                faults=("isolate-owner",))  # fmt: skip
+    results = folder / "results"
+    finish(execute(parts_of(plan), results).folder, plan)
+    analyze(results, results / "_tables", lambda: session("local[2]", log=folder / "spark.log"))
 
 
 if __name__ == "__main__":
-    _one_small_analysis()
+    _one_small_analysis(Path(sys.argv[1]))

@@ -48,16 +48,20 @@ def session(
     """The session, stopped at the end. `log`: where the JVM's own words go (default: a temporary file)."""
     found = java.find(os.environ)
     settings = {**_settings(master, quick, memory_mib, class_archive.options(found)), **(conf or {})}
+    is_temporary = log is None
     log = log or Path(tempfile.gettempdir()) / f"qsync-spark-{os.getpid()}.log"
     with _environment(found, master), _stderr_to(log):
         spark = _started(master, settings, log)
-    try:
-        if not master.startswith("local"):
-            spark.sparkContext.addPyFile(str(_shipped()))
-        yield spark
-    finally:
-        with _stderr_to(log):
-            _stop(spark)
+    with tempfile.TemporaryDirectory(prefix="qsync-code-", ignore_cleanup_errors=True) as code:
+        try:
+            if not master.startswith("local"):
+                spark.sparkContext.addPyFile(str(_shipped(Path(code))))
+            yield spark
+        finally:
+            with _stderr_to(log):
+                _stop(spark)
+    if is_temporary:
+        log.unlink(missing_ok=True)  # of a session that broke it is kept
 
 
 def _started(master: str, settings: Mapping[str, str], log: Path) -> SparkSession:
@@ -176,9 +180,9 @@ def _stderr_to(log: Path) -> Iterator[None]:
         os.close(saved)
 
 
-def _shipped() -> Path:
+def _shipped(folder: Path) -> Path:
     """The code that workers import, as a zip; machine code of kernels is made anew where they run."""
-    path = Path(tempfile.mkdtemp(prefix="qsync-code-")) / "qsync-code.zip"
+    path = folder / "qsync-code.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for package in SHIPPED:
             for source in sorted((ROOT / package).rglob("*.py")):

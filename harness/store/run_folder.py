@@ -15,6 +15,7 @@ that a half-written one never looks whole. Whatever the file system refuses is a
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -60,8 +61,12 @@ class RunFolder:
         stamp = (at or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
         with _file_system(f"write results to {root}"):
             folder = _make_new(root / plan.name, f"{stamp}-{plan.seed}")
-            (folder / PLAN).write_bytes(plans.to_json(plan))
-            _point_to(root / LATEST, folder)
+            try:
+                cls(folder)._write(PLAN, plans.to_json(plan))
+                _point_to(root / LATEST, folder)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)  # a run without a plan is none
+                raise
         return cls(folder)
 
     @property
@@ -110,8 +115,13 @@ class RunFolder:
     def _write(self, name: str, data: bytes) -> None:
         with _file_system(f"write {name} to {self.path}"):
             unfinished = self.path / f".{name}.unfinished"
-            unfinished.write_bytes(data)
-            unfinished.replace(self.path / name)
+            try:
+                unfinished.write_bytes(data)
+                unfinished.replace(self.path / name)
+            except OSError:
+                with suppress(OSError):
+                    unfinished.unlink(missing_ok=True)
+                raise
 
 
 class GuardedFile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,6 +101,7 @@ def command(
         judge=_judge(engine or campaign.engine, _master(master, campaign.master), conf),
         publish=_address(publish or campaign.publish),
     )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service that is stopped ends as by Ctrl-C
     summary, folder = work.run(anew=anew)
     if as_json:
         import msgspec

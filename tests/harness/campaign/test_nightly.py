@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import signal
 import subprocess
@@ -43,7 +44,7 @@ def start(folder: Path, *more: str, **options: Any) -> subprocess.Popen[str]:
 
 
 def done(process: subprocess.Popen[str]) -> tuple[int, dict[str, Any], str]:
-    said, complained = process.communicate(timeout=90)
+    said, complained = process.communicate(timeout=300)
     return process.returncode, json.loads(said) if said else {}, complained
 
 
@@ -66,7 +67,7 @@ def test_killed_and_resumed_it_comes_to_the_same_and_known_anomalies_do_not_fail
     """If it failed, a night that was killed would be lost, or an accepted anomaly would fail every night."""
     process = start(folder)
     book = folder / "results" / "_campaigns" / "tiny"
-    deadline_s = time.monotonic() + 60
+    deadline_s = time.monotonic() + 240
     while not any("ended" in path.read_text() for path in book.glob("*/runs.jsonl")):
         assert time.monotonic() < deadline_s and process.poll() is None
         time.sleep(0.02)
@@ -99,18 +100,38 @@ def test_a_run_dies_with_its_campaign(folder: Path) -> None:
     """If it failed, a resumed campaign would meet the runs of the one that was killed."""
     (folder / "tiny.toml").write_text(PLAN.replace("time_limit_s = 8", "time_limit_s = 600"))
     process = start(folder)
-    children: list[int] = []
-    deadline_s = time.monotonic() + 30
-    while len(children) < 2:
-        assert time.monotonic() < deadline_s
-        found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        children = [int(each) for each in found if b"--plan" in Path(f"/proc/{each}/cmdline").read_bytes()]
-        time.sleep(0.02)
+    deadline_s = time.monotonic() + 240
+    children = runs_of(process, 2)
     process.kill()
     process.communicate()
     while any(_lives(child) for child in children):
         assert time.monotonic() < deadline_s
         time.sleep(0.02)
+
+
+def runs_of(process: subprocess.Popen[str], count: int) -> list[int]:
+    """The processes of its runs, as soon as there are so many."""
+    deadline_s = time.monotonic() + 120
+    while True:
+        assert time.monotonic() < deadline_s and process.poll() is None
+        found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        runs = [int(each) for each in found if b"--plan" in Path(f"/proc/{each}/cmdline").read_bytes()]
+        if len(runs) >= count:
+            return runs
+        time.sleep(0.02)
+
+
+def test_begun_deaf_to_ctrl_c_it_ends_by_sigterm_and_its_runs_hear_it(folder: Path) -> None:
+    """If it failed, a campaign in the background of a script could only be killed, and its runs with it."""
+    (folder / "tiny.toml").write_text(PLAN.replace("time_limit_s = 8", "time_limit_s = 600"))
+    process = start(folder, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    for run in runs_of(process, 2):
+        (ignored,) = re.findall(r"SigIgn:\s*([0-9a-f]+)", Path(f"/proc/{run}/status").read_text())
+        assert not int(ignored, 16) >> (signal.SIGINT - 1) & 1
+    process.send_signal(signal.SIGTERM)
+    code, _, said = done(process)
+    assert code == 130 and "interrupted: ending the runs that go on" in said
+    assert not list((folder / "results").glob("_campaigns/tiny/*Z/summary.json"))
 
 
 def _lives(pid: int) -> bool:

@@ -72,6 +72,21 @@ def test_a_results_folder_that_cannot_be_written_is_one_line(tmp_path: Path, bel
     assert refused.value.message.endswith("try another folder with --results")
 
 
+def test_a_disk_that_is_full_at_the_plan_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, an empty plan.json would stand for a run that never was, and stop whoever reads all runs."""
+
+    def little(self: Path, data: bytes) -> int:
+        self.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
+
+    monkeypatch.setattr(Path, "write_bytes", little)
+    with pytest.raises(StoreError, match="No space left"):
+        RunFolder.create(tmp_path, PLAN)
+    assert list((tmp_path / "nightly").iterdir()) == [] == find_runs(tmp_path)
+
+
 def test_a_read_only_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, a disk that turns read-only between two files would be a traceback."""
     folder = RunFolder.create(tmp_path, PLAN)
