@@ -19,7 +19,9 @@ from harness.check import RunCheck, run_here
 from harness.conclude import Recorded, conclude
 from harness.errors import HarnessError
 
-BROKEN, NOT_EVIDENCE = 70, 3
+BROKEN, NOT_EVIDENCE, INTERRUPTED = 70, 3, 130
+CODES = {"valid": 0, "anomaly": 1, "unknown": 2, "not-evidence": NOT_EVIDENCE}
+"""The exit code of a run with this outcome."""
 
 Judge = Callable[[Path, list[ToJudge]], Iterator[Ended]]
 """results/ and recorded runs → what is noted of each, in whatever order they come to an end."""
@@ -44,7 +46,9 @@ def judged(results: Path, run: ToJudge, run_check: RunCheck = run_here) -> Ended
         name = " ".join(f"{type(error).__name__}: {error}".split())
         code, told = BROKEN, told_by_line(f"the harness itself broke: {name}", BROKEN)
     seconds = round(run.seconds + time.monotonic() - began_s, 3)
-    return Ended(cell=run.cell, seed=run.seed, at=now(), seconds=seconds, exit_code=code, **told)
+    return Ended(
+        cell=run.cell, seed=run.seed, at=now(), seconds=seconds, exit_code=code, **believed(told, code)
+    )
 
 
 def told_by(verdict: Mapping[str, Any], folder: Path, results: Path) -> dict[str, Any]:
@@ -59,6 +63,14 @@ def told_by(verdict: Mapping[str, Any], folder: Path, results: Path) -> dict[str
     }
 
 
+def believed(told: dict[str, Any], code: int) -> dict[str, Any]:
+    """The same, unless the exit code says otherwise: who says valid and ends with something else is not believed."""
+    if told["outcome"] == "anomaly" or CODES.get(told["outcome"]) == code:
+        return told
+    sentence = f"it ended with {code} though its verdict says {told['outcome']}: {told['sentence']}"
+    return {**told, **told_by_line(sentence, NOT_EVIDENCE if code in (NOT_EVIDENCE, INTERRUPTED) else BROKEN)}
+
+
 def told_by_line(sentence: str, code: int) -> dict[str, Any]:
     """Of a run that has no verdict, only one line."""
     return {"outcome": "not-evidence" if code == NOT_EVIDENCE else "broken", "sentence": sentence}
@@ -71,6 +83,7 @@ def _fingerprints(verdict: Mapping[str, Any], folder: Path) -> tuple[tuple[str, 
     except (OSError, HistoryError):
         return (), ()  # then the anomaly is new: nothing says otherwise
     first = leading(found)
-    assert first is not None
+    if first is None:
+        return (), ()
     words = {first.fingerprint: first.shape} | {each.fingerprint: each.shape for each in found}
     return tuple(words), tuple(words.values())

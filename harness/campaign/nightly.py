@@ -25,6 +25,7 @@ from harness.campaign.retention import retain
 from harness.campaign.runs import Runs
 from harness.campaign.summary import Summary, summarize
 from harness.errors import HarnessError, StoreError
+from harness.plan import Plan
 from harness.store.objects import Address
 
 POLL_S = 0.05
@@ -57,8 +58,9 @@ class Nightly:
         book = self._book(earlier, anew)
         others = [each.ended for each in earlier if each.folder != book.folder]
         try:
-            self._work(book, order.covered(others))
-            return self._sum_up(book, others), book.folder
+            covered = order.covered(others)
+            self._work(book, covered)
+            return self._sum_up(book, others, self._too_long(book, covered)), book.folder
         finally:
             book.close()
 
@@ -165,22 +167,35 @@ class Nightly:
             if not runs.has_room(task):
                 break
             waiting.remove(task)
-            if self._fits(task, runs, covered, book.spent_s + self.clock() - began_s):
+            likely_s = self._likely_s(runs.plans[task.cell], covered.get(task.cell, order.Covered()).seconds)
+            spent_s = book.spent_s + self.clock() - began_s
+            if self.campaign.budget_s is None or spent_s + likely_s <= self.campaign.budget_s:
                 book.begin(task)
                 runs.begin(task)
 
-    def _fits(self, task: Task, runs: Runs, covered: dict[str, order.Covered], spent_s: float) -> bool:
+    def _likely_s(self, plan: Plan, lately_s: float) -> float:
+        """How long a run of this plan takes, by what it took lately."""
+        if lately_s:
+            return lately_s
+        load_s = plan.time_limit_s / 4 if plan.cluster == "sim" else plan.time_limit_s
+        return load_s + LIKELY_OVERHEAD_S.get(plan.cluster, OVERHEAD_S)
+
+    def _too_long(self, book: Journal, covered: dict[str, order.Covered]) -> tuple[str, ...]:
+        """Cells that were not reached, and would not be had they the whole budget: a night is not green for them."""
         budget_s = self.campaign.budget_s
         if budget_s is None:
-            return True
-        plan = runs.plans[task.cell]
-        likely_s = covered.get(task.cell, order.Covered()).seconds
-        if not likely_s:
-            load_s = plan.time_limit_s / 4 if plan.cluster == "sim" else plan.time_limit_s
-            likely_s = load_s + LIKELY_OVERHEAD_S.get(plan.cluster, OVERHEAD_S)
-        return spent_s + likely_s <= budget_s
+            return ()
+        left = {task.cell for task in book.left()} - {run.cell for run in book.ended}
+        return tuple(
+            cell.name
+            for cell in self.campaign.cells
+            if cell.name in left
+            and self._likely_s(cell.plan, covered.get(cell.name, order.Covered()).seconds) > budget_s
+        )
 
-    def _sum_up(self, book: Journal, others: Sequence[Sequence[Ended]]) -> Summary:
+    def _sum_up(
+        self, book: Journal, others: Sequence[Sequence[Ended]], too_long: tuple[str, ...] = ()
+    ) -> Summary:
         notes = []
         unpublished = self._publish_runs(book)
         if unpublished:
@@ -195,7 +210,7 @@ class Nightly:
         summary = summarize(book, self.known, others, excluded=self.campaign.excluded, notes=notes)
         if self.is_interrupted:
             return summary
-        summary = replace(summary, unpublished=unpublished)
+        summary = replace(summary, too_long=too_long, unpublished=unpublished)
         try:
             self._keep(book, summary)
             summary = self._publish_summary(book, summary)

@@ -37,6 +37,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,6 +151,11 @@ def campaign_of(file: CampaignFile, path: Path) -> Campaign:
             excluded += 1
         else:
             cells.append(_cell(file, name, fields, path))
+    twice = [name for name, count in Counter(cell.name for cell in cells).items() if count > 1]
+    if twice:
+        raise WrongUse(
+            f"{path}: {twice[0]}: two cells are the same; leave one out, or let what differs stand in [matrix]"
+        )
     if not cells:
         raise WrongUse(f"{path}: no cell is left of the matrix ({excluded} are excluded)")
     return Campaign(

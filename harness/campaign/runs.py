@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from harness.campaign.journal import Ended, Task, ToJudge, now
-from harness.campaign.judging import told_by, told_by_line
+from harness.campaign.judging import believed, told_by, told_by_line
 from harness.conclude import Recorded
 from harness.plan import Plan, to_json
 
@@ -128,7 +128,7 @@ def _what_it_said(run: Running, results: Path) -> Ended | ToJudge:
         return Ended(**about, exit_code=code, **told_by_line(sentence, code))
     folder = Path(said["folder"])
     if "outcome" in said:
-        return Ended(**about, exit_code=code, **told_by(said, folder, results))
+        return Ended(**about, exit_code=code, **believed(told_by(said, folder, results), code))
     recorded = msgspec.convert(said, Recorded)
     return ToJudge(
         **about,

@@ -61,6 +61,8 @@ class Summary:
     excluded: int
     spent_s: float
     notes: tuple[str, ...] = ()
+    too_long: tuple[str, ...] = ()
+    """Cells of which no run can be reached on any night: one takes longer than the whole budget."""
     unpublished: str = ""
     """Why others cannot see this campaign, though they should."""
 
@@ -72,14 +74,16 @@ class Summary:
 
     @property
     def exit_code(self) -> int:
-        """1 for an anomaly that is new or expired, else the gravest of all others; 3 if nothing ran at all, or others
-        cannot see it.
+        """1 for an anomaly that is new or expired, else the gravest of all others; 3 if nothing ran at all, a cell
+        can never run, or others cannot see it.
         """
         if any(group.standing != "known" for group in self.groups):
             return 1
         counts = self.counts
+        if sum(counts.values()) < len(self.ended):
+            return CODES["broken"]  # an outcome that nobody knows is no pass
         for word in ("broken", "not-evidence", "unknown"):
-            if counts[word] or (self.unpublished and word == "not-evidence"):
+            if counts[word] or (word == "not-evidence" and (self.unpublished or self.too_long)):
                 return CODES[word]
         return 0 if self.ended else 3
 
@@ -94,6 +98,8 @@ class Summary:
             )
         if self.left:
             told += f"; {len(self.left)} not reached"
+        if self.too_long:
+            told += f"; cells that take longer than the whole budget: {', '.join(self.too_long)}"
         return f"{told}; not published: {self.unpublished}" if self.unpublished else told
 
     def to_json(self) -> dict[str, Any]:
@@ -124,6 +130,7 @@ class Summary:
                 for group in self.groups
             ],
             "notes": list(self.notes),
+            "too_long": list(self.too_long),
             "unpublished": self.unpublished,
         }
 

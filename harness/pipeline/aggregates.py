@@ -29,7 +29,7 @@ def trend(runs: DataFrame, latency: DataFrame) -> DataFrame:
                 for word in ("valid", "anomaly", "unknown", "not-evidence")
             ],
             F.sum("ok").alias("ok"),
-            F.round(F.sum("ok") / F.sum("asked"), 4).alias("ok_share"),
+            F.round(F.try_divide(F.sum("ok"), F.sum("asked")), 4).alias("ok_share"),
             F.round(F.percentile_approx("worst_p99_ns", 0.5) / 1e6, 3).alias("typical_worst_p99_ms"),
         )
         .orderBy("campaign", "first_run")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,14 @@ def events_of(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
     """The lines of these runs' records, with the run that each file's place says."""
     if not paths:
         return spark.createDataFrame([], EVENTS).withColumn("run", F.lit(""))
-    files = [str(path / COLUMNS) for path in paths]
+    files = [named(path / COLUMNS) for path in paths]
     run = F.regexp_extract(F.col("_metadata.file_path"), _RUN_IN_PATH, 1)
     return spark.read.schema(EVENTS).parquet(*files).withColumn("run", run)
+
+
+def named(file: Path) -> str:
+    """The file's name as Spark wants it, which takes some characters for a pattern."""
+    return re.sub(r"([][{}*?\\])", r"\\\1", str(file))
 
 
 def curated(found: DataFrame, parsed: DataFrame, events: DataFrame) -> dict[str, DataFrame]:
@@ -93,7 +99,7 @@ def stored(spark: SparkSession, folder: Path, name: str, files: Sequence[Path]) 
     if not files:
         return spark.createDataFrame([], TABLES[name])
     reader = spark.read.schema(TABLES[name]).option("basePath", str(folder / name))
-    return reader.parquet(*map(str, files)).select(*TABLES[name].fieldNames())
+    return reader.parquet(*map(named, files)).select(*TABLES[name].fieldNames())
 
 
 def write(table: DataFrame, path: Path, *, is_partitioned: bool = True) -> None:

@@ -64,6 +64,11 @@ def test_the_matrix_is_worked_out_with_exclusions_and_changes(tmp_path: Path) ->
             "[matrix]\nnodes = [3]\n[[exclude]]\nnodes = 3",
             r"no cell is left of the matrix \(1 are excluded\)",
         ),
+        (
+            "[matrix]\nrate = [100, 200]\n[[change]]\nwhere = { rate = 200 }\nplan = { rate = 100 }",
+            r"rate=100.*: two cells are the same",
+        ),
+        ("[matrix]\nnodes = [3]\nfaults = ['kill', ['kill']]", r"two cells are the same"),
         ("seeds = 0\n[matrix]\nnodes = [3]", r"Expected `int` >= 1"),
         ("sedes = 2\n[matrix]\nnodes = [3]", r"unknown field `sedes`"),
         ("[matrix", r"is no TOML"),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
+import msgspec
 import pytest
 
 from harness.campaign.documents import junit, markdown, page
 from harness.campaign.journal import Ended, Head, Journal, Task
+from harness.campaign.judging import believed
 from harness.campaign.known import Known, KnownList
 from harness.campaign.summary import Summary, summarize
 from tests.harness.campaign.journals import ended
@@ -47,6 +50,37 @@ def summary(*runs: Ended, left: int = 0, earlier: list[list[Ended]] | None = Non
 def test_the_exit_code_is_the_gravest_that_is_not_known(runs: list[Ended], code: int) -> None:
     """If it failed, a night would be green with nothing behind it, or red for what was accepted."""
     assert summary(*runs).exit_code == code
+
+
+def test_what_nobody_can_see_and_what_never_runs_is_not_green() -> None:
+    """If it failed, a night would be green though its runs reached nobody, or a cell was never tried."""
+    green = summary(ended("a"))
+    assert green.exit_code == 0
+    assert replace(green, unpublished="nobody answers").exit_code == 3
+    assert replace(green, too_long=("b",)).exit_code == 3
+    assert "longer than the whole budget: b" in replace(green, too_long=("b",)).sentence
+    strange = msgspec.structs.replace(ended("a"), outcome="excellent")
+    assert summary(ended("b"), strange).exit_code == 70
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "believed_as"),
+    [
+        ("valid", 0, "valid"),
+        ("valid", -11, "broken"),
+        ("valid", 70, "broken"),
+        ("valid", 130, "not-evidence"),
+        ("unknown", 2, "unknown"),
+        ("unknown", 0, "broken"),
+        ("anomaly", 70, "anomaly"),
+    ],
+)
+def test_whoever_says_valid_and_breaks_is_not_believed(outcome: str, code: int, believed_as: str) -> None:
+    """If it failed, a run that crashed behind its verdict would be green, or hide the anomaly that it found."""
+    told = {"outcome": outcome, "sentence": "all is well", "run": "x/y", "fingerprints": (), "shapes": ()}
+    found = believed(told, code)
+    assert (found["outcome"], found["run"]) == (believed_as, "x/y")
+    assert (f"it ended with {code}" in found["sentence"]) == (believed_as != outcome)
 
 
 def test_runs_are_grouped_by_what_leads_and_joined_with_earlier_sightings() -> None:

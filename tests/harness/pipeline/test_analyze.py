@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three runs, one of them with an anomaly, and what does not belong there."""
-    folder = tmp_path_factory.mktemp("a folder") / "results"
+    folder = tmp_path_factory.mktemp("a [strange] {folder}*") / "results"
     for seed in (1, 2):
         store_run(folder, seed)
     store_run(folder, 3, name="bugs", time_limit_s=10.0, bugs=("confirm-early",), faults=("isolate-owner",))
@@ -193,6 +193,26 @@ def test_only_what_is_new_or_changed_is_read_and_nothing_is_there_twice(
     operations = Counter((row["run"], row["invoke_index"]) for row in rows(tables, "operations"))
     assert set(operations.values()) == {1}
     assert sum(row["runs"] for row in rows(tables, "trend")) == 4
+
+
+def test_a_newer_version_reads_all_again_and_keeps_what_retention_removed(
+    analyzed: tuple[Report, Path], results: Path, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, every change of a column would take months of runs out of the tables that are not kept any more."""
+    from harness.pipeline import analyze as module
+
+    shutil.copytree(results, tmp_path / "results", symlinks=True)
+    moved, tables = tmp_path / "results", tmp_path / "results" / "_tables"
+    gone = next(name for name in sorted(runs(moved)) if name.startswith("nightly/"))
+    before = Counter(row["run"] for row in rows(tables, "operations"))
+    shutil.rmtree(runs(moved)[gone])
+    monkeypatch.setattr(module, "_schema_mark", lambda: "of a newer version")
+    report = analyze(moved, tables, lambda: nullcontext(spark))
+    assert (report.new, report.changed, report.known) == (0, 2, 0)
+    assert Counter(row["run"] for row in rows(tables, "operations")) == before and before[gone] > 0
+    assert {row["run"] for row in rows(tables, "runs")} == set(runs(results))
+    assert sum(row["runs"] for row in rows(tables, "trend")) == 3
+    assert analyze(moved, tables, lambda: nullcontext(spark)).known == 2
 
 
 def test_the_overview_shows_what_came_out(analyzed: tuple[Report, Path], tmp_path: Path) -> None:

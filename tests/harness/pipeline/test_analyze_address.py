@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from harness.errors import StoreError, WrongUse
+from harness.pipeline import follow
 from harness.pipeline.analyze import Report, analyze
 from harness.pipeline.remote_tables import files_of, opened
 from harness.store.objects import Address, ObjectStore
@@ -152,6 +153,44 @@ def test_only_what_is_new_or_changed_is_fetched_and_an_outage_in_the_middle_chan
     assert sum(remote_rows("runs").values()) == 4
     assert sum("'mended'" in row for row in remote_rows("runs")) == 1
     assert set(remote_rows("operations").values()) == {1}
+
+
+def test_following_an_address_takes_what_comes_and_outlives_an_outage(
+    spark: Any, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, whoever watches a team's night would look at yesterday's tables, or lose the watch to a hiccup."""
+    monkeypatch.setattr(follow, "session", lambda *_, **__: nullcontext(spark))
+    said: list[str] = []
+    with object_server("b") as server:
+        server.speak_through(monkeypatch)
+        steps = [
+            lambda: server.put("b", "results/notes.txt", b"mine"),
+            lambda: put_run(ObjectStore(RESULTS), RESULTS, whole(runs)[-1]),
+            lambda: setattr(server, "is_gone", True),
+            lambda: setattr(server, "is_gone", False),
+        ]
+
+        def until() -> bool:
+            if steps:
+                steps.pop(0)()
+                return False
+            return True
+
+        follow.follow_address(
+            RESULTS,
+            TABLES,
+            tmp_path,
+            "local[2]",
+            {},
+            said.append,
+            log=tmp_path / "log",
+            until=until,
+            every_s=0.01,
+        )
+        assert sum(remote_rows("runs").values()) == 1
+        assert "tables/overview.html" in server.present()
+    told = [line for line in said if "following" not in line]
+    assert len(told) == 2 and "1 new, 0 changed" in told[0] and "nobody answers" in told[1], said
 
 
 def test_the_verb_takes_addresses_and_says_in_one_line_what_is_wrong(
