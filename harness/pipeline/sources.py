@@ -21,7 +21,8 @@ from harness.store.run_folder import COLUMNS, HISTORY, PLAN, VERDICT
 
 PORTION = 200
 RUNS = "runs"
-_NODE_FILES = re.compile(r"nodes/[^/]+/(log\.jsonl|[^/]+\.xlog)")
+_NODE_FILES = re.compile(r"nodes/[^/]+/(log\.jsonl|[^/]+\.(xlog|snap))")
+"""Snapshots too: before Tarantool 2.10 they say which spaces are synchronous."""
 
 Fetched = Callable[[str], None]
 """Told of progress, in words."""

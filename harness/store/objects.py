@@ -249,6 +249,8 @@ def _s3_settings(address: Address, environ: Mapping[str, str]) -> dict[str, Any]
         region = region or "us-east-1"
     elif region is None:
         region = _region_of(address.bucket)
+    if environ.get("AWS_CA_BUNDLE"):
+        settings["tls_ca_file_path"] = environ["AWS_CA_BUNDLE"]
     return settings | ({} if region is None else {"region": region})
 
 
