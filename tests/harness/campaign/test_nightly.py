@@ -144,7 +144,10 @@ def _lives(pid: int) -> bool:
 def test_a_budget_that_is_too_small_runs_nothing_and_is_no_pass(folder: Path) -> None:
     """If it failed, a night without a single run would be green."""
     code, summary, _ = done(start(folder, "--budget", "1"))
-    assert (code, len(summary["not_reached"]), summary["sentence"]) == (3, 4, "nothing ran; 4 not reached")
+    assert (code, len(summary["not_reached"]), len(summary["too_long"])) == (3, 4, 2)
+    assert summary["sentence"].startswith(
+        "nothing ran; 4 not reached; cells that take longer than the whole budget: "
+    )
 
 
 def test_two_campaigns_of_one_plan_at_once_do_not_disturb_each_other(folder: Path) -> None:
