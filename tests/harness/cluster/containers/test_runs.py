@@ -161,6 +161,22 @@ def test_slow_uneven_narrow_and_unordered_links_are_measured(client: Any, tmp_pa
     assert ours(client) == ([], [], [])
 
 
+def test_partitions_change_and_the_record_says_how(client: Any, tmp_path: Path) -> None:
+    """If it failed, a node could be accused by a cut that was another one at that time."""
+    words = ("--faults", "changing-partitions", "--time-limit", "12", "--seed", "4", "--rate", "100")
+    verdict = run(tmp_path, *words)
+    assert verdict["violations"] == [], verdict["sentence"]
+    assert verdict["evidence"]["kinds_that_bit"] == ["changing-partitions"]
+    lines = map(json.loads, (Path(verdict["folder"]) / "history.jsonl").read_text().splitlines()[1:])
+    told = [line["value"] for line in lines if line.get("process") == "nemesis"]
+    for start, end in zip(told[::2], told[1::2], strict=True):
+        assert [shape["links"] for shape in end["shapes"]] == [shape["links"] for shape in start["shapes"]]
+        times = [(shape["asked_ns"], shape["in_effect_ns"]) for shape in end["shapes"]]
+        assert times == sorted(times)
+        for shape, after in zip(end["shapes"], end["shapes"][1:], strict=False):
+            assert after["in_effect_ns"] <= shape["until_ns"], "something was open between two shapes"
+
+
 def test_what_holds_packets_ends_with_its_harness(client: Any, tmp_path: Path) -> None:
     """If it failed, a killed harness would leave a process behind, or links that stay slow."""
     words = ["--cluster", "docker", "--faults", "slow", "--time-limit", "60", "--seed", "1"]

@@ -109,6 +109,15 @@ def test_each_node_comes_to_the_newer_version(host: Sshd) -> None:
     assert host.left == []
 
 
+def test_links_are_uneven_narrow_and_cut_by_turns(host: Sshd) -> None:
+    """If it failed, what the relays of several hosts do together would not be what one relay does."""
+    verdict = run(host, "--faults", "jitter,bandwidth,changing-partitions", "--time-limit", "16")
+    assert verdict["violations"] == [], verdict["sentence"]
+    assert verdict["evidence"]["kinds_that_bit"] == ["bandwidth", "changing-partitions", "jitter"]
+    assert verdict["evidence"]["missing"] == []
+    assert host.left == []
+
+
 def test_faults_bite_logs_come_home_and_nothing_is_left(host: Sshd) -> None:
     """If it failed, a run over SSH would prove nothing, or fill the hosts, or tell where somebody's key lies."""
     verdict = run(
