@@ -15,6 +15,7 @@ from typing import Any, Final
 from harness.cluster.containers.fleet import Fleet
 from harness.cluster.containers.packet_faults import Packets
 from harness.cluster.relay.remote import Helper
+from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault, Link
 
 ECHO_WITHIN_S: Final = 1.0
@@ -58,7 +59,12 @@ class PacketShaping:
     async def _enter(self, process: ShapingProcess, node: str) -> None:
         pid = await asyncio.to_thread(self._fleet.pid, node)
         if pid and self._entered.get(node) != pid:
-            await process.ask("enter", node=node, pid=pid)
+            try:
+                await process.ask("enter", node=node, pid=pid)
+            except ClusterError:
+                if await asyncio.to_thread(self._fleet.pid, node) == pid:
+                    raise
+                return  # it has ended meanwhile, and nothing arrives at it
             self._entered[node] = pid
 
     async def _started_again(self, node: str) -> None:
