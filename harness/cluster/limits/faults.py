@@ -169,12 +169,9 @@ class _Hungry(_Limited, Kill):
         await self._count(node)
         self._starvable.starve(node)
         try:
-            if self._ballast == "press":
-                await self._limits.press(node, self._ballast)
-                await self._limits.limit_memory(node, self._spare_bytes)
-            else:
-                await self._limits.limit_memory(node, self._spare_bytes)
-                await self._limits.press(node, self._ballast)
+            # in this order: what the ballast reads is in no count yet for a while, and would seem to be needed
+            await self._limits.limit_memory(node, self._spare_bytes)
+            await self._limits.press(node, self._ballast)
             await self._until_felt(node)
         except (OSError, ValueError, ClusterError) as error:
             self._could_not(node, error)
