@@ -562,9 +562,15 @@ class Replica:
             )
 
     def _asked(self, applier: Applier, ballot: Ballot) -> None:
-        """Join this peer, if it can be joined and nobody else is being joined."""
-        joining = self.joining
-        if joining is None:
+        """Join this peer, if it can be joined and nobody else is being joined.
+
+        What was missing may have come from another peer meanwhile. Then this one may need us to confirm anything at all,
+        which it must do before it can be joined.
+        """
+        joining, kept = self.joining, ballot.gc_vclock
+        if joining is None or (self.has_data and kept and covers(public(self.journal.vclock), kept)):
+            if joining is not None and not joining.peer:
+                self.joining = None
             self._say_subscribe(applier)
             return
         may_register = not ballot.is_read_only or self.has_data or joining.is_anonymous

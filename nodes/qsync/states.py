@@ -159,6 +159,7 @@ APPLIER = Machine(
         ("connecting", "link", "asking", "connected, and we have to join"),
         ("connecting", "link", "subscribing", "connected"),
         ("asking", "peer", "joining", "it can be joined"),
+        ("asking", "peer", "subscribing", "what we lacked came from another"),
         ("asking", "peer, link, time", "off", "it cannot be joined; lost; silent"),
         ("joining", "peer, link, time", "off", "refused; lost; silent"),
         ("subscribing", "peer", "following", "accepted"),

@@ -28,7 +28,7 @@ A line that begins with `>` happens; the indented lines under it are the effects
 | `n2 acks LSN [of n1] [in term 3] [answering 1]` | it has n1's rows up to there; to the node's question number 1 |
 | `n1 answers`, `n1 rows R + R \\| R`, `n1 heartbeat`, `n1 is lost` | a peer that we follow; + joins a transaction |
 | `1/5 REPLACE register r1 1 [wait-sync] [wait-ack]`, `1/6 CONFIRM 5 [n1]`, `2/1 PROMOTE 3 [n1 LSN]` | rows |
-| `n1 is not there`, `n1 takes the call`, `n1 refuses with 219`, `n1 is writable at {1: 4}` | answers by words |
+| `n1 is not there`, `n1 takes the call`, `n1 refuses with 219`, `n1 is writable at {1: 4}[, with logs from {1: 2} on]` | answers by words |
 | `n2 is candidate in term 3 [with {1: 4}]`, `n2 is leader in term 3` | what a peer says of its election |
 | `n2 is follower in term 3 [for n1] [seeing the leader]` | that it voted for n1 |
 | `wait 300ms`, `beat` | timers that are due fire; the beat is once a minute |
@@ -387,8 +387,9 @@ class Conversation:
     def refuse(self, name: str, code: str) -> None:
         self.step(Received(self.followed[name], Refusal(0, int(code), "refused")))
 
-    def tell_ballot(self, name: str, state: str, vclock: str) -> None:
-        ballot = Ballot(0, state != "writable", _numbers(vclock), {}, state == "loading")
+    def tell_ballot(self, name: str, state: str, vclock: str, kept: str | None = None) -> None:
+        logs = {} if kept is None else _numbers(kept)
+        ballot = Ballot(0, state != "writable", _numbers(vclock), logs, state == "loading")
         self.step(Received(self.followed[name], ballot))
 
     def rows(self, name: str, text: str) -> None:
@@ -469,7 +470,11 @@ _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (rf"{_NODE} takes the call", Conversation.take_call),
     (rf"{_NODE} is not there", Conversation.not_there),
     (rf"{_NODE} refuses with (?P<code>\d+)", Conversation.refuse),
-    (rf"{_NODE} is (?P<state>writable|read-only|loading) at (?P<vclock>\{{.*\}})", Conversation.tell_ballot),
+    (
+        rf"{_NODE} is (?P<state>writable|read-only|loading) at (?P<vclock>\{{.*?\}})"
+        r"(?:, with logs from (?P<kept>\{.*\}) on)?",
+        Conversation.tell_ballot,
+    ),
     (rf"{_NODE} rows (?P<text>.+)", Conversation.rows),
     (rf"{_NODE} heartbeat", Conversation.heartbeat),
     (rf"{_NODE} is lost", Conversation.lose),

@@ -170,6 +170,28 @@ def test_a_replica_behind_the_collected_logs_joins_anew(dies: bool) -> None:
     assert cluster.crashes == []
 
 
+def test_who_was_to_join_anew_follows_when_another_has_brought_what_it_lacked() -> None:
+    """Broken, owner and replica wait for each other for ever: it must be joined, and the owner, which needs it for a
+    quorum, lets nobody join before its queue is empty (seed 1882 of `simulate` did)."""
+    cluster = cluster_with(9, joiner(), checkpoint_count=1, synchro_timeout_ns=100_000 * MILLISECOND)
+    written(cluster, ("r1", 1))
+    cluster.machine("n3").kill()
+    cluster.machine("n1").kill()  # who was here in this life is waited for: so it forgets n3
+    cluster.machine("n1").start()
+    cluster.run(300)
+    for number in range(3):
+        written(cluster, ("r1", 10 + number))
+        cluster.client.ask("n1", "box.snapshot")
+        cluster.run(100)
+    cluster.world.network.cut([("n2", "n1")])
+    asked = write(cluster, ("r1", 20))
+    cluster.run(5)
+    cluster.machine("n3").start()
+    cluster.run(2_000)
+    assert isinstance(asked.reply, Answer), "n2 has brought all to n3, and n1 hears of it from n3 alone"
+    assert cluster.node("n3").joining is None
+
+
 def test_a_node_that_lost_its_disk_comes_back_under_a_new_identity() -> None:
     """Broken, a node that forgot what it wrote writes other rows under the same numbers."""
     cluster = cluster_with(6, joiner())
