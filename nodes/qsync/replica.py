@@ -564,8 +564,8 @@ class Replica:
     def _asked(self, applier: Applier, ballot: Ballot) -> None:
         """Join this peer, if it can be joined and nobody else is being joined.
 
-        What was missing may have come from another peer meanwhile. Then this one may need us to confirm anything at all,
-        which it must do before it can be joined.
+        What was missing may have come from another peer meanwhile. Then this one may need us to confirm anything at
+        all, which it must do before it can be joined.
         """
         joining, kept = self.joining, ballot.gc_vclock
         if joining is None or (self.has_data and kept and covers(public(self.journal.vclock), kept)):

@@ -28,7 +28,8 @@ A line that begins with `>` happens; the indented lines under it are the effects
 | `n2 acks LSN [of n1] [in term 3] [answering 1]` | it has n1's rows up to there; to the node's question number 1 |
 | `n1 answers`, `n1 rows R + R \\| R`, `n1 heartbeat`, `n1 is lost` | a peer that we follow; + joins a transaction |
 | `1/5 REPLACE register r1 1 [wait-sync] [wait-ack]`, `1/6 CONFIRM 5 [n1]`, `2/1 PROMOTE 3 [n1 LSN]` | rows |
-| `n1 is not there`, `n1 takes the call`, `n1 refuses with 219`, `n1 is writable at {1: 4}[, with logs from {1: 2} on]` | answers by words |
+| `n1 is not there`, `n1 takes the call`, `n1 refuses with 219`, `n1 is writable at {1: 4}` | answers by words |
+| `n1 is writable at {1: 4}, with logs from {1: 2} on` | older ones are collected |
 | `n2 is candidate in term 3 [with {1: 4}]`, `n2 is leader in term 3` | what a peer says of its election |
 | `n2 is follower in term 3 [for n1] [seeing the leader]` | that it voted for n1 |
 | `wait 300ms`, `beat` | timers that are due fire; the beat is once a minute |
@@ -445,6 +446,10 @@ class Conversation:
 
 
 _NODE = r"(?P<name>n\d)"
+_BALLOT = (
+    rf"{_NODE} is (?P<state>writable|read-only|loading) at (?P<vclock>\{{.*?\}})"
+    r"(?:, with logs from (?P<kept>\{.*\}) on)?"
+)
 _OPTIONS = r"(?P<options>( \w+=\S+)*)"
 _STATE = r"(?P<state>follower|candidate|leader) in term (?P<term>\d+)( with (?P<vclock>\{.*\}))?"
 _ACK = r"( of n(?P<origin>\d))?( in term (?P<term>\d+))?( answering (?P<question>\d+))?"
@@ -471,8 +476,7 @@ _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (rf"{_NODE} is not there", Conversation.not_there),
     (rf"{_NODE} refuses with (?P<code>\d+)", Conversation.refuse),
     (
-        rf"{_NODE} is (?P<state>writable|read-only|loading) at (?P<vclock>\{{.*?\}})"
-        r"(?:, with logs from (?P<kept>\{.*\}) on)?",
+        _BALLOT,
         Conversation.tell_ballot,
     ),
     (rf"{_NODE} rows (?P<text>.+)", Conversation.rows),
