@@ -2,7 +2,8 @@
 
 A node's name is that of its place (its address): who leaves frees it, and who comes there has an identity of its own.
 The quorum stays consistent with N: N/2 < Q ≤ N for the members that there are. Either it follows N by the formula
-N / 2 + 1, or it is fixed and bounds how many may leave. A majority of the first members stays, in any case.
+N / 2 + 1, or it is fixed and bounds how many may leave. A majority of the first members stays, in any case. Who loses
+its disk counts until it was removed, for which the others must have a quorum without it.
 """
 
 from __future__ import annotations
@@ -54,6 +55,11 @@ class Membership:
             count = len(self.present) - len(named)
             return (
                 f"would leave {count} members, which is too few for a quorum of {self.without(*named).quorum}"
+            )
+        if does == "replace" and len(self.present) - len(named) < self.quorum:
+            return (
+                f"takes away {named[0]}, without which {len(self.present)} members have no quorum of {self.quorum}: "
+                "nobody could remove it, or let another in"
             )
         return ""
 

@@ -51,6 +51,8 @@ def test_impossible_sequences_are_never_drawn(plan: Plan) -> None:
             assert not {*fault.nodes} & {*members.present}, here
         else:
             assert {*fault.nodes, *(end for link in fault.links for end in link)} <= {*members.present}, here
+            if fault.does == "replace":  # the others remove it, and let another in
+                assert len(members.present) - 1 >= members.quorum, here
         members = members.after(fault)
         assert members.is_sound, here
         count = len(members.present)
@@ -92,6 +94,7 @@ def fault(number: int, does: str, at_s: int, *nodes: str) -> Fault:
         ([("remove", 1, "n3"), ("kill", 3, "n3")], "is done to n3, which has left the cluster"),
         ([("remove", 1, "n3"), ("remove", 3, "n3")], "is done to n3, which has left the cluster"),
         ([("remove", 1, "n3"), ("restart", 3, "n3")], "is done to n3, which has left the cluster"),
+        ([("remove", 1, "n3"), ("replace", 3, "n2")], "without which 2 members have no quorum of 2"),
         ([("add", 1, "n3")], "adds n3, which is a member already"),
         ([("replace", 1, "n3"), ("remove", 1, "n2")], "cannot be at work beside fault 0"),
         ([("replace", 1, "n3"), ("pause", 1, "n3")], "cannot be at work beside fault 0"),
