@@ -15,6 +15,7 @@ from checkers.history.history import History
 from checkers.history.members import is_settled_at_the_end
 from checkers.history.operation import SUBMITTED, Operation
 from harness.failover import HINDER_NO_OWNER
+from harness.faults.lanes import STOPS_PROCESSES
 from harness.faults.table import DIRECTED, HOLDS
 from harness.judge.versions import missing_steps, was_refused
 from harness.plan import SECOND_NS, SUBMITTING, Plan
@@ -197,11 +198,11 @@ def _missing(
 
 
 def _takes_nodes_down(history: History) -> bool:
-    """Nothing but faults from which whole nodes recover, or one node alone: there is little time for load between."""
-    alone = len(history.header.nodes) == 1
-    return bool(history.faults) and (
-        alone or all(fault.does in ("power", "damage") for fault in history.faults)
-    )
+    """Nothing but faults from which whole nodes recover, or one node alone, which is now and then not there: there is
+    little time for load between."""
+    does = {fault.does for fault in history.faults}
+    alone = len(history.header.nodes) == 1 and bool(does & (STOPS_PROCESSES | {"oom"}))
+    return bool(does) and (alone or does <= {"power", "damage"})
 
 
 def _missing_kinds(workload: Workload, history: History) -> Iterator[str]:
@@ -251,14 +252,18 @@ def _is_beside_another(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
 
 def _was_hidden(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
     """Whether it healed could not even be tried, because of another fault that was at work when it was to heal."""
+    return fault.healed is None and any(other is not fault and _hides(other, fault) for other in others)
+
+
+def _hides(other: FaultSpan, fault: FaultSpan) -> bool:
+    """It was at work when the fault was to heal. Who leaves is gone for good, and who comes is not there yet."""
     since_ns = fault.start_ns if fault.heal_asked_ns is None else fault.heal_asked_ns
-    return fault.healed is None and any(
-        other is not fault
-        and other.does not in HINDER_NO_OWNER
-        and other.start_ns <= (fault.end_ns or NEVER)
-        and (other.end_ns or NEVER) >= since_ns
-        for other in others
-    )
+    whom = fault.links or tuple((node,) for node in fault.nodes)
+    are_absent = other.does in ("remove", "add") and all({*each} & {*other.nodes} for each in whom)
+    if other.does in HINDER_NO_OWNER and not are_absent:
+        return False
+    until_ns = NEVER if other.does == "remove" and are_absent else other.end_ns or NEVER
+    return other.start_ns <= (fault.end_ns or NEVER) and until_ns >= since_ns
 
 
 def _is_of_stopped(fault: FaultSpan, history: History) -> bool:

@@ -371,11 +371,27 @@ def test_a_small_plan_needs_something_too(rate: float) -> None:
     ]
 
 
-@pytest.mark.parametrize(("nodes", "is_enough"), [(NODES, False), (("n1",), True)])
-def test_while_the_only_node_is_down_nobody_serves(nodes: tuple[str, ...], is_enough: bool) -> None:
-    """If it failed, many runs of a single node would be thrown away, or clusters would pass with as little."""
+def doing(does: str, lines: list[Line], **others: Any) -> list[Line]:
+    """The same with another fault."""
+    return [
+        {**line, "value": {**line["value"], "does": does, **others}}
+        if of("nemesis", line, type="invoke")
+        else line
+        for line in lines
+    ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "does", "is_enough"),
+    [(NODES, "pause", False), (("n1",), "pause", True), (("n1",), "clock", False)],
+)
+def test_while_the_only_node_is_down_nobody_serves(
+    nodes: tuple[str, ...], does: str, is_enough: bool
+) -> None:
+    """If it failed, many runs of a single node would be thrown away; or clusters, or a node that is always there,
+    would pass with as little."""
     plan = msgspec.structs.replace(PLAN, rate=20)
-    told = history(good([*range(12), *range(21, 30)]))
+    told = history(doing(does, good([*range(12), *range(21, 30)])))
     verdict = judge(
         plan, FIXED_OWNER, replace(told, header=msgspec.structs.replace(told.header, nodes=nodes))
     )
@@ -383,6 +399,27 @@ def test_while_the_only_node_is_down_nobody_serves(nodes: tuple[str, ...], is_en
         text for text in verdict["evidence"]["missing"] if text.startswith("too little load under faults: 1 ")
     ]
     assert (missing == []) == is_enough
+
+
+@pytest.mark.parametrize(
+    ("does", "at_ms", "until_ms", "links", "is_excused"),
+    [
+        ("remove", 1_500, 1_900, [["n3", "n1"], ["n2", "n3"]], True),
+        ("remove", 1_500, 1_900, [["n3", "n1"], ["n2", "n1"]], False),
+        ("remove", 2_100, 2_500, [["n3", "n1"]], False),
+        ("add", 1_500, 2_500, [["n3", "n1"]], True),
+        ("add", 1_500, 1_900, [["n3", "n1"]], False),
+        ("add", 1_500, 2_500, [["n2", "n1"]], False),
+    ],
+)
+def test_whether_a_cut_healed_cannot_be_tried_with_who_is_not_there(
+    does: str, at_ms: int, until_ms: int, links: list[list[str]], is_excused: bool
+) -> None:
+    """If it failed, a run in which a member left, or came, beside a cut of its links would be thrown away; or a cut of
+    others that was never seen to heal would be excused by it."""
+    cut = doing("cut", evidence_of_the_fault(healed=None)(good()), links=links, nodes=[])
+    missing = judged([*cut, *fault_beside(does, at_ms, until_ms)])["evidence"]["missing"]
+    assert ("fault 0 (pause) was not seen to heal" not in missing) == is_excused
 
 
 def test_faults_upon_faults_leave_less_load() -> None:
