@@ -258,7 +258,7 @@ def _was_hidden(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
 def _hides(other: FaultSpan, fault: FaultSpan) -> bool:
     """It was at work when the fault was to heal. Who leaves is gone for good, and who comes is not there yet."""
     since_ns = fault.start_ns if fault.heal_asked_ns is None else fault.heal_asked_ns
-    whom = fault.links or tuple((node,) for node in fault.nodes)
+    whom: Sequence[Sequence[str]] = fault.links or tuple((node,) for node in fault.nodes)
     are_absent = other.does in ("remove", "add") and all({*each} & {*other.nodes} for each in whom)
     if other.does in HINDER_NO_OWNER and not are_absent:
         return False
