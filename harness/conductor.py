@@ -364,6 +364,8 @@ class Conductor:
             return None
         kept = ((shape, [link for link in shape.links if not {*link} & {*absent}]) for shape in fault.shapes)
         shapes = tuple(msgspec.structs.replace(shape, links=tuple(left)) for shape, left in kept if left)
+        if fault.shapes and len(shapes) < 2:
+            return None  # what has one shape left changes for nobody
         return msgspec.structs.replace(fault, nodes=nodes, links=links, shapes=shapes)
 
     async def _fault(self, fault: Fault) -> None:

@@ -15,9 +15,9 @@ from checkers.history import jsonl
 from checkers.history.history import History
 from checkers.history.operation import Event
 from harness.assemble import header, parts_of
-from harness.conductor import LATE, Conductor
+from harness.conductor import GONE, LATE, Conductor
 from harness.errors import ClusterError, StoreError
-from harness.faults.fault import Evidence, Fault
+from harness.faults.fault import Evidence, Fault, Shape
 from harness.plan import Drawn, Operation, Plan
 from harness.protocols import Ended, Lost, NotSent, Replied, Reply
 from nodes.iproto.messages import Call, Refusal, Request
@@ -202,6 +202,26 @@ def test_a_fault_whose_time_has_passed_is_left_out() -> None:
     assert [fault.id for fault in history.faults] == [0, 2, 3]
     told = [event.value for event in history.events if (event.process, event.f) == ("harness", "left-out")]
     assert [(value["fault"]["id"], value["why"]) for value in told] == [(1, LATE)]
+
+
+def test_a_partition_that_would_not_change_is_left_out() -> None:
+    """If it failed, one whose other shapes were about who has left could not bite, and would spoil the run."""
+    shapes = (
+        Shape(after_ns=0, links=(("n1", "n2"),)),
+        Shape(after_ns=100 * MILLISECOND_NS, links=(("n1", "n3"), ("n3", "n1"))),
+    )
+    links = tuple(link for shape in shapes for link in shape.links)
+    changing = msgspec.structs.replace(
+        PAUSE, name="changing-partitions", does="changing-cut", nodes=(), links=links, shapes=shapes
+    )
+
+    def leaves(conductor: Conductor) -> None:
+        conductor._site.members = conductor._site.members.without("n3")
+
+    recorded = Recorded(drawn(operation(10), faults=(changing,)), FakeCluster(), at={5: leaves})
+    assert [fault.id for fault in recorded.history.faults] == []
+    told = [event.value["why"] for event in recorded.of("harness") if event.f == "left-out"]
+    assert told == [GONE]
 
 
 def test_the_final_phase_reads_every_key_at_the_owner_and_dumps_every_node() -> None:
