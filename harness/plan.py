@@ -29,7 +29,7 @@ from harness.faults.lanes import MEMBERSHIP
 from nodes.kernel.chance import Streams
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
-Name = Annotated[str, msgspec.Meta(pattern=r"^(?!latest$)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 SECOND_NS = 1_000_000_000
 WORKERS_MAX = 10_000

@@ -93,6 +93,10 @@ class CampaignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     change: list[Change] = []
     retention: Retention = Retention()
 
+    def __post_init__(self) -> None:
+        if self.name == "latest":
+            raise ValueError("the name 'latest' is taken: results/latest points to the newest run")
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:

@@ -328,7 +328,7 @@ class Fleet:
         state = self._state(node)
         code = int(state.get("ExitCode", 0))
         how = f"signal {code - 128}" if code > 128 else f"exit {code}"
-        starved = kernel_log.ended_in_group(self._containers[node].id, self._began_ns[node])
+        starved = kernel_log.ended_in_group(self._containers[node].id, self._began_ns.get(node, 0))
         if not starved and state.get("OOMKilled"):
             starved = "OOMKilled, the Docker daemon says"
         said = self._containers[node].logs(tail=_LAST_LINES).decode(errors="replace").splitlines()

@@ -71,6 +71,7 @@ def test_the_matrix_is_worked_out_with_exclusions_and_changes(tmp_path: Path) ->
         ("[matrix]\nnodes = [3]\nfaults = ['kill', ['kill']]", r"two cells are the same"),
         ("seeds = 0\n[matrix]\nnodes = [3]", r"Expected `int` >= 1"),
         ("sedes = 2\n[matrix]\nnodes = [3]", r"unknown field `sedes`"),
+        ("name = 'latest'\n[matrix]\nnodes = [3]", r"the name 'latest' is taken"),
         ("[matrix", r"is no TOML"),
         ("[matrix]\nseed_x = [1]\n" + "nodes = [1]\n", r"'seed_x' is no field"),
     ],
