@@ -1,7 +1,7 @@
 """The files of one mounted disk: everything is done to the folder below, and what is not synced is remembered.
 
-Files of the harness (`EXEMPT`) are passed through and nothing befalls them: what a node prints, its configuration, its
-clock. All methods raise OSError; none is called by two threads at once but for `flush_below`.
+Files of the harness (`EXEMPT`) are passed through and nothing befalls them: what a node prints, its configuration (what
+its operator said of the members since is part of that), its clock. All methods raise OSError; none is called by two threads at once but for `flush_below`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from harness.cluster.mounted_disk.undo import (
 from harness.cluster.mounted_disk.wire import ROOT_ID
 from harness.cluster.place import DISK_FAULTS
 
-EXEMPT: Final = (*KEPT, DISK_FAULTS)
+MEMBERS: Final = "members.json"
+"""What an operator said of the members since the first start: the instance file of a real installation."""
+EXEMPT: Final = (*KEPT, MEMBERS, DISK_FAULTS)
 GRAVES: Final = ".qsync-removed"
 """Where removed files wait until their removal is on disk."""
 _NOT_BELOW: Final = (

@@ -233,12 +233,14 @@ def test_nothing_befalls_what_the_harness_keeps_there(tmp_path: Path) -> None:
             write(folder / f"{seed}.xlog", b"row")
             (folder / "faults").mkdir(exist_ok=True)
             (folder / "faults" / f"{seed}").write_text("kept")
-            (folder / "config.json.new").write_text(f"{seed}")
-            (folder / "config.json.new").replace(folder / "config.json")
+            for name in ("config.json", "members.json"):
+                (folder / f"{name}.new").write_text(f"{seed}")
+                (folder / f"{name}.new").replace(folder / name)
             await disk.save()
             await disk.power_fails()
             await disk.lose_unsynced(f"{seed}")
-            assert (folder / "config.json").read_text() == f"{seed}"
+            for name in ("config.json", "members.json"):
+                assert (folder / name).read_text() == f"{seed}"
             assert (folder / "faults" / f"{seed}").read_text() == "kept"
             assert (folder / "faults" / "saved" / f"{seed}.xlog").read_bytes() == b"row"
             await disk.restore()
