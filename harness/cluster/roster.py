@@ -21,6 +21,14 @@ from harness.protocols import Ended
 _STOP_WITHIN_S: Final = 2.0
 REFUSED: Final = ("exit 1", "exit 64")
 """How a node ends that does not come up, or does not know what it was told, and has said why."""
+CRASHED: Final = (
+    *(
+        f"signal {int(number)}"
+        for number in (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV)
+    ),
+    "exit 70",
+)
+"""How nobody ends because he was told to: who does so at SIGTERM has crashed all the same."""
 _TERMINATES_WITHIN_S: Final = 10.0
 
 
@@ -166,7 +174,7 @@ class Roster:
         refused = how in REFUSED and process.node in self._may_refuse
         if refused:
             self._may_refuse[process.node] += process.last_words()[-1:]
-        elif process.pid not in self._told and not self._is_stopping:
+        elif (process.pid not in self._told or how in CRASHED) and not self._is_stopping:
             starved = process.out_of_memory(how)
             if starved and self._starved[process.node]:
                 self._ran_out.add(process.node)

@@ -1,7 +1,8 @@
 """The files of one mounted disk: everything is done to the folder below, and what is not synced is remembered.
 
 Files of the harness (`EXEMPT`) are passed through and nothing befalls them: what a node prints, its configuration (what
-its operator said of the members since is part of that), its clock. All methods raise OSError; none is called by two threads at once but for `flush_below`.
+its operator said of the members since is part of that), its clock. All methods raise OSError; none is called by two
+threads at once but for `flush_below`.
 """
 
 from __future__ import annotations

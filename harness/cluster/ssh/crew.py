@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.cluster.relay.remote import Commands
-from harness.cluster.roster import REFUSED
+from harness.cluster.roster import CRASHED, REFUSED
 from harness.cluster.ssh.machine import Machine
 from harness.errors import ClusterError
 from harness.protocols import Ended
@@ -124,7 +124,7 @@ class Crew:
         self._words[node] = f"{how}: {words[-1]}" if words else how
         if how in REFUSED and node in self._may_refuse:
             self._may_refuse[node] += words[-1:]
-        elif (node, told["pid"]) not in self._told and not self._is_stopping:
+        elif ((node, told["pid"]) not in self._told or how in CRASHED) and not self._is_stopping:
             starved = str(told.get("starved", ""))
             if starved and self._starved[node]:
                 self._ran_out.add(node)

@@ -1,0 +1,76 @@
+"""Who looks after the processes of a local cluster: which ends are told, and which are not."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from harness.cluster import roster as rosters
+from harness.cluster.processes import Orders
+from harness.cluster.relay.remote import Relay
+from harness.cluster.roster import Roster
+
+NODE = """
+import os, signal, time
+signal.signal(signal.SIGTERM, lambda *_: {at_sigterm})
+print('{{"ready": true, "port": 1}}', flush=True)
+while True:
+    time.sleep(1)
+"""
+
+
+class _NoRelay:
+    async def guard(self, pid: int) -> None: ...
+
+    async def release(self, pid: int) -> None: ...
+
+    async def set_port(self, node: str, port: int) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("at_sigterm", "ends"),
+    [
+        ("os._exit(0)", []),
+        ("os._exit(70)", ["exit 70"]),
+    ],
+)
+def test_who_crashes_when_told_to_end_has_crashed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_sigterm: str, ends: list[str]
+) -> None:
+    """If it failed, a node that breaks at every orderly stop would be called sound; or a restart would be a crash."""
+    monkeypatch.setattr(rosters, "_TERMINATES_WITHIN_S", 300.0)  # however busy the machine is
+    command = (sys.executable, "-c", NODE.format(at_sigterm=at_sigterm))
+    orders = Orders(node="n1", command=command, output=tmp_path / "output.txt")
+
+    async def told() -> list[str]:
+        roster = Roster({"n1": orders}, cast(Relay, _NoRelay()), time.monotonic_ns)
+        try:
+            await roster.start()
+            await roster.terminate("n1")
+            return [each.how for each in roster.ended()]
+        finally:
+            await roster.stop()
+
+    assert asyncio.run(told()) == ends
+
+
+def test_who_is_killed_has_not_crashed(tmp_path: Path) -> None:
+    """If it failed, every kill -9 of a schedule would be an anomaly."""
+    command = (sys.executable, "-c", NODE.format(at_sigterm="os._exit(0)"))
+    orders = Orders(node="n1", command=command, output=tmp_path / "output.txt")
+
+    async def told() -> tuple[object, ...]:
+        roster = Roster({"n1": orders}, cast(Relay, _NoRelay()), time.monotonic_ns)
+        try:
+            await roster.start()
+            await roster.kill("n1")
+            return roster.ended()
+        finally:
+            await roster.stop()
+
+    assert asyncio.run(told()) == ()
