@@ -141,8 +141,10 @@ class NodeProcess:
             return False
 
     def send(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(number)
+        """Past `subprocess`: it would look whether the process has ended, and how it did would be lost to who waits."""
+        if self.is_alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     async def stop(self, patience_s: float) -> bool:
         """SIGTERM, then after a while SIGKILL: then False. A stopped process is continued first."""

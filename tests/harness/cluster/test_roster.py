@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from harness.cluster import roster as rosters
-from harness.cluster.processes import Orders
+from harness.cluster.processes import NodeProcess, Orders
 from harness.cluster.relay.remote import Relay
 from harness.cluster.roster import Roster
 
@@ -57,6 +60,23 @@ def test_who_crashes_when_told_to_end_has_crashed(
             await roster.stop()
 
     assert asyncio.run(told()) == ends
+
+
+def test_how_a_process_ended_is_known_whatever_was_sent_to_it_after_that(tmp_path: Path) -> None:
+    """If it failed, a crash beside a signal would be an end of no known kind, and pass for one that was asked for."""
+    command = (sys.executable, "-c", NODE.format(at_sigterm="os._exit(70)"))
+    orders = Orders(node="n1", command=command, output=tmp_path / "output.txt")
+
+    async def told() -> str:
+        process = await NodeProcess.spawn(orders)
+        await process.ready()
+        process.send(signal.SIGTERM)
+        with suppress(ChildProcessError):  # a thread of asyncio was faster
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        process.send(signal.SIGCONT)
+        return await process.ended()
+
+    assert [asyncio.run(told()) for _ in range(5)] == ["exit 70"] * 5
 
 
 def test_who_is_killed_has_not_crashed(tmp_path: Path) -> None:

@@ -52,9 +52,10 @@ class Child:
         return self.process.returncode is None
 
     def send(self, number: signal.Signals) -> None:
+        """Past `subprocess`: it would look whether the process has ended, and how it did would be lost to who waits."""
         if self.is_alive:
             with suppress(ProcessLookupError):
-                self.process.send_signal(number)
+                os.kill(self.pid, number)
 
     def is_stopped(self) -> bool:
         """All threads are, as /proc tells."""
