@@ -19,7 +19,7 @@ from harness.cluster.containers.ownership import NODE_LABEL, RunId, remove_run
 from harness.cluster.limits import kernel_log
 from harness.cluster.limits.group import Group, group_of
 from harness.cluster.limits.share import Share
-from harness.cluster.roster import REFUSED
+from harness.cluster.roster import CRASHED, REFUSED
 from harness.errors import ClusterError
 from harness.protocols import Ended
 
@@ -195,7 +195,7 @@ class Fleet:
         with suppress(Exception):  # it may have ended by itself
             await asyncio.to_thread(container.kill, "KILL")
         await asyncio.to_thread(container.wait, timeout=10)
-        self._down.add(node)
+        await self._told_to_end(node)
 
     async def revive(self, node: str) -> bool:
         """Undo a `kill`; False if another fault keeps the node dead. Raises ClusterError."""
@@ -246,8 +246,16 @@ class Fleet:
         self._kills[node] += 1
         self._told.add(node)
         await asyncio.to_thread(self._containers[node].stop, timeout=10)
-        self._down.add(node)
+        await self._told_to_end(node)
         return int((await asyncio.to_thread(self._state, node)).get("ExitCode", 0)) != _KILLED
+
+    async def _told_to_end(self, node: str) -> None:
+        """Who breaks when it is told to end, or just before, has crashed all the same."""
+        if node not in self._down:
+            self._down.add(node)
+            ended = await asyncio.to_thread(self._how_it_ended, node)
+            if ended.how in CRASHED:
+                self._ended.append(ended)
 
     async def pause(self, node: str) -> bool:
         """Freeze all processes; True if they were seen frozen."""

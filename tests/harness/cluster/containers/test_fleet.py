@@ -30,6 +30,9 @@ class Container:
     def start(self) -> None:
         pass
 
+    def stop(self, timeout: float) -> None:
+        pass
+
     def logs(self, tail: int) -> bytes:
         return b"last words"
 
@@ -39,6 +42,7 @@ class Api:
 
     def __init__(self) -> None:
         self.running = ["n1"]
+        self.exit_code = 139
         self.asked = threading.Event()
         self.may_answer = threading.Event()
         self.may_answer.set()
@@ -50,7 +54,7 @@ class Api:
         return listed
 
     def inspect_container(self, _: str) -> dict[str, Any]:
-        return {"State": {"ExitCode": 139}}
+        return {"State": {"ExitCode": self.exit_code}}
 
 
 def fleet_of_one(api: Api, monkeypatch: pytest.MonkeyPatch) -> Fleet:
@@ -73,6 +77,7 @@ def test_a_list_from_before_a_restart_accuses_nobody(monkeypatch: pytest.MonkeyP
     async def scene() -> None:
         api = Api()
         fleet = fleet_of_one(api, monkeypatch)
+        api.exit_code = 137
         await fleet.kill("n1")
         api.running = []
         api.may_answer.clear()
@@ -104,6 +109,26 @@ def test_a_node_that_ended_untold_is_reported_once(monkeypatch: pytest.MonkeyPat
         watch.cancel()
         (ended,) = fleet.ended()
         assert (ended.node, ended.how, ended.last_words) == ("n1", "signal 11", ("last words",))
+        assert not fleet.is_alive("n1")
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("way", ["kill", "terminate"])
+@pytest.mark.parametrize(
+    ("exit_code", "how"), [(137, []), (0, []), (143, []), (139, ["signal 11"]), (70, ["exit 70"])]
+)
+def test_who_breaks_when_it_is_told_to_end_has_crashed(
+    monkeypatch: pytest.MonkeyPatch, way: str, exit_code: int, how: list[str]
+) -> None:
+    """If it failed, a fault would hide the crash of the node that it was about."""
+
+    async def scene() -> None:
+        api = Api()
+        fleet = fleet_of_one(api, monkeypatch)
+        api.exit_code = exit_code
+        await getattr(fleet, way)("n1")
+        assert [ended.how for ended in fleet.ended()] == how
         assert not fleet.is_alive("n1")
 
     asyncio.run(scene())
