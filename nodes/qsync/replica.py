@@ -205,8 +205,7 @@ class Replica:
             case Connected(link, peer):
                 self._connected(link, self.appliers[peer], now)
             case ConnectFailed(peer, error):
-                self.appliers[peer].last_error = error
-                self.appliers[peer].turn_off()
+                self._connect_failed(self.appliers[peer], error)
             case Disconnected(link, reason):
                 self._disconnected(link, reason)
             case PersistFailed(tokens, error):
@@ -473,7 +472,15 @@ class Replica:
         vclock, gc_vclock = public(self.journal.vclock), public(self.journal.first_vclock)
         return Ballot(sync, not self.commits.is_writable, vclock, gc_vclock, False)
 
+    def _connect_failed(self, applier: Applier, error: str) -> None:
+        if applier.state == "connecting":
+            applier.last_error = error
+            applier.turn_off()
+
     def _connected(self, link: int, applier: Applier, now: Instant) -> None:
+        if applier.state != "connecting":
+            self._out.append(Disconnect(link))  # a call from before we joined, answered after a newer one
+            return
         applier.link, applier.heard_ns = link, now.monotonic_ns
         self._applier_links[link] = applier
         if self.joining is not None:
