@@ -231,9 +231,9 @@ def _held_packets() -> Finding:
 
     why = why_not()
     state = "yes" if not why else f"{why} (slow, jitter, reorder and bandwidth on --cluster docker)"
-    return Finding(
-        "nfqueue", state, not why, is_needed=False, remedy="modprobe nfnetlink_queue xt_NFQUEUE, as root"
-    )
+    missing = "execute iptables" in why
+    remedy = "apt-get install iptables" if missing else "modprobe nfnetlink_queue xt_NFQUEUE, as root"
+    return Finding("nfqueue", state, not why, is_needed=False, remedy=remedy)
 
 
 def _discipline(name: str, *told: str) -> Callable[[], Finding]:
