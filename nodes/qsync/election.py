@@ -69,6 +69,8 @@ class Election:
     """When a candidate gives this term up, or a follower without a leader may begin one."""
     said_seen: bool = False
     """What we told all others last: that we see the leader."""
+    said_otherwise: bool = False
+    """One that had come newly was told something else since: it would believe that for ever."""
     rival: int = 0
     """Another leader of our own term: no quorum can have elected both. For the log."""
     sometimes: Sometimes = field(default_factory=Sometimes)
@@ -93,11 +95,12 @@ class Election:
         """What to tell one that has come newly."""
         told = vclock if self.state == CANDIDATE else {}
         is_seen = self.sees_leader(now_ns)
+        self.said_otherwise |= is_seen != self.said_seen
         return RaftState(self.me, self.term, self.vote, self.state, self.leader_id, is_seen, dict(told))
 
     def said_to_all(self, vclock: Mapping[int, int], now_ns: int) -> RaftState:
         """What to tell everybody: only what all have heard need not be told again."""
-        self.must_tell = False
+        self.must_tell = self.said_otherwise = False
         self.said_seen = self.sees_leader(now_ns)
         return self.said(vclock, now_ns)
 
@@ -170,7 +173,7 @@ class Election:
         """Look at the clock. `connected`: members that we hear, with us; `followers`: that acknowledge, with us."""
         if self.mode == "off":
             return
-        if self.sees_leader(now_ns) != self.said_seen:
+        if self.said_otherwise or self.sees_leader(now_ns) != self.said_seen:
             self.must_tell = True
         if self.state == LEADER:
             if self.fencing != "off" and followers < self.quorum:

@@ -123,6 +123,23 @@ def test_what_one_newcomer_heard_all_others_are_told_too() -> None:
     assert node.must_tell
 
 
+def test_what_one_newcomer_heard_is_told_anew_when_it_is_over() -> None:
+    """Broken, a leader that resigned and comes back believes for ever that a voter sees a leader, which was itself:
+    nobody stands for election (seed 1875 of `simulate` did not)."""
+    node = election(4, mode="voter")
+    node.receive(RaftState(2, 2, 2, LEADER, 2, True), {}, SECOND)
+    node.said_to_all({}, SECOND)
+    node.tick(3 * SECOND, connected=3, followers=1)
+    assert not node.said_to_all({}, 3 * SECOND).is_leader_seen
+    node.heard(2, 4 * SECOND)  # it is back, and has not said yet what it is
+    assert node.said({}, 4 * SECOND).is_leader_seen
+    node.receive(RaftState(2, 2, 2, FOLLOWER, 0, False), {}, 4 * SECOND)
+    node.tick(4 * SECOND, connected=3, followers=1)
+    assert node.must_tell and not node.said_to_all({}, 4 * SECOND).is_leader_seen
+    node.tick(4 * SECOND, connected=3, followers=1)
+    assert not node.must_tell
+
+
 def test_without_a_quorum_connected_nobody_begins() -> None:
     """Broken, an isolated node comes back with a term that throws the leader out."""
     node = election(1)
