@@ -75,14 +75,17 @@ def check_kept(history: History, *, space: str = "register") -> Verdict:
     """
     dumps = _dumps(history)
     witnesses: list[Witness] = []
-    if _settled(history) and {dump.node for dump in dumps} >= {*at_the_end(history)}:
+    is_whole = bool(dumps) and _settled(history) and {dump.node for dump in dumps} >= {*at_the_end(history)}
+    if is_whole:
         for key, operations in by_key(history.select(f=("write", "cas"))).items():
             order = ValueOrder.of(operations)
             groups = _by_value(dumps, space, key)
             lost = [[*_lost(holders, space, key, order)] for holders in groups]
             witnesses += [] if not all(lost) else [lost[0][0]]
-    details: dict[str, Any] = {"dumps": len(dumps), "violations": len(witnesses), "vacuous": not dumps}
+    details: dict[str, Any] = {"dumps": len(dumps), "violations": len(witnesses), "vacuous": not is_whole}
     summary = witnesses[0].summary if witnesses else "nothing that was acknowledged was gone from every node"
+    if not is_whole:
+        summary = "nothing to judge: not every member gave a final state in which all was quiet"
     return Verdict(
         checker=KEPT,
         result="invalid" if witnesses else "valid",

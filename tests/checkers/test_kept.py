@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from checkers import convergence
 from checkers.domain import durability
 from checkers.history import Event, Header, History
 
@@ -54,3 +55,24 @@ def test_what_every_node_has_lost_is_told_and_nothing_else(writes: Any, dumps: A
 def test_nodes_that_were_not_quiet_prove_nothing() -> None:
     """Broken, a replica that is behind makes a false alarm."""
     assert told(APPENDS, [1], [1], [1], settled=False) == "valid"
+
+
+@pytest.mark.parametrize(
+    ("holders", "settled", "judges"), [(3, True, True), (2, True, False), (3, False, False)]
+)
+def test_who_could_not_look_does_not_say_that_nothing_is_gone(
+    holders: int, settled: bool, judges: bool
+) -> None:
+    """Broken, a page says of registers that nothing was lost, though nobody had looked."""
+    lines: list[dict[str, Any]] = [
+        {"type": kind, "process": 0, "f": "write", "key": "x", "value": 1} for kind in ("invoke", "ok")
+    ]
+    lines.append({"type": "info", "process": "harness", "f": "settled", "value": settled})
+    for process, node in enumerate(NODES[:holders], 100):
+        for kind, value in (("invoke", None), ("ok", {"spaces": {"register": [["x", 1]]}})):
+            place = {"node": node, "phase": "final", "process": process}
+            lines.append({"type": kind, "f": "dump", "value": value, **place})
+    events = [Event(index=index, time_ns=index, **line) for index, line in enumerate(lines)]
+    verdict = convergence.check_kept(History.of(Header(nodes=NODES, quorum=2), events))
+    assert (verdict.result, verdict.details["vacuous"]) == ("valid", not judges)
+    assert verdict.summary.startswith("nothing to judge") != judges
