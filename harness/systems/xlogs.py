@@ -62,8 +62,9 @@ def log_of(node: str, files: Mapping[str, bytes]) -> NodeLog:
         if name.endswith(".snap"):
             reader.learn_spaces(files[name])
     logs = sorted(name for name in files if name.endswith(".xlog"))
-    for name in logs:
-        reader.read(name, files[name], is_last=name == logs[-1])
+    begun = xlog.begun([files[name] for name in logs])
+    for number, name in enumerate(logs, start=1):
+        reader.read(name, files[name], is_last=number >= begun)
     return NodeLog(
         node=node,
         records=tuple(reader.records),

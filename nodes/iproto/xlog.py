@@ -142,6 +142,17 @@ def decode(data: bytes) -> Xlog:
     return Xlog(meta, tuple(rows), offset, finished, None)
 
 
+def begun(logs: Sequence[bytes]) -> int:
+    """How many logs, oldest first, there are up to the last one whose header is whole; a crash may have torn that one.
+
+    Those behind it are what a power loss leaves of files just made: nothing was in them.
+    """
+    count = len(logs)
+    while count and logs[count - 1].find(b"\n\n", 0, _HEADER_BYTES_MAX) < 0:
+        count -= 1
+    return count
+
+
 def goes_on(data: bytes, damage: int) -> bool:
     """True if good rows stand behind the damage: a crash tears the end of a file, it does not spare a later block."""
     header = data[: data.index(b"\n\n") + 2]

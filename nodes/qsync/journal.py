@@ -167,16 +167,20 @@ class Journal:
     def open(self, files: Mapping[str, bytes]) -> tuple[Recovered, list[Effect]]:
         """Read what the disk holds, and say what must be done before anything is appended.
 
-        A torn tail of the newest file is cut off: it was never acknowledged. Any other damage, that of a block
-        with good ones behind it included, raises `StartRefused`.
+        A torn tail of the newest file is cut off: it was never acknowledged. A file without a header was not begun,
+        so the one before it is the newest. Any other damage, that of a block with good ones behind it included,
+        raises `StartRefused`.
         """
         effects: list[Effect] = [Remove(name) for name in sorted(files) if name.endswith(UNFINISHED)]
         logs = sorted(name for name in files if name.endswith(".xlog"))
         snapshot = self._newest_snapshot(files)
         if not logs:
             return self._without_logs(files, snapshot, effects)
-        for name in logs:
-            effects += self._read(name, files[name], snapshot, is_last=name == logs[-1])
+        begun = xlog.begun([files[name] for name in logs])
+        for name in logs[:begun]:
+            effects += self._read(name, files[name], snapshot, logs[begun - 1 :])
+        if logs[begun:]:
+            effects += self._begin_anew({name: files[name] for name in logs[begun:]})
         if snapshot is not None and not covers(self.vclock, snapshot.vclock):
             effects += self._start_from(snapshot)
             self._prepare_file()
@@ -233,14 +237,17 @@ class Journal:
         self.vclock = dict(snapshot.vclock)
         return removed
 
-    def _read(self, name: str, data: bytes, snapshot: Snapshot | None, *, is_last: bool) -> list[Effect]:
-        """Append a file's rows; what must be done to the file: its tail is cut off if it is torn."""
+    def _read(self, name: str, data: bytes, snapshot: Snapshot | None, newest: Sequence[str]) -> list[Effect]:
+        """Append a file's rows; what must be done to the file: its tail is cut off if it is torn.
+
+        `newest`: the last file that was begun, and those behind it.
+        """
         try:
             found = xlog.decode(data)
         except XlogError as error:
             raise StartRefused(f"{name}: {error}") from error
         if found.meta is None:
-            return self._without_header(name, data, is_last=is_last)
+            return []  # if anything is missing, the next file does not follow
         if found.meta.instance_uuid != self.instance_uuid:
             raise StartRefused(
                 f"{name}: written by {found.meta.instance_uuid}, but we are {self.instance_uuid}"
@@ -261,26 +268,34 @@ class Journal:
             assert row.lsn > self.vclock.get(row.replica_id, 0), (name, row)
             self.vclock[row.replica_id] = row.lsn
             self.rows.append(row)
+        is_last = name == newest[0]
         if found.damage is not None and (not is_last or xlog.goes_on(data, found.good_bytes)):
             raise StartRefused(f"{name}: {found.damage}, but more rows follow")
         good_bytes = found.good_bytes
-        if is_last and found.finished:  # we go on where it ended
+        if is_last and found.finished and (len(newest) == 1 or not found.rows):  # we go on where it ended
             good_bytes -= len(xlog.encode_eof())
             self.files[-1].size = good_bytes
         return [*effects, Truncate(name, good_bytes)] if good_bytes < len(data) else effects
 
-    def _without_header(self, name: str, data: bytes, *, is_last: bool) -> list[Effect]:
-        """Power was lost, or the disk was full, before the header of a new file was whole: nothing was in it."""
-        if not is_last:
-            return []  # if anything is missing, the next file does not follow
-        if not self.files and self.snapshots:
-            self.vclock = dict(self.snapshots[-1][1])
+    def _begin_anew(self, empty: Mapping[str, bytes]) -> list[Effect]:
+        """Power was lost, or the disk was full, before the headers of these files were whole: nothing was in them.
+
+        The file before may be torn as well, or hold nothing: then we go on in it.
+        """
+        for name, data in empty.items():
+            try:
+                xlog.decode(data)
+            except XlogError as error:
+                raise StartRefused(f"{name}: {error}") from error
+        first: list[Effect] = []
         if not self.files:
-            return [*([Truncate(name, 0)] if data else []), self._begin_file()]
-        self._prepare_file()
-        if name != self.files[-1].name:
-            return [Remove(name)]
-        return [Truncate(name, 0)] if data else []
+            self.vclock = dict(self.snapshots[-1][1]) if self.snapshots else {}
+            first.append(self._begin_file())
+        elif self.files[-1].name != xlog.file_name(self.vclock):
+            self._prepare_file()
+        current = self.files[-1].name
+        away: list[Effect] = [Remove(name) for name in empty if name != current]
+        return [*away, *([Truncate(current, 0)] if empty.get(current) else []), *first]
 
     def _create(self, files: Mapping[str, bytes]) -> list[Effect]:
         """A node with an empty disk starts from the same snapshot as all others."""

@@ -78,8 +78,8 @@ class VirtualDisk:
     def lose_power(self, chance: random.Random) -> int:
         """Keep what was synced and what chance leaves of the rest; returns how many bytes were lost or spoilt.
 
-        A host syncs a file before it writes to the next one: where one lost something, files made later have nothing
-        that was not synced.
+        A host syncs a file before it makes or lengthens the next one: where one lost something, those made later have
+        nothing that was not synced, not even zeros.
         """
         lost = 0
         for name in list(self._files):
@@ -87,7 +87,7 @@ class VirtualDisk:
             tail = len(file.data) - file.synced
             if tail:
                 kept = 0 if lost else chance.choice((0, 0, chance.randrange(tail + 1)))
-                zeros = tail - kept if kept < tail and chance.random() < 0.2 else 0
+                zeros = tail - kept if not lost and kept < tail and chance.random() < 0.2 else 0
                 file.data[file.synced + kept :] = bytes(zeros)
                 lost += tail - kept
             file.synced = len(file.data)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.systems.xlogs import log_of as log_of_files
 from nodes.iproto import xlog
 from nodes.iproto.messages import Answer, Key, Type
-from nodes.kernel.effects import Persist, Truncate
+from nodes.kernel.effects import Persist, Remove, Truncate
 from nodes.kernel.errors import StartRefused
 from nodes.qsync.journal import Draft, Journal
 from tests.nodes.qsync.conversation import UUID
@@ -18,10 +21,21 @@ LOG = xlog.file_name({})
 SNAPSHOT = xlog.file_name({}, "SNAP")
 
 
-def opened(files: dict[str, bytes]) -> tuple[Journal, list[Persist | Truncate]]:
+def opened(files: dict[str, bytes]) -> tuple[Journal, list[Persist | Truncate | Remove]]:
     journal = Journal(1, UUID.format(1))
     _, effects = journal.open(files)
-    return journal, [effect for effect in effects if isinstance(effect, Persist | Truncate)]
+    return journal, [effect for effect in effects if isinstance(effect, Persist | Truncate | Remove)]
+
+
+def do(files: dict[str, bytearray], effects: Sequence[Persist | Truncate | Remove]) -> None:
+    for effect in effects:
+        match effect:
+            case Persist(_, name, more):
+                files.setdefault(name, bytearray()).extend(more)
+            case Truncate(name, size):
+                del files[name][size:]
+            case Remove(name):
+                del files[name]
 
 
 def written(journal: Journal, value: int) -> Persist:
@@ -67,6 +81,29 @@ def test_a_spoilt_byte_costs_the_last_record_at_most(place: int, values: int) ->
         assert place < ends[-2], "the last record cannot be told from a torn one"
     else:
         assert rows == values or (rows == values - 1 and place >= ends[-2])  # some bytes are mere padding
+
+
+@pytest.mark.parametrize("lost", range(1, 40))
+@pytest.mark.parametrize("begun", [b"", bytes(176), b"XLOG\n0.13\nVersion: 3"])
+def test_a_new_file_of_which_nothing_is_there_leaves_the_one_before_as_the_newest(
+    lost: int, begun: bytes
+) -> None:
+    """Broken, power that is lost between the end marker of a log and the next one's header leaves a node that refuses
+    to start, though all that it had acknowledged is there."""
+    data, ends = log_of(3)
+    data += xlog.encode_eof()
+    left, behind = data[: len(data) - lost], xlog.file_name({1: 3})
+    whole = sum(end <= len(left) for end in ends) - 1
+    journal, effects = opened({LOG: left, behind: begun})
+    assert len(journal.rows) == whole
+    files = {LOG: bytearray(left), behind: bytearray(begun)}
+    do(files, effects)
+    written_too = [journal.write_own((Draft(Type.NOP.value, {}),), 0.0) for _ in range(2)]
+    do(files, [record for write in written_too for record in (*write.before, write.persist)])
+    again, _ = opened({name: bytes(content) for name, content in files.items()})
+    assert [row.lsn for row in again.rows] == list(range(1, whole + 3))
+    assert log_of_files("n1", {name: bytes(content) for name, content in files.items()}).damage is None
+    assert log_of_files("n1", {LOG: left, behind: begun}).damage is None
 
 
 def test_a_finished_log_is_continued() -> None:
