@@ -97,7 +97,7 @@ class Conductor:
     """The node that takes writes now, as far as we know."""
 
     def __post_init__(self) -> None:
-        members = Membership.at_first(self.plan.node_names, self.plan.quorum)
+        members = Membership.at_first(self.plan.node_names, self.plan.quorum, self.plan.voters)
         self._site = Site(
             self.plan, self.cluster, self.system, self.workload.spaces, self._note_members, members
         )

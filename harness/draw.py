@@ -58,7 +58,7 @@ def refuse_impossible(plan: Plan, workload: Workload) -> None:
         except WrongUse as error:
             raise WrongUse(f"{here}: {error.message}") from error
     before: list[Fault] = []
-    members = Membership.at_first(plan.node_names, plan.quorum)
+    members = Membership.at_first(plan.node_names, plan.quorum, plan.voters)
     rollout = Rollout(plan.node_names)
     ids: dict[int, None] = {}
     for fault in sorted(plan.drawn.faults, key=lambda fault: fault.at_ns):

@@ -1,7 +1,7 @@
 """Who makes whom the owner when it is not left to elections.
 
 - The fault `failover`: another node is asked to become the owner, again and again until it is.
-- The *operator*: where no node stands for election by itself (modes off, manual and voter) and nobody has owned the
+- The *operator*: where no member stands for election by itself (modes off, manual and voter) and nobody has owned the
   queue for a while, the harness promotes the node that has most, as a person would; if that does not help, the next.
 """
 
@@ -105,9 +105,9 @@ class Operator:
     _tried: dict[str, None] = field(default_factory=dict)
 
     def look(self, statuses: Statuses) -> None:
-        """Act, if it is time to, beside whatever else goes on."""
+        """Act, if it is time to, beside whatever else goes on. `statuses` are those of the members."""
         now_ns = self.cluster.now_ns()
-        if self.system.owner_now(statuses) is not None:
+        if self.system.owner_now(statuses) is not None or not self.plan.candidates.isdisjoint(statuses):
             self._leaderless_since_ns = None
             self._tried.clear()
             return

@@ -223,9 +223,24 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return self.election_modes[0] != "off"
 
     @property
+    def voters(self) -> frozenset[str]:
+        """The nodes that never lead."""
+        return self._in_mode("voter")
+
+    @property
+    def candidates(self) -> frozenset[str]:
+        """The nodes that stand for election by themselves."""
+        return self._in_mode("candidate")
+
+    def _in_mode(self, wanted: str) -> frozenset[str]:
+        modes = zip(self.node_names, self.election_modes, strict=True)
+        return frozenset(node for node, mode in modes if mode == wanted)
+
+    @property
     def needs_operator(self) -> bool:
-        """Nobody leads unless somebody asks for it: when the owner has died, the harness does."""
-        return self.fails_over and "candidate" not in self.election_modes
+        """Nobody leads unless somebody asks for it, at least while the candidates are no members: the harness does."""
+        may_all_leave = self.changes_members and "manual" in self.election_modes
+        return self.fails_over and (not self.candidates or may_all_leave)
 
     @property
     def fails_over(self) -> bool:

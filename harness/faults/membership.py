@@ -2,8 +2,8 @@
 
 A node's name is that of its place (its address): who leaves frees it, and who comes there has an identity of its own.
 The quorum stays consistent with N: N/2 < Q ≤ N for the members that there are. Either it follows N by the formula
-N / 2 + 1, or it is fixed and bounds how many may leave. A majority of the first members stays, in any case. Who loses
-its disk counts until it was removed, for which the others must have a quorum without it.
+N / 2 + 1, or it is fixed and bounds how many may leave. A majority of the first members stays, in any case, and one
+that may lead. Who loses its disk counts until it was removed, for which the others must have a quorum without it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,21 @@ FORMULA = "N / 2 + 1"
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """`places` are all names there are, `present` those that have a member; `fixed` is the quorum if it is a number."""
+    """`places` are all names there are, `present` those that have a member; `fixed` is the quorum if it is a number.
+
+    `voters` never lead.
+    """
 
     places: tuple[str, ...]
     present: tuple[str, ...]
     fixed: int | None = None
+    voters: frozenset[str] = frozenset()
 
     @classmethod
-    def at_first(cls, places: tuple[str, ...], fixed: int | None) -> Membership:
-        return cls(places, places, fixed)
+    def at_first(
+        cls, places: tuple[str, ...], fixed: int | None, voters: frozenset[str] = frozenset()
+    ) -> Membership:
+        return cls(places, places, fixed, voters)
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -56,6 +62,8 @@ class Membership:
             return (
                 f"would leave {count} members, which is too few for a quorum of {self.without(*named).quorum}"
             )
+        if does in ("remove", "replace") and self.voters.issuperset(self.without(*named).present):
+            return f"takes away {named[0]}, without which only voters are left: nobody could lead"
         if does == "replace" and len(self.present) - len(named) < self.quorum:
             return (
                 f"takes away {named[0]}, without which {len(self.present)} members have no quorum of {self.quorum}: "

@@ -113,7 +113,7 @@ def _has_one_version(plan: Plan) -> bool:
 
 
 def _can_fail_over(plan: Plan) -> bool:
-    return plan.fails_over and sum(mode != "voter" for mode in plan.election_modes) > 1
+    return plan.fails_over and plan.nodes - len(plan.voters) > 1
 
 
 def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
@@ -123,7 +123,7 @@ def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
     rollout = _rollout(plan, asked)
     chance = plan.streams()["faults"]
     faults: list[Fault] = []
-    members = Membership.at_first(plan.node_names, plan.quorum)
+    members = Membership.at_first(plan.node_names, plan.quorum, plan.voters)
     free_ns = [FIRST_NS] * plan.overlap
     others = _order(names, chance)
     is_a_step_due = True
@@ -206,8 +206,7 @@ def _fault(
     """One fault; None if it cannot be done to the members that there are then."""
     kind = FAULTS[name]
     chance = plan.streams()[f"fault {number}"]
-    modes = dict(zip(plan.node_names, plan.election_modes, strict=True))
-    nodes = [node for node in members.present if modes[node] != "voter" or name != FAILOVER]
+    nodes = [node for node in members.present if node not in plan.voters or name != FAILOVER]
     nodes = list(members.absent) if name == ADD else nodes
     if not nodes or (members.absent and name != ADD and len(nodes) < kind.nodes_min):
         return None

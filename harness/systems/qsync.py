@@ -152,8 +152,7 @@ class Qsync:
         return self.can_lead(plan)[0]
 
     def can_lead(self, plan: Plan) -> tuple[str, ...]:
-        modes = zip(plan.node_names, plan.election_modes, strict=True)
-        return tuple(node for node, mode in modes if mode != "voter")
+        return tuple(node for node in plan.node_names if node not in plan.voters)
 
     def is_operated(self, plan: Plan) -> bool:
         """2.6 has no elections: somebody outside takes the queue over, with `clear_synchro_queue`."""

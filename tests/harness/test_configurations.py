@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness.assemble import parts_of
@@ -80,6 +81,8 @@ def test_modes_may_be_mixed() -> None:
     assert system.can_lead(plan) == ("n2", "n3")
     assert not plan.needs_operator
     assert Plan(election_mode="voter,manual,manual").needs_operator
+    assert msgspec.structs.replace(plan, faults=("membership",)).needs_operator  # n2 may leave
+    assert not Plan(election_mode="voter,candidate,candidate", faults=("membership",)).needs_operator
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from harness.failover import Failover, may_keep_owners_away
+from harness.assemble import parts_of
+from harness.failover import Failover, Operator, Statuses, may_keep_owners_away
 from harness.faults.fault import Fault
 from harness.judge import judge
-from harness.plan import Plan
+from harness.plan import SECOND_NS, Plan
 from harness.systems.promises import PROMISES
 from tests.harness.cluster.test_elections import run
 
@@ -53,6 +55,32 @@ def test_only_what_is_done_to_the_promoted_or_to_a_quorum_excuses_that_nobody_le
     failover = Fault(id=0, name="failover", does="failover", at_ns=0, until_ns=9, nodes=("n2",))
     other = Fault(id=1, name=does, does=does, at_ns=0, until_ns=9, **fields)  # type: ignore[arg-type]
     assert may_keep_owners_away([other], failover, NODES, 3) is may
+
+
+def test_the_operator_acts_while_no_candidate_is_a_member() -> None:
+    """If it failed, a replaced candidate would leave a cluster without an owner for good, or an operator would promote
+    somebody wherever an election takes its time."""
+    candidate = {"role": "replica", "vclock": {1: 9}}
+    manual = {"role": "replica", "vclock": {1: 7}}
+    assert _promoted({"n1": candidate, "n2": manual, "n3": manual}) == []
+    assert _promoted({"n1": None, "n2": manual, "n3": manual}) == []  # it is down, and will be back
+    assert _promoted({"n2": manual, "n3": manual}) == ["n2"]
+
+
+def _promoted(statuses: Statuses) -> list[str]:
+    """Whom the operator promotes while these are what nodes say, for a second."""
+    plan = Plan(cluster="sim", election_mode="candidate,manual,voter", faults=("membership",))
+    asked: list[str] = []
+    cluster: Any = SimpleNamespace(now_ns=lambda: cluster.at_ns, spawn=lambda work: None, at_ns=0)
+    system: Any = SimpleNamespace(
+        owner_now=lambda told: None,
+        can_lead=parts_of(plan).system.can_lead,
+        promote=lambda node, _: asked.append(node),
+    )
+    operator = Operator(plan, cluster, system)
+    for cluster.at_ns in range(0, SECOND_NS, SECOND_NS // 20):
+        operator.look(statuses)
+    return [*dict.fromkeys(asked)]
 
 
 @pytest.mark.parametrize("mode", ["manual", "voter,manual,manual"])

@@ -28,9 +28,11 @@ def plans(draw: st.DrawFn) -> Plan:
     """Clusters of 3 to 7, a quorum that follows N or a fixed one that is possible, up to four lanes."""
     nodes = draw(st.integers(3, 7))
     fixed = st.integers(nodes // 2 + 1, nodes - 1) if nodes > 3 else st.just(2)
+    modes = [draw(st.sampled_from(["candidate", "manual", "voter", "voter"])) for _ in range(nodes - 1)]
     return Plan(
         cluster=draw(st.sampled_from(["sim", "local", "docker"])),
         nodes=nodes,
+        election_mode=",".join([*modes, draw(st.sampled_from(["candidate", "manual"]))]),
         quorum=draw(st.one_of(st.none(), fixed)),
         faults=("membership", *draw(NAMES)),
         overlap=draw(st.integers(1, 4)),
@@ -44,7 +46,7 @@ def test_impossible_sequences_are_never_drawn(plan: Plan) -> None:
     """Broken, two changes of the members are under way at once, a cluster is cut down below its quorum, a member is
     added that is there already, or a node that has left is killed, paused or restarted."""
     faults = draw_faults(plan, "n1")
-    members = Membership.at_first(plan.node_names, plan.quorum)
+    members = Membership.at_first(plan.node_names, plan.quorum, plan.voters)
     for fault in faults:
         here = (fault.id, fault.name, fault.nodes)
         if fault.does == "add":
@@ -53,6 +55,8 @@ def test_impossible_sequences_are_never_drawn(plan: Plan) -> None:
             assert {*fault.nodes, *(end for link in fault.links for end in link)} <= {*members.present}, here
             if fault.does == "replace":  # the others remove it, and let another in
                 assert len(members.present) - 1 >= members.quorum, here
+            if fault.does in ("remove", "replace"):  # somebody is left who may lead
+                assert {*members.present} - {*fault.nodes} - plan.voters, here
         members = members.after(fault)
         assert members.is_sound, here
         count = len(members.present)
