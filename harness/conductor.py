@@ -42,7 +42,7 @@ from harness.faults.lanes import ADMINISTERED, MEMBERSHIP, STEPS, exclude, lanes
 from harness.faults.membership import Membership
 from harness.generators.generator import Value
 from harness.plan import SECOND_NS, SUBMITTING, Operation, Plan
-from harness.protocols import ChangesShapes, Cluster, Task, WatchesMoments
+from harness.protocols import ChangesShapes, Cluster, LooksForEnds, Task, WatchesMoments
 from harness.systems.system import Operated, System
 from harness.workloads.workload import Remembers, Workload
 
@@ -518,6 +518,8 @@ class Conductor:
             await self._read_everything()
         if self._is_interrupted:
             self._record("info", "harness", "interrupted")
+        elif isinstance(self.cluster, LooksForEnds):
+            await self.cluster.look()
         self._note_ended()
 
     async def _settle(self) -> None:

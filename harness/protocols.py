@@ -98,6 +98,15 @@ class ChangesShapes(Protocol):
 
 
 @runtime_checkable
+class LooksForEnds(Protocol):
+    """A cluster that is not told when a node ends, and has to look."""
+
+    async def look(self) -> None:
+        """See all nodes once more: then `ended` tells of all that ended before. ClusterError if that cannot be."""
+        ...
+
+
+@runtime_checkable
 class Administered(Protocol):
     """A cluster whose single nodes an operator can stop, start again, and put others in the place of."""
 

@@ -56,6 +56,14 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
         "rate": 150.0,
         "workers": 30,
     },
+    # The queue must be full of others for long enough that some of them are asked for after the answer.
+    "submit-before-queue": {
+        **FIXED,
+        "commit_wait": "mixed",
+        "faults": ("slow", "isolate-one"),
+        "rate": 150.0,
+        "workers": 30,
+    },
     "no-fencing": {**ELECTED, "faults": ("isolate-owner", "halves")},
     "no-pre-vote": {**ELECTED, "faults": ("isolate-one", "isolate-owner"), "election_timeout_s": 0.2},
     # Elsewhere a deposed leader may compare with an old state: there a failed compare is no observation.

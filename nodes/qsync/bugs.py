@@ -36,6 +36,7 @@ JOIN_SENDS_PENDING = "join-sends-pending"
 SNAPSHOT_HOLDS_PENDING = "snapshot-holds-pending"
 QUEUE_LIMIT_ON_REPLICA = "queue-limit-on-replica"
 PROMOTE_KEEPS_QUORUM = "promote-keeps-old-quorum"
+SUBMIT_BEFORE_QUEUE = "submit-before-queue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +206,11 @@ TABLE: dict[str, Bug] = {
         "after the quorum was lowered, a leader with enough followers stays read-only",
         ("leadership",),
         11574,
+    ),
+    SUBMIT_BEFORE_QUEUE: Bug(
+        "a write that need not wait for its commit is answered before it is in the queue, and goes in when it is empty",
+        "what was asked for after its answer, and acknowledged, comes before it and is replaced by it",
+        ("queue-order",),
     ),
     CONFIRM_EARLY: Bug(
         "the client is answered and the row shown before the quorum; the entry stays in the limbo",

@@ -26,6 +26,7 @@ such an answer waits until what it looked at is committed, and is an error if th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +55,7 @@ from nodes.kernel.events import Instant
 from nodes.qsync import ddl
 from nodes.qsync.access import Access
 from nodes.qsync.admission import Admission
-from nodes.qsync.bugs import CAS_FROM_PENDING, DECIDE_ON_CONFIRMED
+from nodes.qsync.bugs import CAS_FROM_PENDING, DECIDE_ON_CONFIRMED, SUBMIT_BEFORE_QUEUE
 from nodes.qsync.commits import Commits, answer_later
 from nodes.qsync.configuration import COMMIT_WAITS, CommitWait
 from nodes.qsync.evaluation import Evaluation, Outcome
@@ -376,12 +377,34 @@ class Service:
             self.admission.put(
                 lambda now: self._run_writing(link, sync, evaluate, make, now, options, has_waited=True)
             )
+        elif self._is_answered_before(outcome, options):
+            self._answer(link, make(outcome))
+            self.admission.put_aside(lambda now: self._submit_unheard(evaluate, now, options))
         else:
             commits.submit(
                 *(tuple(outcome.changes), tuple(outcome.drafts), (link, make(outcome)), now),
                 is_sync=options.is_sync,
                 answers_at_once=not self._completes(options),
             )
+
+    def _is_answered_before(self, outcome: Outcome, options: Options) -> bool:
+        """The seeded bug `submit-before-queue`, where others are in the queue."""
+        if SUBMIT_BEFORE_QUEUE not in self._commits.configuration.bugs or self._completes(options):
+            return False
+        return bool(outcome.drafts and self._commits.limbo.entries)
+
+    def _submit_unheard(self, evaluate: Evaluate, now: Instant, options: Options) -> None:
+        """The other half of that bug: what is found out now is told nobody."""
+        commits = self._commits
+        read_only = None if commits.is_writable else commits.read_only_error()
+        evaluation = Evaluation(self._schema.lookup, confirmed_only=False, read_only=read_only)
+        outcome = evaluation.outcome
+        with suppress(Rejected):
+            evaluate(evaluation)
+            if outcome.drafts and outcome.mismatch is None and outcome.duplicate is None:
+                commits.submit(
+                    tuple(outcome.changes), tuple(outcome.drafts), None, now, is_sync=options.is_sync
+                )
 
     def _must_be_allowed(self, outcome: Outcome, options: Options) -> None:
         is_sync = options.is_sync

@@ -259,6 +259,29 @@ def test_crashes_and_stalls_are_recorded() -> None:
     assert [stall.stalled_ms for stall in history.stalls] == [420]
 
 
+class Looks(FakeCluster):
+    """Is not told who ends: it has to look."""
+
+    async def look(self) -> None:
+        self._asked("look")
+        self.to_end.append(Ended("n3", self.now_ns(), "signal 6"))
+
+
+def test_who_ended_last_is_looked_for_before_the_run_is_over() -> None:
+    """If it failed, a crash in the last moment of a run in containers would be told by nobody."""
+    recorded = Recorded(drawn(operation(10)), Looks())
+    assert [(crash.node, crash.how) for crash in recorded.history.crashes] == [("n3", "signal 6")]
+
+
+def test_a_run_of_which_nobody_can_say_who_ended_has_failed() -> None:
+    """If it failed, a daemon that hangs would make a green run of one with crashes."""
+    cluster = Looks(raises={"look": ClusterError("nobody knows whether a node crashed")})
+    recorded = Recorded(drawn(operation(10)), cluster)
+    assert isinstance(recorded.error, ClusterError)
+    assert "nobody knows" in recorded.error.message
+    assert cluster.stopped
+
+
 def test_every_node_is_watched_while_the_load_goes_on() -> None:
     """If it failed, the report could not say what a node was when something happened."""
     history = Recorded(drawn(operation(10), operation(1_900)), FakeCluster()).history

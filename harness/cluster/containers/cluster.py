@@ -197,6 +197,9 @@ class ContainerCluster(RealCluster):
     def ended(self) -> tuple[Ended, ...]:
         return () if self._fleet is None else self._fleet.ended()
 
+    async def look(self) -> None:
+        await self._running().look()
+
     # ---- faults
 
     def _at_work_for(self, fault: Fault) -> FaultAtWork:

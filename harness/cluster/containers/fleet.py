@@ -2,6 +2,10 @@
 
 Has the methods of `harness.cluster.roster.Roster` that faults use, so kill and pause are the same code on both
 clusters. The Docker client blocks; every call of it is made in a thread.
+
+Who ended untold is seen by asking the daemon again and again. One that does not answer is asked anew, for it may be
+slow; but its silence is no sign of life. So whoever asks who ended is told of a silence that is too long, and before
+a run is over all must have been seen once more (`look`): else it is no evidence.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from harness.cluster.containers.ownership import NODE_LABEL, RunId, remove_run
 from harness.cluster.limits import kernel_log
@@ -23,9 +27,15 @@ from harness.cluster.roster import CRASHED, REFUSED
 from harness.errors import ClusterError
 from harness.protocols import Ended
 
+T = TypeVar("T")
+
 PORT: Final = 3301
 DATA: Final = "/data"
 WATCH_EVERY_S: Final = 0.25
+SILENT_AT_MOST_S: Final = 120.0
+"""For how long the daemon may say nothing of who runs, while a run goes on."""
+LOOKS_WITHIN_S: Final = 90.0
+"""How long a look at all nodes may take that a run cannot end without: longer than one call of the daemon waits."""
 _LAST_LINES: Final = 40
 _KILLED: Final = 128 + 9
 _SUBNETS: Final = "10.213.0.0/16"
@@ -88,6 +98,11 @@ class Fleet:
         self._ready: set[str] = set()
         self._may_refuse: dict[str, list[str]] = {}
         self._watch: asyncio.Task[None] | None = None
+        self._looked_s = 0.0
+        """When the last look at all nodes began from which it is known who runs; on the monotonic clock."""
+        self._unseen = "it did not answer"
+        """Why the last look that came to nothing did."""
+        self._looks = asyncio.Lock()
         self.on_started: Callable[[str], Awaitable[None]] | None = None
         """Told of each node that was started again."""
 
@@ -122,6 +137,7 @@ class Fleet:
     async def start(self, berths: Sequence[Berth]) -> None:
         """Make and start all containers, side by side."""
         await asyncio.gather(*(asyncio.to_thread(self._start_new, berth) for berth in berths))
+        self._looked_s = time.monotonic()
         self._watch = asyncio.get_running_loop().create_task(self._watch_all())
 
     async def exchange(self, berth: Berth) -> None:
@@ -194,7 +210,7 @@ class Fleet:
             await asyncio.to_thread(container.unpause)
         with suppress(Exception):  # it may have ended by itself
             await asyncio.to_thread(container.kill, "KILL")
-        await asyncio.to_thread(container.wait, timeout=10)
+        await self._seen(node, "end", lambda: container.wait(timeout=10))
         await self._told_to_end(node)
 
     async def revive(self, node: str) -> bool:
@@ -245,15 +261,23 @@ class Fleet:
         """SIGTERM, as an operator stops a node; it counts as told. False if it had to be killed."""
         self._kills[node] += 1
         self._told.add(node)
-        await asyncio.to_thread(self._containers[node].stop, timeout=10)
+        await self._seen(node, "end", lambda: self._containers[node].stop(timeout=10))
         await self._told_to_end(node)
-        return int((await asyncio.to_thread(self._state, node)).get("ExitCode", 0)) != _KILLED
+        state = await self._seen(node, "end", lambda: self._state(node))
+        return int(state.get("ExitCode", 0)) != _KILLED
+
+    async def _seen(self, node: str, do: str, ask: Callable[[], T]) -> T:
+        """What the daemon says. ClusterError if it says nothing: then nobody knows what became of the node."""
+        try:
+            return await asyncio.to_thread(ask)
+        except Exception as error:  # the daemon's own, and those of its transport
+            raise ClusterError(f"{node} was not seen to {do}: {_in_a_line(error)}") from error
 
     async def _told_to_end(self, node: str) -> None:
         """Who breaks when it is told to end, or just before, has crashed all the same."""
         if node not in self._down:
             self._down.add(node)
-            ended = await asyncio.to_thread(self._how_it_ended, node)
+            ended = await self._seen(node, "end", lambda: self._how_it_ended(node))
             if ended.how in CRASHED:
                 self._ended.append(ended)
 
@@ -300,25 +324,72 @@ class Fleet:
     # ---- watching and ending
 
     def ended(self) -> tuple[Ended, ...]:
+        """Who ended untold since the last call. ClusterError if the daemon has been silent for too long."""
         ended, self._ended = tuple(self._ended), []
+        silent_s = time.monotonic() - self._looked_s
+        if not ended and self._watch is not None and silent_s > SILENT_AT_MOST_S:
+            self._looked_s = time.monotonic()  # it is told once
+            raise ClusterError(self._nobody_knows(f"for {silent_s:.0f} s"))
         return ended
+
+    async def look(self) -> None:
+        """See all nodes once more: then `ended` tells of whoever ended before. ClusterError if that cannot be seen."""
+        try:
+            async with asyncio.timeout(LOOKS_WITHIN_S):
+                while not await self._look():
+                    await asyncio.sleep(WATCH_EVERY_S)
+        except TimeoutError:
+            raise ClusterError(self._nobody_knows("at the end")) from None
+
+    def _nobody_knows(self, when: str) -> str:
+        return (
+            f"nobody knows whether a node crashed: {when} the Docker daemon has not said who runs "
+            f"and how who does not has ended ({self._unseen})"
+        )
 
     async def _watch_all(self) -> None:
         while True:
             await asyncio.sleep(WATCH_EVERY_S)
-            with suppress(Exception):  # the daemon may be slow; it is asked again
-                expected = {node: self._lives[node] for node in self._containers if self._should_run(node)}
+            await self._look()
+
+    async def _look(self) -> bool:
+        """Ask who runs, and how those ended that should and do not; False if the daemon left something open."""
+        async with self._looks:
+            began_s = time.monotonic()
+            expected = {node: self._lives[node] for node in self._containers if self._should_run(node)}
+            try:
                 running = await asyncio.to_thread(self._running)
-                for node, life in expected.items():
-                    if node not in running and self._lives[node] == life and self._should_run(node):
-                        ended = await asyncio.to_thread(self._how_it_ended, node)
-                        self._down.add(node)
-                        if ended.how in REFUSED and node in self._may_refuse:
-                            self._may_refuse[node] += ended.last_words[-1:]
-                        elif ended.out_of_memory and self._starved[node]:
-                            self._ran_out.add(node)
-                        else:
-                            self._ended.append(ended)
+            except Exception as error:  # the daemon's own, and those of its transport: it is asked again
+                self._unseen = _in_a_line(error)
+                return False
+            gone = [(node, life) for node, life in expected.items() if node not in running]
+            seen = [await self._see_end(node, life) for node, life in gone]
+            if all(seen):
+                self._looked_s = began_s
+            return all(seen)
+
+    async def _see_end(self, node: str, life: int) -> bool:
+        """Note how a node ended that does not run any more; False if the daemon does not say."""
+        if self._lives[node] != life or not self._should_run(node):
+            return True  # somebody told it to end meanwhile, and has seen how it did
+        try:
+            ended = await asyncio.to_thread(self._how_it_ended, node)
+        except Exception as error:  # as above
+            self._unseen = _in_a_line(error)
+            return False
+        if node not in self._down and self._lives[node] == life:
+            self._note(ended)
+        return True
+
+    def _note(self, ended: Ended) -> None:
+        node = ended.node
+        self._down.add(node)
+        if ended.how in REFUSED and node in self._may_refuse:
+            self._may_refuse[node] += ended.last_words[-1:]
+        elif ended.out_of_memory and self._starved[node]:
+            self._ran_out.add(node)
+        else:
+            self._ended.append(ended)
 
     def _should_run(self, node: str) -> bool:
         return node not in self._down and node not in self._told
@@ -348,3 +419,7 @@ class Fleet:
         if self._watch is not None:
             self._watch.cancel()
         await asyncio.to_thread(remove_run, self._client, self._run)
+
+
+def _in_a_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:200]

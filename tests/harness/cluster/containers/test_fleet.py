@@ -13,6 +13,7 @@ from harness.cluster.containers import fleet as fleets
 from harness.cluster.containers import ownership
 from harness.cluster.containers.fleet import Fleet, Limits
 from harness.cluster.containers.ownership import NODE_LABEL, RunId
+from harness.errors import ClusterError
 
 
 class Container:
@@ -46,14 +47,20 @@ class Api:
         self.asked = threading.Event()
         self.may_answer = threading.Event()
         self.may_answer.set()
+        self.does_not_say_of: set[str] = set()
+        """Containers of which it does not say how they ended; "all": nor who runs."""
 
     def containers(self, filters: Any) -> list[dict[str, Any]]:
         listed = [{"Labels": {NODE_LABEL: node}} for node in self.running]
         self.asked.set()
-        self.may_answer.wait(5)
+        self.may_answer.wait(30)
+        if "all" in self.does_not_say_of:
+            raise TimeoutError("read timed out")
         return listed
 
-    def inspect_container(self, _: str) -> dict[str, Any]:
+    def inspect_container(self, which: str) -> dict[str, Any]:
+        if which in self.does_not_say_of:
+            raise TimeoutError("read timed out")
         return {"State": {"ExitCode": self.exit_code}}
 
 
@@ -130,6 +137,103 @@ def test_who_breaks_when_it_is_told_to_end_has_crashed(
         await getattr(fleet, way)("n1")
         assert [ended.how for ended in fleet.ended()] == how
         assert not fleet.is_alive("n1")
+
+    asyncio.run(scene())
+
+
+def limits(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    monkeypatch.setattr(fleets, "SILENT_AT_MOST_S", seconds)
+    monkeypatch.setattr(fleets, "LOOKS_WITHIN_S", seconds)
+
+
+@pytest.mark.parametrize("of", ["c1", "all"])
+def test_a_run_does_not_end_without_having_seen_who_crashed(monkeypatch: pytest.MonkeyPatch, of: str) -> None:
+    """If it failed, a daemon that does not answer would keep a crash untold, and the run would be green."""
+    limits(monkeypatch, 0.05)
+
+    async def scene() -> None:
+        api = Api()
+        fleet = fleet_of_one(api, monkeypatch)
+        api.running = []
+        api.does_not_say_of = {of}
+        assert not await fleet._look()
+        with pytest.raises(
+            ClusterError, match=r"nobody knows whether a node crashed: at the end .* timed out"
+        ):
+            await fleet.look()
+        assert fleet.ended() == ()
+        limits(monkeypatch, 60)
+        api.does_not_say_of = set()
+        await fleet.look()
+        assert [ended.how for ended in fleet.ended()] == ["signal 11"]
+
+    asyncio.run(scene())
+
+
+def test_a_look_that_never_comes_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a run would hang, or pass, when the daemon hangs."""
+    limits(monkeypatch, 0.05)
+
+    async def scene() -> None:
+        api = Api()
+        fleet = fleet_of_one(api, monkeypatch)
+        api.may_answer.clear()
+        watch = asyncio.create_task(fleet._watch_all())
+        await asyncio.to_thread(api.asked.wait, 5)
+        with pytest.raises(ClusterError, match="nobody knows whether a node crashed"):
+            await fleet.look()
+        api.may_answer.set()
+        watch.cancel()
+
+    asyncio.run(scene())
+
+
+def test_a_silence_that_is_too_long_ends_the_run_and_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a run of hours would go on that nobody watches, or what was seen before would be lost."""
+    limits(monkeypatch, 0.0)
+
+    async def scene() -> None:
+        api = Api()
+        fleet = fleet_of_one(api, monkeypatch)
+        fleet._watch = asyncio.create_task(asyncio.sleep(0))
+        api.running = []
+        await fleet._look()
+        api.does_not_say_of = {"all"}
+        assert [ended.how for ended in fleet.ended()] == ["signal 11"]
+        with pytest.raises(ClusterError, match=r"nobody knows whether a node crashed: for \d+ s"):
+            fleet.ended()
+        limits(monkeypatch, 60)
+        assert fleet.ended() == ()
+
+    asyncio.run(scene())
+
+
+def test_one_node_of_which_the_daemon_says_nothing_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, the crash of a node would go untold because of another whose container is gone."""
+
+    async def scene() -> None:
+        api = Api()
+        fleet = fleet_of_one(api, monkeypatch)
+        fleet._containers["n2"] = Container()
+        fleet._containers["n2"].id = "c2"
+        api.running = []
+        api.does_not_say_of = {"c1"}
+        assert not await fleet._look()
+        assert [ended.node for ended in fleet.ended()] == ["n2"]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("way", ["kill", "terminate"])
+def test_a_node_that_was_not_seen_to_end_is_no_bug_of_ours(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """If it failed, a daemon that does not answer would end the run with a traceback instead of a sentence."""
+
+    async def scene() -> None:
+        api = Api()
+        fleet = fleet_of_one(api, monkeypatch)
+        api.does_not_say_of = {"c1"}
+        with pytest.raises(ClusterError, match="n1 was not seen to end: TimeoutError: read timed out"):
+            await getattr(fleet, way)("n1")
 
     asyncio.run(scene())
 
