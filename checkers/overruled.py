@@ -4,16 +4,17 @@ A store that gives up on a write says so (Tarantool's errors 216 and 217; 40 whe
 are "info": a ROLLBACK proves nothing where another node may take over and confirm it. This checker finds the writes
 whose rollback was overruled:
 
-- kept: a final dump holds the value
+- kept: a final dump holds the value; an element that was added to a set is shown by a final read of the set
 - built-upon: a compare-and-set that expected the value, asked after the error, succeeded
 
 Values that several operations may have written prove nothing and are left out. Rule: overruled-rollback. Cost: linear.
-Cannot see: values that something else replaced before anybody built upon them or dumped them.
+Cannot see: values that something else replaced before anybody built upon them or dumped them. Nothing replaces the
+elements of a set, so there every one is seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from checkers.history.history import History, by_key
@@ -29,22 +30,26 @@ ROLLED_BACK = ("(216)", "(217)", "(40)")
 
 def check(history: History, *, space: str = "register") -> Verdict:
     """Whether every write that was reported rolled back stayed so. `details`: rolled_back, overruled."""
-    writes = by_key(history.select(f=("write", "cas")))
+    writes = by_key(history.select(f=("write", "cas", "add")))
     held = _held(history, space)
+    shown = _shown(history)
     rolled_back = 0
     witnesses: list[Witness] = []
     for key, operations in writes.items():
         told = _told_rolled_back(operations)
         rolled_back += len(told)
         for value, write in told.items():
-            proof = next(_proofs(write, value, operations, held.get(comparable(key), {})), None)
+            if write.f == "add":
+                proof = next(_shows(value, shown.get(key, ())), None)
+            else:
+                proof = next(_proofs(write, value, operations, held.get(comparable(key), {})), None)
             if proof is not None:
                 witnesses.append(_witness(write, value, *proof))
     return _verdict(rolled_back, witnesses)
 
 
 def _written(operation: Operation) -> object:
-    return operation.value if operation.f == "write" else operation.value[1]
+    return operation.value[1] if operation.f == "cas" else operation.value
 
 
 def _told_rolled_back(operations: list[Operation]) -> dict[Value, Operation]:
@@ -68,6 +73,18 @@ def _held(history: History, space: str) -> dict[Value, dict[Value, list[Operatio
             key, value = comparable(row[0]), comparable(row[1])
             held.setdefault(key, {}).setdefault(value, []).append(dump)
     return held
+
+
+def _shown(history: History) -> dict[str | None, list[Operation]]:
+    """Key → the final reads of the set that showed elements."""
+    reads = [read for read in history.select(f="read", phase="final") if read.type == "ok"]
+    return by_key([read for read in reads if isinstance(read.value, list | tuple)])
+
+
+def _shows(value: Value, reads: Iterable[Operation]) -> Iterator[tuple[str, list[Operation]]]:
+    for read in reads:
+        if value in map(comparable, read.value):
+            yield f"the final read at {read.node} shows it", [read]
 
 
 def _proofs(

@@ -6,7 +6,8 @@ A node's state (what it told the monitor) holds its `vclock`, and for each node 
 - equal-vclock-different-data: two nodes said that they were at the same position at the end of the run (twice in a
   row, unless all was seen quiet), and their final dumps differ. No replication will ever mend that, and no monitoring
   shows it. A violation.
-- a node had stopped receiving from another when it was last asked: a finding, for it says so itself.
+- a node had stopped receiving from another: a finding, for it says so itself. It may have gone on later, as it does
+  when somebody starts it anew, or be so still when it was last asked.
 
 States without these fields tell nothing: without a vclock of two nodes the verdict is valid and vacuous.
 """
@@ -37,7 +38,7 @@ def check(history: History) -> Verdict:
     details: dict[str, Any] = {
         "vclocks": {node: last[node][-1].status["vclock"] for node in with_vclock},
         "violations": len(witnesses),
-        "findings": list(_stopped(last)),
+        "findings": list(_stopped(history, last)),
         "vacuous": len(with_vclock) < 2,
     }
     summary = f"no two of {len(with_vclock)} nodes had equal vclocks and different data at the end"
@@ -132,10 +133,31 @@ def _text(rows: Mapping[tuple[str, object], object], key: tuple[str, object]) ->
     return str(rows[key]) if key in rows else "nothing"
 
 
-def _stopped(last: Mapping[str, Sequence[State]]) -> Iterator[str]:
-    for node, states in last.items():
-        upstreams = states[-1].status.get("upstreams")
-        for source, upstream in sorted(upstreams.items()) if isinstance(upstreams, Mapping) else ():
-            if isinstance(upstream, Mapping) and upstream.get("status") == "stopped":
-                why = upstream.get("message") or "it gave no reason"
-                yield f"{node} had stopped receiving from {source} at the end, for good: {why}"
+def _stopped(history: History, last: Mapping[str, Sequence[State]]) -> Iterator[str]:
+    """A sentence for each node and each source that it received nothing from any more."""
+    for (node, source), (state, why) in _first_stops(history).items():
+        at_the_end = _stopped_sources(last[node][-1]) if node in last else {}
+        if source in at_the_end:
+            yield f"{node} had stopped receiving from {source} at the end, for good: {at_the_end[source]}"
+        else:
+            at_s = state.time_ns / 1e9
+            yield f"{node} had stopped receiving from {source} at {at_s:.1f} s, and not for good: {why}"
+
+
+def _first_stops(history: History) -> dict[tuple[str, str], tuple[State, str]]:
+    """(node, source) → the state in which it was first seen, and the reason that was given."""
+    found: dict[tuple[str, str], tuple[State, str]] = {}
+    for state in history.states:
+        for source, why in _stopped_sources(state).items():
+            found.setdefault((state.node, source), (state, why))
+    return dict(sorted(found.items()))
+
+
+def _stopped_sources(state: State) -> dict[str, str]:
+    """Source → why the node receives nothing from it any more."""
+    upstreams = state.status.get("upstreams")
+    return {
+        source: str(upstream.get("message") or "it gave no reason")
+        for source, upstream in (upstreams.items() if isinstance(upstreams, Mapping) else ())
+        if isinstance(upstream, Mapping) and upstream.get("status") == "stopped"
+    }

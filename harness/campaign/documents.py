@@ -9,7 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from harness.campaign.journal import Ended
-from harness.campaign.summary import Group, Summary
+from harness.campaign.summary import Group, Kind, Summary
 from harness.report.tables_page import Cell, Page, Section, html
 
 MARK = {"valid": "✅", "anomaly": "❌", "unknown": "❔", "not-evidence": "⚪", "broken": "💥"}
@@ -75,6 +75,10 @@ def markdown(summary: Summary) -> str:
         ]
         lines += [_group_row(group) for group in summary.groups]
         lines.append("")
+    if summary.kinds:
+        lines += ["| found | by | runs | in one of them | its documentation |", "|---|---|---:|---|---|"]
+        lines += [_kind_row(kind, len(summary.ended)) for kind in summary.kinds]
+        lines.append("")
     lines += [
         "| cell | valid | anomaly | unknown | not evidence | broken | not reached |",
         "|---|---:|---:|---:|---:|---:|---:|",
@@ -108,6 +112,12 @@ def _group_row(group: Group) -> str:
     return "| " + " | ".join(row) + " |"
 
 
+def _kind_row(kind: Kind, whole: int) -> str:
+    found = kind.found
+    words = (found.standing, found.checker, f"{len(kind.runs)} of {whole}", found.summary, found.documented)
+    return "| " + " | ".join(_md(word) for word in words) + " |"
+
+
 def page(summary: Summary, folder: Path, results: Path) -> str:
     """The index page: `folder` is where it will lie, so that it can point to the runs' own pages."""
     tone = {0: "valid", 1: "anomaly", 2: "unknown", 3: "not-evidence"}.get(summary.exit_code, "anomaly")
@@ -125,7 +135,12 @@ def page(summary: Summary, folder: Path, results: Path) -> str:
                 ("took", f"{summary.spent_s:,.0f} s", f"begun {summary.begun[:16].replace('T', ' ')}"),
             ),
             notes=summary.notes,
-            sections=(_anomalies(summary, folder, results), _cells(summary), _runs(summary, folder, results)),
+            sections=(
+                _anomalies(summary, folder, results),
+                _kinds(summary, folder, results),
+                _cells(summary),
+                _runs(summary, folder, results),
+            ),
         )
     )
 
@@ -154,6 +169,30 @@ def _anomalies(summary: Summary, folder: Path, results: Path) -> Section:
         rows,
         frozenset({"runs"}),
         "No anomaly was found.",
+    )
+
+
+def _kinds(summary: Summary, folder: Path, results: Path) -> Section:
+    styles = {"violation": "anomaly", "finding": "unknown"}
+    rows = [
+        (
+            Cell(kind.found.standing, styles[kind.found.standing]),
+            Cell(kind.found.checker, "code"),
+            f"{len(kind.runs):,} of {len(summary.ended):,}",
+            Cell(kind.found.summary, "prose"),
+            Cell(kind.found.documented, "prose"),
+            Cell(kind.runs[0].run, link=_link(kind.runs[0], folder, results)),
+        )
+        for kind in summary.kinds
+    ]
+    return Section(
+        "What the checks found",
+        "In how many runs, whatever came of each as a whole. A finding is allowed by what is promised, and weaker than "
+        "a reader may think; the words are those of the first run.",
+        ("judged", "check", "runs", "in the words of one run", "its documentation", "look at"),
+        rows,
+        frozenset({"runs"}),
+        "No check found anything.",
     )
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import msgspec
 
@@ -40,6 +40,18 @@ class Task(msgspec.Struct, frozen=True):
     seed: int
 
 
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What one check of one run found, in the words of that run.
+
+    `documented`: what the store's own documentation says of it, if anything.
+    """
+
+    checker: str
+    standing: Literal["violation", "finding"]
+    summary: str
+    documented: str = ""
+
+
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """One run that is over. `outcome` is that of its verdict, or "broken" if the harness itself broke.
 
@@ -57,6 +69,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """The run's folder, relative to results/."""
     fingerprints: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
+    found: tuple[Found, ...] = ()
+    """One for every check that found something, whatever came of the run as a whole."""
     event: str = "ended"
 
 

@@ -9,15 +9,16 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from checkers.history.errors import HistoryError
 from checkers.history.jsonl import read as read_history
 from harness.campaign.fingerprint import leading, sightings
-from harness.campaign.journal import Ended, ToJudge, now
+from harness.campaign.journal import Ended, Found, ToJudge, now
 from harness.check import RunCheck, run_here
 from harness.conclude import Recorded, conclude
 from harness.errors import HarnessError
+from harness.judge.outcome import NOT_PROMISED
 
 BROKEN, NOT_EVIDENCE, INTERRUPTED = 70, 3, 130
 CODES = {"valid": 0, "anomaly": 1, "unknown": 2, "not-evidence": NOT_EVIDENCE}
@@ -60,7 +61,26 @@ def told_by(verdict: Mapping[str, Any], folder: Path, results: Path) -> dict[str
         "run": os.path.relpath(folder, results),
         "fingerprints": prints,
         "shapes": shapes,
+        "found": tuple(_found(verdict)),
     }
+
+
+def _found(verdict: Mapping[str, Any]) -> Iterator[Found]:
+    """Violations first; of what a check found several times the first."""
+    documented = verdict.get("documented", {})
+    summaries = {check["checker"]: check["summary"] for check in verdict.get("checks", ())}
+    violated = {name: summaries.get(name, "") for name in verdict.get("violations", ())}
+    told: dict[str, str] = {}
+    for finding in verdict.get("findings", ()):
+        told.setdefault(finding["checker"], finding["summary"].removeprefix(NOT_PROMISED))
+    groups: tuple[tuple[Literal["violation", "finding"], dict[str, str]], ...] = (
+        ("violation", violated),
+        ("finding", told),
+    )
+    for standing, summaries_then in groups:
+        for name, summary in summaries_then.items():
+            sentence = documented.get(name, "")
+            yield Found(checker=name, standing=standing, summary=summary, documented=sentence)
 
 
 def believed(told: dict[str, Any], code: int) -> dict[str, Any]:

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.campaign.journal import Ended, Journal, Task
+import msgspec
+
+from harness.campaign.journal import Ended, Found, Journal, Task
 from harness.campaign.known import KnownList, Standing
 
 NO_FINGERPRINT = "none"
@@ -49,6 +51,14 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """What one check found in some runs, as a violation or as a finding. `found` is in the words of the first."""
+
+    found: Found
+    runs: tuple[Ended, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """A campaign that is over, or has come so far."""
 
@@ -71,6 +81,24 @@ class Summary:
         """outcome → runs; all words are there."""
         found = Counter(each.outcome for each in self.ended)
         return {word: found[word] for word in ("valid", "anomaly", "unknown", "not-evidence", "broken")}
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """All that checks found, in runs that are no anomaly too: violations first, then what most runs showed."""
+        runs: dict[tuple[str, str], list[Ended]] = {}
+        first: dict[tuple[str, str], Found] = {}
+        for run in self.ended:
+            for found in run.found:
+                kind = (found.standing, found.checker)
+                first.setdefault(kind, found)
+                runs.setdefault(kind, []).append(run)
+        kinds = [Kind(first[kind], tuple(seen)) for kind, seen in runs.items()]
+        return tuple(
+            sorted(
+                kinds,
+                key=lambda kind: (kind.found.standing == "finding", -len(kind.runs), kind.found.checker),
+            )
+        )
 
     @property
     def exit_code(self) -> int:
@@ -128,6 +156,13 @@ class Summary:
                     "expires": group.expires,
                 }
                 for group in self.groups
+            ],
+            "found": [
+                {
+                    **msgspec.to_builtins(kind.found),
+                    "runs": [run.run for run in kind.runs],
+                }
+                for kind in self.kinds
             ],
             "notes": list(self.notes),
             "too_long": list(self.too_long),

@@ -26,6 +26,8 @@ from harness.workloads.checks import of_submitted
 
 FORMAT = "qsync-verdict"
 VERSION = 1
+NOT_PROMISED = "not promised here, and not kept: "
+"""How a finding begins that would be a violation elsewhere."""
 EXIT_CODES: dict[Outcome, int] = {"valid": 0, "anomaly": 1, "unknown": 2, "not-evidence": 3}
 
 
@@ -119,7 +121,7 @@ def _findings(judged: Sequence[tuple[str, Verdict]]) -> Iterator[dict[str, str]]
         if verdict.result == "invalid" and not model:
             yield {
                 "checker": verdict.checker,
-                "summary": f"not promised here, and not kept: {verdict.summary}",
+                "summary": f"{NOT_PROMISED}{verdict.summary}",
             }
 
 
@@ -136,4 +138,4 @@ def _allowed(verdict: Verdict, unpromised: Sequence[Verdict]) -> tuple[str, ...]
     """What would be a violation if anything had been promised."""
     if verdict.result != "invalid" or not any(verdict is other for other in unpromised):
         return ()
-    return (f"not promised here, and not kept: {verdict.summary}",)
+    return (f"{NOT_PROMISED}{verdict.summary}",)

@@ -182,9 +182,15 @@ def promises(material: Material) -> tuple[tuple[str, str], ...]:
     return tuple((as_text(checker, 60), as_text(model, 120)) for checker, model in list(promise.items())[:40])
 
 
-def finding_summaries(material: Material) -> dict[str, str]:
+def documented(material: Material, checker: str) -> str:
+    """What the store's documentation says about what this check judges; "" if nothing is known."""
+    return as_text(as_mapping(material.verdict.get("documented")).get(checker), 1_200)
+
+
+def finding_summaries(material: Material) -> dict[str, tuple[str, ...]]:
     """The findings by checker: allowed, and weaker than a reader may think."""
-    return {
-        as_text(finding.get("checker"), 60): as_text(finding.get("summary"))
-        for finding in as_mappings(as_list(material.verdict.get("findings")))
-    }
+    found: dict[str, tuple[str, ...]] = {}
+    for finding in as_mappings(as_list(material.verdict.get("findings"))):
+        checker = as_text(finding.get("checker"), 60)
+        found[checker] = (*found.get(checker, ()), as_text(finding.get("summary"), 1_200))
+    return found

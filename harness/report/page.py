@@ -26,6 +26,10 @@ from harness.report.witness_timeline import Proof, Timeline, proof, timeline
 HERE = Path(__file__).parent
 NAME = "report.html"
 WITNESSES_LISTED = 60
+EXPLANATIONS = 12
+PRINTED = ("crash", "out-of-memory")
+"""Rules whose explanation is what the process printed: its end tells most."""
+LINES_PRINTED = 60
 
 
 def write(run_folder: Path) -> Path:
@@ -87,7 +91,11 @@ class WitnessView:
     said: bool
     """The page's first sentence says the same, so it need not stand twice on one screen."""
     where: str
+    documented: str
+    """The sentence by which it is judged, where the store's own documentation has one."""
     explanation: tuple[str, ...]
+    printed: tuple[str, ...]
+    """The last lines of a process that ended, as it printed them."""
     proof: Proof
     picture: Timeline
     cycle: Markup
@@ -111,16 +119,20 @@ def _witness_view(read: Material, check: Json, witness: Json, bands: Sequence[Fa
     summary = as_text(witness.get("summary"), 600)
     said = summary.rstrip(".").lower() in as_text(read.verdict.get("sentence"), 600).lower()
     where = [(word, as_text(witness.get(word), 60)) for word in ("key", "node")]
+    checker, rule = as_text(check.get("checker"), 60), as_text(witness.get("rule"), 60)
+    told = as_texts(witness.get("explanation"), 600)
     return WitnessView(
-        checker=as_text(check.get("checker"), 60),
-        rule=as_text(witness.get("rule"), 60),
+        checker=checker,
+        rule=rule,
         summary=summary,
         said=said,
         where=", ".join(f"{word} {value}" for word, value in where if value),
-        explanation=as_texts(witness.get("explanation"), 600)[:12],
+        documented=first_screen.documented(read, checker),
+        explanation=() if rule in PRINTED else told[:EXPLANATIONS],
+        printed=told[-LINES_PRINTED:] if rule in PRINTED else (),
         proof=shown,
         picture=timeline(read, shown, bands),
-        cycle=cycle_drawing(picture_of(check, as_text(witness.get("rule"), 60)), read.operations),
+        cycle=cycle_drawing(picture_of(check, rule), read.operations),
         rows=tuple(tables.operation_row(operation) for operation in shown.operations),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -11,7 +11,7 @@ import numpy
 
 from checkers.history import Operation
 from harness.report.fault_bands import FaultBand, band_duration, evidence_words
-from harness.report.first_screen import finding_summaries
+from harness.report.first_screen import documented, finding_summaries
 from harness.report.json_door import Json, as_list, as_mappings, as_text, as_time_ns, clipped
 from harness.report.material import FAIL, INFO, OK, Load, Material
 from harness.report.node_states import node_story
@@ -19,6 +19,7 @@ from harness.report.operation_words import operation_value
 from harness.report.svg import duration, moment
 
 ROWS = 300
+FINDINGS = 20
 CHECK_ORDER = ("violation", "finding", "unknown", "valid")
 
 
@@ -30,6 +31,9 @@ class CheckRow:
     model: str
     standing: str
     summary: str
+    findings: tuple[str, ...]
+    """Those that the summary does not tell."""
+    documented: str
     seconds: str
     details: str
 
@@ -38,25 +42,45 @@ def check_rows(material: Material) -> tuple[CheckRow, ...]:
     violated = {as_text(name, 60) for name in as_list(material.verdict.get("violations"))}
     findings = finding_summaries(material)
     rows = [
-        _check_row(check, violated, findings) for check in as_mappings(material.verdict.get("checks"))[:ROWS]
+        _check_row(check, violated, findings, documented(material, as_text(check.get("checker"), 60)))
+        for check in as_mappings(material.verdict.get("checks"))[:ROWS]
     ]
+    known = {row.checker for row in rows}
+    rows += [_told_beside(name, texts) for name, texts in findings.items() if name not in known]
     return tuple(sorted(rows, key=lambda row: CHECK_ORDER.index(row.standing)))
 
 
-def _check_row(check: Json, violated: set[str], findings: dict[str, str]) -> CheckRow:
+def _told_beside(name: str, findings: Sequence[str]) -> CheckRow:
+    """What no check says, but the judge: faults that were left out, nodes that refused damaged files."""
+    return CheckRow(
+        checker=name,
+        model="",
+        standing="finding",
+        summary=findings[0],
+        findings=tuple(findings[1:FINDINGS]),
+        documented="",
+        seconds="",
+        details="",
+    )
+
+
+def _check_row(
+    check: Json, violated: set[str], findings: Mapping[str, tuple[str, ...]], sentence: str
+) -> CheckRow:
     checker, result = as_text(check.get("checker"), 60), check.get("result")
     standing = "violation" if checker in violated else "finding" if checker in findings else "unknown"
     if standing == "unknown" and result in ("valid", "invalid"):
         standing = "valid" if result == "valid" else "finding"
     summary = as_text(check.get("summary"), 600)
-    finding = findings.get(checker, "")
     seconds = check.get("seconds")
     details = check.get("details")
     return CheckRow(
         checker=checker,
         model=as_text(check.get("model"), 120),
         standing=standing,
-        summary=summary if finding in summary else f"{summary.rstrip('.')}; {finding}",
+        summary=summary,
+        findings=tuple(text for text in findings.get(checker, ()) if summary not in text)[:FINDINGS],
+        documented="" if standing == "valid" else sentence,
         seconds=f"{seconds:.2f} s" if isinstance(seconds, (int, float)) and abs(seconds) < 1e9 else "",
         details=clipped(json.dumps(details, indent=1, ensure_ascii=False, default=str), 4_000)
         if details

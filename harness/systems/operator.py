@@ -4,13 +4,16 @@ It stands on the side of the replicas, as an external observer does: a master th
 to it. It cannot reach such a node either, so it cannot make it read-only before it promotes another one; it does so as
 soon as others hear it again. Of the nodes that can form a quorum it promotes the one that has most.
 
+Replication that has stopped, because a node could not apply a row, does not go on by itself. When every member is
+heard again the operator starts it anew, as the documentation says (Replication stops), and again if that did not help.
+
 Everything it does is written into the history, as lines of the process "operator".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster, Replied
@@ -25,6 +28,8 @@ MILLISECOND_NS = 1_000_000
 LOOK_EVERY_NS = SECOND_NS // 10
 TAKE_OVER_TIMEOUT_NS = 10 * SECOND_NS
 STEP_DOWN_TIMEOUT_NS = SECOND_NS
+RESUME_TIMEOUT_NS = 3 * SECOND_NS
+RESUME_EVERY_NS = 2 * SECOND_NS
 SILENT_HEARTBEATS = 2
 """A node is not heard any more after so many heartbeats."""
 
@@ -36,6 +41,8 @@ class Operator:
     note: Note
     master: str
     _generation: int = 0
+    _resumed_ns: dict[str, int] = field(default_factory=dict)
+    """When the replication of each node was last started anew."""
 
     async def run(self, is_over: Callable[[], bool]) -> None:
         """Look at the nodes, again and again, and do what is needed."""
@@ -51,6 +58,7 @@ class Operator:
             if node != self.master and _role(statuses[node]) == "owner":
                 await self._step_down(node)
         if self.master in reachable and _role(statuses[self.master]) == "owner":
+            await self._resume_what_stopped(reachable, statuses)
             return
         able = [node for node in reachable if self._hears(node, statuses) >= self._quorum(statuses[node])]
         if able:
@@ -90,6 +98,18 @@ class Operator:
         error = await take_over(node, self.cluster)
         self.note("take-over", node, {"done": error is None, "error": error})
 
+    async def _resume_what_stopped(self, reachable: list[str], statuses: Statuses) -> None:
+        """Not before all are heard: who starts anew tries to reach everybody, and waits for who does not answer."""
+        if len(reachable) < len([node for node in self.plan.node_names if statuses[node] is not None]):
+            return
+        for node in reachable:
+            stopped = _stopped(statuses[node])
+            due_ns = self._resumed_ns.get(node, -RESUME_EVERY_NS) + RESUME_EVERY_NS
+            if stopped and self.cluster.now_ns() >= due_ns:
+                self._resumed_ns[node] = self.cluster.now_ns()
+                error = await asked(self.cluster, node, "qsync.resume", (), RESUME_TIMEOUT_NS)
+                self.note("resume", node, {"done": error is None, "error": error, "stopped": stopped})
+
     async def _step_down(self, node: str) -> None:
         error = await asked(self.cluster, node, "qsync.step_down", (), STEP_DOWN_TIMEOUT_NS)
         self.note("step-down", node, {"done": error is None, "error": error})
@@ -120,6 +140,16 @@ async def asked(
 
 def _role(status: Mapping[str, object] | None) -> object:
     return None if status is None else status["role"]
+
+
+def _stopped(status: Mapping[str, object] | None) -> dict[str, str]:
+    """From whom the node receives no more, and why, by its own word."""
+    upstreams = status.get("upstreams") if status is not None else None
+    return {
+        source: str(upstream.get("message") or "")
+        for source, upstream in (upstreams.items() if isinstance(upstreams, dict) else ())
+        if isinstance(upstream, dict) and upstream.get("status") == "stopped"
+    }
 
 
 def _number(status: Mapping[str, object] | None, name: str) -> int:

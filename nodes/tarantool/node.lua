@@ -14,6 +14,7 @@
 -- | qsync.take_over     | the operator makes this node the master, as generation N                            |
 -- | qsync.cfg           | options, by their names in box.cfg; with a table it changes them                     |
 -- | qsync.step_down     | the operator makes this node read-only                                              |
+-- | qsync.resume        | the operator starts replication anew that had stopped                           |
 -- | qsync.remove_member | the operator deletes the member of this id from _cluster, on the master              |
 -- | qsync.set_members   | the operator says whom to replicate from, and how many make a quorum                 |
 
@@ -281,6 +282,13 @@ end
 function qsync.step_down()
     box.cfg{read_only = true}
     return qsync.status()
+end
+
+-- As the documentation has it (Replication stops): resuming stopped replication.
+function qsync.resume()
+    local sources = box.cfg.replication
+    box.cfg{replication = {}}
+    box.cfg{replication_connect_quorum = 0, replication = sources}
 end
 
 function qsync.remove_member(id)

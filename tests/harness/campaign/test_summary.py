@@ -11,10 +11,11 @@ import msgspec
 import pytest
 
 from harness.campaign.documents import junit, markdown, page
-from harness.campaign.journal import Ended, Head, Journal, Task
-from harness.campaign.judging import believed
+from harness.campaign.journal import Ended, Found, Head, Journal, Task
+from harness.campaign.judging import believed, told_by
 from harness.campaign.known import Known, KnownList
 from harness.campaign.summary import Summary, summarize
+from harness.judge.outcome import NOT_PROMISED
 from tests.harness.campaign.journals import ended
 
 DAY = datetime.date(2026, 11, 21)
@@ -136,6 +137,42 @@ def test_markdown_shows_groups_cells_and_what_is_no_evidence() -> None:
     assert "| g\\|h | 1 |" in text
     assert "d, seed 1: it is not-evidence" in text
     assert "| left |  |  |  |  |  | 1 |" in text
+
+
+STALE = Found(checker="staleness", standing="finding", summary="n1 was stale", documented="“gone for good”")
+CRASH = Found(checker="crash", standing="violation", summary="n2 ended by signal 6")
+
+
+def test_what_checks_found_is_counted_over_all_runs(tmp_path: Path) -> None:
+    """If it failed, what a store allows itself could be seen only by who opens every run that is called valid."""
+    other = msgspec.structs.replace(STALE, summary="n3 was stale")
+    runs = (ended("a", found=(STALE,)), ended("b", 1, "anomaly", "x", found=(CRASH, other)), ended("c"))
+    found = summary(*runs)
+    assert [(kind.found, len(kind.runs)) for kind in found.kinds] == [(CRASH, 1), (STALE, 2)]
+    assert [each["runs"] for each in found.to_json()["found"]] == [
+        ["nightly/b-1"],
+        ["nightly/a-1", "nightly/b-1"],
+    ]
+    assert "| finding | staleness | 2 of 3 | n1 was stale | “gone for good” |" in markdown(found)
+    html = page(found, tmp_path / "_campaigns" / "nightly" / "now", tmp_path)
+    assert "n2 ended by signal 6" in html and "“gone for good”" in html and "2 of 3" in html
+
+
+def test_of_a_verdict_the_first_of_each_kind_is_noted(tmp_path: Path) -> None:
+    """If it failed, a campaign would tell of fewer kinds than its runs found, or count one run twice."""
+    verdict = {
+        "outcome": "anomaly",
+        "sentence": "",
+        "checks": [{"checker": "crash", "result": "valid", "summary": "n2 ended", "witnesses": []}],
+        "violations": ["crash"],
+        "findings": [
+            {"checker": "staleness", "summary": f"{NOT_PROMISED}n1 was stale"},
+            {"checker": "staleness", "summary": "n3 was stale"},
+        ],
+        "documented": {"staleness": "“gone for good”"},
+    }
+    told = told_by(verdict, tmp_path, tmp_path)
+    assert told["found"] == (msgspec.structs.replace(CRASH, summary="n2 ended"), STALE)
 
 
 def test_the_index_page_escapes_what_runs_say(tmp_path: Path) -> None:

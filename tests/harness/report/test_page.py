@@ -102,6 +102,45 @@ def test_violations_come_before_findings_and_what_is_valid(tmp_path: Path) -> No
     ]
 
 
+def judged_again(folder: Path, **changed: Any) -> str:
+    """The page of a run whose verdict says something else."""
+    told = json.loads((folder / "verdict.json").read_text()) | changed
+    (folder / "verdict.json").write_text(json.dumps(told))
+    return page.html(folder)
+
+
+def test_what_the_documentation_says_stands_beside_what_is_judged_by_it(tmp_path: Path) -> None:
+    """If it failed, a reader would have to believe that a violation is one, or that a finding is allowed."""
+    quoted = {"linearizable": "“Only one node.”", "replica-reads": "“May lag.”", "crash": "“Never ends.”"}
+    html = judged_again(build(tmp_path / "run", "anomaly"), documented=quoted)
+    witness, checks = html.split('id="checks"')
+    assert "“Only one node.”" in witness
+    assert "“Only one node.”" in checks and "“May lag.”" in checks
+    assert "“Never ends.”" not in html, "nothing was found by that check"
+
+
+def test_every_finding_has_its_line(tmp_path: Path) -> None:
+    """If it failed, of several findings one would be shown, or none if no check of that name was run."""
+    told = [
+        {"checker": "replica-reads", "summary": "reads lagged"},
+        {"checker": "replica-reads", "summary": "reads went back"},
+        {"checker": "detected", "summary": "n2 refused its files"},
+    ]
+    html = judged_again(build(tmp_path / "run", "valid"), findings=told)
+    assert all(finding["summary"] in html for finding in told)
+
+
+def test_of_a_crash_the_last_lines_are_shown(tmp_path: Path) -> None:
+    """If it failed, the page would show how a process started, and not what it said when it ended."""
+    folder = build(tmp_path / "run", "anomaly")
+    printed = [f"line {number}" for number in range(100)]
+    crash = {"rule": "crash", "summary": "n1 ended", "events": [], "explanation": printed}
+    check = {"checker": "crash", "result": "invalid", "summary": "n1 ended", "witnesses": [crash]}
+    html = judged_again(folder, checks=[check], violations=["crash"])
+    assert "The last 60 lines that the process printed" in html
+    assert "line 99\n</code>" in html and "line 39\n" not in html
+
+
 def test_the_line_that_repeats_the_run_says_what_it_repeats(tmp_path: Path) -> None:
     """If it failed, somebody would take a schedule for an outcome and call a bug unreproducible."""
     html = write(build(tmp_path / "run", "valid")).read_text()
@@ -301,6 +340,7 @@ VERDICT_FIELDS = (
     "promise",
     "violations",
     "findings",
+    "documented",
     "evidence",
     "checks",
     "repeat",

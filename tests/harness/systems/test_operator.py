@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.plan import Plan
 from harness.protocols import Replied, Reply
-from harness.systems.operator import Operator
+from harness.systems.operator import LOOK_EVERY_NS, RESUME_EVERY_NS, Operator
 from nodes.iproto.messages import Answer, Call, Request
 from tests.harness.fake_cluster import FakeCluster
 
@@ -109,3 +109,29 @@ def test_an_old_master_that_is_heard_again_steps_down() -> None:
     looks = iter(range(2))
     nodes.run(operator.run(lambda: next(looks, None) is None))
     assert nodes.asked == [("qsync.take_over", "n2"), ("qsync.step_down", "n1")]
+
+
+def stopped(node: str, source: str) -> dict[str, Any]:
+    said = status(node, "replica")
+    said["upstreams"][source] = {"status": "stopped", "message": "Failed to write to disk"}
+    return said
+
+
+def test_replication_that_stopped_is_started_anew_when_all_are_heard() -> None:
+    """If it failed, one row that could not be applied would end every run without equal nodes, and hide what it did."""
+    nodes = Nodes(n1=status("n1", "owner"), n2=status("n2", "replica"), n3=stopped("n3", "n1"))
+    assert watched(nodes) == [("qsync.resume", "n3")], "once, and not again at every look"
+    alone = {
+        "n1": status("n1", "owner"),
+        "n2": status("n2", "replica", deaf_to=("n3",)),
+        "n3": stopped("n3", "n1"),
+    }
+    alone["n1"]["upstreams"]["n3"]["status"] = "disconnected"
+    assert watched(Nodes(**alone)) == [], "n3 is heard by nobody: its neighbours would be waited for"
+
+
+def test_what_stops_again_is_started_again() -> None:
+    """If it failed, a row that can be applied only when another one has come would never be tried again."""
+    nodes = Nodes(n1=status("n1", "owner"), n2=status("n2", "replica"), n3=stopped("n3", "n1"))
+    looks = 2 * RESUME_EVERY_NS // LOOK_EVERY_NS
+    assert 2 <= len(watched(nodes, looks)) <= 3
