@@ -15,12 +15,13 @@ States without these fields tell nothing: without a vclock of two nodes the verd
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from dataclasses import dataclass
+from itertools import combinations, islice
 from typing import Any
 
 from checkers.history.history import History, State
 from checkers.history.operation import Operation
-from checkers.value_order import comparable
+from checkers.value_order import Value, comparable
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "replication"
@@ -33,7 +34,7 @@ def check(history: History) -> Verdict:
     """Whether equal positions meant equal data at the end. `details`: vclocks, and the findings."""
     last = _last_states(history, 1 if _has_settled(history) else STEADY_STATES)
     dumps = {dump.node: dump for dump in history.dumps if dump.type == "ok" and dump.node is not None}
-    witnesses = list(_different(last, dumps))
+    witnesses = list(_different(history, last, dumps))
     with_vclock = [node for node, states in last.items() if "vclock" in states[-1].status]
     details: dict[str, Any] = {
         "vclocks": {node: last[node][-1].status["vclock"] for node in with_vclock},
@@ -81,56 +82,122 @@ def _position(states: Sequence[State]) -> object:
     return vclocks[0]
 
 
-def _different(last: Mapping[str, Sequence[State]], dumps: Mapping[str, Operation]) -> Iterator[Witness]:
+def _different(
+    history: History, last: Mapping[str, Sequence[State]], dumps: Mapping[str, Operation]
+) -> Iterator[Witness]:
     for one, other in combinations([node for node in last if node in dumps], 2):
         position = _position(last[one])
         if position is None or position != _position(last[other]):
             continue
         held, held_too = _rows(dumps[one]), _rows(dumps[other])
-        keys = [key for key in {**held, **held_too} if held.get(key) != held_too.get(key)]
-        if keys:
-            yield _difference(one, other, position, keys, last, dumps)
+        found = [
+            Difference(space, key, held.get((space, key)), held_too.get((space, key)))
+            for space, key in sorted({**held, **held_too}, key=str)
+            if comparable(held.get((space, key))) != comparable(held_too.get((space, key)))
+        ]
+        if found:
+            states = [last[node][-1] for node in (one, other)]
+            yield _witness(history, states, (dumps[one], dumps[other]), position, found)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A key of a space, and what each of two nodes holds there; None: nothing."""
+
+    space: str
+    key: object
+    one: Any
+    other: Any
+
+    def text(self, one: str, other: str) -> str:
+        if isinstance(self.one, list | tuple) or isinstance(self.other, list | tuple):
+            lacks = " and ".join(
+                f"{node} lacks {_some(missing)}"
+                for node, missing in ((one, self._only(self.other)), (other, self._only(self.one)))
+                if missing
+            )
+            return f"{self.key} of {self.space}: {lacks or 'the same elements in another order'}"
+        held, held_too = ("nothing" if value is None else str(value) for value in (self.one, self.other))
+        return f"key {self.key} of {self.space}: {held} at {one}, {held_too} at {other}"
+
+    def _only(self, elements: Any) -> list[Any]:
+        """The elements of these that are not on both sides."""
+        shared = set(map(comparable, self.one or ())) & set(map(comparable, self.other or ()))
+        return [each for each in elements or () if comparable(each) not in shared]
+
+    def values(self) -> set[Value]:
+        """What only one of the two holds, as clients may have written it."""
+        if isinstance(self.one, list | tuple) or isinstance(self.other, list | tuple):
+            return {*map(comparable, self._only(self.one)), *map(comparable, self._only(self.other))}
+        return {comparable(value) for value in (self.one, self.other) if value is not None}
+
+
+def _some(elements: Sequence[object]) -> str:
+    more = f" and {len(elements) - DIFFERENT_MAX} more" if len(elements) > DIFFERENT_MAX else ""
+    return ", ".join(map(str, elements[:DIFFERENT_MAX])) + more
 
 
 def _rows(dump: Operation) -> dict[tuple[str, object], object]:
     """(space, key) → value."""
     spaces = dump.value.get("spaces", {}) if isinstance(dump.value, Mapping) else {}
     return {
-        (space, comparable(row[0])): comparable(row[1]) if len(row) > 1 else None
+        (space, comparable(row[0])): row[1] if len(row) > 1 else None
         for space, rows in spaces.items()
         for row in rows
     }
 
 
-def _difference(
-    one: str,
-    other: str,
+def _witness(
+    history: History,
+    states: Sequence[State],
+    dumps: Sequence[Operation],
     position: object,
-    keys: Sequence[tuple[str, object]],
-    last: Mapping[str, Sequence[State]],
-    dumps: Mapping[str, Operation],
+    found: Sequence[Difference],
 ) -> Witness:
-    held, held_too = _rows(dumps[one]), _rows(dumps[other])
-    told = [
-        f"key {key} of {space}: {_text(held, (space, key))} at {one}, {_text(held_too, (space, key))} at {other}"
-        for space, key in sorted(keys, key=str)[:DIFFERENT_MAX]
-    ]
-    events = [last[node][-1].index for node in (one, other)]
-    events += [event for node in (one, other) for event in dumps[node].events]
-    count = f"{len(keys)} keys" if len(keys) > 1 else "one key"
+    one, other = (state.node for state in states)
+    shown = found[:DIFFERENT_MAX]
+    told = tuple(each.text(one, other) for each in shown)
+    writers = _writers(history, shown)
+    events = [state.index for state in states]
+    events += [event for operation in (*dumps, *writers) for event in operation.events]
+    count = f"{len(found)} keys" if len(found) > 1 else "one key"
     return Witness(
         rule="equal-vclock-different-data",
-        summary=f"{one} and {other} stood at the same vclock {position} and differ in {count}: {told[0]}",
+        summary=f"{one} and {other} stood at the same vclock {_clock(position)} and differ in {count}: {told[0]}",
         events=tuple(sorted(set(events))),
-        key=str(sorted(keys, key=str)[0][1]),
-        start_ns=min(last[node][-1].time_ns for node in (one, other)),
-        end_ns=max(dumps[node].complete_ns or 0 for node in (one, other)),
-        explanation=tuple(told),
+        key=str(found[0].key),
+        start_ns=min([state.time_ns for state in states] + [writer.invoke_ns for writer in writers]),
+        end_ns=max(dump.complete_ns or 0 for dump in dumps),
+        explanation=(*told, *map(_how_it_ended, writers)),
     )
 
 
-def _text(rows: Mapping[tuple[str, object], object], key: tuple[str, object]) -> str:
-    return str(rows[key]) if key in rows else "nothing"
+def _clock(position: object) -> str:
+    """As people write vclocks: {1: 717, 3: 1706}."""
+    if not isinstance(position, Mapping):
+        return str(position)
+    return "{" + ", ".join(f"{node}: {lsn}" for node, lsn in sorted(position.items(), key=str)) + "}"
+
+
+def _writers(history: History, found: Sequence[Difference]) -> list[Operation]:
+    """The operations that wrote what only one of the nodes holds, the first few."""
+    wanted = {each.key: each.values() for each in found}
+    writers = (
+        operation
+        for operation in history.select(f=("write", "cas", "add"), phase="load")
+        if comparable(_written(operation)) in wanted.get(operation.key, ())
+    )
+    return list(islice(writers, DIFFERENT_MAX))
+
+
+def _written(operation: Operation) -> object:
+    return operation.value[1] if operation.f == "cas" else operation.value
+
+
+def _how_it_ended(writer: Operation) -> str:
+    answer = {"ok": "acknowledged", "fail": "refused", "info": "left open"}[writer.type]
+    told = f": {writer.error}" if writer.error else ""
+    return f"the {writer.f} of {_written(writer)} to {writer.key} at {writer.node} was {answer}{told}"
 
 
 def _stopped(history: History, last: Mapping[str, Sequence[State]]) -> Iterator[str]:

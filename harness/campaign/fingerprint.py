@@ -6,15 +6,18 @@ The fingerprint of a witness is made of
 - the shape of the witness: what the operation asked that ends it (a read, a mutation, a dump), and the role of the
   server that answered. How many operations lead there, and in which phase it is, depends on the seed
 - the state around it: whether the queue's owner changed between the witness's first event and its last
+- of a crash how the process ended, and in which function or with which last words: two crashes are not one
 
-A run with several anomalies has several fingerprints; `leading` is the one nearest to the cause, and groups runs. A
-promise broken in the nodes' logs or at the quorum explains a stale read, not the other way round: that is the order.
+A run with several anomalies has several fingerprints; `leading` is the one nearest to the cause, and groups runs. What
+breaks a promise leads before what is merely a finding. A promise broken in the nodes' logs or at the quorum explains a
+stale read, not the other way round: that is the order.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +38,16 @@ CAUSES_FIRST = (
 )
 """Checkers by how near to the cause they look; those of no name here come last."""
 RULES_FIRST = ("lost-write", "diverged")
+CRASHES = ("crash", "assertion", "out-of-memory")
+_FRAME = re.compile(r"#\d+\s+(?:0x[0-9a-f]+ in )?([A-Za-z_]\w*)\+")
+_OF_THE_HANDLER = ("print_backtrace", "sig_fatal", "sigaction", "restore_rt", "gsignal", "abort", "raise")
+"""Frames of a stack that every death by a signal has."""
+_LAST_WORDS = re.compile(r"(?<= F> ).+|^\w*(?:Error|Exception)\b.*")
+"""What a Tarantool calls fatal, or the last line of a traceback."""
 READS = frozenset({"read", "get", "r"})
 DIGITS = 10
+FRAMES = 2
+WORDS_MAX = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,7 @@ class Sighting:
     number: int
     shape: str
     summary: str
+    is_violation: bool = True
 
     @property
     def fingerprint(self) -> str:
@@ -57,6 +69,7 @@ class Sighting:
 def sightings(verdict: Mapping[str, Any], history: History) -> list[Sighting]:
     """One for every witness in a verdict.json, in its order."""
     by_event = {index: operation for operation in history.operations for index in operation.events}
+    violated = verdict.get("violations")
     return [
         Sighting(
             checker=check["checker"],
@@ -64,6 +77,7 @@ def sightings(verdict: Mapping[str, Any], history: History) -> list[Sighting]:
             number=number,
             shape=_shape(check["checker"], witness, by_event, history),
             summary=witness["summary"],
+            is_violation=violated is None or check["checker"] in violated,
         )
         for check in verdict["checks"]
         if check["result"] == "invalid"
@@ -76,8 +90,9 @@ def leading(found: Sequence[Sighting]) -> Sighting | None:
     return min(found, key=_distance, default=None)
 
 
-def _distance(sighting: Sighting) -> tuple[int, int, str, int]:
+def _distance(sighting: Sighting) -> tuple[bool, int, int, str, int]:
     return (
+        not sighting.is_violation,
         _place(CAUSES_FIRST, sighting.checker),
         _place(RULES_FIRST, sighting.rule),
         sighting.shape,
@@ -94,12 +109,29 @@ def _shape(
 ) -> str:
     operations = [by_event[index] for index in sorted(witness["events"]) if index in by_event]
     parts = [f"{checker}: {witness['rule']}"]
+    if witness["rule"] in CRASHES:
+        return ", ".join((*parts, *_end_of(witness)))
     if operations:
         parts.append(_kind(operations[-1]))
     start_ns, end_ns = witness.get("start_ns"), witness.get("end_ns")
     if start_ns is not None and end_ns is not None:
         parts.append("owner changed" if _owner_changed(history, start_ns, end_ns) else "one owner")
     return ", ".join(parts)
+
+
+def _end_of(witness: Mapping[str, Any]) -> Iterator[str]:
+    """How a process ended, and where, as far as it told; without numbers, which differ from run to run."""
+    how = str(witness["summary"]).rpartition(": ")[2]
+    yield how if witness["rule"] == "crash" else re.sub(r"\d+", "N", how)[:WORDS_MAX]
+    lines = [str(line) for line in witness.get("explanation") or ()]
+    frames = [found[1] for line in lines if (found := _FRAME.match(line.strip()))]
+    frames = [name for name in frames if not any(word in name for word in _OF_THE_HANDLER)]
+    if frames:
+        yield "in " + " < ".join(frames[:FRAMES])
+        return
+    words = [found[0] for line in lines if (found := _LAST_WORDS.search(line))]
+    if words:
+        yield re.sub(r"\d+", "N", words[-1])[:WORDS_MAX]
 
 
 def _kind(operation: Operation) -> str:

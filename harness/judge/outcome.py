@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from harness.systems import system_of
 from harness.systems.promises import Promise
 from harness.workloads import WORKLOADS
 from harness.workloads.checks import of_submitted
+from harness.workloads.workload import ShowsCells, Workload
 
 FORMAT = "qsync-verdict"
 VERSION = 1
@@ -109,8 +111,16 @@ def judge(
 def checks_of(plan: Plan, promise: Promise) -> tuple[Check, ...]:
     """All that a run of this plan is judged by: its workload's checks, its system's, and its commit wait mode's."""
     submitted = (of_submitted(promise, plan.promise),) if plan.submits else ()
-    checks = WORKLOADS[plan.workload].checks(promise, plan.promise)
-    return (*checks, *submitted, *system_of(plan.system).checks(plan))
+    workload = WORKLOADS[plan.workload]
+    of_system = (_of_cells(check, workload) for check in system_of(plan.system).checks(plan))
+    return (*workload.checks(promise, plan.promise), *submitted, *of_system)
+
+
+def _of_cells(check: Check, workload: Workload) -> Check:
+    """A system's own check, which knows no workload, is shown dumps as the operations name things."""
+    if not isinstance(workload, ShowsCells):
+        return check
+    return replace(check, run=lambda history: check.run(workload.as_written(history)))
 
 
 def _findings(judged: Sequence[tuple[str, Verdict]]) -> Iterator[dict[str, str]]:

@@ -70,12 +70,14 @@ def _or_nothing(value: object, limit: int) -> str:
 
 
 def _dumped(value: object, key: str, limit: int) -> str:
-    """What a dump says of one key, in whichever space has it."""
+    """What a dump says of one key, in whichever space has it; of a set how many elements are rows of their own."""
+    elements = 0
     for rows in as_mapping(as_mapping(value).get("spaces")).values():
         for row in map(as_list, as_list(rows)):
-            if len(row) > 1 and row[0] == key:
+            if len(row) > 1 and (row[0] == key or str(row[0]) == key):
                 return _or_nothing(row[1], limit)
-    return "∅"
+            elements += len(row) > 1 and row[1] == key
+    return f"{elements:,} elements" if elements else "∅"
 
 
 def operation_title(operation: Operation) -> str:

@@ -15,12 +15,14 @@ from markupsafe import Markup
 from checkers.history import Event, Operation
 from harness.report import node_states
 from harness.report.fault_bands import FaultBand, band_labels, shades, within
-from harness.report.json_door import Json, as_text, as_time_ns, clipped
+from harness.report.json_door import Json, as_mapping, as_text, as_time_ns, clipped
 from harness.report.material import Material, witness_indexes
 from harness.report.operation_rows import GUTTER, LABEL_SIZE, LINE_HEIGHT, RIGHT, WIDTH, operation_rows
 from harness.report.svg import Scale, drawing, element, joined, moment, text_width, time_ticks
 
 OPERATIONS_DRAWN = 120
+BEFORE_NS, AFTER_NS = 5_000_000_000, 1_000_000_000
+"""What is shown around an event that no operation belongs to, in a record whose times are times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,18 @@ def proof(material: Material, witness: Json, bands: Sequence[FaultBand]) -> Proo
 def window(
     operations: Sequence[Operation], events: Sequence[Event], witness: Json, run_end_ns: int
 ) -> tuple[int, int]:
-    """(start_ns, end_ns) of what shows them, a little wider than they are; no wider than a short record asks for."""
+    """(start_ns, end_ns) of what shows them, a little wider than they are; no wider than a short record asks for.
+
+    What happened to a node alone, such as its crash, is shown with what led to it.
+    """
     times = [op.invoke_ns for op in operations] + [event.time_ns for event in events]
     times += [op.complete_ns for op in operations if op.complete_ns is not None]
     told = (as_time_ns(witness.get("start_ns")), as_time_ns(witness.get("end_ns")))
     if not times:
         times = [time_ns for time_ns in told if time_ns is not None] or [0, run_end_ns]
     start_ns, end_ns = min(times), max(times)
+    if events and not operations and run_end_ns >= AFTER_NS:
+        return max(start_ns - BEFORE_NS, 0), max(min(end_ns + AFTER_NS, run_end_ns), end_ns + 1)
     least_ns = min(500_000, run_end_ns // 12)  # others' records may have no times: lines count as nanoseconds
     margin_ns = max((end_ns - start_ns) // 12, least_ns, 1)
     return max(start_ns - margin_ns, 0), end_ns + margin_ns
@@ -148,7 +155,7 @@ def _event_row(events: Sequence[Event], scale: Scale, y: float) -> Markup:
     free_from = float("-inf")
     for event in sorted(events, key=lambda event: event.time_ns)[:40]:
         x = scale(event.time_ns)
-        label = clipped(f"{event.f} {event.node or ''} {as_text(event.value, 40)}", 48)
+        label = clipped(f"{event.f} {event.node or ''} {_words(event)}", 64)
         fits = x - 5 >= free_from and x + 9 + text_width(label, LABEL_SIZE) <= WIDTH
         text = element("text", label, class_="op-label", x=x + 9, y=y + 17) if fits else ""
         free_from = x + 9 + text_width(label, LABEL_SIZE) + 8 if fits else free_from
@@ -163,6 +170,16 @@ def _event_row(events: Sequence[Event], scale: Scale, y: float) -> Markup:
             )
         )
     return joined(parts)
+
+
+def _words(event: Event) -> str:
+    """How a node ended; where a node stood; else whatever the line says."""
+    value = as_mapping(event.value)
+    if event.f == "crash":
+        return as_text(value.get("how"), 40)
+    if event.f == "state" and "vclock" in value:
+        return f"{as_text(value.get('role'), 12)} at vclock {as_text(value.get('vclock'), 40)}"
+    return as_text(event.value, 40)
 
 
 def _lanes(

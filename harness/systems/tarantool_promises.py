@@ -32,6 +32,9 @@ FOR_GOOD = (
     "“Make sure that the old master is gone for good” (Recovering from a degraded state); within a transaction that "
     "yields, “the transaction isolation level becomes read uncommitted” (Transaction control)"
 )
+UNCOMMITTED = (
+    "where it yields, “the transaction isolation level becomes read uncommitted” (Transaction control)"
+)
 ROLLED_BACK = (
     "“If a transaction is rolled back, it does not mean the ROLLBACK message reached the replicas. It still can happen "
     "that the master node suddenly dies, so the transaction will be committed by the new master. Your application "
@@ -50,6 +53,7 @@ DOCUMENTED = {
     "convergence": IN_SYNC,
     "replication": IN_SYNC,
     "staleness": FOR_GOOD,
+    "dirty": UNCOMMITTED,
     "overruled": ROLLED_BACK,
     "crash": NO_CRASH,
 }

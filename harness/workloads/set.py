@@ -102,8 +102,12 @@ class Set(Keyed):
             ),
             HONESTY,
             *of_every_run(promise),
-            *kept_elsewhere(promise, _with_sets),
+            *kept_elsewhere(promise, self.as_written),
         )
+
+    def as_written(self, history: History) -> History:
+        """Dumps that show each set with its elements."""
+        return replace(history, operations=tuple(_with_elements(each) for each in history.operations))
 
     def missing(self, history: History) -> Iterator[str]:
         yield from unread_keys(history, ("add",), lambda each: each.f == "read" and is_fresh_at_the_end(each))
@@ -132,11 +136,6 @@ def _elements(rows: object) -> tuple[Value, ...] | None:
             case _:
                 return None
     return tuple(elements)
-
-
-def _with_sets(history: History) -> History:
-    """Dumps that show each set with its elements, as the operations have them."""
-    return replace(history, operations=tuple(_with_elements(each) for each in history.operations))
 
 
 def _with_elements(operation: Recorded) -> Recorded:

@@ -86,6 +86,15 @@ class Remembers(Protocol):
 
 
 @runtime_checkable
+class ShowsCells(Protocol):
+    """A workload whose rows are not what its operations name: elements that are tuples of their own, say."""
+
+    def as_written(self, history: History) -> History:
+        """The history with dumps that show cells as operations write them."""
+        ...
+
+
+@runtime_checkable
 class Submits(Protocol):
     """A workload whose histories still prove what was acknowledged when other writes were only submitted: each write
     can be told by its value, so an open one excuses nothing but itself."""

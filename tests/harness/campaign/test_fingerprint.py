@@ -67,6 +67,40 @@ def test_what_is_nearest_to_the_cause_leads() -> None:
     assert leading([]) is None
 
 
+def shape_of_crash(how: str, *printed: str) -> str:
+    crash = {"rule": "crash", "summary": f"n2 ended although no fault told it to: {how}", "events": [3]}
+    told = {"checker": "crash", "result": "invalid", "witnesses": [crash | {"explanation": list(printed)}]}
+    (found,) = sightings({"checks": [told]}, history(1, 1))
+    return found.shape
+
+
+def test_two_crashes_are_told_apart() -> None:
+    """If it failed, a crash that is known and accepted would hide every other one."""
+    stack = (
+        "#0  0x59aad9 in print_backtrace+9",
+        "#1  0x446a37 in _ZL12sig_fatal_cbiP9siginfo_tPv+c7",
+        "#2  0x7ff3ae97a050 in __sigaction+40",
+        "#3  0x597d80 in fiber_wakeup+0",
+        "#4  0x4571a4 in txn_limbo_ack+114",
+        "#5  0x455785 in txn_commit+2b5",
+    )
+    assert shape_of_crash("signal 6", *stack) == "crash: crash, signal 6, in fiber_wakeup < txn_limbo_ack"
+    fatal = "2026-11-21 14:00:57.483 [12082] main/103/node.lua F> can't initialize storage: Unknown request type 40"
+    said = shape_of_crash("exit 1", "E> ER_LOADING", fatal)
+    assert said == "crash: crash, exit 1, can't initialize storage: Unknown request type N"
+    assert said == shape_of_crash("exit 1", fatal.replace("12082", "77").replace(" 40", " 41"))
+    python = shape_of_crash("exit 1", "Traceback (most recent call last):", "KeyError: 'lsn 12'")
+    assert python == "crash: crash, exit 1, KeyError: 'lsn N'"
+    assert shape_of_crash("signal 9") == "crash: crash, signal 9"
+
+
+def test_what_breaks_a_promise_leads_before_a_finding() -> None:
+    """If it failed, what is allowed would give its name to a group of violations."""
+    told = verdict(5, ("audit", "confirm-not-increasing"), ("replication", "equal-vclock-different-data"))
+    first = leading(sightings(told | {"violations": ["replication"]}, history(5, 5)))
+    assert first is not None and first.checker == "replication"
+
+
 def test_a_witness_without_events_has_a_fingerprint() -> None:
     """If it failed, a finding in the nodes' logs alone would break the campaign."""
     bare = {

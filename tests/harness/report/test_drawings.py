@@ -38,12 +38,20 @@ def state(time_ns: int, **status: object) -> Event:
     return Event(index=0, time_ns=time_ns, type="info", process="monitor", f="state", node="n1", value=status)
 
 
+def test_what_happened_to_a_node_alone_is_shown_with_what_led_to_it() -> None:
+    """If it failed, the picture of a crash would be a millisecond in which nothing else happens."""
+    second_ns = 1_000_000_000
+    crash = [state(9 * second_ns)]
+    assert window([], crash, {}, run_end_ns=30 * second_ns) == (4 * second_ns, 10 * second_ns)
+    assert window([], [state(second_ns)], {}, run_end_ns=second_ns) == (0, second_ns + 1)
+
+
 def test_a_record_without_times_is_as_wide_as_its_lines() -> None:
     """Where lines are counted as nanoseconds, the operations of a witness would all be drawn in one place."""
     state_lines = [state(40), state(75)]
     start_ns, end_ns = window([], state_lines, {}, run_end_ns=172)
     assert (start_ns, end_ns) == (26, 89)
-    assert window([], state_lines, {}, run_end_ns=20 * 10**9) == (0, 500_075)
+    assert window([], state_lines, {}, run_end_ns=20 * 10**9) == (0, 1_000_000_075)
 
 
 @given(start_ns=st.integers(0, 10**14), span_ns=st.integers(10, 10**14), count=st.integers(2, 14))

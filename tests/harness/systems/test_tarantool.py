@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from checkers.history import Event, Header, History
 from harness.cli.main import main
 from harness.errors import WrongUse
+from harness.judge.outcome import checks_of
 from harness.plan import Plan
 from harness.systems.tarantool import Tarantool
 
@@ -51,6 +53,20 @@ def test_the_master_of_the_newest_generation_takes_the_writes() -> None:
     """If it failed, clients would keep to an old master that was cut off."""
     statuses = {"n1": {"role": "owner", "term": 1}, "n2": {"role": "owner", "term": 2}, "n3": None}
     assert TARANTOOL.owner_now(statuses) == "n2"
+
+
+def test_of_sets_the_elements_are_judged_and_not_their_rows() -> None:
+    """If it failed, a divergence would be told in keys that no client named, and nobody would see who wrote them."""
+    plan = TARANTOOL.completed(Plan(system="tarantool", workload="set"))
+    state = {"type": "info", "process": "monitor", "f": "state", "value": {"up": True, "vclock": {"1": 9}}}
+    lines: list[dict[str, Any]] = [{**state, "node": node} for node in ("n1", "n2", "n1", "n2")]
+    for node, rows in (("n1", []), ("n2", [[70000000005, "s7"]])):
+        dump = {"process": len(lines), "f": "dump", "node": node, "phase": "final"}
+        lines += [{"type": "invoke", **dump}, {"type": "ok", **dump, "value": {"spaces": {"set": rows}}}]
+    events = [Event(index=index, time_ns=index, **line) for index, line in enumerate(lines)]
+    (check,) = [each for each in checks_of(plan, TARANTOOL.promise(plan)) if each.name == "replication"]
+    (witness,) = check.run(History.of(Header(nodes=("n1", "n2")), events)).witnesses
+    assert (witness.key, witness.explanation[0]) == ("s7", "s7 of set: n1 lacks 5")
 
 
 def _run(folder: Path, *words: str) -> tuple[int, dict[str, Any]]:
