@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import psutil  # type: ignore[import-untyped]  # it has no types
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 """For a machine that has much else to do."""
 
 

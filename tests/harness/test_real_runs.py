@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,27 +20,11 @@ from harness.plan import Drawn, Plan, to_json
 from harness.store import find_runs
 from tests.harness.processes import PATIENCE_S, is_gone, is_stopped, wait_until
 from tests.harness.runs import drawn_out
+from tests.reserved_ports import bind, reserved
 
 ROOT = Path(__file__).parents[2]
 PORTS = 12
 """Three nodes and the relay's nine routes."""
-
-
-def free_base_port() -> int:
-    """The first of as many ports in a row as a run of three nodes takes."""
-    while True:
-        base = random.randrange(20_000, 30_000)
-        with contextlib.suppress(OSError):
-            for port in range(base, base + PORTS):
-                bind(port).close()
-            return base
-
-
-def bind(port: int) -> socket.socket:
-    taken = socket.socket()
-    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    taken.bind(("127.0.0.1", port))
-    return taken
 
 
 def endless_pause(path: Path, base_port: int) -> Path:
@@ -138,7 +120,7 @@ def test_ctrl_c_leaves_nothing_but_a_record(
     tmp_path: Path, start: Callable[..., Running], interrupt: Callable[[Running], None]
 ) -> None:
     """If it failed, an interrupted run would leave processes, ports or files, or would look like an anomaly."""
-    base_port = free_base_port()
+    base_port = reserved(PORTS)
     running = start("--plan", endless_pause(tmp_path / "plan.json", base_port))
     running.wait_for_pause()
     interrupt(running)
@@ -163,7 +145,7 @@ def test_a_harness_that_is_killed_takes_all_with_it_and_the_next_run_starts(
     tmp_path: Path, start: Callable[..., Running]
 ) -> None:
     """If it failed, a killed harness would leave nodes behind, the stopped one above all, which hold the ports."""
-    base_port = free_base_port()
+    base_port = reserved(PORTS)
     killed = start("--plan", endless_pause(tmp_path / "plan.json", base_port))
     killed.wait_for_pause()
     killed.process.kill()
@@ -191,7 +173,7 @@ def test_a_harness_that_is_killed_takes_all_with_it_and_the_next_run_starts(
 
 def test_a_port_in_use_is_one_line_with_3(start: Callable[..., Running]) -> None:
     """If it failed, two runs on the same ports would be a traceback, or talk to each other's nodes."""
-    base_port = free_base_port()
+    base_port = reserved(PORTS)
     with bind(base_port + 4) as taken:
         taken.listen()
         running = start("--base-port", base_port, "--time-limit", 6, "--faults", "none")

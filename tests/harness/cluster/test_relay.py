@@ -19,6 +19,7 @@ import pytest
 
 from harness.cluster.relay.remote import Relay
 from harness.errors import ClusterError
+from tests.harness.processes import PATIENCE_S, is_gone, wait_until
 
 T = TypeVar("T")
 
@@ -109,7 +110,7 @@ def play(folder: Path, story: Callable[[Scene], Awaitable[None]]) -> None:
 
 
 async def within(awaitable: Awaitable[T]) -> T:
-    return await asyncio.wait_for(awaitable, 3.0)
+    return await asyncio.wait_for(awaitable, PATIENCE_S)
 
 
 async def is_silent(reader: asyncio.StreamReader) -> bool:
@@ -429,11 +430,4 @@ def test_a_killed_harness_leaves_no_relay_and_no_guarded_process(tmp_path: Path)
         left = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
         left[1].send_signal(signal.SIGSTOP)
         parent.kill()
-    deadline = time.monotonic() + 2
-    while any(_lives(process) for process in left) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert [process for process in left if _lives(process)] == []
-
-
-def _lives(process: psutil.Process) -> bool:
-    return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    wait_until(lambda: all(is_gone(process) for process in left))

@@ -20,6 +20,7 @@ from harness.finish import finish
 from harness.pipeline import checking, spread
 from harness.store import RunFolder
 from tests.harness.pipeline.stored_runs import store_run
+from tests.reserved_ports import reserved
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 
@@ -148,15 +149,11 @@ def test_what_columns_cannot_hold_is_left_to_the_check_in_process(spark: Any, tm
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
     """A standalone master and two workers on loopback, as they come with PySpark."""
-    import socket
-
     import pyspark
 
     from harness.pipeline.java import find
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = reserved(1)
     spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
     environ = {
         **os.environ,
@@ -193,7 +190,7 @@ def master(tmp_path: Path) -> Iterator[str]:
         for process in reversed(started):
             process.terminate()
         for process in started:
-            process.wait(timeout=30)
+            process.wait(timeout=60)
 
 
 def until(log: Path, words: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ SMALL = Plan(cluster="sim", time_limit_s=4, rate=60, workers=5, faults=("isolate
 NAMES = tuple(WORKLOADS)
 
 
+@functools.cache
 def drawn(name: str) -> tuple[Operation, ...]:
     plan = msgspec.structs.replace(SMALL, workload=name)
     whole = draw(plan, SYSTEMS["qsync"], WORKLOADS[name]).drawn
@@ -33,14 +35,15 @@ def drawn(name: str) -> tuple[Operation, ...]:
     return whole.operations
 
 
-def everything(name: str) -> list[Operation]:
+@functools.cache
+def everything(name: str) -> tuple[Operation, ...]:
     """One operation of each kind that a run has, the first and the last ones included."""
     workload = WORKLOADS[name]
     load = drawn(name)
     keys = list(dict.fromkeys(key for operation in load for key in workload.keys(operation)))
     dump = Operation(at_ns=0, worker=0, f="dump", node="n1")
     first, final = workload.first_operations(SMALL, "n1"), workload.final_operations(SMALL, keys, "n1")
-    return [*load[:40], *first, *final, dump]
+    return (*load[:40], *first, *final, dump)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -22,8 +22,9 @@ from nodes.qsync.access import password_hash
 from nodes.qsync.configuration import Configuration, Identity, User
 from nodes.qsync.definitions import FieldDefinition, IndexDefinition, SpaceDefinition
 from nodes.qsync.keys import Part
+from tests.reserved_ports import reserved
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 UUID = "00000000-0000-4000-8000-00000000000{}"
 HAS_TARANTOOL = shutil.which("tarantool") is not None
 
@@ -135,12 +136,6 @@ class Link:
         self._connection.close()
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
 def start_ours(folder: Path) -> Server:
     """A cluster of one, which is its own quorum."""
     configuration = Configuration(
@@ -176,7 +171,7 @@ def start_ours(folder: Path) -> Server:
 
 def start_tarantool(folder: Path) -> Server:
     (folder / "server.lua").write_text(SERVER)
-    port = free_port()
+    port = reserved(1)
     process = subprocess.Popen(
         ["tarantool", "server.lua", str(port)], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )

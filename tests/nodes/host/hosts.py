@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @dataclass

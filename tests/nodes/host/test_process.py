@@ -174,4 +174,4 @@ def test_a_node_dies_with_its_parent(tmp_path: Path, stopped: bool) -> None:
         os.kill(pid, signal.SIGSTOP)
     parent.kill()
     parent.communicate()
-    assert eventually(lambda: is_gone(pid), within_s=2.0)
+    assert eventually(lambda: is_gone(pid))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import os
-import random
 import signal
 import socket
 
@@ -13,6 +12,7 @@ from nodes.iproto.frames import encode
 from nodes.iproto.messages import Answer, Call
 from nodes.qsync.configuration import Configuration, Identity, SpaceDefinition
 from tests.nodes.host.hosts import PATIENCE_S, Process, StartHost, eventually
+from tests.reserved_ports import reserved
 
 NAMES = ("n1", "n2", "n3")
 
@@ -35,15 +35,8 @@ def configuration(name: str) -> str:
 
 
 def free_ports() -> dict[str, int]:
-    """Ports that are free, and outside the range from which the kernel gives outgoing connections theirs."""
-    draw, ports = random.Random(os.getpid()), dict[str, int]()
-    for name in NAMES:
-        while name not in ports:
-            port = draw.randrange(15_000, 30_000)
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) and port not in ports.values():
-                    ports[name] = port
-    return ports
+    """Ports that stay free until their nodes take them."""
+    return dict(zip(NAMES, itertools.count(reserved(len(NAMES))), strict=False))
 
 
 def started(start_host: StartHost, name: str, ports: dict[str, int]) -> Process:

@@ -37,13 +37,14 @@ from nodes.iproto.messages import (
     Type,
     Unknown,
 )
+from tests.reserved_ports import reserved
 
 pytestmark = [
     pytest.mark.real,
     pytest.mark.skipif(shutil.which("tarantool") is None, reason="no `tarantool` on PATH"),
 ]
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 SPACE, SYNC_SPACE = 512, 513
 REPLICA = "11111111-2222-4333-8444-555555555555"
 
@@ -122,12 +123,6 @@ class Server:
         return Link(connection, decoder)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
 def started(folder: Path, port: int) -> subprocess.Popen[bytes]:
     script = folder / "server.lua"
     script.write_text(SERVER)
@@ -147,7 +142,7 @@ def ended(process: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    port = free_port()
+    port = reserved(1)
     process = started(tmp_path, port)
     yield Server(tmp_path, port)
     ended(process)
@@ -337,7 +332,7 @@ def test_we_read_packed_blocks_and_snapshots(server: Server, client: Link) -> No
 
 def test_tarantool_recovers_from_what_we_write(tmp_path: Path) -> None:
     """A reference node's log would not be one for Tarantool."""
-    port = free_port()
+    port = reserved(1)
     process = started(tmp_path, port)
     asked(Server(tmp_path, port), Call(1, "fill", (5, 10)))
     ended(process)

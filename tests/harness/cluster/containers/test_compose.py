@@ -25,6 +25,7 @@ from harness.errors import ClusterError
 from harness.protocols import Replied
 from nodes.iproto.messages import Answer, Call
 from nodes.qsync.configuration import Configuration
+from tests.harness.processes import PATIENCE_S
 
 ROOT = Path(__file__).parents[4]
 NODES = ("n1", "n2", "n3", "n4", "n5")
@@ -98,7 +99,7 @@ async def owner_of(project: Project) -> str:
     """Wait until the nodes have elected one."""
     admin = Admin(lambda node: PORT, "qsync.status", project.address)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 for node in NODES:
                     status = await admin.status(node, SECOND_NS // 2)
@@ -112,7 +113,7 @@ async def owner_of(project: Project) -> str:
 async def call(project: Project, node: str, function: str, *arguments: Any) -> Any:
     connections = Connections(lambda node: PORT, project.address)
     try:
-        reply = await connections.call(1, node, Call(1, function, arguments), 5 * SECOND_NS)
+        reply = await connections.call(1, node, Call(1, function, arguments), PATIENCE_S * SECOND_NS)
         assert isinstance(reply, Replied) and isinstance(reply.response, Answer), reply
         return reply.response.data[0]
     finally:
@@ -133,7 +134,7 @@ def test_five_nodes_come_up_take_a_write_and_leave_nothing(client: Any, project:
         owner = await owner_of(project)
         await call(project, owner, "qsync.transaction", [["replace", "register", ["a", 7]]])
         for node in NODES:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_S):
                 while (await call(project, node, "qsync.dump"))["spaces"]["register"] != [["a", 7]]:
                     await asyncio.sleep(0.02)
 

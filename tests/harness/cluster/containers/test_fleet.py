@@ -14,6 +14,7 @@ from harness.cluster.containers import ownership
 from harness.cluster.containers.fleet import Fleet, Limits
 from harness.cluster.containers.ownership import NODE_LABEL, RunId
 from harness.errors import ClusterError
+from tests.harness.processes import PATIENCE_S
 
 
 class Container:
@@ -53,7 +54,7 @@ class Api:
     def containers(self, filters: Any) -> list[dict[str, Any]]:
         listed = [{"Labels": {NODE_LABEL: node}} for node in self.running]
         self.asked.set()
-        self.may_answer.wait(30)
+        self.may_answer.wait(PATIENCE_S)
         if "all" in self.does_not_say_of:
             raise TimeoutError("read timed out")
         return listed
@@ -75,7 +76,7 @@ async def watched(fleet: Fleet, api: Api) -> None:
     """Let the watch see at least one whole list that was asked for from now on."""
     for _ in range(2):
         api.asked.clear()
-        await asyncio.to_thread(api.asked.wait, 5)
+        await asyncio.to_thread(api.asked.wait, PATIENCE_S)
 
 
 def test_a_list_from_before_a_restart_accuses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +90,7 @@ def test_a_list_from_before_a_restart_accuses_nobody(monkeypatch: pytest.MonkeyP
         api.running = []
         api.may_answer.clear()
         watch = asyncio.create_task(fleet._watch_all())
-        await asyncio.to_thread(api.asked.wait, 5)  # the daemon has looked: n1 is not there
+        await asyncio.to_thread(api.asked.wait, PATIENCE_S)  # the daemon has looked: n1 is not there
         await fleet.start_again("n1")
         api.running = ["n1"]
         api.may_answer.set()

@@ -12,6 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.harness.processes import PATIENCE_S
+from tests.reserved_ports import reserved
+
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 
 
@@ -52,7 +55,7 @@ def sshd(folder: Path) -> Iterator[Sshd]:
             ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "throwaway", "-f", folder / name],
             check=True,
         )
-    port = _free_port()
+    port = reserved(1)
     (folder / "authorized_keys").write_text((folder / "key.pub").read_text())
     settings = (
         f"Port {port}",
@@ -81,17 +84,11 @@ def sshd(folder: Path) -> Iterator[Sshd]:
         yield Sshd(port, folder)
     finally:
         process.terminate()
-        process.wait(10)
-
-
-def _free_port() -> int:
-    with socket.socket() as attempt:
-        attempt.bind(("127.0.0.1", 0))
-        return int(attempt.getsockname()[1])
+        process.wait(PATIENCE_S)
 
 
 def _until_it_listens(port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline and process.poll() is None:
         with socket.socket() as attempt:
             if attempt.connect_ex(("127.0.0.1", port)) == 0:

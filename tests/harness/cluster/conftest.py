@@ -1,0 +1,21 @@
+"""Patience for clusters of real processes on a machine that has much else to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.cluster import local, network_faults, process_faults, processes, real_cluster
+from tests.harness.processes import PATIENCE_S
+
+PATIENCE_NS = PATIENCE_S * 1_000_000_000
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that is slow to come up, to answer or to stop is no failure: what is tested is not how fast they are."""
+    monkeypatch.setattr(processes, "READY_WITHIN_S", PATIENCE_S)
+    monkeypatch.setattr(processes, "STOPPED_WITHIN_S", PATIENCE_S)
+    monkeypatch.setattr(process_faults, "_ANSWERS_WITHIN_S", PATIENCE_S)
+    monkeypatch.setattr(network_faults, "_FRESH_WITHIN_S", PATIENCE_S)
+    monkeypatch.setattr(real_cluster, "STATUS_WITHIN_NS", PATIENCE_NS)
+    monkeypatch.setattr(local, "STATUS_WITHIN_NS", PATIENCE_NS)
