@@ -23,6 +23,8 @@ from tests.harness.runs import drawn_out
 from tests.reserved_ports import bind, reserved
 
 ROOT = Path(__file__).parents[2]
+TRIES = 5
+"""One is enough unless the machine is so busy that a run has too few operations to be evidence."""
 PORTS = 12
 """Three nodes and the relay's nine routes."""
 
@@ -160,10 +162,15 @@ def test_a_harness_that_is_killed_takes_all_with_it_and_the_next_run_starts(
     code, out = check(killed.run)
     assert code == 3
     assert "the record is torn" in out
-    again = start(
-        *("--base-port", base_port, "--seed", 3, "--time-limit", 6, "--rate", 100, "--faults", "isolate-one")
-    )
-    code, out, err = again.end()
+    for _ in range(TRIES):
+        again = start(
+            *("--base-port", base_port, "--seed", 3, "--time-limit", 6, "--rate", 100),
+            *("--faults", "isolate-one"),
+        )
+        code, out, err = again.end()
+        assert code in (0, 3), out + err
+        if code == 0:
+            break
     assert code == 0, out + err
     assert out.startswith("VALID  ")
     assert "fault begins: isolate-one" in err

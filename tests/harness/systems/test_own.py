@@ -15,6 +15,8 @@ from harness.errors import WrongUse
 from harness.systems import system_of
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "mystore.py"
+TRIES = 5
+"""Of real time; one is enough unless the machine is so busy that a run has too few operations to be evidence."""
 
 
 def run(folder: Path, *words: str) -> dict[str, Any]:
@@ -28,14 +30,24 @@ def run(folder: Path, *words: str) -> dict[str, Any]:
 
 def test_the_example_is_clean_when_calm(tmp_path: Path) -> None:
     """If it failed, nobody could put a store of their own under test by following the documentation."""
-    verdict = run(tmp_path, "--faults", "none", "--time-limit", "4")
-    assert verdict["outcome"] == "valid", verdict["sentence"]
+    told: list[str] = []
+    for _ in range(TRIES):
+        verdict = run(tmp_path, "--faults", "none", "--time-limit", "4")
+        assert verdict["violations"] == [], verdict["sentence"]
+        told.append(verdict["outcome"])
+        if told[-1] == "valid":
+            break
+    assert told[-1] == "valid", told
 
 
 def test_the_example_loses_what_it_acknowledged_when_it_is_killed(tmp_path: Path) -> None:
     """If it failed, the harness would sign for a store that keeps nothing."""
-    verdict = run(tmp_path, "--faults", "kill", "--time-limit", "6")
-    assert {"linearizable", "convergence"} & set(verdict["violations"]), verdict["sentence"]
+    seen: set[str] = set()
+    for _ in range(TRIES):
+        seen |= set(run(tmp_path, "--faults", "kill", "--time-limit", "6")["violations"])
+        if {"linearizable", "convergence"} & seen:
+            break
+    assert {"linearizable", "convergence"} & seen, seen
 
 
 @pytest.mark.parametrize(
