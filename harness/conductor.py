@@ -93,6 +93,8 @@ class Conductor:
     _site: Site = field(init=False)
     """Who is a member now, among the rest."""
     _operator: Operator | None = None
+    _silent: dict[str, None] = field(default_factory=dict)
+    """Nodes that left a final operation without an answer."""
     _owner: str = ""
     """The node that takes writes now, as far as we know."""
 
@@ -215,8 +217,11 @@ class Conductor:
         if operation.wait is not None:
             fields["wait"] = operation.wait
         self._record("invoke", process, operation.f, value=value, phase=phase, **fields)
-        timeout_ns = FINAL_TIMEOUT_NS if phase == "final" else int(self.plan.request_timeout_s * SECOND_NS)
+        timeout_ns = self._patience_ns(node, phase)
+        asked_ns = self.cluster.now_ns()
         reply = await self.cluster.call(process if client is None else client, node, request, timeout_ns)
+        if phase == "final" and self.cluster.now_ns() - asked_ns >= timeout_ns:
+            self._silent[node] = None
         done = self.workload.completion(operation, value, reply)
         if done.error == SUBMITTED and operation.wait not in SUBMITTING:
             done = replace(done, error="unexpected answer: not confirmed, as was asked for")
@@ -237,6 +242,12 @@ class Conductor:
         if isinstance(self.workload, Remembers):
             self.workload.remember(operation, done, seen)
         return done
+
+    def _patience_ns(self, node: str, phase: str) -> int:
+        """How long an answer is waited for; at the end long, but not for each of many reads at a node that hangs."""
+        if phase == "final" and node not in self._silent:
+            return FINAL_TIMEOUT_NS
+        return int(self.plan.request_timeout_s * SECOND_NS)
 
     def _count(self, type_: str) -> None:
         match type_:

@@ -86,6 +86,8 @@ class WitnessView:
     """One witness as the template draws it."""
 
     checker: str
+    standing: str
+    """violation, or finding: allowed by what is promised."""
     rule: str
     summary: str
     said: bool
@@ -123,6 +125,7 @@ def _witness_view(read: Material, check: Json, witness: Json, bands: Sequence[Fa
     told = as_texts(witness.get("explanation"), 600)
     return WitnessView(
         checker=checker,
+        standing="violation" if checker in as_texts(read.verdict.get("violations"), 60) else "finding",
         rule=rule,
         summary=summary,
         said=said,

@@ -238,6 +238,26 @@ def test_the_final_phase_reads_every_key_at_the_owner_and_dumps_every_node() -> 
     assert settled == [True]
 
 
+class HangsAtTheEnd(FakeCluster):
+    """n1 answers nothing that is asked after the load."""
+
+    async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
+        if node != "n1" or self.now_ns() < 200 * MILLISECOND_NS:
+            return await super().call(process, node, request, timeout_ns)
+        await self.sleep_until(self.now_ns() + timeout_ns)
+        return Lost("timeout")
+
+
+def test_a_node_that_hangs_at_the_end_is_not_waited_for_again_and_again() -> None:
+    """If it failed, each key of a node that hangs would cost ten seconds, and a campaign its time."""
+    keys = [operation(place, key=f"k{place}") for place in range(20)]
+    recorded = Recorded(drawn(*keys), HangsAtTheEnd())
+    finals = [each for each in recorded.history.operations if each.phase == "final" and each.node == "n1"]
+    assert len(finals) == 21, "every key and the dump are asked for all the same"
+    waits_s = [round(((each.complete_ns or 0) - each.invoke_ns) / 1e9) for each in finals]
+    assert waits_s == [10, *[2] * 20]
+
+
 def test_a_cluster_that_does_not_settle_is_told() -> None:
     """If it failed, final reads of nodes that still change would pass for the end of the run."""
     recorded = Recorded(drawn(operation(10)), FakeCluster(settled=False))

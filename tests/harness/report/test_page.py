@@ -130,6 +130,13 @@ def test_every_finding_has_its_line(tmp_path: Path) -> None:
     assert all(finding["summary"] in html for finding in told)
 
 
+def test_a_witness_of_what_is_allowed_is_called_a_finding(tmp_path: Path) -> None:
+    """If it failed, a page would say VALID above the proof of an anomaly, and nobody would know what to believe."""
+    folder = build(tmp_path / "run", "anomaly")
+    assert "allowed by what is promised" not in page.html(folder)
+    assert "finding, allowed by what is promised" in judged_again(folder, violations=[], outcome="valid")
+
+
 def test_of_a_crash_the_last_lines_are_shown(tmp_path: Path) -> None:
     """If it failed, the page would show how a process started, and not what it said when it ended."""
     folder = build(tmp_path / "run", "anomaly")
