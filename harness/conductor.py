@@ -42,8 +42,8 @@ from harness.faults.lanes import ADMINISTERED, MEMBERSHIP, STEPS, exclude, lanes
 from harness.faults.membership import Membership
 from harness.generators.generator import Value
 from harness.plan import SECOND_NS, SUBMITTING, Operation, Plan
-from harness.protocols import ChangesShapes, Cluster, LooksForEnds, Task, WatchesMoments
-from harness.systems.system import Operated, System
+from harness.protocols import ChangesShapes, Cluster, Ended, LooksForEnds, Task, WatchesMoments
+from harness.systems.system import CANNOT_JOIN, Operated, System, TellsWhyItCannotJoin
 from harness.workloads.workload import Remembers, Workload
 
 MONITOR_EVERY_NS = SECOND_NS // 4
@@ -511,6 +511,9 @@ class Conductor:
 
     def _note_ended(self) -> None:
         for ended in self.cluster.ended():
+            if why := self._cannot_join(ended):
+                self._record("info", "monitor", CANNOT_JOIN, node=ended.node, value={"why": why})
+                continue
             value: dict[str, object] = {"how": ended.how}
             if ended.last_words:
                 value["last_words"] = ended.last_words
@@ -520,6 +523,12 @@ class Conductor:
         for stalled_at_ns, stalled_ms in self.cluster.stalls():
             value = {"stalled_ms": stalled_ms, "at_ns": stalled_at_ns}
             self._record("info", "harness", "stall", value=value)
+
+    def _cannot_join(self, ended: Ended) -> str:
+        """A newcomer that said that nobody can take it in ended in order; "" for any other end."""
+        if not isinstance(self.system, TellsWhyItCannotJoin):
+            return ""
+        return self.system.cannot_join(ended.how, ended.last_words)
 
     # ---- the end
 

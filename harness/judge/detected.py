@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from checkers.history.faults import FaultSpan
 from checkers.history.history import History
 from harness.faults.table import FAULTS
+from harness.systems.system import CANNOT_JOIN
 
 
 def may_only_be_detected(history: History) -> bool:
@@ -27,6 +28,18 @@ def refusals(history: History) -> tuple[str, ...]:
         f"after {fault.name}: {fault.evidence.get('detail') or 'a node refused to start'}"
         for fault in history.faults
         if fault.bit and _was_refused(fault)
+    )
+
+
+def could_not_join(history: History) -> tuple[str, ...]:
+    """A sentence for each node that ended because nobody could take it in as a member, and why."""
+    told: dict[str, list[str]] = {}
+    for event in history.events:
+        if event.process == "monitor" and event.f == CANNOT_JOIN and isinstance(event.value, dict):
+            told.setdefault(str(event.node), []).append(str(event.value.get("why")))
+    return tuple(
+        f"{node} could not join {len(lines)} {'times' if len(lines) > 1 else 'time'}, and ended: {lines[-1]}"
+        for node, lines in sorted(told.items())
     )
 
 

@@ -14,7 +14,7 @@ from checkers.wal import NAME as AUDIT
 from checkers.wal import LogRules, NodeLog
 from harness.check import Check, RunCheck, run_here
 from harness.judge.audit import audit
-from harness.judge.detected import may_only_be_detected, refusals
+from harness.judge.detected import could_not_join, may_only_be_detected, refusals
 from harness.judge.evidence import evidence_of, left_out_in_words, stopped_for_good, was_interrupted
 from harness.judge.versions import NAME as UPGRADE
 from harness.judge.versions import incompatible, versions_json
@@ -84,6 +84,7 @@ def judge(
             *({"checker": UPGRADE, "summary": text} for text in incompatible(history)),
             *({"checker": "faults", "summary": text} for text in left_out_in_words(evidence)),
             *({"checker": "detected", "summary": text} for text in refusals(history)),
+            *({"checker": "members", "summary": text} for text in could_not_join(history)),
             *(
                 {"checker": "settled", "summary": text}
                 for text in (audited.findings if audited is not None else ())

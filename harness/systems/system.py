@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from checkers.wal.record import LogRules
@@ -89,6 +89,10 @@ class System(Protocol):
         ...
 
 
+CANNOT_JOIN = "cannot-join"
+"""A line of the monitor: a newcomer ended in order, for nobody could take it in. It is no crash."""
+
+
 @runtime_checkable
 class ChangesMembers(Protocol):
     """A system whose members can leave, and others come."""
@@ -137,6 +141,15 @@ class MakesNodes(Protocol):
     """A system whose nodes run in the simulator, whatever configuration they are given."""
 
     def maker(self, configuration: bytes) -> Callable[[], Node]: ...
+
+
+@runtime_checkable
+class TellsWhyItCannotJoin(Protocol):
+    """A system whose newcomers end in order where nobody can take them in."""
+
+    def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
+        """The line in which a process said so; "" if it ended for another reason."""
+        ...
 
 
 @runtime_checkable

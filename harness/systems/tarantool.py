@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,11 @@ SET_UP_TIMEOUT_NS = 20 * SECOND_NS
 MEMBERS_TIMEOUT_NS = 15 * SECOND_NS
 """A changed list of replicas is taken when all of them were tried."""
 POLL_NS = SECOND_NS // 50
+CANNOT_JOIN = (
+    "can't initialize storage: Can't modify data because this instance is in read-only mode",
+    "can't initialize storage: Incorrect value for option 'replication': failed to connect to one or more replicas",
+)
+"""A member is registered by a master; and while nobody else is there, there is nobody to join."""
 FAKETIME_LIBRARY = "*/faketime/libfaketimeMT.so.1"
 IN_CONTAINERS = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
 _NAMESPACE = uuid.UUID("0f6c35a7-7a0f-4a0e-9a5c-2f8f3d1f60aa")
@@ -130,6 +135,11 @@ class Tarantool:
 
     async def remove_member(self, owner: str, number: int, cluster: Cluster) -> str | None:
         return await asked(cluster, owner, "qsync.remove_member", (number,), MEMBERS_TIMEOUT_NS)
+
+    def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
+        """Where it reaches nobody, or no master: box.cfg fails, and the process has nothing to do any more."""
+        said = (line for line in last_words if any(words in line for words in CANNOT_JOIN))
+        return next(said, "") if how == "exit 1" else ""
 
     async def tell_members(
         self, plan: Plan, members: Membership, generations: Mapping[str, int], node: str, cluster: Cluster

@@ -18,6 +18,7 @@ from harness.assemble import header, parts_of
 from harness.conductor import GONE, LATE, Conductor
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault, Shape
+from harness.judge.detected import could_not_join
 from harness.plan import Drawn, Operation, Plan
 from harness.protocols import Ended, Lost, NotSent, Replied, Reply
 from nodes.iproto.messages import Call, Refusal, Request
@@ -277,6 +278,26 @@ def test_crashes_and_stalls_are_recorded() -> None:
     died = [(crash.node, crash.how, crash.out_of_memory) for crash in history.crashes]
     assert died == [("n2", "signal 11", ""), ("n3", "signal 9", "Killed 5")]
     assert [stall.stalled_ms for stall in history.stalls] == [420]
+
+
+def test_a_newcomer_whom_nobody_takes_in_has_not_crashed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a store would be accused of a crash where it said that there is nobody to join."""
+    said = "can't initialize storage: nobody is there"
+    monkeypatch.setattr(
+        type(parts_of(drawn()).system),
+        "cannot_join",
+        lambda self, how, words: said if how == "exit 1" and said in words else "",
+        raising=False,
+    )
+    cluster = FakeCluster()
+    ends = [
+        Ended("n2", 0, "exit 1", ("hello", said)),
+        Ended("n2", 1, "exit 1", (said,)),
+        Ended("n3", 2, "exit 1", ("other words",)),
+    ]
+    history = Recorded(drawn(operation(10)), cluster, at={5: lambda _: cluster.to_end.extend(ends)}).history
+    assert [crash.node for crash in history.crashes] == ["n3"]
+    assert could_not_join(history) == (f"n2 could not join 2 times, and ended: {said}",)
 
 
 class Looks(FakeCluster):

@@ -19,6 +19,7 @@ from harness.plan import Plan
 from harness.systems.tarantool import Tarantool
 
 TARANTOOL = Tarantool()
+NOBODY = "Incorrect value for option 'replication': failed to connect to one or more replicas"
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,29 @@ def test_the_master_of_the_newest_generation_takes_the_writes() -> None:
     """If it failed, clients would keep to an old master that was cut off."""
     statuses = {"n1": {"role": "owner", "term": 1}, "n2": {"role": "owner", "term": 2}, "n3": None}
     assert TARANTOOL.owner_now(statuses) == "n2"
+
+
+STAMP = "2026-11-21 14:20:57.531 [12931] main/103/node.lua F> "
+
+
+@pytest.mark.parametrize(
+    ("how", "words", "is_refusal"),
+    [
+        (
+            "exit 1",
+            "can't initialize storage: Can't modify data because this instance is in read-only mode.",
+            True,
+        ),
+        ("exit 1", f"can't initialize storage: {NOBODY}", True),
+        ("exit 1", "can't initialize storage: Unknown request type 40", False),
+        ("exit 1", "can't create a new space before snapshot recovery", False),
+        ("signal 6", f"can't initialize storage: {NOBODY}", False),
+    ],
+)
+def test_a_newcomer_whom_nobody_can_take_in_has_not_crashed(how: str, words: str, is_refusal: bool) -> None:
+    """If it failed, a cluster without a master would be accused of a crash, or a crash be excused."""
+    line = STAMP + words
+    assert TARANTOOL.cannot_join(how, ("something before", line)) == (line if is_refusal else "")
 
 
 def test_of_sets_the_elements_are_judged_and_not_their_rows() -> None:
