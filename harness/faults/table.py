@@ -44,7 +44,7 @@ OPERATED: tuple[str, ...] = ("qsync", "tarantool")
 CONFIGURED: tuple[str, ...] = ("qsync", "tarantool")
 """Systems whose options can be changed while they run."""
 OUR_DISKS = ("qsync",)
-"""Systems whose nodes write through `nodes.host.disk`, which can be told what goes wrong and says what was synced."""
+"""Systems whose nodes write through `nodes.host.files`, which can be told what goes wrong and says what was synced."""
 
 MOUNTED = ("local", "docker")
 """Clusters on which a disk is mounted under nodes of other systems (`harness.cluster.mounted_disk`)."""

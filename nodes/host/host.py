@@ -18,7 +18,8 @@ from typing import NoReturn
 
 from nodes.host.clock import Clock
 from nodes.host.codec import Codec
-from nodes.host.disk import Committed, Disk, Outcome
+from nodes.host.disk import Disk, Outcome
+from nodes.host.files import Committed
 from nodes.host.links import Address, Links
 from nodes.host.log import NodeLog
 from nodes.host.medium import LOOK_EVERY_S, FaultyMedium

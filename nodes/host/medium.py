@@ -22,6 +22,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,7 +53,50 @@ class Orders:
     sync_error: str = ""
 
 
-class FaultyMedium:
+class Medium:
+    """The calls of the operating system that a node's files need. All but `close` and `forget` raise OSError."""
+
+    def __init__(self, sync: Callable[[int], None] = sync_data) -> None:
+        self._sync_data = sync
+
+    def open_folder(self, path: str) -> int:
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def open(self, folder: int, name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_CLOEXEC, 0o644, dir_fd=folder)
+
+    def length(self, file: int) -> int:
+        return os.fstat(file).st_size
+
+    def write(self, file: int, data: bytes | memoryview) -> int:
+        """How many bytes it took."""
+        return os.write(file, data)
+
+    def cut(self, file: int, size: int) -> None:
+        os.ftruncate(file, size)
+
+    def sync(self, file: int) -> None:
+        """Bytes and length are on disk."""
+        self._sync_data(file)
+
+    def sync_folder(self, folder: int) -> None:
+        """Which names there are, and of which files, is on disk."""
+        os.fsync(folder)
+
+    def rename(self, folder: int, old: str, new: str) -> None:
+        os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
+
+    def remove(self, folder: int, name: str) -> None:
+        os.unlink(name, dir_fd=folder)
+
+    def forget(self, file: int) -> None:
+        """The file is about to be removed."""
+
+    def close(self, file: int) -> None:
+        os.close(file)
+
+
+class FaultyMedium(Medium):
     """`look` is called by the host's loop now and then, `write` and `sync` in the disk's thread.
 
     Both tell what was felt: one at a time, else the thread could tell of orders that the loop has just replaced, and
@@ -61,6 +105,7 @@ class FaultyMedium:
 
     def __init__(self, folder: str) -> None:
         """Raises OSError if the folder cannot be made or written to."""
+        super().__init__()
         self._folder = Path(folder)
         self._folder.mkdir(parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from nodes.host.disk import Committed, Disk, Outcome, SyncedTooLate
-from nodes.host.medium import sync_data
+from nodes.host.disk import Disk, Outcome, SyncedTooLate
+from nodes.host.files import Committed
+from nodes.host.medium import Medium, sync_data
 from nodes.kernel.effects import Persist
 from nodes.kernel.outbox import Durability
 from tests.nodes.host.hosts import StartHost
@@ -43,7 +44,7 @@ def disk_on(tmp_path: Path) -> Iterator[DiskOn]:
         durability: Durability = "synced", sync: Callable[[int], None] = sync_data
     ) -> tuple[Disk, queue.Queue[Outcome]]:
         outcomes: queue.Queue[Outcome] = queue.Queue()
-        disk = Disk(str(tmp_path), durability, outcomes.put, sync)
+        disk = Disk(str(tmp_path), durability, outcomes.put, Medium(sync))
         disks.append(disk)
         return disk, outcomes
 

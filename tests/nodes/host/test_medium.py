@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from nodes.host.disk import Committed, Disk, Outcome
+from nodes.host.disk import Disk, Outcome
+from nodes.host.files import Committed
 from nodes.host.medium import FELT, ORDERS, SYNCED, FaultyMedium
 from nodes.kernel.effects import Persist
 from nodes.kernel.outbox import Durability
