@@ -35,6 +35,7 @@ LOCAL = 0
 SERVER_VERSION = "3.2.0"
 FILE_BYTES_MAX = 256 * 1024 * 1024
 
+_END = xlog.encode_eof()
 _RECORD_NAMES = {
     Type.RAFT.value: "raft",
     Type.CONFIRM.value: "confirm",
@@ -173,16 +174,23 @@ class Journal:
         """
         effects: list[Effect] = [Remove(name) for name in sorted(files) if name.endswith(UNFINISHED)]
         logs = sorted(name for name in files if name.endswith(".xlog"))
+        first = xlog.file_name({}, "SNAP")
+        if not files.get(first, _END).endswith(_END) and any(name > first for name in _snapshots_of(files)):
+            effects.append(Remove(first))  # the disk was full, or broken, at the first start
+            files = {name: data for name, data in files.items() if name != first}
         snapshot = self._newest_snapshot(files)
         if not logs:
             return self._without_logs(files, snapshot, effects)
         begun = xlog.begun([files[name] for name in logs])
         for name in logs[:begun]:
             effects += self._read(name, files[name], snapshot, logs[begun - 1 :])
+        if snapshot is None:  # the disk was full, or broken, when it should have been written
+            effects += self._create(files)
         if logs[begun:]:
-            effects += self._begin_anew({name: files[name] for name in logs[begun:]})
+            effects += self._begin_anew(logs[begun:], files)
         if snapshot is not None and not covers(self.vclock, snapshot.vclock):
             effects += self._start_from(snapshot)
+            self._read_last = self.snapshots[-1][0]
             self._prepare_file()
         if snapshot is None and self.files[0].vclock:
             raise StartRefused(
@@ -196,6 +204,8 @@ class Journal:
         if self._read_last:
             self._sync_token = self.new_token()
             effects.append(Persist(self._sync_token, self._read_last, b"", "sync"))
+        removals = [effect for effect in effects if isinstance(effect, Remove)]
+        effects = [effect for effect in effects if not isinstance(effect, Remove)] + removals
         self.promised = dict(self.vclock)
         seen = snapshot.vclock if snapshot is not None else {}
         ahead = tuple(row for row in self.rows if row.lsn > seen.get(row.replica_id, 0))
@@ -203,7 +213,7 @@ class Journal:
 
     def _newest_snapshot(self, files: Mapping[str, bytes]) -> Snapshot | None:
         """None if there is none but, perhaps, that of a new disk that a crash has torn."""
-        names = sorted(name for name in files if name.endswith(".snap"))
+        names = _snapshots_of(files)
         if not names or (
             names[-1] == xlog.file_name({}, "SNAP") and not snapshots.is_whole(files[names[-1]])
         ):
@@ -230,6 +240,11 @@ class Journal:
 
     def _start_from(self, snapshot: Snapshot) -> list[Effect]:
         """A snapshot that replaces all that was: we were joining anew when the process ended."""
+        if not covers(snapshot.vclock, self.vclock):
+            raise StartRefused(
+                f"{self.files[-1].name}: ends at {text(self.vclock)}, which the newest snapshot, of "
+                f"{text(snapshot.vclock)}, does not hold"
+            )
         removed: list[Effect] = [Remove(file.name) for file in self.files]
         self.rows.clear()
         self.files.clear()
@@ -277,14 +292,14 @@ class Journal:
             self.files[-1].size = good_bytes
         return [*effects, Truncate(name, good_bytes)] if good_bytes < len(data) else effects
 
-    def _begin_anew(self, empty: Mapping[str, bytes]) -> list[Effect]:
+    def _begin_anew(self, empty: Sequence[str], files: Mapping[str, bytes]) -> list[Effect]:
         """Power was lost, or the disk was full, before the headers of these files were whole: nothing was in them.
 
         The file before may be torn as well, or hold nothing: then we go on in it.
         """
-        for name, data in empty.items():
+        for name in empty:
             try:
-                xlog.decode(data)
+                xlog.decode(files[name])
             except XlogError as error:
                 raise StartRefused(f"{name}: {error}") from error
         first: list[Effect] = []
@@ -295,7 +310,8 @@ class Journal:
             self._prepare_file()
         current = self.files[-1].name
         away: list[Effect] = [Remove(name) for name in empty if name != current]
-        return [*away, *([Truncate(current, 0)] if empty.get(current) else []), *first]
+        is_spoilt = current in empty and files[current]
+        return [*away, *([Truncate(current, 0)] if is_spoilt else []), *first]
 
     def _create(self, files: Mapping[str, bytes]) -> list[Effect]:
         """A node with an empty disk starts from the same snapshot as all others."""
@@ -305,10 +321,11 @@ class Journal:
             data = self._first_snapshot()
         else:
             data = xlog.encode_header("SNAP", self.instance_uuid, {}) + xlog.encode_eof()
-        if files.get(name) != data:
-            if name in files:
-                effects.append(Truncate(name, 0))
-            effects.append(Persist(self.new_token(), name, data, "header"))
+        is_there = files.get(name) == data
+        if name in files and not is_there:
+            effects.append(Truncate(name, 0))
+        # Who wrote it may have been killed before it was synced.
+        effects.append(Persist(self.new_token(), name, b"" if is_there else data, "header"))
         self.snapshots = [(name, {})]
         return effects
 
@@ -509,6 +526,10 @@ class Journal:
     def last_token(self) -> int | None:
         """The token that everything in the log depends on, if something is still in flight."""
         return self.in_flight[-1].token if self.in_flight else None
+
+
+def _snapshots_of(files: Mapping[str, bytes]) -> list[str]:
+    return sorted(name for name in files if name.endswith(".snap"))
 
 
 def size_of(rows: Sequence[Row]) -> int:

@@ -645,6 +645,10 @@ class Replica:
             case PersistFailed(_, error):
                 self._installing = None
                 self.joining = Joining(self.configuration.is_anonymous)
+                old = self.journal
+                names = [name for name, _ in old.snapshots] + [file.name for file in old.files]
+                # They may be on disk. The log goes first: without the snapshot no node starts from it.
+                self._out += [Remove(name) for name in reversed(files) if name not in names]
                 self.retention.failed()
                 self.journal.skip_tokens(token + 1)
                 self._out.append(Log("error", "what we joined with cannot be written", {"error": error}))
