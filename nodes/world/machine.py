@@ -139,18 +139,34 @@ class Machine:
     def kill(self) -> None:
         """kill -9: what was written stays, records not yet written are gone, connections end."""
         self._die()
+        self._forget_later_files()
         while self._groups:
             group = self._groups.pop()
             if self._disk_chance.random() < 0.5:
                 self._groups.clear()
                 break
-            for record, start in zip(group.records, group.starts, strict=True):
-                self.disk.forget_unwritten(_written_to(record), start)
+            self._forget_unwritten(group)
         self._network.process_died(self, silently=False)
 
+    def _forget_unwritten(self, group: Group) -> None:
+        for record, start in zip(group.records, group.starts, strict=True):
+            self.disk.forget_unwritten(_written_to(record), start)
+
+    def _forget_later_files(self) -> None:
+        """A host syncs a file before it makes or lengthens the next: of what is not synced, one alone was written."""
+        first = ""
+        for group in self._groups:
+            for record, start in zip(group.records, group.starts, strict=True):
+                first = first or _written_to(record)
+                if _written_to(record) != first:
+                    self.disk.forget_unwritten(_written_to(record), start)
+                    first = "/"  # nothing behind it either
+
     def terminate(self) -> None:
-        """SIGTERM: the process ends in order; all that it was writing is written, and its peers hear of its end."""
+        """SIGTERM: the process ends in order; all that it was writing is synced, and its peers hear of its end."""
         self._die()
+        for group in self._groups:
+            self._mark_synced(group)
         self._groups.clear()
         self._network.process_died(self, silently=False)
 
