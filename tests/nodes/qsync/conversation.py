@@ -246,7 +246,7 @@ class Conversation:
         for pattern, action in _ACTIONS:
             found = re.fullmatch(pattern, line)
             if found is not None:
-                action(self, **found.groupdict(default=""))
+                getattr(self, action.__name__)(**found.groupdict(default=""))
                 return self.lines
         raise ValueError(f"not a line of a conversation: {line!r}")
 
