@@ -122,14 +122,21 @@ class Difference:
 
     def _only(self, elements: Any) -> list[Any]:
         """The elements of these that are not on both sides."""
-        shared = set(map(comparable, self.one or ())) & set(map(comparable, self.other or ()))
-        return [each for each in elements or () if comparable(each) not in shared]
+        shared = set(map(comparable, _elements(self.one))) & set(map(comparable, _elements(self.other)))
+        return [each for each in _elements(elements) if comparable(each) not in shared]
 
     def values(self) -> set[Value]:
         """What only one of the two holds, as clients may have written it."""
         if isinstance(self.one, list | tuple) or isinstance(self.other, list | tuple):
             return {*map(comparable, self._only(self.one)), *map(comparable, self._only(self.other))}
         return {comparable(value) for value in (self.one, self.other) if value is not None}
+
+
+def _elements(value: Any) -> Sequence[Any]:
+    """Of a list; what is none is one itself."""
+    if isinstance(value, list | tuple):
+        return value
+    return () if value is None else (value,)
 
 
 def _some(elements: Sequence[object]) -> str:
@@ -202,27 +209,55 @@ def _how_it_ended(writer: Operation) -> str:
 
 def _stopped(history: History, last: Mapping[str, Sequence[State]]) -> Iterator[str]:
     """A sentence for each node and each source that it received nothing from any more."""
-    for (node, source), (state, why) in _first_stops(history).items():
-        at_the_end = _stopped_sources(last[node][-1]) if node in last else {}
+    ends = _last_words(history)
+    for (node, source), (time_ns, why) in _first_stops(history).items():
+        at_the_end = _stopped_sources(last[node][-1].status) if node in last else {}
+        state = ends.get((node, source))
         if source in at_the_end:
             yield f"{node} had stopped receiving from {source} at the end, for good: {at_the_end[source]}"
+        elif state is not None and source in _stopped_sources(state.status):
+            yield f"{node} had stopped receiving from {source} when it last told: {why}"
+        elif state is None or state.time_ns < time_ns:
+            yield f"{node} had stopped receiving from {source} at {time_ns / 1e9:.1f} s, and told no more of it: {why}"
         else:
-            at_s = state.time_ns / 1e9
-            yield f"{node} had stopped receiving from {source} at {at_s:.1f} s, and not for good: {why}"
+            yield f"{node} had stopped receiving from {source} at {time_ns / 1e9:.1f} s, and not for good: {why}"
 
 
-def _first_stops(history: History) -> dict[tuple[str, str], tuple[State, str]]:
-    """(node, source) → the state in which it was first seen, and the reason that was given."""
-    found: dict[tuple[str, str], tuple[State, str]] = {}
-    for state in history.states:
-        for source, why in _stopped_sources(state).items():
-            found.setdefault((state.node, source), (state, why))
+def _first_stops(history: History) -> dict[tuple[str, str], tuple[int, str]]:
+    """(node, source) → when it was first seen, and the reason that was given.
+
+    The operator looks oftener than the monitor: what it started anew at once nobody else may have seen.
+    """
+    seen = [(state.time_ns, state.node, _stopped_sources(state.status)) for state in history.states]
+    seen += [
+        (event.time_ns, event.node, event.value["stopped"])
+        for event in history.events
+        if event.process == "operator" and event.node is not None and _tells_of_stops(event.value)
+    ]
+    found: dict[tuple[str, str], tuple[int, str]] = {}
+    for time_ns, node, sources in sorted(seen, key=lambda each: each[0]):
+        for source, why in sources.items():
+            found.setdefault((node, source), (time_ns, why or "it gave no reason"))
     return dict(sorted(found.items()))
 
 
-def _stopped_sources(state: State) -> dict[str, str]:
+def _tells_of_stops(value: object) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("stopped"), Mapping)
+
+
+def _last_words(history: History) -> dict[tuple[str, str], State]:
+    """(node, source) → the last state in which the node told of the source."""
+    last: dict[tuple[str, str], State] = {}
+    for state in history.states:
+        upstreams = state.status.get("upstreams")
+        for source in upstreams if isinstance(upstreams, Mapping) else ():
+            last[state.node, source] = state
+    return last
+
+
+def _stopped_sources(status: Mapping[str, Any]) -> dict[str, str]:
     """Source → why the node receives nothing from it any more."""
-    upstreams = state.status.get("upstreams")
+    upstreams = status.get("upstreams")
     return {
         source: str(upstream.get("message") or "it gave no reason")
         for source, upstream in (upstreams.items() if isinstance(upstreams, Mapping) else ())

@@ -46,6 +46,45 @@ def test_who_stopped_receiving_is_told_once(told: tuple[dict[str, Any], ...], wo
     assert findings(*told) == [f"n2 had stopped receiving from n1 {each}" for each in words]
 
 
+def of_lines(*lines: dict[str, Any]) -> list[str]:
+    """The findings of a run of n1 and n2 with these lines, one a second."""
+    events = [
+        Event(index=index, time_ns=index * SECOND_NS, type="info", **line) for index, line in enumerate(lines)
+    ]
+    told: list[str] = replication.check(History.of(Header(nodes=("n1", "n2")), events)).details["findings"]
+    return told
+
+
+def state(told: dict[str, Any] | None) -> dict[str, Any]:
+    value = {"up": False} if told is None else {"up": True, "vclock": {"1": 5}, "upstreams": told}
+    return {"process": "monitor", "f": "state", "node": "n2", "value": value}
+
+
+RESUMED = {
+    "process": "operator",
+    "f": "resume",
+    "node": "n2",
+    "value": {"done": True, "error": None, "stopped": {"n1": "Duplicate key"}},
+}
+
+
+def test_a_stop_that_only_the_operator_saw_is_told() -> None:
+    """If it failed, an operator who is quicker than the monitor would hide that replication had stopped."""
+    follows = state(FOLLOWS)
+    assert of_lines(follows, RESUMED, follows, follows) == [
+        "n2 had stopped receiving from n1 at 1.0 s, and not for good: Duplicate key"
+    ]
+    assert of_lines(follows, follows, RESUMED) == [
+        "n2 had stopped receiving from n1 at 2.0 s, and told no more of it: Duplicate key"
+    ]
+
+
+def test_of_a_node_that_told_no_more_nobody_says_that_it_went_on() -> None:
+    """If it failed, a page would say of a node that died while it received nothing that it had gone on."""
+    (told,) = of_lines(state(FOLLOWS), state(STOPPED), state(None), state(None))
+    assert told == "n2 had stopped receiving from n1 when it last told: Failed to write to disk"
+
+
 def of(held: dict[str, Any], *operations: tuple[str, str, Any, str, str | None]) -> History:
     """A run of operations (f, key, value, outcome, error) at n1, after which each node is asked for what it holds."""
     lines: list[dict[str, Any]] = []
@@ -103,3 +142,9 @@ def test_of_sets_the_elements_that_one_lacks_are_told() -> None:
         "s0 of register: n2 lacks 8 and n3 lacks 9",
     ]
     assert "the add of 9 to s0 at n1 was left open: rollback (217)" in witnesses[0].explanation
+
+
+def test_a_list_and_a_scalar_differ_too() -> None:
+    """If it failed, the check would break on the gravest difference of all, and the run be unknown instead of wrong."""
+    (witness,) = replication.check(of({"n1": [["s0", [7, 8]]], "n2": [["s0", 7]]})).witnesses
+    assert witness.explanation == ("s0 of register: n2 lacks 8",)
