@@ -10,10 +10,12 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import partial
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -258,7 +260,6 @@ class _Batch:
         if strange:
             found, parsed = (frame.where(~frame["run"].isin(list(strange))) for frame in (found, parsed))
         removed = self._write(curate.curated(found, parsed, events))
-        self._aggregate(removed)
         self.state.runs |= {run.name: run.stamp for run in usable}
         self.state.strange |= {run.name: run.stamp for run in self.runs if run.name in strange}
         self.state.batch += 1
@@ -282,23 +283,31 @@ class _Batch:
             return found
         return found.repartition(min(len(rows), 4 * self.spark.sparkContext.defaultParallelism)).cache()
 
-    def _write(self, curated: Mapping[str, DataFrame]) -> list[Path]:
-        """Write all tables to staging; gives the files that they take the place of."""
+    def _write(self, curated: Mapping[str, Callable[[], DataFrame]]) -> list[Path]:
+        """Write all tables to staging, and what they say together; gives the files that they take the place of."""
+        from harness.pipeline import curate
+
         removed: list[Path] = []
         jobs: dict[str, Callable[[], None]] = {}
-        for name, table in curated.items():
+        for name, making in curated.items():
             kept, gone = self._of_touched_partitions(name)
             removed += gone
-            jobs[name] = self._writer(name, table if kept is None else table.unionByName(kept))
-        jobs.pop("operations")()  # the others stand on what it computes
-        self._finished("operations")
+            jobs[name] = partial(self._write_one, name, making, kept)
+        gone_for_good = set(removed)
+        standing = {
+            name: [file for file in self.tables.files(name) if file not in gone_for_good]
+            for name in curate.AGGREGATED
+        }
+        for name, making in curate.aggregated(partial(self._whole, standing)).items():
+            jobs[name] = partial(self._write_aggregate, name, making)
         self._together(jobs)
         return removed
 
-    def _writer(self, name: str, table: DataFrame) -> Callable[[], None]:
+    def _write_one(self, name: str, making: Callable[[], DataFrame], kept: DataFrame | None) -> None:
         from harness.pipeline.curate import write
 
-        return lambda: write(table, self.tables.staging / name)
+        table = making()
+        write(table if kept is None else table.unionByName(kept), self.tables.staging / name)
 
     def _of_touched_partitions(self, name: str) -> tuple[DataFrame | None, list[Path]]:
         """Of partitions that hold a run which is read again: the rows of the other runs, and the files to replace."""
@@ -311,32 +320,37 @@ class _Batch:
         rows = stored(self.spark, self.tables.folder, name, files)
         return rows.where(~rows["run"].isin(list(self.again))), files
 
-    def _aggregate(self, removed: Sequence[Path]) -> None:
-        from harness.pipeline import curate
+    def _whole(self, standing: Mapping[str, Sequence[Path]], name: str) -> DataFrame:
+        """A table as it will be: the files that stay, and what lies in staging."""
+        from harness.pipeline.curate import stored
 
-        gone = set(removed)
-        whole = {}
-        for name in ("runs", "latency", "anomalies", "faults"):
-            kept = [file for file in self.tables.files(name) if file not in gone]
-            staged = sorted((self.tables.staging / name).glob("**/*.parquet"))
-            whole[name] = curate.stored(self.spark, self.tables.folder, name, kept).unionByName(
-                curate.stored(self.spark, self.tables.staging, name, staged)
-            )
-        jobs = {name: self._aggregate_writer(name, table) for name, table in curate.aggregated(whole).items()}
-        self._together(jobs)
+        staged = sorted((self.tables.staging / name).glob("**/*.parquet"))
+        return stored(self.spark, self.tables.folder, name, standing[name]).unionByName(
+            stored(self.spark, self.tables.staging, name, staged)
+        )
 
-    def _aggregate_writer(self, name: str, table: DataFrame) -> Callable[[], None]:
+    def _write_aggregate(self, name: str, making: Callable[[], DataFrame]) -> None:
         from harness.pipeline.curate import write
 
-        return lambda: write(table, self.tables.staging / name, is_partitioned=False)
+        write(making(), self.tables.staging / name, is_partitioned=False)
 
     def _together(self, jobs: Mapping[str, Callable[[], None]]) -> None:
-        """Small jobs leave cores idle: a few at once."""
+        """Small jobs leave cores idle: a few at once, each as soon as what it stands on is written."""
+        from harness.pipeline.curate import NEEDS
+
+        order = TopologicalSorter({name: NEEDS.get(name, frozenset()) for name in jobs})
+        order.prepare()
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            running = {pool.submit(job): name for name, job in jobs.items()}
-            for one in as_completed(running):
-                one.result()
-                self._finished(running[one])
+            running: dict[Future[None], str] = {}
+            try:
+                while order.is_active():
+                    running |= {pool.submit(jobs[name]): name for name in order.get_ready()}
+                    for one in wait(running, return_when=FIRST_COMPLETED).done:
+                        one.result()
+                        order.done(running[one])
+                        self._finished(running.pop(one))
+            finally:
+                pool.shutdown(cancel_futures=True)  # of those that wait, if one broke
 
     def _finished(self, what: str) -> None:
         self.done += 1

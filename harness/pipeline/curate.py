@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,28 +38,45 @@ def named(file: Path) -> str:
     return re.sub(r"([][{}*?\\])", r"\\\1", str(file))
 
 
-def curated(found: DataFrame, parsed: DataFrame, events: DataFrame) -> dict[str, DataFrame]:
-    """All tables of the found runs. `parsed`: see `documents.parsed`; `found` has the schema `RUNS_FOUND`."""
+Making = Callable[[], DataFrame]
+
+
+def curated(found: DataFrame, parsed: DataFrame, events: DataFrame) -> dict[str, Making]:
+    """How each table of the found runs is made; `NEEDS` says which of them stand on others. `parsed`: see
+    `documents.parsed`; `found` has the schema `RUNS_FOUND`."""
     faults = fault_spans(events).cache()
     spans = sure(faults)
     ended = F.coalesce("complete_ns", "invoke_ns")
     operations = with_fault(paired(events), spans, F.col("invoke_ns"), ended).cache()
     checks = documents.checks(parsed).cache()
-    anomalous = found.join(parsed.where("verdict.outcome = 'anomaly'").select("run"), "run", "left_semi")
-    sighted = read_by(workers.fingerprints, workers.FINGERPRINTS, anomalous)
-    anomalies = documents.anomalies(checks, sighted)
-    tables = {
-        "operations": operations,
-        "runs": documents.runs(found, parsed).drop(*PARTITION),
-        "faults": meanwhile(faults, operations),
-        "latency": latency(operations),
-        "availability": with_fault(documents.availability(checks), spans, F.col("from_ns"), F.col("to_ns")),
-        "verdicts": documents.verdicts(checks),
-        "anomalies": with_fault(anomalies, spans, F.col("start_ns"), F.col("end_ns")),
-        "node_log": node_files.node_log(read_by(workers.node_log, workers.NODE_LOG, found)),
-        "wal": node_files.wal(read_by(workers.wal, workers.WAL, found), operations),
+
+    def availability() -> DataFrame:
+        return with_fault(documents.availability(checks), spans, F.col("from_ns"), F.col("to_ns"))
+
+    def anomalies() -> DataFrame:
+        anomalous = found.join(
+            parsed.where("verdict.outcome = 'anomaly'").select("run"), "run", "left_semi"
+        )
+        sighted = read_by(workers.fingerprints, workers.FINGERPRINTS, anomalous)
+        told = documents.anomalies(checks, sighted)
+        return with_fault(told, spans, F.col("start_ns"), F.col("end_ns"))
+
+    tables: dict[str, Making] = {
+        "operations": lambda: operations,
+        "runs": lambda: documents.runs(found, parsed).drop(*PARTITION),
+        "node_log": lambda: node_files.node_log(read_by(workers.node_log, workers.NODE_LOG, found)),
+        "anomalies": anomalies,
+        "verdicts": lambda: documents.verdicts(checks),
+        "availability": availability,
+        "latency": lambda: latency(operations),
+        "faults": lambda: meanwhile(faults, operations),
+        "wal": lambda: node_files.wal(read_by(workers.wal, workers.WAL, found), operations),
     }
-    return {name: _in_form(_placed(table), name) for name, table in tables.items()}
+    return {name: partial(_table, name, making) for name, making in tables.items()}
+
+
+def _table(name: str, making: Making) -> DataFrame:
+    return _in_form(_placed(making()), name)
 
 
 def _placed(table: DataFrame) -> DataFrame:
@@ -113,18 +131,32 @@ def write(table: DataFrame, path: Path, *, is_partitioned: bool = True) -> None:
         table.coalesce(1).write.mode("overwrite").parquet(str(path))
 
 
-def aggregated(tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """The small tables over all runs."""
+def aggregated(table: Callable[[str], DataFrame]) -> dict[str, Making]:
+    """How the small tables over all runs are made. `table`: gives a curated table, whole."""
     from harness.pipeline import aggregates
 
-    runs, latencies, anomalies = tables["runs"], tables["latency"], tables["anomalies"]
     return {
-        "trend": aggregates.trend(runs, latencies),
-        "recurrence": aggregates.recurrence(anomalies, runs),
-        "flaky_or_fixed": aggregates.flaky_or_fixed(anomalies, runs),
-        "slowest": aggregates.slowest(latencies),
-        "fault_coverage": aggregates.fault_coverage(tables["faults"], runs),
+        "recurrence": lambda: aggregates.recurrence(table("anomalies"), table("runs")),
+        "flaky_or_fixed": lambda: aggregates.flaky_or_fixed(table("anomalies"), table("runs")),
+        "trend": lambda: aggregates.trend(table("runs"), table("latency")),
+        "slowest": lambda: aggregates.slowest(table("latency")),
+        "fault_coverage": lambda: aggregates.fault_coverage(table("faults"), table("runs")),
     }
 
+
+NEEDS: Mapping[str, frozenset[str]] = {
+    "latency": frozenset({"operations"}),
+    "faults": frozenset({"operations"}),
+    "wal": frozenset({"operations"}),
+    "recurrence": frozenset({"anomalies", "runs"}),
+    "flaky_or_fixed": frozenset({"anomalies", "runs"}),
+    "trend": frozenset({"runs", "latency"}),
+    "slowest": frozenset({"latency"}),
+    "fault_coverage": frozenset({"faults", "runs"}),
+}
+"""Which tables have to be written before another one is made: what they compute is then at hand."""
+
+AGGREGATED = ("runs", "latency", "anomalies", "faults")
+"""What the aggregates are made of."""
 
 AGGREGATES = ("trend", "recurrence", "flaky_or_fixed", "slowest", "fault_coverage")
