@@ -44,6 +44,8 @@ _FOR_FEW = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.optimizer.disableHints": "true",
 }
 STEPS = 16
 
@@ -252,7 +254,7 @@ class _Batch:
         from harness.pipeline import curate, documents, workers
 
         found = self._found()
-        parsed = documents.parsed(curate.read_by(workers.documents, workers.DOCUMENTS, found)).cache()
+        parsed = curate.kept(documents.parsed(curate.read_by(workers.documents, workers.DOCUMENTS, found)))
         strange = {row.run for row in parsed.where(f"not ({documents.readable()})").select("run").collect()}
         usable = [run for run in self.runs if run.name not in strange]
         with_events = [run.path for run in usable if (run.path / COLUMNS).exists()]
@@ -280,7 +282,7 @@ class _Batch:
         columns = dict(zip(RUNS_FOUND.fieldNames(), zip(*rows, strict=True), strict=True))
         found = self.spark.createDataFrame(pyarrow.table(columns), RUNS_FOUND)
         if len(rows) <= FEW:
-            return found
+            return found.coalesce(1)
         return found.repartition(min(len(rows), 4 * self.spark.sparkContext.defaultParallelism)).cache()
 
     def _write(self, curated: Mapping[str, Callable[[], DataFrame]]) -> list[Path]:
@@ -322,12 +324,13 @@ class _Batch:
 
     def _whole(self, standing: Mapping[str, Sequence[Path]], name: str) -> DataFrame:
         """A table as it will be: the files that stay, and what lies in staging."""
-        from harness.pipeline.curate import stored
+        from harness.pipeline.curate import gathered, stored
 
         staged = sorted((self.tables.staging / name).glob("**/*.parquet"))
-        return stored(self.spark, self.tables.folder, name, standing[name]).unionByName(
+        parts = stored(self.spark, self.tables.folder, name, standing[name]).unionByName(
             stored(self.spark, self.tables.staging, name, staged)
         )
+        return gathered(parts)
 
     def _write_aggregate(self, name: str, making: Callable[[], DataFrame]) -> None:
         from harness.pipeline.curate import write

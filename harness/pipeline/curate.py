@@ -30,7 +30,7 @@ def events_of(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
         return spark.createDataFrame([], EVENTS).withColumn("run", F.lit(""))
     files = [named(path / COLUMNS) for path in paths]
     run = F.regexp_extract(F.col("_metadata.file_path"), _RUN_IN_PATH, 1)
-    return spark.read.schema(EVENTS).parquet(*files).withColumn("run", run)
+    return gathered(spark.read.schema(EVENTS).parquet(*files).withColumn("run", run))
 
 
 def named(file: Path) -> str:
@@ -44,19 +44,17 @@ Making = Callable[[], DataFrame]
 def curated(found: DataFrame, parsed: DataFrame, events: DataFrame) -> dict[str, Making]:
     """How each table of the found runs is made; `NEEDS` says which of them stand on others. `parsed`: see
     `documents.parsed`; `found` has the schema `RUNS_FOUND`."""
-    faults = fault_spans(events).cache()
+    faults = kept(fault_spans(events))
     spans = sure(faults)
     ended = F.coalesce("complete_ns", "invoke_ns")
-    operations = with_fault(paired(events), spans, F.col("invoke_ns"), ended).cache()
-    checks = documents.checks(parsed).cache()
+    operations = kept(with_fault(paired(events), spans, F.col("invoke_ns"), ended))
+    checks = kept(documents.checks(parsed))
 
     def availability() -> DataFrame:
-        return with_fault(documents.availability(checks), spans, F.col("from_ns"), F.col("to_ns"))
+        return with_fault(gathered(documents.availability(checks)), spans, F.col("from_ns"), F.col("to_ns"))
 
     def anomalies() -> DataFrame:
-        anomalous = found.join(
-            parsed.where("verdict.outcome = 'anomaly'").select("run"), "run", "left_semi"
-        )
+        anomalous = found.join(parsed.where("verdict.outcome = 'anomaly'").select("run"), "run", "left_semi")
         sighted = read_by(workers.fingerprints, workers.FINGERPRINTS, anomalous)
         told = documents.anomalies(checks, sighted)
         return with_fault(told, spans, F.col("start_ns"), F.col("end_ns"))
@@ -73,6 +71,22 @@ def curated(found: DataFrame, parsed: DataFrame, events: DataFrame) -> dict[str,
         "wal": lambda: node_files.wal(read_by(workers.wal, workers.WAL, found), operations),
     }
     return {name: partial(_table, name, making) for name, making in tables.items()}
+
+
+def is_of_few(frame: DataFrame) -> bool:
+    """Whether its session has few runs to look at."""
+    return bool(frame.sparkSession.conf.get(FEW_RUNS, "") == "yes")
+
+
+def kept(frame: DataFrame) -> DataFrame:
+    """Computed once for all that stand on it. Few rows are held as they are: to keep them as compressed columns, code
+    has to be compiled."""
+    return gathered(frame).localCheckpoint(eager=False) if is_of_few(frame) else frame.cache()
+
+
+def gathered(frame: DataFrame) -> DataFrame:
+    """Few rows all in one place: no step needs a shuffle then."""
+    return frame.coalesce(1) if is_of_few(frame) else frame
 
 
 def _table(name: str, making: Making) -> DataFrame:
@@ -94,15 +108,15 @@ def read_by(function: Callable[[Iterable[Any]], Iterator[Any]], schema: str, fou
     than starting the workers.
     """
     asked = found.select("run", "path")
-    if found.sparkSession.conf.get(FEW_RUNS, "") != "yes":
+    if not is_of_few(found):
         return asked.mapInArrow(function, schema)
     import pyarrow
 
     rows = pyarrow.RecordBatch.from_pylist([row.asDict() for row in asked.collect()])
     batches = list(function([rows]))
     if not batches:
-        return found.sparkSession.createDataFrame([], schema)
-    return found.sparkSession.createDataFrame(pyarrow.Table.from_batches(batches), schema)
+        return gathered(found.sparkSession.createDataFrame([], schema))
+    return gathered(found.sparkSession.createDataFrame(pyarrow.Table.from_batches(batches), schema))
 
 
 def _in_form(table: DataFrame, name: str) -> DataFrame:
@@ -122,11 +136,8 @@ def stored(spark: SparkSession, folder: Path, name: str, files: Sequence[Path]) 
 
 def write(table: DataFrame, path: Path, *, is_partitioned: bool = True) -> None:
     if is_partitioned:
-        is_small = (
-            table.sparkSession.conf.get(FEW_RUNS, "") == "yes"
-        )  # then a shuffle costs more than it brings
-        gathered = table.coalesce(1) if is_small else table.hint("rebalance", *PARTITION)
-        gathered.write.partitionBy(*PARTITION).mode("overwrite").parquet(str(path))
+        placed = gathered(table) if is_of_few(table) else table.hint("rebalance", *PARTITION)
+        placed.write.partitionBy(*PARTITION).mode("overwrite").parquet(str(path))
     else:
         table.coalesce(1).write.mode("overwrite").parquet(str(path))
 

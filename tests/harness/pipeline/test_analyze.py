@@ -156,6 +156,21 @@ def test_anomalies_carry_the_fingerprints_of_the_plain_function(
     assert {row["fingerprint"] for row in rows(tables, "recurrence")} == set(found.values())
 
 
+def test_few_runs_and_many_make_the_same_tables(
+    analyzed: tuple[Report, Path], results: Path, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, what a run's rows are would depend on how many others came with it."""
+    from harness.pipeline import analyze as module
+    from harness.pipeline.curate import AGGREGATES
+    from harness.pipeline.schemas import TABLES
+
+    monkeypatch.setattr(module, "FEW", 0)
+    analyze(results, tmp_path / "tables", lambda: nullcontext(spark))
+    for name in (*TABLES, *AGGREGATES):
+        few, many = (sorted(map(repr, rows(tables, name))) for tables in (analyzed[1], tmp_path / "tables"))
+        assert few == many, name
+
+
 def test_a_second_call_does_nothing_and_needs_no_spark(analyzed: tuple[Report, Path], results: Path) -> None:
     """If it failed, every night would read all nights before it."""
     _, tables = analyzed

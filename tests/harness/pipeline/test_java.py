@@ -65,7 +65,9 @@ def test_without_any_java_the_message_says_what_was_looked_at(tmp_path: Path) ->
 def test_a_version_that_is_written_beside_a_java_is_read_there(tmp_path: Path) -> None:
     """If it failed, every verb on Spark would start a Java twice only to ask its version, or take a missing one."""
     program = fake(tmp_path, "17.0.1", "home")
-    (tmp_path / "home" / "release").write_text('IMPLEMENTOR="x"\nJAVA_VERSION="21.0.8"\nJAVA_VERSION_DATE="2025"\n')
+    (tmp_path / "home" / "release").write_text(
+        'IMPLEMENTOR="x"\nJAVA_VERSION="21.0.8"\nJAVA_VERSION_DATE="2025"\n'
+    )
     assert java.version_of(program) == 21
     (tmp_path / "home" / "release").write_text("nothing of the kind")
     assert java.version_of(program) == 17
