@@ -51,8 +51,9 @@ def recurrence(anomalies: DataFrame, runs: DataFrame) -> DataFrame:
             F.array_sort(F.collect_set("campaign")).alias("campaigns"),
             F.array_sort(F.collect_set("cell")).alias("cells"),
             F.array_sort(F.collect_set("code")).alias("versions"),
-            F.max_by("run", "started").alias("last_run"),
-            F.max_by("summary", "started").alias("example"),
+            F.max_by("run", F.struct("started", "run")).alias("last_run"),
+            # Of witnesses of one moment always the same one, in whatever order they come.
+            F.max_by("summary", F.struct("started", "run", "summary")).alias("example"),
         )
         .orderBy(F.desc("runs"), "fingerprint")
     )
