@@ -284,11 +284,11 @@ function qsync.step_down()
     return qsync.status()
 end
 
--- As the documentation has it (Replication stops): resuming stopped replication.
+-- As the documentation has it (Replication stops): resuming stopped replication. Not from what stood in box.cfg before:
+-- members may change meanwhile, and who comes while somebody else is here would find nothing there.
 function qsync.resume()
-    local sources = box.cfg.replication
     box.cfg{replication = {}}
-    box.cfg{replication_connect_quorum = 0, replication = sources}
+    box.cfg{replication_connect_quorum = 0, replication = addresses(config.members)}
 end
 
 function qsync.remove_member(id)
