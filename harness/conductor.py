@@ -404,8 +404,13 @@ class Conductor:
             await self.cluster.inject(fault)
 
     async def _change_shapes(self, fault: Fault) -> None:
-        """A partition that changes goes from shape to shape; one whose time has passed is left out."""
-        ends = [fault.at_ns + shape.after_ns for shape in fault.shapes[1:]] + [fault.until_ns]
+        """A partition that changes goes from shape to shape; one whose time has passed is left out.
+
+        Where a cluster was slow to begin it, the first shape lasts as long all the same.
+        """
+        begun_ns = max(self.cluster.now_ns(), fault.at_ns)
+        ends = [min(begun_ns + shape.after_ns, fault.until_ns) for shape in fault.shapes[1:]]
+        ends.append(fault.until_ns)
         for number in range(1, len(fault.shapes)):
             await self._wait_until(ends[number - 1])
             if self._is_interrupted:

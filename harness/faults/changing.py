@@ -23,6 +23,8 @@ SHAPES = (
 MANY = (3, 7)
 BEATS_MIN = 3
 """A shape that is shorter than so many heartbeats may be felt by nobody."""
+FIRST_STEP_BEATS = (1.4, 2.4)
+"""How many heartbeats the first step of a partition in steps lasts."""
 _TRIES = 20
 
 
@@ -40,6 +42,23 @@ def draw_shapes(
     return tuple(
         Shape(after_ns=begin_ns, links=links) for begin_ns, links in zip(begins, shapes, strict=True)
     )
+
+
+def draw_steps(
+    nodes: Sequence[str], owner: str, chance: random.Random, lasts_ns: int, heartbeat_ns: int
+) -> tuple[Shape, ...]:
+    """One node, mostly the owner, is deaf or mute first, and a moment later hears and is heard by nobody.
+
+    So partitions come in practice, where one direction of a path fails, or one rule is set before the other: what is
+    said is still heard while its answer is lost, and then nothing is. The moment is long enough to be felt.
+    """
+    node = owner if owner in nodes and chance.random() < 2 / 3 else chance.choice(list(nodes))
+    others = [other for other in nodes if other != node]
+    inwards = tuple((other, node) for other in others)
+    outwards = tuple((node, other) for other in others)
+    first = inwards if chance.random() < 0.5 else outwards
+    after_ns = min(int(chance.uniform(*FIRST_STEP_BEATS) * heartbeat_ns), lasts_ns // 2)
+    return Shape(after_ns=0, links=first), Shape(after_ns=after_ns, links=(*inwards, *outwards))
 
 
 def _another(

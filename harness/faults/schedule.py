@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from harness.errors import WrongUse
-from harness.faults.changing import all_links, draw_shapes
+from harness.faults.changing import all_links, draw_shapes, draw_steps
 from harness.faults.directed import draw_directed
 from harness.faults.fault import Fault
 from harness.faults.lanes import impossible
@@ -26,6 +26,7 @@ from harness.faults.table import (
     FAILOVER,
     FAULTS,
     HOLDS,
+    IN_STEPS,
     OOM,
     POWER_ALL,
     QUORUM,
@@ -211,8 +212,9 @@ def _fault(
     if not nodes or (members.absent and name != ADD and len(nodes) < kind.nodes_min):
         return None
     drawn = kind.draw(nodes, owner, chance)
-    if name == CHANGING:
-        shapes = draw_shapes(nodes, owner, chance, until_ns - at_ns, plan.heartbeat_ns)
+    if name in (CHANGING, IN_STEPS):
+        draw = draw_shapes if name == CHANGING else draw_steps
+        shapes = draw(nodes, owner, chance, until_ns - at_ns, plan.heartbeat_ns)
         drawn = {"shapes": shapes, "links": all_links(shapes)}
     if name == TIMEOUTS:
         drawn = {**drawn, "options": _in_seconds(plan, drawn["options"])}

@@ -31,6 +31,7 @@ WHERE_IT_MAY = ("local", "ssh")
 name. Whoever can start containers can limit them."""
 
 CHANGING = "changing-partitions"
+IN_STEPS = "partition-in-steps"
 FAILOVER = "failover"
 OOM = "oom"
 REMOVE, ADD = "remove-node", "add-node"
@@ -232,6 +233,14 @@ FAULTS: dict[str, Kind] = {
         "changing-cut",
         _shaped_later,
         nodes_min=2,
+    ),
+    IN_STEPS: Kind(
+        "one node, mostly the owner, is cut off in one direction first, and a moment later in both",
+        "partition in steps",
+        "changing-cut",
+        _shaped_later,
+        nodes_min=2,
+        only_named=SIMULATED,
     ),
     "kill": Kind("kill -9 and restart", "kill", "kill", _owner_or_one),
     "pause": Kind("a process is stopped and goes on", "pause", "pause", _owner_or_one),

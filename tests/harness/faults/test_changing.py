@@ -8,9 +8,10 @@ import random
 import pytest
 
 from harness.cluster.changing_cut import merged, part_of
-from harness.faults.changing import all_links, draw_shapes
+from harness.faults import partitions
+from harness.faults.changing import all_links, draw_shapes, draw_steps
 from harness.faults.fault import Evidence, Fault
-from harness.faults.schedule import draw_faults
+from harness.faults.schedule import draw_faults, names_for
 from harness.plan import Plan
 
 SECOND_NS = 1_000_000_000
@@ -43,6 +44,30 @@ def test_shapes_are_long_enough_to_be_felt() -> None:
     for seed in range(20):
         shapes = draw_shapes(["n1", "n2", "n3"], "n1", random.Random(seed), 4 * SECOND_NS, SECOND_NS // 2)
         assert len(shapes) == 2
+
+
+@pytest.mark.parametrize("many", [2, 3, 5])
+def test_in_steps_one_direction_is_cut_before_the_other(many: int) -> None:
+    """Broken if both directions were cut at once, or so shortly after each other that nobody could notice."""
+    nodes = [f"n{number}" for number in range(1, many + 1)]
+    heartbeat_ns = SECOND_NS // 4
+    drawn = [draw_steps(nodes, "n1", random.Random(seed), 2 * SECOND_NS, heartbeat_ns) for seed in range(60)]
+    for first, second in drawn:
+        whole = [{*partitions.isolate(node, nodes)} for node in nodes]
+        assert {*second.links} in whole, "one node hears nobody, and nobody hears it"
+        assert {*first.links} < {*second.links} and 2 * len(first.links) == len(second.links)
+        assert 1 in (len({source for source, _ in first.links}), len({target for _, target in first.links}))
+        assert heartbeat_ns < second.after_ns <= SECOND_NS
+    assert {first.links[0][1] == "n1" for first, _ in drawn} == {True, False}, "deaf, and mute"
+
+
+def test_among_all_faults_of_real_nodes_is_a_partition_in_steps() -> None:
+    """Broken if it were drawn by nobody, or changed what the seeds of the simulator stand for."""
+    assert "partition-in-steps" in names_for(Plan(cluster="local"))
+    assert "partition-in-steps" not in names_for(Plan(cluster="sim"))
+    plan = Plan(cluster="sim", seed=5, faults=("partition-in-steps",), time_limit_s=20)
+    faults = draw_faults(plan, "n1")
+    assert len(faults) > 1 and all(len(fault.shapes) == 2 for fault in faults)
 
 
 def test_the_schedule_draws_all_of_it_from_the_seed() -> None:

@@ -105,7 +105,7 @@ def test_all_is_what_the_cluster_can_do() -> None:
     damages = {"truncated-tail", "bit-flip"}
     assert set(FAULTS) - sim == {
         *("holds", "terminate", "loss", "power-one", "slow-disk", "full-disk", "io-error", "torn-tail"),
-        *("jitter", "reorder", "bandwidth", *limits),
+        *("jitter", "reorder", "bandwidth", "partition-in-steps", *limits),
         *damages,
         *administered,
     }
