@@ -175,10 +175,11 @@ def _rollout(plan: Plan, names: Sequence[str]) -> Rollout:
 def _lasts_ns(name: str, plan: Plan, drawn_ns: int) -> int:
     """While real nodes are all dead nothing is to be seen, and they take their own time to come up again.
 
-    Several shapes of a partition need the time of two. Memory takes its time to run out, and what is to be seen begins
-    with the death of the node.
+    Several shapes of a partition need the time of two: where pending writes are cut off, an operator has to notice it,
+    and the next owner waits in vain for them. Memory takes its time to run out, and what is to be seen begins with the
+    death of the node.
     """
-    if name == CHANGING:
+    if name in (CHANGING, IN_STEPS):
         return 2 * drawn_ns
     if name == OOM:
         return drawn_ns + RECOVERY_NS

@@ -240,7 +240,7 @@ FAULTS: dict[str, Kind] = {
         "changing-cut",
         _shaped_later,
         nodes_min=2,
-        only_named=SIMULATED,
+        only_named=EVERYWHERE,
     ),
     "kill": Kind("kill -9 and restart", "kill", "kill", _owner_or_one),
     "pause": Kind("a process is stopped and goes on", "pause", "pause", _owner_or_one),

@@ -72,11 +72,15 @@ class Operator:
                 self.master, self._generation = node, generation
 
     def _is_heard(self, node: str, statuses: Statuses) -> bool:
-        """Some other node that is up receives from it."""
+        """Some other node receives from it; or has refused to go on while it hears that node: that is no silence."""
         if statuses[node] is None:
             return False
         others = [other for other in self.plan.node_names if other != node]
-        return any(self._receives(statuses[other], node) for other in others)
+        return any(
+            self._receives(statuses[other], node)
+            or (node in _stopped(statuses[other]) and self._receives(statuses[node], other))
+            for other in others
+        )
 
     def _hears(self, node: str, statuses: Statuses) -> int:
         """From how many nodes it receives, itself included."""

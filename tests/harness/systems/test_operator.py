@@ -130,6 +130,22 @@ def test_replication_that_stopped_is_started_anew_when_all_are_heard() -> None:
     assert watched(Nodes(**alone)) == [], "n3 is heard by nobody: its neighbours would be waited for"
 
 
+def test_a_node_whose_rows_nobody_takes_is_not_silent() -> None:
+    """If it failed, an old master whose rows all others refuse would stay a master, and nothing be started anew."""
+    nodes = Nodes(
+        n1=status("n1", "owner"),
+        n2=stopped("n2", "n1") | {"role": "owner", "term": 2},
+        n3=stopped("n3", "n1"),
+    )
+    assert watched(nodes, 1) == [("qsync.step_down", "n1"), ("qsync.resume", "n2"), ("qsync.resume", "n3")]
+    silent = Nodes(
+        n1=status("n1", "owner", deaf_to=("n2", "n3")),
+        n2=stopped("n2", "n1"),
+        n3=stopped("n3", "n1"),
+    )
+    assert watched(silent, 1) == [("qsync.take_over", "n2")], "who hears nobody either is cut off"
+
+
 def test_what_stops_again_is_started_again() -> None:
     """If it failed, a row that can be applied only when another one has come would never be tried again."""
     nodes = Nodes(n1=status("n1", "owner"), n2=status("n2", "replica"), n3=stopped("n3", "n1"))
