@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 import os
@@ -140,7 +141,9 @@ def _witness_view(read: Material, check: Json, witness: Json, bands: Sequence[Fa
     )
 
 
+@functools.cache
 def _environment() -> Environment:
+    """One for all pages: reading the template takes longer than filling it in."""
     return Environment(
         loader=FileSystemLoader(HERE),
         autoescape=True,

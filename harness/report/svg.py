@@ -20,19 +20,17 @@ CHARACTER_WIDTH = 0.61
 
 def element(name: str, *children: str, **attributes: object) -> Markup:
     """One element. `class_` is class, `stroke_width` is stroke-width; an attribute that is None is left out."""
-    written = Markup("").join(
-        Markup(' {}="{}"').format(Markup(_attribute_name(key)), _attribute_value(value))
+    written = "".join(
+        f' {_attribute_name(key)}="{escape(_attribute_value(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
-    tag, inside = Markup(name), joined(children)
-    if not inside:
-        return Markup("<{}{}/>").format(tag, written)
-    return Markup("<{}{}>{}</{}>").format(tag, written, inside, tag)
+    inside = joined(children)
+    return Markup(f"<{name}{written}>{inside}</{name}>" if inside else f"<{name}{written}/>")
 
 
 def joined(parts: Iterable[str]) -> Markup:
-    return Markup("").join(escape(part) for part in parts)
+    return Markup("".join(escape(part) for part in parts))
 
 
 def drawing(size: tuple[float, float], title: str, scale: Scale, *children: str, class_: str) -> Markup:

@@ -57,11 +57,21 @@ def command(checks: bool, marked: str | None, pytest_arguments: tuple[str, ...])
 def run_tests(marked: str | None, pytest_arguments: tuple[str, ...]) -> int:
     """Become pytest, so that signals and the terminal reach it directly."""
     expression = marked or " and ".join(f"not {marker}" for marker in MARKED)
-    # A marked suite has the machine's one browser, engine or server to itself.
-    workers = 0 if marked else min(os.cpu_count() or 1, 4)
     sys.stdout.flush()
-    pytest = [sys.executable, "-P", "-m", "pytest", "-q", "-n", str(workers if workers > 1 else 0)]
+    pytest = [sys.executable, "-P", "-m", "pytest", "-q", *_spread(marked)]
     os.execv(sys.executable, [*pytest, "-m", expression, *pytest_arguments])
+
+
+def _spread(marked: str | None) -> list[str]:
+    """Over how many processes. One more than there are cores: many tests wait, for a process or for real time."""
+    cores = os.cpu_count() or 1
+    if cores == 1 or marked not in (None, "real"):
+        return [
+            "-n0"
+        ]  # the machine's one browser or engine is for one test at a time, and Spark takes all cores
+    if marked == "real":
+        return ["-n2", "--dist=loadfile"]  # what a file starts may be for all of its tests
+    return ["-n", str(min(cores + 1, 4))]
 
 
 def run_checks() -> int:

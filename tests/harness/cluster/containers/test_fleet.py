@@ -180,7 +180,7 @@ def test_a_look_that_never_comes_back_is_told(monkeypatch: pytest.MonkeyPatch) -
         fleet = fleet_of_one(api, monkeypatch)
         api.may_answer.clear()
         watch = asyncio.create_task(fleet._watch_all())
-        await asyncio.to_thread(api.asked.wait, 5)
+        await asyncio.to_thread(api.asked.wait, PATIENCE_S)
         with pytest.raises(ClusterError, match="nobody knows whether a node crashed"):
             await fleet.look()
         api.may_answer.set()
