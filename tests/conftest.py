@@ -1,4 +1,4 @@
-"""What all tests share: how Hypothesis looks for examples, and that Ctrl-C is heard.
+"""What all tests share: how Hypothesis looks for examples, in which order they come, and that Ctrl-C is heard.
 
 By default it draws the same examples in every run, so that a test which passed yesterday fails today only if the
 code changed. `HYPOTHESIS_PROFILE=search ./qsync test -n0` looks for new ones, many more, and takes its time.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -24,3 +25,15 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 # A shell starts what it runs in the background deaf to Ctrl-C, and that is inherited: tests of Ctrl-C would fail there.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Kernels first, so that one process compiles them while the others have something else to do; small tests last, so
+    that all are done at the same time."""
+    items.sort(key=lambda item: _turn(item.nodeid))
+
+
+def _turn(name: str) -> int:
+    if name.startswith(("tests/checkers/linearizable/", "tests/checkers/transactional/")):
+        return 0
+    return 2 if name.startswith("tests/checkers/") else 1

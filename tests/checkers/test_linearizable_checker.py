@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import count
 from pathlib import Path
 
@@ -86,7 +87,10 @@ def test_the_time_limit_is_for_all_keys() -> None:
 def test_an_exploding_key_leaves_time_for_the_others() -> None:
     """The first key would use up the time and the anomaly on the last one would never be looked at."""
     history = jsonl.read(FOLDER / "wrong-among-many-keys.jsonl")
-    assert linearizable.check(history, timeout_s=0.5).details["keys_invalid"] == ["r2"]
+    verdict = linearizable.check(
+        history, timeout_s=0.5, clock=time.process_time
+    )  # however busy the machine is
+    assert verdict.details["keys_invalid"] == ["r2"]
 
 
 def test_reads_that_are_not_judged_are_told() -> None:

@@ -197,10 +197,10 @@ def test_no_limit_of_time_is_passed_by_compiling(monkeypatch: pytest.MonkeyPatch
         lambda limits: decide.decide_columns(columns, limits),
         lambda limits: decide.decide(Register(initial=0), calls_of(columns), limits),
     ):
-        began_s = time.monotonic()
-        found = look(Limits(began_s + 0.5, 50_000_000))
+        began_s = time.process_time()  # compiling takes ten of these, however busy the machine is
+        found = look(Limits(time.monotonic() + 0.5, 50_000_000))
         assert (found.result, found.reason, found.algorithm) == ("unknown", "out of time", "plain search")
-        assert time.monotonic() - began_s < 15
+        assert time.process_time() - began_s < 5
 
 
 def test_the_memory_limit_is_kept_inside_the_compiled_search() -> None:

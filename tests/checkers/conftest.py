@@ -1,0 +1,48 @@
+"""Kernels are compiled before the tests of the checkers, by one process for all.
+
+Compiling takes half a minute of a core, once; on a busy machine several: no test's own limit of time is meant for that.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import random
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels_are_compiled() -> None:
+    with (ROOT / "pyproject.toml").open() as everybodys:
+        fcntl.flock(everybodys, fcntl.LOCK_EX)  # who comes second finds what the first has kept
+        _search_registers()
+        _search_transactions()
+
+
+def _search_registers() -> None:
+    from checkers.linearizable import forward, many, zones
+    from checkers.linearizable.search import Limits
+    from tests.checkers.linearizable import generated
+    from tests.checkers.linearizable.test_agreement import agree
+
+    columns = generated.columns(100, 4, crashed=2)
+    assert forward.search_columns(columns, Limits()).result == "yes"
+    many.decide(many.joined([columns, columns]), Limits())
+    forward.search_columns(generated.columns(300, 70, cas=False, stale=True), Limits())
+    assert zones.decide(generated.columns(3_000, 4, unique=True, cas=False)) is not None
+    for model in ("cas-register", "unique-register", "counter"):
+        agree(model, 30, seed=1)
+
+
+def _search_transactions() -> None:
+    from checkers import transactional
+    from checkers.transactional.columns import WORKLOADS
+    from tests.checkers.transactional.tiny_database import LEVELS, TinyDatabase
+
+    for workload in WORKLOADS:
+        for seed in range(2 * len(LEVELS)):
+            history = TinyDatabase(random.Random(seed), workload, LEVELS[seed // 2]).history(20, 4, "xyz")
+            transactional.check(history, workload=workload, plain_below=0, timeout_s=3600.0)
