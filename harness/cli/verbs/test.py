@@ -65,13 +65,8 @@ def run_tests(marked: str | None, pytest_arguments: tuple[str, ...]) -> int:
 def _spread(marked: str | None) -> list[str]:
     """Over how many processes. One more than there are cores: many tests wait, for a process or for real time."""
     cores = os.cpu_count() or 1
-    if cores == 1 or marked not in (None, "real"):
-        return [
-            "-n0"
-        ]  # the machine's one browser or engine is for one test at a time, and Spark takes all cores
-    if marked == "real":
-        return ["-n2", "--dist=loadfile"]  # what a file starts may be for all of its tests
-    return ["-n", str(min(cores + 1, 4))]
+    # A marked suite has the machine's one browser, engine or server to itself.
+    return ["-n", str(min(cores + 1, 4) if cores > 1 and not marked else 0)]
 
 
 def run_checks() -> int:
