@@ -128,6 +128,13 @@ def test_replication_that_stopped_is_started_anew_when_all_are_heard() -> None:
     }
     alone["n1"]["upstreams"]["n3"]["status"] = "disconnected"
     assert watched(Nodes(**alone)) == [], "n3 is heard by nobody: its neighbours would be waited for"
+    beside = {
+        "n1": status("n1", "owner", deaf_to=("n2",)),
+        "n2": status("n2", "replica"),
+        "n3": stopped("n3", "n1"),
+    }
+    beside["n3"]["upstreams"]["n2"]["status"] = "disconnected"
+    assert watched(Nodes(**beside)) == [], "n2 is heard by nobody: n3 would wait for it, and get nothing meanwhile"
 
 
 def test_a_node_whose_rows_nobody_takes_is_not_silent() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -205,6 +206,28 @@ def test_a_silence_that_is_too_long_ends_the_run_and_is_told_once(monkeypatch: p
             fleet.ended()
         limits(monkeypatch, 60)
         assert fleet.ended() == ()
+
+    asyncio.run(scene())
+
+
+def test_a_daemon_that_never_says_how_one_ended_is_silent_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a run would go on for hours with a node that is gone, and nobody knows why."""
+    limits(monkeypatch, 0.0)
+
+    async def scene() -> None:
+        api = Api()
+        fleet = fleet_of_one(api, monkeypatch)
+        fleet._watch = asyncio.create_task(asyncio.sleep(0))
+        began_s = fleet._looked_s = time.monotonic()
+        await fleet._look()
+        assert fleet._looked_s >= began_s
+        seen_s = fleet._looked_s
+        api.running = []
+        api.does_not_say_of = {"c1"}
+        await fleet._look()
+        assert fleet._looked_s == seen_s
+        with pytest.raises(ClusterError, match="nobody knows whether a node crashed"):
+            fleet.ended()
 
     asyncio.run(scene())
 
