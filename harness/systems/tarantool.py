@@ -45,6 +45,7 @@ CANNOT_JOIN = (
     "can't initialize storage: Incorrect value for option 'replication': failed to connect to one or more replicas",
 )
 """A member is registered by a master; and while nobody else is there, there is nobody to join."""
+FATAL = " F> "
 FAKETIME_LIBRARY = "*/faketime/libfaketimeMT.so.1"
 IN_CONTAINERS = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
 _NAMESPACE = uuid.UUID("0f6c35a7-7a0f-4a0e-9a5c-2f8f3d1f60aa")
@@ -137,9 +138,12 @@ class Tarantool:
         return await asked(cluster, owner, "qsync.remove_member", (number,), MEMBERS_TIMEOUT_NS)
 
     def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
-        """Where it reaches nobody, or no master: box.cfg fails, and the process has nothing to do any more."""
-        said = (line for line in last_words if any(words in line for words in CANNOT_JOIN))
-        return next(said, "") if how == "exit 1" else ""
+        """Where it reaches nobody, or no master: box.cfg fails, and the process has nothing to do any more.
+
+        The last thing that it called fatal says so: what it printed in a life before stands there as well.
+        """
+        last = next((line for line in reversed(last_words) if FATAL in line), "")
+        return last if how == "exit 1" and any(words in last for words in CANNOT_JOIN) else ""
 
     async def tell_members(
         self, plan: Plan, members: Membership, generations: Mapping[str, int], node: str, cluster: Cluster

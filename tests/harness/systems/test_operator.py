@@ -134,7 +134,9 @@ def test_replication_that_stopped_is_started_anew_when_all_are_heard() -> None:
         "n3": stopped("n3", "n1"),
     }
     beside["n3"]["upstreams"]["n2"]["status"] = "disconnected"
-    assert watched(Nodes(**beside)) == [], "n2 is heard by nobody: n3 would wait for it, and get nothing meanwhile"
+    assert watched(Nodes(**beside)) == [], (
+        "n2 is heard by nobody: n3 would wait for it, and get nothing meanwhile"
+    )
 
 
 def test_a_node_whose_rows_nobody_takes_is_not_silent() -> None:
