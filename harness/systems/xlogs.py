@@ -14,6 +14,7 @@ from nodes.iproto import xlog
 from nodes.iproto.errors import XlogError
 from nodes.iproto.messages import Key, Row, Type
 from nodes.iproto.packing import pack
+from nodes.kernel.vclock import covers
 
 SPACES = 280
 """The system space `_space`."""
@@ -60,7 +61,7 @@ def log_of(node: str, files: Mapping[str, bytes]) -> NodeLog:
     reader = _Reader()
     for name in sorted(files):
         if name.endswith(".snap"):
-            reader.learn_spaces(files[name])
+            reader.learn(files[name])
     logs = sorted(name for name in files if name.endswith(".xlog"))
     begun = xlog.begun([files[name] for name in logs])
     for number, name in enumerate(logs, start=1):
@@ -77,13 +78,19 @@ class _Reader:
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.begins: Mapping[int, int] | None = None
+        self.vclock: dict[int, int] = {}
+        self.snapshot: Mapping[int, int] = {}
+        """Of the newest one."""
         self.damage: list[str] = []
         self.synchronous_spaces: set[int] = set()
 
-    def learn_spaces(self, data: bytes) -> None:
-        """Which spaces of a snapshot are synchronous."""
+    def learn(self, data: bytes) -> None:
+        """Which spaces of a snapshot are synchronous, and up to where it holds all."""
         try:
-            for row in xlog.decode(data).rows:
+            found = xlog.decode(data)
+            if found.meta is not None and found.finished:
+                self.snapshot = found.meta.vclock
+            for row in found.rows:
                 self._learn(row)
         except XlogError:
             pass  # the log decides; a snapshot that cannot be read only makes it begin later
@@ -98,15 +105,21 @@ class _Reader:
             if not is_last:
                 self.damage.append(f"{name}: {found.damage}")
             return
-        if self.begins is None:
-            self.begins = found.meta.vclock
+        if self.begins is None or self._is_behind_a_gap(found.meta.vclock):
+            self.begins, self.vclock = found.meta.vclock, dict(found.meta.vclock)
+            self.records.clear()
         # The torn end of the newest file is what a kill leaves: it was never acknowledged.
         if found.damage is not None and not (is_last and not xlog.goes_on(data, found.good_bytes)):
             self.damage.append(f"{name}: {found.damage}")
         has_flags = _version(found.meta.server_version) >= FLAGS_SINCE
         for number, row in enumerate(found.rows, start=1):
+            self.vclock[row.replica_id] = max(row.lsn, self.vclock.get(row.replica_id, 0))
             self._learn(row)
             self._take(row, f"{name} row {number}", has_flags)
+
+    def _is_behind_a_gap(self, vclock: Mapping[int, int]) -> bool:
+        """A log is gone and its rows stand in the snapshot: those before it could not be removed, and count no more."""
+        return not covers(self.vclock, vclock) and covers(self.snapshot, vclock)
 
     def _learn(self, row: Row) -> None:
         if row.body.get(Key.SPACE_ID.value) != SPACES:

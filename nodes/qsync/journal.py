@@ -189,7 +189,7 @@ class Journal:
         if logs[begun:]:
             effects += self._begin_anew(logs[begun:], files)
         if snapshot is not None and not covers(self.vclock, snapshot.vclock):
-            effects += self._start_from(snapshot)
+            effects += self._forget_older(snapshot, snapshot.vclock)
             self._read_last = self.snapshots[-1][0]
             self._prepare_file()
         if snapshot is None and self.files[0].vclock:
@@ -238,8 +238,11 @@ class Journal:
         effects.append(self._begin_file())
         return Recovered(snapshot, ()), effects
 
-    def _start_from(self, snapshot: Snapshot) -> list[Effect]:
-        """A snapshot that replaces all that was: we were joining anew when the process ended."""
+    def _forget_older(self, snapshot: Snapshot, begin: Mapping[int, int]) -> list[Effect]:
+        """What was read goes: it does not reach up to `begin`, and all before that stands in the newest snapshot.
+
+        We were joining anew when the process ended, or a log that was no longer needed could not be removed.
+        """
         if not covers(snapshot.vclock, self.vclock):
             raise StartRefused(
                 f"{self.files[-1].name}: ends at {text(self.vclock)}, which the newest snapshot, of "
@@ -249,7 +252,7 @@ class Journal:
         self.rows.clear()
         self.files.clear()
         self._read_last = ""
-        self.vclock = dict(snapshot.vclock)
+        self.vclock = dict(begin)
         return removed
 
     def _read(self, name: str, data: bytes, snapshot: Snapshot | None, newest: Sequence[str]) -> list[Effect]:
@@ -270,8 +273,12 @@ class Journal:
         effects: list[Effect] = []
         if not self.files:
             self.vclock = dict(found.meta.vclock)
-        elif snapshot is not None and found.meta.vclock == snapshot.vclock != self.vclock:
-            effects += self._start_from(snapshot)
+        elif (
+            snapshot is not None
+            and found.meta.vclock != self.vclock
+            and covers(snapshot.vclock, found.meta.vclock)
+        ):
+            effects += self._forget_older(snapshot, found.meta.vclock)
         if found.meta.vclock != self.vclock:
             raise StartRefused(
                 f"{name}: begins at {text(found.meta.vclock)}, but the log before it ends at {text(self.vclock)}: "

@@ -106,6 +106,27 @@ def test_a_new_file_of_which_nothing_is_there_leaves_the_one_before_as_the_newes
     assert log_of_files("n1", {LOG: left, behind: begun}).damage is None
 
 
+def test_a_log_that_could_not_be_removed_is_no_gap() -> None:
+    """Broken, a node does not start because of files that nobody needs; or it starts though rows are lost."""
+    behind = xlog.encode_header("XLOG", UUID.format(1), {1: 9})
+    files = {LOG: log_of(3)[0], xlog.file_name({1: 9}): behind}
+    with pytest.raises(StartRefused, match="records in between are lost"):
+        opened(files)
+    snapshot = xlog.encode_header("SNAP", UUID.format(1), {1: 9}) + xlog.encode_eof()
+    journal, effects = opened({**files, xlog.file_name({1: 9}, "SNAP"): snapshot})
+    assert (journal.vclock, effects[-1]) == ({1: 9}, Remove(LOG))
+    held = log_of_files("n1", {**files, xlog.file_name({1: 9}, "SNAP"): snapshot})
+    assert (held.begins, held.records) == ({1: 9}, ())
+    assert len(log_of_files("n1", files).records) == 3
+
+
+def test_what_a_snapshot_does_not_hold_is_not_thrown_away_for_it() -> None:
+    """Broken, a join that failed takes with it, at the next start, a vote that others were told of."""
+    snapshot = xlog.encode_header("SNAP", UUID.format(1), {2: 9}) + xlog.encode_eof()
+    with pytest.raises(StartRefused, match="does not hold"):
+        opened({LOG: log_of(3)[0], xlog.file_name({2: 9}, "SNAP"): snapshot})
+
+
 def test_a_finished_log_is_continued() -> None:
     """Broken, what is written behind an end marker is lost, or refused at the next start."""
     data, ends = log_of(2)
