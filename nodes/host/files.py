@@ -152,7 +152,7 @@ class Files:
         self._medium.sync_folder(self._folder)
 
     def remove(self, name: str) -> None:
-        """Gone before anything else is done: of two, never the second alone. If it fails, the next start tries again."""
+        """Gone before anything else is done: of two, never the second alone. If it fails, the next start does it."""
         self._forget(name)
         with suppress(OSError):
             self._medium.remove(self._folder, name)
