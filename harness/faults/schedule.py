@@ -126,7 +126,7 @@ def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
     faults: list[Fault] = []
     members = Membership.at_first(plan.node_names, plan.quorum, plan.voters)
     free_ns = [FIRST_NS] * plan.overlap
-    others = _order(names, chance)
+    others = _order(names, chance, _beside_all(plan))
     is_a_step_due = True
     while True:
         step = rollout.step(members.present) if is_a_step_due else None
@@ -192,8 +192,24 @@ def _quiet_ns(name: str, plan: Plan, drawn_ns: int) -> int:
     return drawn_ns + (RECOVERY_NS if is_long else 0)
 
 
-def _order(names: Sequence[str], chance: random.Random) -> Iterator[str]:
-    """Names for ever: first one of every group, in random order; then all names, in ever new order."""
+def _beside_all(plan: Plan) -> tuple[tuple[str, ...], ...]:
+    """What each name stands for that was asked for beside "all"; of members somebody must leave before others come."""
+    if "all" not in plan.faults:
+        return ()
+    words = (word for word in dict.fromkeys(plan.faults) if word not in ("all", "none"))
+    return tuple(tuple(name for name in TOGETHER.get(word, (word,)) if name != ADD) for word in words)
+
+
+def _order(
+    names: Sequence[str], chance: random.Random, wanted: Sequence[Sequence[str]] = ()
+) -> Iterator[str]:
+    """Names for ever: first one of every group, in random order; then all names, in ever new order.
+
+    Before all that one of each that is `wanted`: who asks for a fault beside "all" wants to see that one in any case.
+    """
+    for each in wanted:
+        possible = [name for name in each if name in names]
+        yield from possible and [chance.choice(possible)]
     first_of_group: dict[str, str] = {}
     for name in names:
         first_of_group.setdefault(FAULTS[name].group, name)

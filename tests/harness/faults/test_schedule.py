@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.errors import WrongUse
 from harness.faults.fault import NEEDS, Fault
 from harness.faults.schedule import FIRST_NS, LAST_HEALED_NS, QUIET_NS, draw_faults, names_for
-from harness.faults.table import CANNOT, FAULTS, can_do, why_not
+from harness.faults.table import CANNOT, FAULTS, TOGETHER, can_do, why_not
 from harness.plan import CONNECTION_NAME, Plan
 
 CLUSTERS = ("local", "docker", "ssh", "sim")
@@ -232,3 +232,13 @@ def test_the_quorum_becomes_greater_than_what_was_asked_for(quorum: int) -> None
         faults = drawn(nodes=7, quorum=quorum, faults=("quorum",), time_limit_s=20, seed=seed)
         assert faults
         assert all(quorum < fault.options["replication_synchro_quorum"] <= 7 for fault in faults)
+
+
+@pytest.mark.parametrize("asked", ["partition-in-steps", "membership", "lose-unsynced", "full-disk"])
+def test_what_is_asked_for_beside_all_comes_first(asked: str) -> None:
+    """If it failed, half of the short runs that are to show one fault among all others would never do it."""
+    names = TOGETHER.get(asked, (asked,))
+    for seed in range(8):
+        plan = Plan(cluster="local", time_limit_s=20, faults=("all", asked), seed=seed)
+        first = draw_faults(plan, "n1")[0]
+        assert first.name in names, (seed, first)
