@@ -44,6 +44,8 @@ _OF_THE_HANDLER = ("print_backtrace", "sig_fatal", "sigaction", "restore_rt", "g
 """Frames of a stack that every death by a signal has."""
 _LAST_WORDS = re.compile(r"(?<= F> ).+|^\w*(?:Error|Exception)\b.*")
 """What a Tarantool calls fatal, or the last line of a traceback."""
+_HEXADECIMAL = re.compile(r"\b(?:0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b", re.IGNORECASE)
+"""Addresses and the ids of nodes."""
 READS = frozenset({"read", "get", "r"})
 DIGITS = 10
 FRAMES = 2
@@ -122,7 +124,7 @@ def _shape(
 def _end_of(witness: Mapping[str, Any]) -> Iterator[str]:
     """How a process ended, and where, as far as it told; without numbers, which differ from run to run."""
     how = str(witness["summary"]).rpartition(": ")[2]
-    yield how if witness["rule"] == "crash" else re.sub(r"\d+", "N", how)[:WORDS_MAX]
+    yield how if witness["rule"] == "crash" else _without_numbers(how)
     lines = [str(line) for line in witness.get("explanation") or ()]
     frames = [found[1] for line in lines if (found := _FRAME.match(line.strip()))]
     frames = [name for name in frames if not any(word in name for word in _OF_THE_HANDLER)]
@@ -131,7 +133,11 @@ def _end_of(witness: Mapping[str, Any]) -> Iterator[str]:
         return
     words = [found[0] for line in lines if (found := _LAST_WORDS.search(line))]
     if words:
-        yield re.sub(r"\d+", "N", words[-1])[:WORDS_MAX]
+        yield _without_numbers(words[-1])
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"\d+", "N", _HEXADECIMAL.sub("N", text))[:WORDS_MAX]
 
 
 def _kind(operation: Operation) -> str:

@@ -89,6 +89,9 @@ def test_two_crashes_are_told_apart() -> None:
     said = shape_of_crash("exit 1", "E> ER_LOADING", fatal)
     assert said == "crash: crash, exit 1, can't initialize storage: Unknown request type N"
     assert said == shape_of_crash("exit 1", fatal.replace("12082", "77").replace(" 40", " 41"))
+    replica = "F> Replica 7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7 is at 0x7ffe0a"
+    other = "F> Replica 00000000-5a1d-4a0c-a8ae-bbbbbbbbbbbb is at 0x12"
+    assert shape_of_crash("exit 1", f" {replica}") == shape_of_crash("exit 1", f" {other}")
     python = shape_of_crash("exit 1", "Traceback (most recent call last):", "KeyError: 'lsn 12'")
     assert python == "crash: crash, exit 1, KeyError: 'lsn N'"
     assert shape_of_crash("signal 9") == "crash: crash, signal 9"
