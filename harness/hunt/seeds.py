@@ -47,8 +47,11 @@ class Tried:
     """The line that repeats this seed."""
 
 
-def try_seed(plan: Plan) -> Tried:
-    """Run a plan in memory and judge it; KeyboardInterrupt after the run has ended in order."""
+def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
+    """Run a plan in memory and judge it; KeyboardInterrupt after the run has ended in order.
+
+    `has_drawn_faults`: nobody asked for the plan's faults by name, so a seed need not have room for each.
+    """
     parts = parts_of(plan)
     cluster = simulated(parts, None)
     record = io.BytesIO()
@@ -68,6 +71,7 @@ def try_seed(plan: Plan) -> Tried:
         failure=failure,
         logs=[log_of(name, machine.disk.files()) for name, machine in machines],
         rules=parts.system.log_rules(plan),
+        asks_by_name=not has_drawn_faults,
     )
     evidence = verdict["evidence"]
     return Tried(
@@ -104,8 +108,9 @@ def hunt(plan: Plan, seeds: Iterable[int], jobs: int, given: frozenset[str] | No
     plans: Iterable[Plan] = (msgspec.structs.replace(plan, seed=seed, drawn=None) for seed in seeds)
     if given is not None:
         plans = (hunted(each, given) for each in plans)
+    has_drawn_faults = given is not None and "faults" not in given
     if jobs <= 1:
-        yield from map(try_seed, plans)
+        yield from (try_seed(each, has_drawn_faults) for each in plans)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_hear_no_ctrl_c) as pool:
@@ -113,7 +118,7 @@ def hunt(plan: Plan, seeds: Iterable[int], jobs: int, given: frozenset[str] | No
         try:
             for each in plans:
                 with _no_ctrl_c_yet():
-                    waiting.add(pool.submit(try_seed, each))
+                    waiting.add(pool.submit(try_seed, each, has_drawn_faults))
                 if len(waiting) >= jobs * AHEAD_PER_JOB:
                     done = next(as_completed(waiting))
                     waiting.remove(done)

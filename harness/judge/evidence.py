@@ -17,6 +17,7 @@ from checkers.history.operation import SUBMITTED, Operation
 from harness.failover import HINDER_NO_OWNER
 from harness.faults.lanes import STOPS_PROCESSES
 from harness.faults.table import DIRECTED, HOLDS
+from harness.judge.asked_faults import not_felt
 from harness.judge.versions import missing_steps, was_refused
 from harness.plan import SECOND_NS, SUBMITTING, Plan
 from harness.workloads.workload import Workload
@@ -77,6 +78,7 @@ def evidence_of(
         ],
         "left_out": left_out(history),
         "kinds_that_bit": sorted({fault.name for fault in history.faults if fault.bit}),
+        "not_felt": not_felt(plan, history),
         "stalls": len(history.stalls),
         "torn": history.torn,
     }

@@ -13,6 +13,7 @@ from checkers.verdict import Verdict
 from checkers.wal import NAME as AUDIT
 from checkers.wal import LogRules, NodeLog
 from harness.check import Check, RunCheck, run_here
+from harness.judge.asked_faults import absent_of_a_group, missing_by_name
 from harness.judge.audit import audit
 from harness.judge.detected import could_not_join, may_only_be_detected, refusals
 from harness.judge.evidence import evidence_of, left_out_in_words, stopped_for_good, was_interrupted
@@ -44,11 +45,13 @@ def judge(
     logs: Sequence[NodeLog] = (),
     rules: LogRules | None = None,
     run_check: RunCheck = run_here,
+    asks_by_name: bool = True,
 ) -> dict[str, Any]:
     """The content of verdict.json. `plan_file` is where the plan is kept, for the line that repeats the run.
 
     `logs` are those of the nodes and `rules` how to read them (None: nobody knows, so they are not looked at).
     `run_check` says how a check comes to its verdict: here, or by somebody who has spread the work.
+    `asks_by_name`: somebody wrote down the names of the faults, and each must be felt (`harness.judge.asked_faults`).
     """
     workload = WORKLOADS[plan.workload]
     checks = checks_of(plan, promise)
@@ -62,6 +65,8 @@ def judge(
     is_damaged = may_only_be_detected(history)
     stopped = () if promise.final_state and not is_damaged else stopped_for_good(history)
     evidence = evidence_of(plan, workload, history, was_ended, failure, may_differ=bool(stopped))
+    if asks_by_name and history.faults and failure is None and not was_ended:
+        evidence["missing"] += missing_by_name(plan, history, evidence["left_out"])
     excused = CONVERGENCE if is_damaged and stopped else ""
     decisive = [each for each in promised if each.result != "unknown" or each.checker != excused]
     outcome = _outcome(decisive, evidence["missing"])
@@ -83,6 +88,7 @@ def judge(
             *({"checker": "convergence", "summary": text} for text in stopped),
             *({"checker": UPGRADE, "summary": text} for text in incompatible(history)),
             *({"checker": "faults", "summary": text} for text in left_out_in_words(evidence)),
+            *({"checker": "faults", "summary": text} for text in absent_of_a_group(plan, history)),
             *({"checker": "detected", "summary": text} for text in refusals(history)),
             *({"checker": "members", "summary": text} for text in could_not_join(history)),
             *(

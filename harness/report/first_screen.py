@@ -86,6 +86,8 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
     ]
     if left_out := as_mappings(evidence.get("left_out")):
         facts.append(Fact("faults left out", f"{len(left_out):,}", _left_out(left_out)))
+    if never := as_texts(evidence.get("not_felt")):
+        facts.append(Fact("asked for, never felt", f"{len(never):,}", ", ".join(never[:12])))
     strongest = as_text(material.verdict.get("strongest"), 90)
     if strongest:
         facts.append(Fact("strongest model that held", strongest, "over all reads but dirty ones"))

@@ -96,7 +96,11 @@ def _faults(verdict: Mapping[str, Any]) -> str:
     if not faults:
         return "no fault was injected"
     names = ", ".join(name if many == 1 else f"{name} ×{many}" for name, many in bit.most_common())
-    return _cut(printable(f"faults that bit ({bit.total()} of {len(faults)}): {names or 'none'}"), WIDTH)
+    never = ", ".join(map(str, verdict.get("evidence", {}).get("not_felt") or ()))
+    others = f"; never: {never}" if never else ""
+    return _cut(
+        printable(f"faults that bit ({bit.total()} of {len(faults)}): {names or 'none'}{others}"), WIDTH
+    )
 
 
 def _check_lines(verdict: Mapping[str, Any], room: int, colour: bool) -> list[str]:

@@ -64,10 +64,12 @@ class Run:
 
     def fault(self, bit: bool, name: str = "pause", does: str = "pause") -> None:
         start_ns = len(self.events) * 1_000_000
-        self.line("invoke", "nemesis", name, value={"id": 0, "name": name, "does": does, "nodes": ["n2"]})
+        number = sum(event.type == "invoke" and event.process == "nemesis" for event in self.events)
+        value = {"id": number, "name": name, "does": does, "nodes": ["n2"]}
+        self.line("invoke", "nemesis", name, value=value)
         self.serve(1)
         told = {"all_in_effect_ns": start_ns, "heal_asked_ns": len(self.events) * 1_000_000, "healed": True}
-        self.line("info", "nemesis", name, value={"id": 0, "bit": bit, **told})
+        self.line("info", "nemesis", name, value={"id": number, "bit": bit, **told})
 
     def verdict(self, plan: Plan = PLAN) -> dict[str, Any]:
         return judge(plan, FIXED_OWNER, History.of(HEADER, self.events))

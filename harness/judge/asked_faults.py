@@ -1,0 +1,90 @@
+"""Faults that a run was asked for, and whether each was felt at least once.
+
+Who asks for a fault by name wants to know what the store does under it: a run in which it never happened (there was no
+time, or another fault was always in its way, or nobody felt it) says nothing of that, whatever else it shows. A name
+that stands for several faults is kept if one of them was felt; the others are told. "all" asks for no fault in
+particular, and a run has hardly ever time for all of them: which it had none for is told beside those that were felt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from checkers.history.faults import FaultSpan
+from checkers.history.history import History
+from harness.errors import WrongUse
+from harness.faults.rollout import UPGRADE
+from harness.faults.schedule import names_for
+from harness.faults.table import DIRECTED, HOLDS, TOGETHER
+from harness.judge.versions import was_refused
+from harness.plan import Plan
+
+EVERYTHING, NOTHING = "all", "none"
+
+
+def not_felt(plan: Plan, history: History) -> list[str]:
+    """All faults that the plan asks for, if only by "all", and that were never felt."""
+    felt = _felt(history)
+    return [name for name in _asked(plan) if name not in felt]
+
+
+def missing_by_name(plan: Plan, history: History, left_out: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """A sentence for each fault that was asked for by name and never felt.
+
+    Steps of versions that a node refused, and an upgrade that did not come to all, have sentences of their own
+    (`harness.judge.versions`).
+    """
+    absent = set(not_felt(plan, history)) - {UPGRADE}
+    absent -= {fault.name for fault in history.faults if was_refused(fault)}
+    for word, names in _by_name(plan):
+        possible = [name for name in names if name in _asked(plan)]
+        if possible and absent.issuperset(possible):
+            yield f"the fault {word} was asked for and never felt: {_why(plan, history, possible, left_out)}"
+
+
+def absent_of_a_group(plan: Plan, history: History) -> Iterator[str]:
+    """A sentence for each name that stands for several faults, of which some were felt and others were not."""
+    absent = not_felt(plan, history)
+    for word, names in _by_name(plan):
+        never = [name for name in names if name in absent]
+        if never and len(never) < len(names):
+            yield f"of {word}, which was asked for, these were never felt: {', '.join(never)}"
+
+
+def _by_name(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What somebody wrote down, and the faults that it stands for. A plan that is drawn out names each of its own."""
+    if plan.drawn is not None:
+        yield from ((name, (name,)) for name in _asked(plan))
+        return
+    for word in dict.fromkeys(plan.faults):
+        if word not in (EVERYTHING, NOTHING):
+            yield word, TOGETHER.get(word, (word,))
+
+
+def _asked(plan: Plan) -> tuple[str, ...]:
+    if plan.drawn is not None:
+        return tuple(dict.fromkeys(fault.name for fault in plan.drawn.faults if not fault.is_directed))
+    try:
+        return names_for(plan)
+    except WrongUse:  # a plan of another version, whose record is judged again
+        return ()
+
+
+def _felt(history: History) -> set[str]:
+    """Names of faults; those that are steered to a moment go by one name."""
+    return {HOLDS if _is_directed(fault) else fault.name for fault in history.faults if fault.bit}
+
+
+def _is_directed(fault: FaultSpan) -> bool:
+    return fault.asked.get("on") is not None or fault.does in DIRECTED
+
+
+def _why(plan: Plan, history: History, names: Sequence[str], left_out: Sequence[dict[str, Any]]) -> str:
+    begun = sum(fault.name in names for fault in history.faults)
+    if begun:
+        return f"it began {begun} times" if begun > 1 else "it began once"
+    reasons = [str(each["why"]) for each in left_out if each["name"] in names]
+    if reasons:
+        return f"it was left out {len(reasons)} times, the last time because {reasons[-1]}"
+    return f"there was no room for it in {plan.time_limit_s:g} s; a longer --time-limit has more"
