@@ -23,13 +23,12 @@ from checkers.history.errors import HistoryError
 from checkers.history.history import History, by_key
 from checkers.history.members import at_the_end, left
 from checkers.history.operation import Operation
+from checkers.kept import has_settled, last_dumps
 from checkers.value_order import Value, ValueOrder, Writer, comparable, is_confirmed
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "convergence"
 MODEL = "all nodes hold the same confirmed data"
-KEPT = "kept"
-KEPT_MODEL = "what was acknowledged is held by somebody"
 DIFFERENT_MAX = 5
 _ABSENT = ("absent",)
 
@@ -50,9 +49,11 @@ def check(history: History, *, space: str = "register") -> Verdict:
     `space` is the one that the operations' keys lie in; in all others only equality is judged. Raises
     HistoryError if a dump cannot be read.
     """
-    dumps = _dumps(history)
+    dumps = [_dump(each) for each in last_dumps(history)]
     witnesses = [witness for dump in dumps for witness in _doubled(dump)]
-    caught_up = dumps if _settled(history) else [dump for dump in dumps if dump.node == history.header.owner]
+    caught_up = (
+        dumps if has_settled(history) else [dump for dump in dumps if dump.node == history.header.owner]
+    )
     witnesses += _diverged(caught_up)
     shown = by_key(read for read in history.select(f="read", outcome="ok") if is_confirmed(read))
     for key, operations in by_key(history.select(f=("write", "cas"))).items():
@@ -67,51 +68,20 @@ def check(history: History, *, space: str = "register") -> Verdict:
     return _verdict(history, dumps, witnesses)
 
 
-def check_kept(history: History, *, space: str = "register") -> Verdict:
-    """Whether some node at least held what was acknowledged: for stores whose nodes need not be equal in the end.
-
-    Judged is only what all members' final dumps say together, of nodes that had settled, by acknowledged writes alone:
-    a value (or nothing) that all of them, each perhaps another one, hold instead of a later one was lost.
-    """
-    dumps = _dumps(history)
-    witnesses: list[Witness] = []
-    is_whole = bool(dumps) and _settled(history) and {dump.node for dump in dumps} >= {*at_the_end(history)}
-    if is_whole:
-        for key, operations in by_key(history.select(f=("write", "cas"))).items():
-            order = ValueOrder.of(operations)
-            groups = _by_value(dumps, space, key)
-            lost = [[*_lost(holders, space, key, order)] for holders in groups]
-            witnesses += [] if not all(lost) else [lost[0][0]]
-    details: dict[str, Any] = {"dumps": len(dumps), "violations": len(witnesses), "vacuous": not is_whole}
-    summary = witnesses[0].summary if witnesses else "nothing that was acknowledged was gone from every node"
-    if not is_whole:
-        summary = "nothing to judge: not every member gave a final state in which all was quiet"
-    return Verdict(
-        checker=KEPT,
-        result="invalid" if witnesses else "valid",
-        summary=summary,
-        model=KEPT_MODEL,
-        witnesses=tuple(witnesses[:WITNESSES_MAX]),
-        details=details,
-    )
+def gone_everywhere(
+    history: History, dumps: Sequence[Operation], *, space: str = "register"
+) -> Iterator[Witness]:
+    """For `kept`, by acknowledged writes alone: a value (or nothing) that was surely replaced, where all nodes hold
+    such a one, each perhaps another."""
+    read = [_dump(each) for each in dumps]
+    for key, operations in by_key(history.select(f=("write", "cas"))).items():
+        order = ValueOrder.of(operations)
+        lost = [[*_lost(holders, space, key, order)] for holders in _by_value(read, space, key)]
+        if all(lost):
+            yield lost[0][0]
 
 
-def _settled(history: History) -> bool:
-    """Whether all was quiet when the dumps were asked for; a record that does not tell is taken at its word."""
-    told = [event.value for event in history.events if event.process == "harness" and event.f == "settled"]
-    return not told or told[-1] is True
-
-
-def _dumps(history: History) -> list[Dump]:
-    """The last dump of each node that gave one."""
-    last: dict[str, Operation] = {}
-    for operation in history.dumps:
-        if operation.type == "ok" and operation.node is not None:
-            last[operation.node] = operation
-    return [_dump(node, operation) for node, operation in sorted(last.items())]
-
-
-def _dump(node: str, operation: Operation) -> Dump:
+def _dump(operation: Operation) -> Dump:
     spaces: dict[str, dict[object, Any]] = {}
     doubled: list[tuple[str, object]] = []
     try:
@@ -127,7 +97,7 @@ def _dump(node: str, operation: Operation) -> Dump:
             came=f"at event {operation.complete_index}: {str(operation.value)[:80]} ({error})",
             attempt="check that the line was written by this version's harness",
         ) from error
-    return Dump(operation, node, spaces, tuple(doubled))
+    return Dump(operation, operation.node or "?", spaces, tuple(doubled))
 
 
 def _witness(
@@ -269,7 +239,7 @@ def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witnes
     there = {dump.node for dump in dumps}
     missing = [node for node in at_the_end(history) if node not in there]
     gone = left(history)
-    settled = _settled(history)
+    settled = has_settled(history)
     details = {
         "settled": settled,
         "dumps": sorted(there),

@@ -12,7 +12,8 @@ Rule: out-of-bounds.
 
 Cost: n log n. Cannot see: reads in themselves wrong but inside the bounds, which are as wide as additions are
 concurrent or uncertain (the linearizable model `counter` is exact). With `final_only` just reads of phase "final" are
-judged: what a counter promises that is merely eventually right.
+judged: what a counter promises that is merely eventually right. Where nodes need not be equal in the end,
+`gone_everywhere` says for `checkers.kept` which sums nobody holds.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
+from checkers.domain.effects import sights
 from checkers.domain.proof import is_judged, verdict, while_active, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
@@ -65,6 +67,45 @@ def check(
     details: dict[str, Any] = {"reads": len(widths), "width_max": max(widths, default=0)}
     valid = f"{len(widths)} reads are within the bounds of what was added"
     return verdict(NAME, MODEL, witnesses, details, judged=len(widths), valid=valid)
+
+
+def gone_everywhere(history: History, dumps: Sequence[Operation]) -> Iterator[Witness]:
+    """For `kept`: a sum that no node's final dump holds, whatever became of the additions of unknown outcome.
+
+    A node that holds no sum of a key has the initial one, zero: what was never added to it may be nowhere.
+    """
+    held = [{sight.cell: sight.values[0] for sight in sights(dump) if not sight.elements} for dump in dumps]
+    for key, adds in by_key(history.select(f="add")).items():
+        bounds = _Bounds([each for each in adds if each.type != "fail"], 0)
+        outside = []
+        for dump, sums in zip(dumps, held, strict=True):
+            least, greatest = bounds.at(dump)
+            value = sums.get(key) or 0
+            if isinstance(value, int | float) and not least <= value <= greatest:
+                outside.append((dump, value, least, greatest))
+        if len(outside) == len(dumps):
+            yield _gone(history, key, adds, outside)
+
+
+def _gone(
+    history: History,
+    key: str | None,
+    adds: Sequence[Operation],
+    outside: Sequence[tuple[Operation, float, float, float]],
+) -> Witness:
+    dump, value, least, greatest = outside[0]
+    held = ", ".join(f"{value:g} at {dump.node}" for dump, value, _, _ in outside)
+    expected = f"{least:g}" if least == greatest else f"something from {least:g} to {greatest:g}"
+    without = _as_if_without(value - (least if value < least else greatest), dump, adds)
+    last = [each for each in adds if each.type == "ok" and each.precedes(dump)][-1:]
+    summary = f"no node held what was acknowledged of {key} at the end: {held}, instead of {expected}"
+    return witness(
+        "lost-sum",
+        summary,
+        [*(without or last), *(each[0] for each in outside)],
+        key=key,
+        explanation=while_active(history, without[0]) if without else (),
+    )
 
 
 class _Bounds:

@@ -6,8 +6,8 @@ transaction) must be in every list that is shown of the cell. `effects` says wha
 outcome may be there or not. If the record says that the nodes had not settled, replicas may be behind: then the final
 states of the fixed owner alone are judged.
 
-Where nodes may stop for good and need not be equal in the end, `check_kept` asks for less: what was acknowledged is not
-gone from every node.
+Where nodes may stop for good and need not be equal in the end, `checkers.kept` asks for less, by `gone_everywhere`:
+what was acknowledged is not gone from every node.
 
 Rules: lost-write, lost-element. Cost: n log n. Cannot see: cells that no final state shows; values written twice to a
 cell (whoever reads them cannot tell which is lost); elements of queues, which leave rightly (`queues`).
@@ -21,15 +21,12 @@ from typing import Any
 from checkers.domain.effects import Cell, Effect, Sight, effects, sights
 from checkers.domain.proof import caught_up, shown, verdict, while_active, witness
 from checkers.history.history import History
-from checkers.history.members import at_the_end
 from checkers.history.operation import Operation
 from checkers.value_order import Value
-from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.verdict import Verdict, Witness
 
 NAME = "durability"
 MODEL = "what was acknowledged is in every final state"
-KEPT = "kept"
-KEPT_MODEL = "what was acknowledged is held by somebody"
 WRITERS = frozenset({"write", "cas", "add", "txn"})
 
 
@@ -61,42 +58,15 @@ def check(history: History) -> Verdict:
     )
 
 
-def check_kept(history: History) -> Verdict:
-    """Whether no acknowledged effect is missing in all nodes' final dumps. `details`: acknowledged, dumps.
-
-    Judged are only nodes that had settled, and all members' dumps together: who gave none may hold what others lack.
-    """
-    written = _written(history)
-    is_complete = caught_up(history)
-    dumps = {each.node: each for each in history.dumps if each.type == "ok" and is_complete(each)}
-    witnesses: list[Witness] = []
-    is_whole = bool(dumps) and {*dumps} >= {*at_the_end(history)}
-    if is_whole:
-        held = [{sight.cell: sight for sight in sights(dump)} for dump in dumps.values()]
-        for cell, effects_of_cell in written.items():
-            shown_of = [
-                cells.get(cell) or Sight(dump, cell, (None,), elements=False)
-                for dump, cells in zip(dumps.values(), held, strict=True)
-            ]
-            witnesses += _lost_everywhere(history, cell, effects_of_cell, shown_of)
-    acknowledged = sum(effect.operation.type == "ok" for each in written.values() for effect in each)
-    details = {
-        "acknowledged": acknowledged,
-        "dumps": len(dumps),
-        "violations": len(witnesses),
-        "vacuous": not is_whole,
-    }
-    summary = witnesses[0].summary if witnesses else "nothing that was acknowledged was gone from every node"
-    if not is_whole:
-        summary = "nothing to judge: not every member gave a final state in which all was quiet"
-    return Verdict(
-        checker=KEPT,
-        result="invalid" if witnesses else "valid",
-        summary=summary,
-        model=KEPT_MODEL,
-        witnesses=tuple(witnesses[:WITNESSES_MAX]),
-        details=details,
-    )
+def gone_everywhere(history: History, dumps: Sequence[Operation]) -> Iterator[Witness]:
+    """For `kept`: values and elements of which no node's final dump has any trace."""
+    held = [{sight.cell: sight for sight in sights(dump)} for dump in dumps]
+    for cell, effects_of_cell in _written(history).items():
+        shown_of = [
+            cells.get(cell) or Sight(dump, cell, (None,), elements=False)
+            for dump, cells in zip(dumps, held, strict=True)
+        ]
+        yield from _lost_everywhere(history, cell, effects_of_cell, shown_of)
 
 
 def _lost_everywhere(

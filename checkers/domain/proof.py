@@ -8,6 +8,7 @@ from typing import Any
 from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.kept import has_settled
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 
@@ -21,8 +22,7 @@ def caught_up(history: History) -> Callable[[Operation], bool]:
 
     A record that does not tell is taken at its word.
     """
-    told = [event.value for event in history.events if event.process == "harness" and event.f == "settled"]
-    if not told or told[-1] is True:
+    if has_settled(history):
         return lambda final: True
     return lambda final: final.node is not None and final.node == history.header.owner
 

@@ -24,6 +24,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from checkers.domain.effects import sights
 from checkers.domain.proof import shown, verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
@@ -32,6 +33,7 @@ from checkers.value_order import NEVER, Value, comparable
 from checkers.verdict import Verdict, Witness
 
 NAME = "queues"
+GONE_MAX = 3
 MODEL = "what went in comes out once, in order"
 EMPTY = frozenset({"empty", "exhausted", "queue-empty"})
 
@@ -74,6 +76,33 @@ def check(history: History, *, fifo: bool = True) -> Verdict:
             "the queue was never seen empty: what is missing cannot be told from what is left in it"
         ]
     return verdict(NAME, MODEL, witnesses, details, judged=counts["dequeued"], valid=valid)
+
+
+def gone_everywhere(history: History, dumps: Sequence[Operation]) -> Iterator[Witness]:
+    """For `kept`: elements that were acknowledged, never came out, and are in no node's final dump; as many as dequeues
+    of unknown outcome may have taken are forgiven."""
+    there: dict[str | None, set[Value]] = {}
+    for dump in dumps:
+        for sight in sights(dump):
+            there.setdefault(sight.cell, set()).update(sight.values)
+    for key, operations in by_key(history.select(f=("enqueue", "dequeue", "drain"))).items():
+        queue = _queue(operations)
+        gone = [
+            puts[0]
+            for value, puts in queue.enqueues.items()
+            if value not in queue.dequeues
+            and value not in there.get(key, ())
+            and all(put.type == "ok" and all(put.precedes(dump) for dump in dumps) for put in puts)
+        ]
+        if len(gone) > queue.unsure and not queue.unsure_drain:
+            names = ", ".join(shown(put.value) for put in gone[:GONE_MAX])
+            more = f" and {len(gone) - GONE_MAX} more" if len(gone) > GONE_MAX else ""
+            forgiven = f", of which dequeues of unknown outcome explain {queue.unsure} at most"
+            summary = (
+                f"{names}{more} had been acknowledged, never came out of {key}, and no node held it at the end"
+                f"{forgiven if queue.unsure else ''}"
+            )
+            yield witness("lost-element", summary, [*gone[:GONE_MAX], *dumps], key=key)
 
 
 def _queue(operations: Sequence[Operation]) -> Queue:

@@ -35,6 +35,7 @@ from harness.workloads.checks import (
     Reads,
     fresh_reads,
     is_fresh_at_the_end,
+    kept_by,
     of_every_run,
     with_a_known_end,
 )
@@ -122,6 +123,7 @@ class Bank(Keyed):
                 lambda history: balances(with_a_known_end(history), reads),
             ),
             *of_every_run(promise),
+            *kept_by(promise, counter.gone_everywhere, _in_parts),
         )
 
     def missing(self, history: History) -> Iterator[str]:
@@ -168,9 +170,14 @@ def _with_closed_accounts(history: History) -> History:
 
 def balances(history: History, reads: Reads) -> Verdict:
     """Each account as a counter: transfers add to it and take from it, every read shows it."""
-    operations = tuple(part for operation in history.operations for part in _parts(operation))
-    verdict = counter.check(replace(history, operations=operations), reads=reads)
+    verdict = counter.check(_in_parts(history), reads=reads)
     return renamed(verdict, "balances", BALANCES)
+
+
+def _in_parts(history: History) -> History:
+    """Each account as a counter; the nodes' dumps, which show accounts as such, stay."""
+    parts = tuple(part for operation in history.operations for part in _parts(operation))
+    return replace(history, operations=(*parts, *history.dumps))
 
 
 def _parts(operation: Recorded) -> Iterator[Recorded]:

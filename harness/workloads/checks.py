@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
-from checkers import availability, convergence, crash, leadership, quorum
-from checkers.domain import durability, queue_order
+from checkers import availability, convergence, crash, kept, leadership, quorum
+from checkers.domain import queue_order
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.kept import Gone
 from checkers.linearizable import promised_linearizable
 from harness.check import Check
 from harness.systems.promises import Promise
@@ -89,22 +91,25 @@ def of_every_run(promise: Promise, space: str = "") -> tuple[Check, ...]:
             "",
             availability.check,
         ),
-        *((_kept(space),) if space and promise.writes == "linearizable" and not promise.final_state else ()),
+        *(kept_by(promise, partial(convergence.gone_everywhere, space=space)) if space else ()),
     )
 
 
-def kept_elsewhere(
-    promise: Promise, history_of: Callable[[History], History] = lambda given: given
+def kept_by(
+    promise: Promise, gone: Gone, history_of: Callable[[History], History] = lambda given: given
 ) -> tuple[Check, ...]:
-    """The same of transactions and elements. `history_of`: the history with dumps that show cells as operations do."""
+    """Where nodes need not be equal in the end, and perhaps no read is fresh: a lost write would be seen by nobody.
+
+    `gone` says what no node holds; `history_of`: the history with operations and dumps as that one knows them.
+    """
     if promise.writes != "linearizable" or promise.final_state:
         return ()
     return (
         Check(
-            durability.KEPT,
+            kept.NAME,
             "what was acknowledged is, in the end, not gone from every node",
-            durability.KEPT_MODEL,
-            lambda history: durability.check_kept(history_of(history)),
+            kept.MODEL,
+            lambda history: kept.check(history_of(history), gone),
         ),
     )
 
@@ -117,14 +122,4 @@ def of_submitted(promise: Promise, stricter: str | None) -> Check:
         "a write that was only submitted is decided before what is asked later, or never",
         queue_order.MODEL if promise.submitted else "",
         lambda history: queue_order.check(history, reads=reads, final_state=bool(promise.final_state)),
-    )
-
-
-def _kept(space: str) -> Check:
-    """Where nodes need not be equal in the end, and perhaps no read is fresh: a lost write would be seen by nobody."""
-    return Check(
-        convergence.KEPT,
-        "what was acknowledged is, in the end, not gone from every node",
-        convergence.KEPT_MODEL,
-        lambda history: convergence.check_kept(history, space=space),
     )

@@ -26,7 +26,14 @@ from harness.generators.generator import Value
 from harness.plan import SECOND_NS, Operation, Plan
 from harness.protocols import Reply
 from harness.systems.promises import Promise
-from harness.workloads.checks import Check, fresh_reads, is_fresh_at_the_end, of_every_run, with_a_known_end
+from harness.workloads.checks import (
+    Check,
+    fresh_reads,
+    is_fresh_at_the_end,
+    kept_by,
+    of_every_run,
+    with_a_known_end,
+)
 from harness.workloads.keyed import Keyed, mixed, unread_keys
 from harness.workloads.reads import drawn_read, final_mode
 from nodes.iproto.messages import Request
@@ -98,6 +105,7 @@ class Counter(Keyed):
                 lambda history: counter.check(with_a_known_end(history), reads=reads),
             ),
             *of_every_run(promise),
+            *kept_by(promise, counter.gone_everywhere),
         )
 
     def missing(self, history: History) -> Iterator[str]:

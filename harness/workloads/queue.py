@@ -27,7 +27,7 @@ from harness.generators.generator import Value
 from harness.plan import SECOND_NS, Operation, Plan
 from harness.protocols import Reply
 from harness.systems.promises import Promise
-from harness.workloads.checks import Check, of_every_run
+from harness.workloads.checks import Check, kept_by, of_every_run
 from harness.workloads.keyed import HONESTY, Keyed, mixed, unique, unread_keys
 from nodes.iproto.messages import Request
 
@@ -101,6 +101,7 @@ class Queue(Keyed):
             ),
             HONESTY,
             *of_every_run(promise),
+            *kept_by(promise, queues.gone_everywhere),
         )
 
     def missing(self, history: History) -> Iterator[str]:

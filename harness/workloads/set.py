@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from checkers.domain import set_full
+from checkers.domain import durability, set_full
 from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
 from harness.clients.completion import Completion
@@ -27,7 +27,7 @@ from harness.generators.generator import Value
 from harness.plan import SECOND_NS, Operation, Plan
 from harness.protocols import Reply
 from harness.systems.promises import Promise
-from harness.workloads.checks import Check, fresh_reads, is_fresh_at_the_end, kept_elsewhere, of_every_run
+from harness.workloads.checks import Check, fresh_reads, is_fresh_at_the_end, kept_by, of_every_run
 from harness.workloads.keyed import HONESTY, Keyed, mixed, unique, unread_keys
 from harness.workloads.reads import drawn_read, final_mode
 from nodes.iproto.messages import Request
@@ -102,7 +102,7 @@ class Set(Keyed):
             ),
             HONESTY,
             *of_every_run(promise),
-            *kept_elsewhere(promise, self.as_written),
+            *kept_by(promise, durability.gone_everywhere, self.as_written),
         )
 
     def as_written(self, history: History) -> History:

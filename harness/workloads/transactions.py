@@ -48,7 +48,7 @@ from harness.workloads.checks import (
     Reads,
     fresh_reads,
     is_fresh_at_the_end,
-    kept_elsewhere,
+    kept_by,
     of_every_run,
 )
 from harness.workloads.keyed import HONESTY, mixed, renamed, unique
@@ -193,7 +193,7 @@ class Transactions:
             ),
             HONESTY,
             *of_every_run(promise),
-            *kept_elsewhere(promise),
+            *kept_by(promise, durability.gone_everywhere),
         )
 
     def _strict(self, history: History, reads: Reads) -> Verdict:

@@ -6,18 +6,31 @@ from typing import Any
 
 import pytest
 
-from checkers import convergence
-from checkers.domain import durability
+from checkers import convergence, kept
+from checkers.domain import counter, durability, queues
 from checkers.history import Event, Header, History
+from checkers.kept import Gone
+from checkers.verdict import Verdict
 
 NODES = ("n1", "n2", "n3")
+Asked = tuple[str, Any, str]
+"""What was asked for, with which value, and how it ended."""
 
 
 def told(writes: list[Any], *dumps: Any, settled: bool = True) -> str:
     """The verdict's result: transactions one after the other, each acknowledged, and what each node holds of x."""
+    done = [("txn", value, "ok") for value in writes]
+    return verdict(durability.gone_everywhere, done, *dumps, settled=settled).result
+
+
+def verdict(gone: Gone, asked: list[Asked], *dumps: Any, settled: bool = True) -> Verdict:
+    """Operations on x one after the other, and what each node holds of it in the end."""
     lines: list[dict[str, Any]] = []
-    for process, value in enumerate(writes):
-        lines += [{"type": kind, "process": process, "f": "txn", "value": value} for kind in ("invoke", "ok")]
+    for process, (f, value, end) in enumerate(asked):
+        key = None if f == "txn" else "x"
+        lines += [
+            {"type": kind, "process": process, "f": f, "value": value, "key": key} for kind in ("invoke", end)
+        ]
     lines.append({"type": "info", "process": "harness", "f": "settled", "value": settled})
     for node, held in zip(NODES, dumps, strict=False):
         rows = [] if held is None else [["x", held]]
@@ -26,7 +39,7 @@ def told(writes: list[Any], *dumps: Any, settled: bool = True) -> str:
             place = {"node": node, "phase": "final", "process": 100 + NODES.index(node)}
             lines.append({"type": kind, "f": "dump", "value": value, **place})
     events = [Event(index=index, time_ns=index, **line) for index, line in enumerate(lines)]
-    return durability.check_kept(History.of(Header(nodes=NODES, quorum=2), events)).result
+    return kept.check(History.of(Header(nodes=NODES, quorum=2), events), gone)
 
 
 APPENDS = [[["append", "x", 1]], [["append", "x", 2]]]
@@ -73,6 +86,69 @@ def test_who_could_not_look_does_not_say_that_nothing_is_gone(
             place = {"node": node, "phase": "final", "process": process}
             lines.append({"type": kind, "f": "dump", "value": value, **place})
     events = [Event(index=index, time_ns=index, **line) for index, line in enumerate(lines)]
-    verdict = convergence.check_kept(History.of(Header(nodes=NODES, quorum=2), events))
-    assert (verdict.result, verdict.details["vacuous"]) == ("valid", not judges)
-    assert verdict.summary.startswith("nothing to judge") != judges
+    found = kept.check(History.of(Header(nodes=NODES, quorum=2), events), convergence.gone_everywhere)
+    assert (found.result, found.details["vacuous"]) == ("valid", not judges)
+    assert found.summary.startswith("nothing to judge") != judges
+
+
+ADDS: list[Asked] = [("add", 5, "ok"), ("add", -2, "ok"), ("add", 4, "fail")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "dumps", "result"),
+    [
+        (ADDS, (3, 3, 3), "valid"),
+        (ADDS, (5, 3, None), "valid"),  # one node has all of it
+        (ADDS, (5, 5, 5), "invalid"),
+        (ADDS, (5, 7, None), "invalid"),  # each lacks something, or has what had failed
+        (ADDS, (5, 5), "valid"),  # the third may have it
+        ([*ADDS, ("add", 2, "info")], (5, 5, 5), "valid"),  # or it never took effect, and this did
+        ([*ADDS, ("add", 2, "info")], (6, 6, 6), "invalid"),
+        ([*ADDS, ("add", -4, "info")], (-1, 9, 9), "valid"),
+        ([("add", 5, "info")], (None, None, None), "valid"),
+    ],
+)
+def test_a_sum_that_no_node_holds_is_told(asked: list[Asked], dumps: Any, result: str) -> None:
+    """Broken, an acknowledged addition or transfer could vanish unseen where no read is fresh; or there are alarms."""
+    found = verdict(counter.gone_everywhere, asked, *dumps)
+    assert found.result == result, found.summary
+    assert verdict(counter.gone_everywhere, asked, *dumps, settled=False).result == "valid"
+
+
+def test_who_holds_which_sum_and_what_may_be_gone_is_said() -> None:
+    """Broken, nobody could tell from the witness what was lost."""
+    (witness,) = verdict(counter.gone_everywhere, ADDS, 5, 5, 5).witnesses
+    assert witness.rule == "lost-sum"
+    assert witness.summary == (
+        "no node held what was acknowledged of x at the end: 5 at n1, 5 at n2, 5 at n3, instead of 3"
+    )
+    assert {2, 3} <= set(witness.events)  # the addition of -2
+
+
+PUT: list[Asked] = [("enqueue", 1, "ok"), ("enqueue", 2, "ok"), ("enqueue", 3, "info")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "dumps", "result"),
+    [
+        (PUT, ([1, 2], [1, 2], [1, 2]), "valid"),
+        (PUT, ([1], [2], []), "valid"),  # each is held by somebody
+        (PUT, ([1], [1], [1, 3]), "invalid"),
+        (PUT, (None, None, None), "invalid"),
+        (PUT, ([1], [1]), "valid"),  # the third may have it
+        ([*PUT, ("dequeue", 2, "ok")], ([1], [1], [1]), "valid"),
+        ([*PUT, ("dequeue", None, "info")], ([1], [1], [1]), "valid"),  # it may have taken it
+        ([*PUT, ("dequeue", None, "info")], ([], [], []), "invalid"),  # but not both
+        ([*PUT, ("drain", [1, 2], "ok")], ([], [], []), "valid"),
+        ([*PUT, ("drain", None, "info")], ([], [], []), "valid"),
+        ([*PUT, ("drain", [1], "ok")], ([], [], []), "invalid"),
+        ([*PUT, ("dequeue", None, "fail")], ([1], [1], [1]), "invalid"),
+    ],
+)
+def test_an_element_that_neither_came_out_nor_is_there_is_told(
+    asked: list[Asked], dumps: Any, result: str
+) -> None:
+    """Broken, what was put in could vanish unseen where the queue was never drained; or what was taken is missed."""
+    found = verdict(queues.gone_everywhere, asked, *dumps)
+    assert found.result == result, found.summary
+    assert [each.rule for each in found.witnesses] == (["lost-element"] if result == "invalid" else [])

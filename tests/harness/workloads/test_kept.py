@@ -1,4 +1,4 @@
-"""Where nodes may differ in the end, the check `kept` of each workload knows its own dumps."""
+"""Where nodes may differ in the end: each workload whose writes are promised to last is judged by what nobody holds."""
 
 from __future__ import annotations
 
@@ -6,49 +6,76 @@ from typing import Any
 
 import pytest
 
-from checkers.history import Event, Header, History
-from harness.systems.promises import PROMISES
+from checkers import kept
+from checkers.history.history import Header, History
+from checkers.history.operation import Event
+from harness.hunt.seeds import try_seed
+from harness.plan import Plan
+from harness.systems.promises import ELECTED, PROMISES
 from harness.workloads import WORKLOADS
-from harness.workloads.set import ROOM
 
 NODES = ("n1", "n2", "n3")
-WRITES: dict[str, list[tuple[str, str | None, Any]]] = {
-    "register": [("write", "s3", 1), ("write", "s3", 2)],
-    "set": [("add", "s3", 1), ("add", "s3", 2)],
-    "append": [("txn", None, [["append", "s3", 1]]), ("txn", None, [["append", "s3", 2]])],
-    "rw-register": [("txn", None, [["w", "s3", 1]]), ("txn", None, [["w", "s3", 2]])],
+JUDGED = ("register", "append", "rw-register", "long-fork", "set", "bank", "counter", "queue")
+OPENED = ("open", None, {"a1": 40, "a2": 40})
+ASKED: dict[str, list[tuple[str, Any, Any]]] = {
+    "bank": [OPENED, ("transfer", None, {"from": "a1", "to": "a2", "amount": 7})],
+    "counter": [("add", "c0-1", 4), ("add", "c0-1", -1)],
+    "queue": [("enqueue", "q0-1", 1), ("enqueue", "q0-1", 2)],
 }
-ROWS: dict[str, tuple[Any, Any]] = {
-    "register": ([["s3", 1]], [["s3", 2]]),
-    "set": ([[3 * ROOM + 1, "s3"]], [[3 * ROOM + 1, "s3"], [3 * ROOM + 2, "s3"]]),
-    "append": ([["s3", [1]]], [["s3", [1, 2]]]),
-    "rw-register": ([["s3", 1]], [["s3", 2]]),
+HELD: dict[str, tuple[Any, Any]] = {
+    "bank": ([["a1", 33], ["a2", 47]], [["a1", 40], ["a2", 40]]),
+    "counter": ([["c0-1", 3]], [["c0-1", 4]]),
+    "queue": ([["q0-1", [1, 2]]], [["q0-1", [1]]]),
 }
+"""By workload: what a node holds that has all of it, and one that has lost the last."""
 
 
-@pytest.mark.parametrize("name", list(WRITES))
-def test_what_every_node_has_lost_is_a_violation_and_what_one_holds_is_none(name: str) -> None:
-    """Broken, in F and I an acknowledged write of this workload could vanish, and nobody would look."""
-    (kept,) = [check for check in WORKLOADS[name].checks(PROMISES["I"], None) if check.name == "kept"]
-    assert kept.model
-    without, with_it = ROWS[name]
-
-    def judged(*rows: Any) -> str:
-        lines: list[dict[str, Any]] = []
-        for process, (f, key, value) in enumerate(WRITES[name]):
-            said = {"process": process, "f": f, "key": key, "value": value}
-            lines += [{"type": "invoke", **said}, {"type": "ok", **said}]
-        for process, node in enumerate(NODES, start=10):
-            said = {"process": process, "f": "dump", "node": node, "phase": "final"}
-            value = {"spaces": {WORKLOADS[name].spaces[0]: rows[process - 10]}}
-            lines += [{"type": "invoke", **said}, {"type": "ok", "value": value, **said}]
-        events = [Event(index=index, time_ns=index, **line) for index, line in enumerate(lines)]
-        return kept.run(History.of(Header(nodes=NODES, quorum=2), events)).result
-
-    assert judged(without, without, without) == "invalid"
-    assert judged(without, with_it, without) == "valid"
+@pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.parametrize("letter", ["F", "G", "I"])
+def test_every_workload_is_judged_where_nodes_may_differ(name: str, letter: str) -> None:
+    """If it failed, an acknowledged write of that workload could be gone from every node, and nobody would look."""
+    names = [check.name for check in WORKLOADS[name].checks(PROMISES[letter], None)]
+    assert names.count(kept.NAME) == 1
+    assert kept.NAME not in [check.name for check in WORKLOADS[name].checks(ELECTED, None)]
 
 
-def test_where_nodes_must_be_equal_it_is_not_asked() -> None:
-    """Broken, a run would be told twice of one loss."""
-    assert all(check.name != "kept" for check in WORKLOADS["set"].checks(PROMISES["H"], None))
+@pytest.mark.parametrize("name", list(ASKED))
+@pytest.mark.parametrize(
+    ("lost", "result"),
+    [((True, True, True), "invalid"), ((True, False, True), "valid"), ((False,) * 3, "valid")],
+)
+def test_what_every_node_has_lost_is_lost(name: str, lost: tuple[bool, ...], result: str) -> None:
+    """If it failed, a lost transfer, addition or element would be green in F, G and I, or an alarm where one has it."""
+    events: list[Event] = []
+
+    def line(type_: Any, **fields: Any) -> None:
+        events.append(Event(index=len(events), time_ns=len(events), type=type_, **fields))
+
+    for process, (f, key, value) in enumerate(ASKED[name]):
+        for type_ in ("invoke", "ok"):
+            line(type_, process=process, f=f, key=key, value=value, node="n1")
+    line("info", process="harness", f="settled", value=True)
+    for number, (node, has_lost) in enumerate(zip(NODES, lost, strict=True)):
+        rows = HELD[name][has_lost]
+        for type_, value in (("invoke", None), ("ok", {"spaces": {name: rows}})):
+            line(type_, process=100 + number, f="dump", node=node, value=value, phase="final")
+    history = History.of(Header(nodes=NODES, quorum=2), events)
+    (check,) = [each for each in WORKLOADS[name].checks(PROMISES["G"], None) if each.name == kept.NAME]
+    verdict = check.run(history)
+    assert verdict.result == result, verdict.summary
+    assert not verdict.details["vacuous"]
+
+
+@pytest.mark.parametrize("name", list(ASKED))
+def test_good_nodes_keep_what_they_acknowledged(name: str) -> None:
+    """If it failed, right stores would be accused wherever their nodes need not be equal."""
+    plan = Plan(
+        cluster="sim",
+        configuration="I",
+        workload=name,
+        time_limit_s=8,
+        rate=60,
+        faults=("isolate-owner",),
+        seed=3,
+    )
+    assert kept.NAME not in try_seed(plan).violated

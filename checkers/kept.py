@@ -1,0 +1,64 @@
+"""Kept: what was acknowledged is, in the end, not gone from every node.
+
+For stores whose nodes need not be equal in the end (one that stopped following stays stale), and of which perhaps no
+read is fresh: there a lost write would be seen by nobody. Whoever led last has all that was acknowledged, so something
+is surely lost if no member's final dump holds it. What is `gone` in that sense depends on what operations write, so a
+family of checkers says it: values (`convergence`), values and elements of transactions and sets (`domain.durability`),
+sums (`domain.counter`), elements that leave rightly (`domain.queues`).
+
+Judged are only the dumps of all members together, and only if all was quiet before them: who gave none may hold what
+others lack, and a replica may be behind. Else the verdict is valid and says that there was nothing to judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from checkers.history.history import History
+from checkers.history.members import at_the_end
+from checkers.history.operation import Operation
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+
+NAME = "kept"
+MODEL = "what was acknowledged is held by somebody"
+
+Gone = Callable[[History, Sequence[Operation]], Iterable[Witness]]
+"""(history, one final dump of each member) → a witness for each thing that none of them holds."""
+
+
+def check(history: History, gone: Gone) -> Verdict:
+    """Whether no acknowledged effect is missing in all nodes' final dumps.
+
+    `details`: dumps (how many members gave one), vacuous (nothing could be judged). Raises what `gone` raises.
+    """
+    dumps = last_dumps(history)
+    is_whole = (
+        bool(dumps) and has_settled(history) and {*at_the_end(history)} <= {each.node for each in dumps}
+    )
+    witnesses = tuple(gone(history, dumps)) if is_whole else ()
+    summary = witnesses[0].summary if witnesses else "nothing that was acknowledged was gone from every node"
+    if not is_whole:
+        summary = "nothing to judge: not every member gave a final state in which all was quiet"
+    return Verdict(
+        checker=NAME,
+        result="invalid" if witnesses else "valid",
+        summary=summary,
+        model=MODEL,
+        witnesses=witnesses[:WITNESSES_MAX],
+        details={"dumps": len(dumps), "violations": len(witnesses), "vacuous": not is_whole},
+    )
+
+
+def has_settled(history: History) -> bool:
+    """Whether all was quiet when the dumps were asked for; a record that does not tell is taken at its word."""
+    told = [event.value for event in history.events if event.process == "harness" and event.f == "settled"]
+    return not told or told[-1] is True
+
+
+def last_dumps(history: History) -> list[Operation]:
+    """The last dump of each node that gave one, by the names of the nodes."""
+    last: dict[str, Operation] = {}
+    for operation in history.dumps:
+        if operation.type == "ok" and operation.node is not None:
+            last[operation.node] = operation
+    return [operation for _, operation in sorted(last.items())]
