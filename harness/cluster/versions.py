@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import shutil
 import subprocess
 import tarfile
@@ -24,6 +25,7 @@ from harness.cluster.wheels import CACHE
 from harness.errors import WrongUse
 
 PACKAGE: Final = "nodes"
+FOLDER: Final = CACHE.parent / "versions"
 _MAIN: Final = f"{PACKAGE}/host/__main__.py"
 _TRY: Final = "try: a wheel, a checkout, a folder that holds the package nodes, or a commit of this checkout"
 
@@ -115,7 +117,9 @@ def _kept(files: Mapping[str, bytes]) -> Path:
     digest = hashlib.sha256()
     for name in sorted(files):
         digest.update(name.encode() + b"\0" + hashlib.sha256(files[name]).digest())
-    folder = CACHE.parent / "versions" / digest.hexdigest()[:16]
+    folder = FOLDER / digest.hexdigest()[:16]
+    with suppress(OSError):
+        os.utime(folder)  # it was wanted just now: `harness.cluster.old` asks
     if folder.is_dir():
         return folder
     try:

@@ -10,6 +10,7 @@ import pytest
 
 from checkers.history.history import History
 from harness.faults.fault import Fault
+from harness.hunt.seeds import try_seed
 from harness.judge.asked_faults import absent_of_a_group, not_felt
 from harness.plan import Drawn, Plan
 from harness.terminal.last_screen import last_screen
@@ -152,3 +153,12 @@ def test_a_plan_that_nobody_knows_any_more_can_still_be_judged() -> None:
 
 def _history(run: Run) -> History:
     return History.of(HEADER, run.events)
+
+
+def test_a_seed_need_not_have_room_for_faults_that_nobody_named() -> None:
+    """If it failed, a hunt would be no evidence for what its own dice had asked for and left no room for."""
+    plan = Plan(cluster="sim", faults=("isolate-one", "clock", "pause"), time_limit_s=5, rate=60, seed=1)
+    named, drawn = try_seed(plan), try_seed(plan, has_drawn_faults=True)
+    assert named.outcome == "not-evidence", named.sentence
+    assert "was asked for and never felt" in named.sentence
+    assert drawn.outcome == "valid", drawn.sentence

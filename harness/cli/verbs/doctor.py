@@ -62,9 +62,13 @@ def command(as_json: bool, fix: bool, clean: bool, inventory: str | None) -> int
 
 def _clean(inventory: str | None) -> int:
     """Of harnesses that are no more: disks, containers, networks, packet rules and groups of processes here, or
-    folders and processes there."""
+    folders and processes there. Here also versions and images of nodes that nobody wanted for long."""
     removed = 0
-    for look in (_left_mounted, _left_here) if inventory is None else (lambda: _left_there(inventory),):
+    for look in (
+        (_left_mounted, _old_versions, _left_here, _old_images)
+        if inventory is None
+        else (lambda: _left_there(inventory),)
+    ):
         for what in look():
             removed += 1
             click.echo(f"removed  {what}")
@@ -92,6 +96,24 @@ def _left_mounted() -> list[str]:
     from harness.cluster.mounted_disk.mounts import remove_leftovers
 
     return remove_leftovers()
+
+
+def _old_versions() -> list[str]:
+    from harness.cluster.old import remove_old_versions
+    from harness.cluster.versions import FOLDER
+
+    return remove_old_versions(FOLDER, time.time())
+
+
+def _old_images() -> list[str]:
+    from harness.cluster.containers.image import REPOSITORY, connect
+    from harness.cluster.old import remove_old_images
+
+    try:
+        client = connect()
+    except ClusterError:
+        return []  # told by who looked before
+    return remove_old_images(client, REPOSITORY, time.time())
 
 
 def _left_there(inventory: str) -> list[str]:

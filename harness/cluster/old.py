@@ -1,0 +1,88 @@
+"""What is kept so that it need not be made again, and is removed when nobody wanted it for long: `doctor --clean`.
+
+Versions of our nodes (`harness.cluster.versions`) and images of nodes (`containers.image`) go by a digest of what is in
+them, and each edit of the code makes another. The newest few stay, whatever their age, and so does whatever was wanted
+in the last two weeks: no run is as long as that. Only names that are a digest are ours to remove; an image that a
+container was made of stays, running or not. What is removed is made anew when somebody wants it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+DAY_S: Final = 86_400.0
+UNUSED_FOR_S: Final = 14 * DAY_S
+NEWEST: Final = 5
+_DIGEST: Final = re.compile(r"[0-9a-f]{16}")
+_GONE: Final = "gone-"
+
+
+def old(used_s: Mapping[str, float], now_s: float) -> list[str]:
+    """Of names and when each was wanted last (seconds since 1970), those that may go, the oldest first."""
+    by_age = sorted(used_s, key=lambda name: (used_s[name], name))
+    return [name for name in by_age[: max(len(by_age) - NEWEST, 0)] if now_s - used_s[name] > UNUSED_FOR_S]
+
+
+def remove_old_versions(folder: Path, now_s: float) -> list[str]:
+    """Of the versions that lie in a folder; what was removed, in words."""
+    for half in folder.glob(f"{_GONE}*"):  # somebody who removed it was killed
+        shutil.rmtree(half, ignore_errors=True)
+    used_s: dict[str, float] = {}
+    for path in folder.glob("*"):
+        if path.is_dir() and not path.is_symlink() and _DIGEST.fullmatch(path.name):
+            with suppress(OSError):  # somebody else removes it
+                used_s[path.name] = path.stat().st_mtime
+    removed = []
+    for name in old(used_s, now_s):
+        aside = folder / f"{_GONE}{name}"
+        try:
+            (folder / name).rename(aside)  # whole or not there: a run may want it just now
+        except OSError:
+            continue
+        shutil.rmtree(aside, ignore_errors=True)
+        removed.append(f"version {name} of the nodes, {_unused(used_s[name], now_s)}")
+    return removed
+
+
+def remove_old_images(client: Any, repository: str, now_s: float) -> list[str]:
+    """Of the images of a repository; what was removed, in words."""
+    import docker  # type: ignore[import-untyped]  # it has no types
+
+    made_s: dict[str, float] = {}
+    for image in client.images.list(name=repository):
+        for name in image.tags:
+            repo, _, tag = name.rpartition(":")
+            if repo == repository and _DIGEST.fullmatch(tag):
+                made_s[name] = _seconds(image.attrs)
+    removed = []
+    for name in old(made_s, now_s):
+        if client.containers.list(all=True, filters={"ancestor": name}):
+            continue
+        with suppress(docker.errors.DockerException):  # somebody uses it now, or was faster
+            client.images.remove(name, force=False)
+            removed.append(f"image {name}, made {_days(now_s - made_s[name])} days ago")
+    return removed
+
+
+def _seconds(attributes: Mapping[str, Any]) -> float:
+    """When the image was made, or got its name last."""
+    told = [
+        str(attributes.get("Created", "")),
+        str((attributes.get("Metadata") or {}).get("LastTagTime", "")),
+    ]
+    times = [datetime.fromisoformat(each[:19] + "+00:00").timestamp() for each in told if each[:4] > "1970"]
+    return max(times, default=float("inf"))
+
+
+def _unused(used_s: float, now_s: float) -> str:
+    return f"not wanted for {_days(now_s - used_s)} days"
+
+
+def _days(span_s: float) -> int:
+    return int(span_s // DAY_S)
