@@ -28,6 +28,8 @@ def remove_leftovers(hosts: Iterable[Host]) -> list[str]:
         try:
             facts = told(session, host, "look", host.folder)
             removed += [f"{path} on {host.place}" for path in clean(session, host, facts)]
+            groups = told(session, host, "ungroup", "")["removed"]
+            removed += [f"group of processes {name} on {host.place}" for name in groups]
         finally:
             session.close()
     return removed

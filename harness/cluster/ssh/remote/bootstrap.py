@@ -7,9 +7,10 @@
 | attach | folder | joins stdin and stdout to the supervisor's socket |
 | fetch | folder | what the nodes wrote, as a tar archive on stdout |
 | clean | folder | ends whatever a run left there, and removes its folder |
+| ungroup | – | removes the control groups of supervisors that are no more, and ends what runs in them |
 
 Prints one JSON line (but for `attach` and `fetch`); what cannot be done is {"error": "one line"}. Only folders that
-have our name and our mark in them are ever touched.
+have our name and our mark in them are ever touched, and groups that have our name and nobody's process.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import io
 import json
 import os
 import platform
+import re
 import select
 import shutil
 import signal
@@ -42,6 +44,10 @@ SOCKET = "socket"
 FORMAT = "qsync-ssh-run"
 FAKETIME = "lib*/*/faketime/libfaketimeMT.so.1"
 GONE_WITHIN_S = 5.0
+GROUP = re.compile(
+    r"qsync-ssh-[0-9a-z]+-(\d+)@(\d+)-[A-Za-z0-9_.]+"
+)  # as `FAR_NAME` of harness.cluster.limits.enclosure
+MOUNTS = Path("/proc/self/mountinfo")
 
 
 def look(argument: str) -> Told:
@@ -192,6 +198,40 @@ def clean(argument: str) -> Told:
     return {"removed": True}
 
 
+def ungroup(argument: str) -> Told:
+    """Whoever limits nodes on this host makes groups for them, which outlive a supervisor that was killed."""
+    return {"removed": list(dict.fromkeys(group.name for group in dead_groups() if is_removed(group)))}
+
+
+def dead_groups() -> Iterable[Path]:
+    """In all hierarchies that are mounted, of either version."""
+    for line in MOUNTS.read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        if after.split()[:1] not in (["cgroup"], ["cgroup2"]):
+            continue
+        for folder, names, _ in os.walk(before.split()[4]):
+            for name in sorted(names):
+                found = GROUP.fullmatch(name)
+                if found and not is_process(int(found[1]), int(found[2])):
+                    yield Path(folder) / name
+
+
+def is_removed(group: Path) -> bool:
+    """A group with processes cannot be; what still runs there is a node of a dead run."""
+    deadline = time.time() + GONE_WITHIN_S
+    while group.exists() and time.time() < deadline:
+        try:
+            for pid in (group / "cgroup.procs").read_text().split():
+                os.kill(int(pid), signal.SIGKILL)
+        except (OSError, ValueError):
+            pass  # it ended by itself, or is another user's
+        try:
+            group.rmdir()
+        except OSError:
+            time.sleep(0.01)
+    return not group.exists()
+
+
 def processes(folder: Path) -> list[Named]:
     """The supervisor wrote down each process before it was let go."""
     try:
@@ -219,6 +259,7 @@ WORDS: dict[str, Callable[[str], Told | None]] = {
     "attach": attach,
     "fetch": fetch,
     "clean": clean,
+    "ungroup": ungroup,
 }
 
 

@@ -140,6 +140,35 @@ def test_cleaning_up_ends_what_the_supervisor_left_when_it_was_killed(tmp_path: 
     assert stranger.exists()
 
 
+def test_groups_of_dead_supervisors_alone_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, hosts would collect control groups, or the node of a run that goes on would be killed."""
+    hierarchy, elsewhere = tmp_path / "cgroup", tmp_path / "disk"
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        f"29 23 0:26 / {hierarchy} rw,nosuid - cgroup2 cgroup2 rw\n30 23 8:1 / {elsewhere} rw - ext4 /dev/a rw\n"
+    )
+    monkeypatch.setattr(bootstrap, "MOUNTS", mounts)
+    living = f"qsync-ssh-ab12-{os.getpid()}@{bootstrap.started(os.getpid())}-n1"
+    dead = f"qsync-ssh-ab12-{os.getpid()}@{bootstrap.started(os.getpid()) + 1}-n1"
+    for name in (living, dead, "qsync-ssh-notes", f"{dead}/../x-{dead}", "qsync-ab12-1@1.00-n1"):
+        (hierarchy / "user.slice" / name).mkdir(parents=True)
+    (elsewhere / dead).mkdir(parents=True)
+    left = subprocess.Popen(["sleep", "60"])
+    try:
+        (hierarchy / "user.slice" / living / "cgroup.procs").write_text(f"{left.pid}\n")
+        assert bootstrap.ungroup("") == {"removed": [dead]}
+        assert left.poll() is None
+    finally:
+        left.kill()
+        left.wait()
+    assert not (hierarchy / "user.slice" / dead).exists()
+    assert len([*(hierarchy / "user.slice").iterdir()]) == 4
+    assert (elsewhere / dead).exists()
+    assert bootstrap.GROUP.pattern == FAR_NAME.pattern.strip("^$").replace(r"(\d+@\d+)", r"(\d+)@(\d+)")
+
+
 def test_what_is_done_to_files_is_done_to_those_of_a_node_of_the_run_alone(tmp_path: Path) -> None:
     """If it failed, a fault, or a node that is replaced, could empty a folder of somebody else's machine."""
     foreign = tmp_path / "foreign"
