@@ -24,6 +24,9 @@ Outcome = Literal["ok", "fail", "info"]
 Phase = Literal["load", "final"]
 Process = int | str
 
+FASTEST_NS = 10
+"""No record has an event in less time than this, on average. Logs of other tools may have no times: then the order of
+their lines stands for it (`checkers.history.foreign`), and seconds would be made up."""
 SUBMITTED = "submitted"
 """The error of an info that was answered all the same: the store has the write in its queue, and says no more."""
 
@@ -97,6 +100,12 @@ class Operation:
         if self.complete_index is None:
             return (self.invoke_index,)
         return (self.invoke_index, self.complete_index)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether its times are those of a clock, not places in a file (`FASTEST_NS`)."""
+        last_ns = self.invoke_ns if self.complete_ns is None else self.complete_ns
+        return last_ns > FASTEST_NS * (self.events[-1] + 1)
 
     def precedes(self, other: Operation) -> bool:
         """Surely over before the other was asked."""

@@ -90,12 +90,23 @@ def _text(value: object) -> str:
     return "nothing" if value is None else str(value)
 
 
-def _ms(from_ns: int, to_ns: int) -> str:
-    return f"{(to_ns - from_ns) / 1e6:.1f} ms"
+def _gap(between: str, from_: Operation, to: Operation) -> str:
+    """From the end of one to the beginning of the other: "1.2 ms later", or without times just "later"."""
+    if not to.has_times:
+        return between
+    return f"{(to.invoke_ns - (from_.complete_ns or 0)) / 1e6:.1f} ms {between}"
 
 
-def _at(time_ns: int | None) -> str:
-    return "?" if time_ns is None else f"{time_ns / 1e9:.4f} s"
+def _began(operation: Operation) -> str:
+    return f"{operation.invoke_ns / 1e9:.4f} s" if operation.has_times else f"event {operation.invoke_index}"
+
+
+def _ended(operation: Operation) -> str:
+    if operation.complete_ns is None:
+        return "?"
+    return (
+        f"{operation.complete_ns / 1e9:.4f} s" if operation.has_times else f"event {operation.complete_index}"
+    )
 
 
 def _listed(proof: Proof) -> list[str]:
@@ -110,8 +121,8 @@ def _listed(proof: Proof) -> list[str]:
         lines.append(f"The first {len(proof.subjects) - len(shown)} operations are not listed here.")
     for subject in shown:
         operation = subject.operation
-        until = _at(operation.complete_ns) if subject.call.complete is not None else "open"
-        lines.append(f"{_at(operation.invoke_ns)} – {until}: {sentence(operation)}.")
+        until = _ended(operation) if subject.call.complete is not None else "open"
+        lines.append(f"{_began(operation)} – {until}: {sentence(operation)}.")
     count = len(proof.subjects)
     if count == 1:
         lines.append("This operation cannot have had its answer.")
@@ -178,9 +189,9 @@ def _failed(saw: str, value: State, writers: Sequence[Operation]) -> Reason:
 
 def _future(saw: str, value: State, failing: Operation, writers: Sequence[Operation]) -> Reason:
     first = min(writers, key=lambda writer: writer.invoke_index)
-    later = _ms(failing.complete_ns or 0, first.invoke_ns)
+    later = _gap("later", failing, first)
     return Reason(
-        f"{saw}-from-the-future", f"but nobody had asked to write {value} until {later} later", (), (first,)
+        f"{saw}-from-the-future", f"but nobody had asked to write {value} until {later}", (), (first,)
     )
 
 
@@ -197,17 +208,17 @@ def _overwriter(proof: Proof, writers: Sequence[Operation], history: Sequence[Op
 def _stale(
     saw: str, value: State, failing: Operation, writers: Sequence[Operation], overwriter: Operation
 ) -> Reason:
-    gap = _ms(overwriter.complete_ns or 0, failing.invoke_ns)
+    gap = _gap("before", overwriter, failing)
     sentences = [
         (
-            f"{sentence(failing)}, asked at {_at(failing.invoke_ns)}, although {_deed_of(overwriter)} had completed at "
-            f"{_at(overwriter.complete_ns)}, {gap} before it began."
+            f"{sentence(failing)}, asked at {_began(failing)}, although {_deed_of(overwriter)} had completed at "
+            f"{_ended(overwriter)}, {gap} it began."
         )
     ]
     for writer in writers[:WRITERS_MAX]:
-        early = _ms(writer.complete_ns or 0, overwriter.invoke_ns)
+        early = _gap("before", writer, overwriter)
         sentences.append(
-            f"{_deed_of(writer)} had completed at {_at(writer.complete_ns)}, {early} before that one was asked for."
+            f"{_deed_of(writer)} had completed at {_ended(writer)}, {early} that one was asked for."
         )
     if not writers:
         sentences.append(
@@ -215,7 +226,7 @@ def _stale(
         )
     return Reason(
         f"stale-{saw}",
-        f"although {_deed_of(overwriter)} had completed {gap} before that began",
+        f"although {_deed_of(overwriter)} had completed {gap} that began",
         tuple(line[0].upper() + line[1:] for line in sentences),
         (*writers[:WRITERS_MAX], overwriter),
     )

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from checkers.history.operation import FASTEST_NS
 from harness.report.fault_bands import FaultBand
 from harness.report.json_door import Json, as_list, as_mapping, as_mappings, as_text, as_texts, as_whole
 from harness.report.material import FAIL, INFO, OK, OUTCOMES, Material
@@ -80,7 +81,7 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
             "workload", run_value(material, "workload") or "?", f"seed {run_value(material, 'seed') or '?'}"
         ),
         Fact("nodes", ", ".join(material.nodes[:9]) or "?", _quorum(material)),
-        Fact("duration", duration(material.end_ns), f"{material.lines:,} history lines"),
+        Fact("duration", *_duration(material)),
         Fact("operations", f"{counts[0]:,} ok", f"{counts[1]:,} fail · {counts[2]:,} info{told}"),
         Fact("faults that bit", *_bitten(material, bands)),
     ]
@@ -95,6 +96,13 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
         extra = "" if rollbacks is None else f"{rollbacks:,} rollback{'s' if rollbacks != 1 else ''}"
         facts.append(Fact("under a fault", f"{under_fault:,} ok", extra))
     return facts
+
+
+def _duration(material: Material) -> tuple[str, str]:
+    lines = f"{material.lines:,} history lines"
+    if material.lines and material.end_ns <= FASTEST_NS * material.lines:
+        return "no times", f"{lines}, whose order stands for it"
+    return duration(material.end_ns), lines
 
 
 def _count(told: object, counted: int) -> int:

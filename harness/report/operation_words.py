@@ -80,6 +80,11 @@ def _dumped(value: object, key: str, limit: int) -> str:
     return f"{elements:,} elements" if elements else "∅"
 
 
+def began(operation: Operation) -> str:
+    """When it was asked; in a log without times, which event that was."""
+    return moment(operation.invoke_ns) if operation.has_times else f"event {operation.invoke_index}"
+
+
 def operation_title(operation: Operation) -> str:
     """The tooltip: everything that the history says of the operation."""
     where = [f"process {operation.process}", f"at {operation.node}" if operation.node else ""]
@@ -89,7 +94,10 @@ def operation_title(operation: Operation) -> str:
         ", ".join(part for part in where if part),
     ]
     if operation.complete_ns is None:
-        lines.append(f"invoked at {moment(operation.invoke_ns)}; no answer was recorded")
+        lines.append(f"invoked at {began(operation)}; no answer was recorded")
+    elif not operation.has_times:
+        lines.append(f"events {operation.invoke_index} – {operation.complete_index}")
+        lines.append(f"{operation.type} {as_text(operation.error, 120)}".rstrip())
     else:
         took = duration(operation.complete_ns - operation.invoke_ns)
         lines.append(f"{moment(operation.invoke_ns)} – {moment(operation.complete_ns)} ({took})")

@@ -15,7 +15,7 @@ from harness.report.first_screen import documented, finding_summaries
 from harness.report.json_door import Json, as_list, as_mappings, as_text, as_time_ns, clipped
 from harness.report.material import FAIL, INFO, OK, Load, Material
 from harness.report.node_states import node_story
-from harness.report.operation_words import operation_value
+from harness.report.operation_words import began, operation_value
 from harness.report.svg import duration, moment
 
 ROWS = 300
@@ -221,8 +221,8 @@ def operation_row(operation: Operation) -> OperationRow:
         value=operation_value(operation, 160),
         outcome=operation.type,
         error=as_text(operation.error, 160),
-        invoked=moment(operation.invoke_ns),
-        took=duration(took_ns) if took_ns is not None else "–",
+        invoked=began(operation),
+        took=duration(took_ns) if took_ns is not None and operation.has_times else "–",
         node=f"{operation.node or ''} ({operation.role})" if operation.role else operation.node or "",
         mode=as_text(operation.mode, 40),
     )

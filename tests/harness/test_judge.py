@@ -342,11 +342,12 @@ def test_after_damage_that_need_not_be_survived_a_node_may_stop_and_say_so(
         "at_ms": 3_050,
         "value": stopped,
     }
-    verdict = judged([*told, state])
+    plan = msgspec.structs.replace(PLAN, faults=(name,), cluster="local")
+    verdict = judged([*told, state], plan)
     summaries = [finding["summary"] for finding in verdict["findings"]]
     assert (verdict["outcome"] == "valid") == is_excused
     assert (f"after {name}: n2 refuses: a bad block" in summaries) == bool(refused)
-    assert outcome(judged(lost_write([*told, state]))) == ("anomaly", 1), (
+    assert outcome(judged(lost_write([*told, state]), plan)) == ("anomaly", 1), (
         "wrong data are wrong whatever was damaged"
     )
 

@@ -44,7 +44,7 @@ def test_a_stored_run_can_be_judged_by_a_stricter_promise(qsync: Qsync, results:
     """If it failed, nobody could ask whether a run was more than it had to be."""
     slow = small(
         time_limit_s=6.0,
-        faults=("slow", "isolate-one"),
+        faults=("slow",),
         replica_reads=0.9,
         rate=300.0,
         seed=5,

@@ -266,3 +266,28 @@ def test_a_record_of_ours_outside_of_its_folder(qsync: Qsync, tmp_path: Path) ->
     assert folder.read_verdict() is not None
     assert qsync("check", folder.path / "history.parquet", "--key", "r0-1").code == 0
     assert qsync("check", edn).code == 0
+
+
+@pytest.mark.parametrize("step_ns", [None, 2_000_000])
+def test_a_log_without_times_is_told_of_in_events_and_not_in_seconds(
+    qsync: Qsync, tmp_path: Path, step_ns: int | None
+) -> None:
+    """If it failed, a person would read that all of an imported log happened in 0.0000 s."""
+    asked = [("invoke", "write", 1), ("ok", "write", 1), ("invoke", "write", 2), ("ok", "write", 2)]
+    asked += [("invoke", "read", "nil"), ("ok", "read", 1)]
+    lines = [
+        f"{{:process 0, :type :{type_}, :f :{f}, :value {value}"
+        + (f", :time {1_000_000 + place * step_ns}}}" if step_ns else "}")
+        for place, (type_, f, value) in enumerate(asked)
+    ]
+    log, page = tmp_path / "log.edn", tmp_path / "page.html"
+    log.write_text("\n".join(lines))
+    done = qsync("check", log, "--model", "register", "--html", page, "--json")
+    (witness,) = json.loads(done.out)["checks"][0]["witnesses"]
+    told = " ".join([witness["summary"], *witness["explanation"]])
+    assert ("asked at event 4" in told) == (step_ns is None)
+    assert ("asked at 0.0090 s" in told) == (step_ns is not None)
+    assert ("had completed before that began" in told) == (step_ns is None)
+    shown = page.read_text()
+    assert ("no times" in shown) == (step_ns is None)
+    assert "0.0000 s" not in told + shown
