@@ -60,10 +60,7 @@ def check(history: History) -> Verdict:
     if _may_stop(history) and is_split_for_good(history):
         details["split_for_good"] = True
     if not witnesses:
-        there = (
-            "nobody has a quorum left" if "split_for_good" in details else "one was there when it had to be"
-        )
-        summary = f"one leader a term ({details['terms']} terms), and {there}"
+        summary = _summary(history, details)
         return Verdict(checker=NAME, result="valid", summary=summary, model=MODEL, details=details)
     more = "" if len(witnesses) == 1 else f" (and {len(witnesses) - 1} more)"
     return Verdict(
@@ -74,6 +71,23 @@ def check(history: History) -> Verdict:
         witnesses=tuple(witnesses[:WITNESSES_MAX]),
         details=details,
     )
+
+
+def _summary(history: History, details: dict[str, Any]) -> str:
+    """What was judged and holds."""
+    held = [f"one leader a term ({details['terms']} terms)"] if details["terms"] else []
+    if "split_for_good" in details:
+        held.append("nobody has a quorum left")
+    elif _owner_within_ns(history) is not None:
+        held.append("one was there when it had to be")
+    return ", and ".join(held) or "nothing to judge: no node tells of elections"
+
+
+def _owner_within_ns(history: History) -> int | None:
+    """Within which time after healing somebody owns the queue again; None where that cannot be judged."""
+    within_ns = history.header.extra.get("leader_within_ns")
+    is_settled = any(event.process == "harness" and event.f == "settled" for event in history.events)
+    return within_ns if isinstance(within_ns, int) and is_settled and history.states else None
 
 
 def _two_leaders(history: History) -> Iterator[Witness]:
@@ -193,10 +207,10 @@ def _runaway(node: str, states: list[State], start: int, end: int) -> Iterator[W
 
 
 def _after_healing(history: History) -> Iterator[Witness]:
-    within_ns = history.header.extra.get("leader_within_ns")
-    settled = [e for e in history.events if e.process == "harness" and e.f == "settled"]
-    if not isinstance(within_ns, int) or not settled or not history.states:
+    within_ns = _owner_within_ns(history)
+    if within_ns is None:
         return
+    settled = [e for e in history.events if e.process == "harness" and e.f == "settled"]
     healed_ns = max((fault.end_ns or fault.start_ns for fault in history.faults), default=0)
     led = [s for s in history.states if s.time_ns >= healed_ns and s.status.get("role") == "owner"]
     last = history.states[-1]

@@ -9,6 +9,7 @@ import pytest
 from checkers import leadership
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
+from checkers.verdict import Verdict
 
 BEAT_NS = 250_000_000
 SECOND_NS = 1_000_000_000
@@ -37,7 +38,7 @@ def cut(start_s: float, end_s: float, links: list[list[str]]) -> list[dict[str, 
     ]
 
 
-def rules(*lines: dict[str, Any], **extra: Any) -> list[str]:
+def judged(*lines: dict[str, Any], **extra: Any) -> Verdict:
     header = Header(
         nodes=("n1", "n2", "n3"), quorum=2, heartbeat_ns=BEAT_NS, extra={"fencing": "soft", **extra}
     )
@@ -47,7 +48,25 @@ def rules(*lines: dict[str, Any], **extra: Any) -> list[str]:
     ]
     verdict = leadership.check(History.of(header, events))
     assert (verdict.result == "invalid") == bool(verdict.witnesses)
-    return [witness.rule for witness in verdict.witnesses]
+    return verdict
+
+
+def rules(*lines: dict[str, Any], **extra: Any) -> list[str]:
+    return [witness.rule for witness in judged(*lines, **extra).witnesses]
+
+
+def test_it_tells_what_was_judged() -> None:
+    """If it failed, a store without elections would be said to keep their promises."""
+    one = state(1, "n1", "owner", 4, "leader")
+    master = {**one, "value": {"up": True, "role": "owner"}}
+    assert judged(master, SETTLED).summary == "nothing to judge: no node tells of elections"
+    assert judged(one, SETTLED).summary == "one leader a term (1 terms)"
+    there = "one was there when it had to be"
+    assert (
+        judged(one, SETTLED, leader_within_ns=SECOND_NS).summary
+        == f"one leader a term (1 terms), and {there}"
+    )
+    assert judged(master, SETTLED, leader_within_ns=SECOND_NS).summary == there
 
 
 def test_two_leaders_of_one_term() -> None:
