@@ -32,18 +32,23 @@ class Packets:
     asked: dict[str, Counter[Pair]] = field(
         default_factory=lambda: {name: Counter() for name in ("cuts", *map(lossy, LOSSES))}
     )
+    _one_after_another: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """What one fault gives back while another asks for it must reach the filter in that order."""
 
     def pair(self, link: Link) -> Pair:
         return self.addresses[link[0]], self.addresses[link[1]]
 
     async def add(self, which: str, pairs: Sequence[Pair]) -> None:
-        fresh = [pair for pair in pairs if not self.asked[which][pair]]
-        self.asked[which].update(pairs)
-        await self.filter.change(which, add=fresh)
+        async with self._one_after_another:
+            fresh = [pair for pair in pairs if not self.asked[which][pair]]
+            self.asked[which].update(pairs)
+            await self.filter.change(which, add=fresh)
 
     async def remove(self, which: str, pairs: Sequence[Pair]) -> None:
-        self.asked[which].subtract(pairs)
-        await self.filter.change(which, remove=[pair for pair in pairs if not self.asked[which][pair]])
+        async with self._one_after_another:
+            self.asked[which].subtract(pairs)
+            gone = [pair for pair in pairs if not self.asked[which][pair]]
+            await self.filter.change(which, remove=gone)
 
     async def fresh(self, links: Sequence[Link]) -> tuple[bool, list[str]]:
         """Wait until packets have passed every link that can pass any; on which of them none did."""
