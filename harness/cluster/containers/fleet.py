@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -103,6 +103,8 @@ class Fleet:
         self._unseen = "it did not answer"
         """Why the last look that came to nothing did."""
         self._looks = asyncio.Lock()
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """What is done to one node reaches the daemon in the order in which it was asked for."""
         self.on_started: Callable[[str], Awaitable[None]] | None = None
         """Told of each node that was started again."""
 
@@ -201,26 +203,28 @@ class Fleet:
 
     async def kill(self, node: str) -> None:
         """Kill -9; returns when the container was seen stopped."""
-        self._kills[node] += 1
-        if self._kills[node] > 1:
-            return
-        self._told.add(node)
-        container = self._containers[node]
-        with suppress(Exception):  # a paused one cannot be killed
-            await asyncio.to_thread(container.unpause)
-        with suppress(Exception):  # it may have ended by itself
-            await asyncio.to_thread(container.kill, "KILL")
-        await self._seen(node, "end", lambda: container.wait(timeout=10))
-        await self._told_to_end(node)
+        async with self._turns[node]:
+            self._kills[node] += 1
+            if self._kills[node] > 1:
+                return
+            self._told.add(node)
+            container = self._containers[node]
+            with suppress(Exception):  # a paused one cannot be killed
+                await asyncio.to_thread(container.unpause)
+            with suppress(Exception):  # it may have ended by itself
+                await asyncio.to_thread(container.kill, "KILL")
+            await self._seen(node, "end", lambda: container.wait(timeout=10))
+            await self._told_to_end(node)
 
     async def revive(self, node: str) -> bool:
         """Undo a `kill`; False if another fault keeps the node dead. Raises ClusterError."""
-        self._kills[node] -= 1
-        if self._kills[node]:
-            return False
-        if not self.is_alive(node):
-            await self.start_again(node)
-        return True
+        async with self._turns[node]:
+            self._kills[node] -= 1
+            if self._kills[node]:
+                return False
+            if not self.is_alive(node):
+                await self._start(node)
+            return True
 
     @contextmanager
     def may_refuse(self, node: str) -> Iterator[list[str]]:
@@ -246,6 +250,11 @@ class Fleet:
         return node in self._ran_out
 
     async def start_again(self, node: str) -> None:
+        """Raises ClusterError."""
+        async with self._turns[node]:
+            await self._start(node)
+
+    async def _start(self, node: str) -> None:
         self._began_ns[node] = time.monotonic_ns()
         try:
             await asyncio.to_thread(self._containers[node].start)
@@ -259,12 +268,13 @@ class Fleet:
 
     async def terminate(self, node: str) -> bool:
         """SIGTERM, as an operator stops a node; it counts as told. False if it had to be killed."""
-        self._kills[node] += 1
-        self._told.add(node)
-        await self._seen(node, "end", lambda: self._containers[node].stop(timeout=10))
-        await self._told_to_end(node)
-        state = await self._seen(node, "end", lambda: self._state(node))
-        return int(state.get("ExitCode", 0)) != _KILLED
+        async with self._turns[node]:
+            self._kills[node] += 1
+            self._told.add(node)
+            await self._seen(node, "end", lambda: self._containers[node].stop(timeout=10))
+            await self._told_to_end(node)
+            state = await self._seen(node, "end", lambda: self._state(node))
+            return int(state.get("ExitCode", 0)) != _KILLED
 
     async def _seen(self, node: str, do: str, ask: Callable[[], T]) -> T:
         """What the daemon says. ClusterError if it says nothing: then nobody knows what became of the node."""
@@ -283,20 +293,22 @@ class Fleet:
 
     async def pause(self, node: str) -> bool:
         """Freeze all processes; True if they were seen frozen."""
-        self._pauses[node] += 1
-        if self._pauses[node] == 1:
-            with suppress(Exception):  # it may be dead
-                await asyncio.to_thread(self._containers[node].pause)
-        return await self.is_stopped(node)
+        async with self._turns[node]:
+            self._pauses[node] += 1
+            if self._pauses[node] == 1:
+                with suppress(Exception):  # it may be dead
+                    await asyncio.to_thread(self._containers[node].pause)
+            return await self.is_stopped(node)
 
     async def resume(self, node: str) -> bool:
         """Undo a `pause`; False if another fault keeps the node frozen."""
-        self._pauses[node] -= 1
-        if self._pauses[node]:
-            return False
-        with suppress(Exception):  # it may be dead
-            await asyncio.to_thread(self._containers[node].unpause)
-        return True
+        async with self._turns[node]:
+            self._pauses[node] -= 1
+            if self._pauses[node]:
+                return False
+            with suppress(Exception):  # it may be dead
+                await asyncio.to_thread(self._containers[node].unpause)
+            return True
 
     def pid(self, node: str) -> int:
         """The process number of the container's first process on this machine; 0 if it does not run."""

@@ -123,6 +123,33 @@ def test_a_node_that_ended_untold_is_reported_once(monkeypatch: pytest.MonkeyPat
     asyncio.run(scene())
 
 
+def test_a_pause_that_ends_does_not_undo_one_that_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a node could answer all through a pause that the history calls in effect."""
+
+    class Slow(Container):
+        def __init__(self) -> None:
+            self.state = "running"
+            self.paused_again = threading.Event()
+
+        def pause(self) -> None:
+            self.state = "paused"
+            self.paused_again.set()
+
+        def unpause(self) -> None:
+            self.paused_again.clear()
+            self.paused_again.wait(0.2)
+            self.state = "running"
+
+    async def scene() -> None:
+        fleet = fleet_of_one(Api(), monkeypatch)
+        container = fleet._containers["n1"] = Slow()
+        await fleet.pause("n1")
+        await asyncio.gather(fleet.resume("n1"), fleet.pause("n1"))
+        assert container.state == "paused"
+
+    asyncio.run(scene())
+
+
 @pytest.mark.parametrize("way", ["kill", "terminate"])
 @pytest.mark.parametrize(
     ("exit_code", "how"), [(137, []), (0, []), (143, []), (139, ["signal 11"]), (70, ["exit 70"])]
