@@ -136,5 +136,6 @@ def _nft(text: str, *words: str) -> str:
         ) from error
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["it gave no reason"])[0]
-        raise ClusterError(f"nft refuses the rules of this run (is this root?): {said}")
+        hint = "; try: run as root" if "not permitted" in said else ""
+        raise ClusterError(f"nft refuses the rules of this run: {said}{hint}")
     return done.stdout
