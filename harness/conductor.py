@@ -275,11 +275,14 @@ class Conductor:
                 self._leave_out(drawn, GONE if is_for_nobody else LATE)
                 continue
             is_late = is_late or present.does in ADMINISTERED
-            beside = [other for other in self.progress.active.values() if exclude(present, other)]
+            beside = [other for other in self.progress.active.values() if self._exclude(present, other)]
             if beside:  # its node was exchanged for one that is down already, say
                 self._leave_out(present, f"fault {beside[0].id} ({beside[0].name}) was still at work")
             else:
                 await self._fault(present)
+
+    def _exclude(self, one: Fault, other: Fault) -> bool:
+        return exclude(one, other, is_real=self.plan.cluster != "sim")
 
     def _leave_out(self, fault: Fault, why: str) -> None:
         value = {"fault": msgspec.to_builtins(fault), "why": why}
@@ -287,7 +290,7 @@ class Conductor:
 
     async def _when_possible(self, step: Fault) -> Fault | None:
         """An operator waits until nothing else is done to the node, or to the members."""
-        while any(exclude(step, other) for other in self.progress.active.values()):
+        while any(self._exclude(step, other) for other in self.progress.active.values()):
             await self.cluster.sleep_until(self.cluster.now_ns() + SECOND_NS // 10)
             later = self._later(step)
             if self._is_interrupted or later is None:

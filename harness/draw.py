@@ -19,7 +19,7 @@ from harness.faults.lanes import impossible
 from harness.faults.membership import Membership
 from harness.faults.rollout import Rollout
 from harness.faults.schedule import draw_faults
-from harness.faults.table import can_do
+from harness.faults.table import OUR_CLOCKS, can_do
 from harness.generators import Context, Draft, Generator, Later
 from harness.plan import CONNECTION_NAME, Drawn, Operation, Plan
 from harness.systems.system import System
@@ -77,7 +77,7 @@ def _refuse_impossible_fault(plan: Plan, fault: Fault, before: Sequence[Fault]) 
     here = f"fault {fault.id} ({fault.name})"
     if fault.until_ns < fault.at_ns:
         raise WrongUse(f"{here}: until_ns {fault.until_ns} comes before at_ns {fault.at_ns}")
-    if why := impossible(fault, before, plan.overlap):
+    if why := impossible(fault, before, plan.overlap, is_real=plan.cluster != "sim"):
         raise WrongUse(f"{here} {why}")
     if fault.does not in can_do(plan.cluster):
         raise WrongUse(f"{here}: --cluster {plan.cluster} cannot do {fault.does!r}")
@@ -86,6 +86,8 @@ def _refuse_impossible_fault(plan: Plan, fault: Fault, before: Sequence[Fault]) 
     for needed in NEEDS.get(fault.does, ("nodes",)):
         if not getattr(fault, needed):
             raise WrongUse(f"{here}: {fault.does!r} needs {needed}")
+    if fault.does == "clock" and (why := _no_clock_is_wrong(plan, fault)):
+        raise WrongUse(f"{here}: {why}")
     if fault.error and fault.error not in DISK_ERRORS:
         raise WrongUse(f"{here}: no disk fails with {fault.error!r}; try one of: {', '.join(DISK_ERRORS)}")
     if fault.on is not None and plan.cluster != "sim":
@@ -94,6 +96,17 @@ def _refuse_impossible_fault(plan: Plan, fault: Fault, before: Sequence[Fault]) 
     _refuse_unknown(here, fault.nodes, (*plan.node_names, *placeholders))
     ends = [end for link in fault.links for end in link]
     _refuse_unknown(here, ends, (*plan.node_names, *placeholders, CONNECTION_NAME))
+
+
+def _no_clock_is_wrong(plan: Plan, fault: Fault) -> str:
+    """Why the fault would change no clock; "" if it does."""
+    if fault.delay_ns and not fault.jump_ns:
+        return "'clock' that strobes needs jump_ns"
+    if fault.drift_ppm and plan.cluster != "sim" and plan.system not in OUR_CLOCKS:
+        return (
+            f"the monotonic clock of {plan.system} is the machine's own and cannot drift; leave drift_ppm out"
+        )
+    return "" if fault.jump_ns or fault.drift_ppm else "'clock' needs jump_ns or drift_ppm"
 
 
 def _refuse_unknown(here: str, names: Iterable[str], known: tuple[str, ...]) -> None:

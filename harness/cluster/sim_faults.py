@@ -35,6 +35,8 @@ class VirtualFaults:
         self._lost_bytes: dict[int, int] = {}
         self._stops: dict[int, Stop] = {}
         self._shapes: dict[int, list[SeenShape]] = {}
+        self._turns: dict[int, int] = {}
+        """Of clocks that strobe: how often they have turned; away after an even number."""
 
     async def inject(self, fault: Fault) -> None:
         self._asked[fault.id] = self._world.agenda.now_ns
@@ -64,6 +66,9 @@ class VirtualFaults:
                 for machine in machines:
                     machine.clock.wall_offset_ns += fault.jump_ns
                     machine.clock.set_drift(self._world.agenda.now_ns, fault.drift_ppm)
+                if fault.delay_ns:
+                    self._turns[fault.id] = 0
+                    self._world.agenda.after(fault.delay_ns, self._turn, fault)
             case "slow-fsync" | "disk-error":
                 for machine in machines:
                     machine.slow_disk(fault.delay_ns)
@@ -219,17 +224,28 @@ class VirtualFaults:
             fault, heal_asked_ns, self._asked[fault.id], bool(hit), healed, {"paused": len(hit)}
         )
 
+    def _turn(self, fault: Fault) -> None:
+        """Clocks that strobe go to the right time, or away from it again."""
+        if fault.id not in self._turns:
+            return  # healed meanwhile
+        self._turns[fault.id] += 1
+        by_ns = -fault.jump_ns if self._turns[fault.id] % 2 else fault.jump_ns
+        for name in fault.nodes:
+            self._world.machines[name].clock.wall_offset_ns += by_ns
+        self._world.agenda.after(fault.delay_ns, self._turn, fault)
+
     def _heal_clock(self, fault: Fault, heal_asked_ns: int) -> Evidence:
         now_ns = self._world.agenda.now_ns
+        turns = self._turns.pop(fault.id, 0)
         differed = 0
         for name in fault.nodes:
             clock = self._world.machines[name].clock
             differed += clock.wall_offset_ns != 0 or clock.read(now_ns).monotonic_ns != now_ns
-            clock.wall_offset_ns -= fault.jump_ns
+            clock.wall_offset_ns -= 0 if turns % 2 else fault.jump_ns
             clock.set_drift(now_ns, 0)
-        return self._evidence(
-            fault, heal_asked_ns, self._asked[fault.id], differed > 0, True, {"clocks": differed}
-        )
+        counters = {"turns": turns} if fault.delay_ns else {"clocks": differed}
+        bit = turns > 1 if fault.delay_ns else differed > 0
+        return self._evidence(fault, heal_asked_ns, self._asked[fault.id], bit, True, counters)
 
     def _evidence(
         self,

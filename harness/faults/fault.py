@@ -122,7 +122,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     - add: the one of `nodes`, which had left, comes as a fresh node with an identity of its own.
     - replace: the one of `nodes` is killed and loses its disk; at the end a fresh node with another identity takes its
       place, and the old identity never returns.
-    - clock: the wall clock of `nodes` jumps by `jump_ns`, their monotonic clock drifts by `drift_ppm`.
+    - clock: the wall clock of `nodes` jumps by `jump_ns`, their monotonic clock drifts by `drift_ppm`. With `delay_ns`
+      it strobes: every `delay_ns` the wall clock jumps back to the right time, and away from it again.
     """
 
     id: Count

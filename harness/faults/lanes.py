@@ -4,7 +4,7 @@ With `overlap` 1 faults come one after the other. With more, that many *lanes* e
 kill happens inside a partition. Two faults that stop processes never want the same node at once: a dead process cannot
 be paused, and what is stopped uses no core and no memory that could be limited. Nor does one that fails a node's
 writes, for a node does not start on a disk that takes nothing; two that write the same orders for one node would
-overwrite each other. Two promotions would only outrun each other. What an operator does to the cluster as a whole
+overwrite each other, as would two that set the clock of one (virtual clocks add their jumps up). Two promotions would only outrun each other. What an operator does to the cluster as a whole
 (members, options, restarts in turn) comes one at a time.
 """
 
@@ -34,6 +34,8 @@ EXCLUSIVE = (
     FAILS_WRITES | frozenset[Does](("oom", "memory-limit")),
 )
 """Of each of these sets, a node has at most one at a time."""
+SETS_CLOCKS: frozenset[Does] = frozenset(("clock",))
+"""Where a file says what a node's clock is, the same holds of these."""
 
 
 def meet(one: Fault, other: Fault) -> bool:
@@ -41,15 +43,16 @@ def meet(one: Fault, other: Fault) -> bool:
     return one.at_ns < other.until_ns and other.at_ns < one.until_ns
 
 
-def exclude(one: Fault, other: Fault) -> bool:
-    """They cannot be at work at the same time."""
+def exclude(one: Fault, other: Fault, *, is_real: bool = False) -> bool:
+    """They cannot be at work at the same time. `is_real`: on nodes that are not virtual."""
     if one.does == other.does == "failover":
         return True
     if one.does in ADMINISTERED and other.does in ADMINISTERED:
         return True
     if "failover" in (one.does, other.does) and (one.does in MEMBERSHIP or other.does in MEMBERSHIP):
         return bool({*one.nodes} & {*other.nodes})  # who leaves is not promoted
-    are_at_odds = any(one.does in kinds and other.does in kinds for kinds in EXCLUSIVE)
+    exclusive = (*EXCLUSIVE, SETS_CLOCKS) if is_real else EXCLUSIVE
+    are_at_odds = any(one.does in kinds and other.does in kinds for kinds in exclusive)
     return are_at_odds and bool({*one.nodes} & {*other.nodes})
 
 
@@ -65,7 +68,7 @@ def lanes_of(faults: Iterable[Fault]) -> list[list[Fault]]:
     return lanes
 
 
-def impossible(fault: Fault, others: Sequence[Fault], overlap: int) -> str:
+def impossible(fault: Fault, others: Sequence[Fault], overlap: int, *, is_real: bool = False) -> str:
     """Why the fault cannot be at work beside those that began before; "" if it can."""
     beside = [other for other in others if meet(fault, other)]
     for other in beside:
@@ -73,7 +76,7 @@ def impossible(fault: Fault, others: Sequence[Fault], overlap: int) -> str:
             return (
                 f"begins before fault {other.id} has ended; faults come one after the other without --overlap"
             )
-        if exclude(fault, other):
+        if exclude(fault, other, is_real=is_real):
             return f"cannot be at work beside fault {other.id} ({other.name})"
     if len(beside) >= overlap:
         return f"would be one of {len(beside) + 1} faults at once, the plan allows {overlap}"

@@ -28,6 +28,7 @@ from harness.faults.table import (
     HOLDS,
     IN_STEPS,
     OOM,
+    OUR_CLOCKS,
     POWER_ALL,
     QUORUM,
     REMOVE,
@@ -144,7 +145,7 @@ def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
             fault = msgspec.structs.replace(fault, nodes=(target,))
         quiet_ns = int(chance.randrange(*QUIET_NS) * plan.calm_s)
         free_ns[lane] = until_ns + _quiet_ns(name, plan, quiet_ns)
-        if fault is None or impossible(fault, faults, plan.overlap):
+        if fault is None or impossible(fault, faults, plan.overlap, is_real=plan.cluster != "sim"):
             free_ns[lane] = at_ns + QUIET_NS[0]
         else:
             faults.append(fault)
@@ -239,6 +240,8 @@ def _fault(
         if members.quorum >= len(nodes):
             return None
         drawn = {**drawn, "options": _greater(drawn["options"], members.quorum)}
+    if kind.does == "clock" and plan.cluster != "sim" and plan.system not in OUR_CLOCKS:
+        drawn = {**drawn, "drift_ppm": 0}
     named: Any = drawn.get("nodes", ())
     if members.why_not(kind.does, named):
         return None

@@ -46,6 +46,10 @@ CONFIGURED: tuple[str, ...] = ("qsync", "tarantool")
 """Systems whose options can be changed while they run."""
 OUR_DISKS = ("qsync",)
 """Systems whose nodes write through `nodes.host.files`, which can be told what goes wrong and says what was synced."""
+OUR_CLOCKS = ("qsync",)
+"""Systems whose nodes read both their clocks through `nodes.host.clock`, so that the monotonic one can drift, too."""
+TOLD_CLOCKS = ("qsync", "tarantool")
+"""Systems that say what their wall clock is and take another: of a store of one's own nobody knows."""
 
 MOUNTED = ("local", "docker")
 """Clusters on which a disk is mounted under nodes of other systems (`harness.cluster.mounted_disk`)."""
@@ -68,6 +72,8 @@ class Kind:
     """Clusters in which "all" leaves it out."""
     systems: tuple[str, ...] | None = None
     """The systems that it can be done to on real clusters; None: all."""
+    known_of: tuple[str, ...] | None = None
+    """The systems among whose "all" it is on real clusters; others can only be asked by name whether they feel it."""
     mounted: tuple[str, ...] = ()
     """Clusters on which it can be done to all others too, by a disk mounted under them; by name, for not every machine
     can."""
@@ -77,6 +83,7 @@ class Kind:
             cluster in self.clusters
             and cluster not in self.only_named
             and self.must == "survive"
+            and (self.known_of is None or cluster in SIMULATED or system in self.known_of)
             and self._is_of(cluster, system)
         )
 
@@ -151,6 +158,13 @@ def _clock(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str,
     jump_ns = chance.choice((-1, 1)) * chance.randrange(1, 3_600_000) * MILLISECOND_NS
     drift_ppm = chance.choice((-1, 1)) * chance.randrange(10_000, 50_000)
     return {"nodes": (chance.choice(list(nodes)),), "jump_ns": jump_ns, "drift_ppm": drift_ppm}
+
+
+def _strobe(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
+    """By up to an hour either way, there and back several times a second or so."""
+    jump_ns = chance.choice((-1, 1)) * chance.randrange(1_000, 3_600_000) * MILLISECOND_NS
+    delay_ns = chance.randrange(50, 400) * MILLISECOND_NS
+    return {"nodes": (chance.choice(list(nodes)),), "jump_ns": jump_ns, "delay_ns": delay_ns}
 
 
 def _slow_disk(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
@@ -338,7 +352,17 @@ FAULTS: dict[str, Kind] = {
         REAL,
         must="detect",
     ),
-    "clock": Kind("a wall clock jumps, a monotonic clock drifts", "clock", "clock", _clock),
+    "clock": Kind(
+        "a wall clock jumps, a monotonic clock drifts", "clock", "clock", _clock, known_of=TOLD_CLOCKS
+    ),
+    "clock-strobe": Kind(
+        "a wall clock jumps away and back again, several times a second",
+        "clock",
+        "clock",
+        _strobe,
+        only_named=SIMULATED,
+        known_of=TOLD_CLOCKS,
+    ),
     "cpu-limit": Kind(
         "a node gets a small share of one core",
         "cpu",

@@ -142,6 +142,8 @@ def edited_fault(**fields: Any) -> tuple[Fault, ...]:
         (edited_fault(does="cut"), (), "fault 0 (pause): 'cut' needs links"),
         (edited_fault(does="damage"), (), "fault 0 (pause): 'damage' needs damage"),
         (edited_fault(does="disk-error", error="EBURNT"), (), "no disk fails with 'EBURNT'"),
+        (edited_fault(does="clock"), (), "fault 0 (pause): 'clock' needs jump_ns or drift_ppm"),
+        (edited_fault(does="clock", drift_ppm=9, delay_ns=9), (), "'clock' that strobes needs jump_ns"),
         ((PAUSE, replace(PAUSE, at_ns=3 * 10**9, until_ns=4 * 10**9)), (), "two faults have the id 0"),
         ((PAUSE, replace(PAUSE, id=1)), (), "fault 1 (pause) begins before fault 0 has ended"),
         ((), (replace(WRITE, node="n9"),), "operation 0: no node is called 'n9'"),

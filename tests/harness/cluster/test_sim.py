@@ -144,6 +144,7 @@ FAULTS = {
     "slow disk": fault("slow-fsync", nodes=("n1",), delay_ns=TENTH_NS),
     "full disk": fault("disk-error", nodes=("n1",), error="ENOSPC"),
     "clock": fault("clock", nodes=("n3",), jump_ns=-3600 * SECOND_NS, drift_ppm=50_000),
+    "clock that strobes": fault("clock", nodes=("n3",), jump_ns=60 * SECOND_NS, delay_ns=TENTH_NS),
     "clock without drift": fault("clock", nodes=("n3",), jump_ns=SECOND_NS),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from harness.errors import WrongUse
 from harness.faults.fault import NEEDS, Fault
+from harness.faults.lanes import exclude, meet
 from harness.faults.schedule import FIRST_NS, LAST_HEALED_NS, QUIET_NS, draw_faults, names_for
 from harness.faults.table import CANNOT, FAULTS, TOGETHER, can_do, why_not
 from harness.plan import CONNECTION_NAME, Plan
@@ -105,7 +106,7 @@ def test_all_is_what_the_cluster_can_do() -> None:
     damages = {"truncated-tail", "bit-flip"}
     assert set(FAULTS) - sim == {
         *("holds", "terminate", "loss", "power-one", "slow-disk", "full-disk", "io-error", "torn-tail"),
-        *("jitter", "reorder", "bandwidth", "partition-in-steps", *limits),
+        *("jitter", "reorder", "bandwidth", "partition-in-steps", "clock-strobe", *limits),
         *damages,
         *administered,
     }
@@ -116,6 +117,9 @@ def test_all_is_what_the_cluster_can_do() -> None:
     assert local - tarantool == {
         *("power-owner", "power-one", "power-all", "slow-disk", "full-disk", "io-error"),
     }
+    own = set(names_for(Plan(cluster="local", system="./mystore.py")))
+    assert tarantool - own == {"clock", "clock-strobe"}, "nobody knows whether it tells its clock"
+    assert names_for(Plan(cluster="local", system="./mystore.py", faults=("clock",))) == ("clock",)
     assert names_for(Plan(faults=("lose-unsynced",))) == ("power-owner", "power-one", "power-all")
     assert can_do("sim") == {
         "slow-fsync",
@@ -205,9 +209,11 @@ def test_the_table_says_of_every_fault_what_it_is(name: str) -> None:
         assert all(getattr(fault, needed) for needed in needs)
         assert bool(fault.links) == ("links" in needs)
         assert bool(fault.nodes) == ("nodes" in needs)
-        assert bool(fault.delay_ns) == (kind.does in ("slow", "slow-fsync", "jitter", "reorder"))
+        delays = kind.does in ("slow", "slow-fsync", "jitter", "reorder")
+        assert bool(fault.delay_ns) == (delays or name == "clock-strobe")
         assert bool(fault.bytes_per_s) == (kind.does == "bandwidth")
-        assert bool(fault.drift_ppm) == bool(fault.jump_ns) == (kind.does == "clock")
+        assert bool(fault.jump_ns) == (kind.does == "clock")
+        assert bool(fault.drift_ppm) == (name == "clock")
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -242,3 +248,25 @@ def test_what_is_asked_for_beside_all_comes_first(asked: str) -> None:
         plan = Plan(cluster="local", time_limit_s=20, faults=("all", asked), seed=seed)
         first = draw_faults(plan, "n1")[0]
         assert first.name in names, (seed, first)
+
+
+def test_two_faults_never_set_one_real_clock() -> None:
+    """If it failed, the end of one would set right what the other says is wrong; virtual clocks add them up."""
+    for seed in range(20):
+        asked = ("clock", "clock-strobe")
+        faults = drawn(cluster="docker", faults=asked, overlap=3, time_limit_s=40, nodes=2, seed=seed)
+        assert {fault.name for fault in faults} == {*asked}
+        for one, other in combinations(faults, 2):
+            assert not meet(one, other) or not {*one.nodes} & {*other.nodes}
+    one, other = (
+        Fault(id=id, name="clock", does="clock", at_ns=0, until_ns=9, nodes=("n1",)) for id in (0, 1)
+    )
+    assert exclude(one, other, is_real=True) and not exclude(one, other)
+
+
+def test_only_nodes_that_read_our_clock_are_told_to_drift() -> None:
+    """If it failed, the record would tell of a drift of a monotonic clock that is the machine's own."""
+    for system, drifts in (("qsync", True), ("tarantool", False), ("./mystore.py", False)):
+        faults = drawn(cluster="local", system=system, faults=("clock",), time_limit_s=20)
+        assert faults
+        assert all(fault.jump_ns and bool(fault.drift_ppm) == drifts for fault in faults)

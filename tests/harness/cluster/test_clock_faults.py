@@ -1,0 +1,140 @@
+"""Clocks that are wrong on real nodes: believed by what a node's own clock says, and by nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cluster.clock_faults import ClockFault, Off, write_clock
+from harness.faults.fault import Evidence, Fault
+from nodes.host.clock import Clock
+
+MILLISECOND_NS = 1_000_000
+SECOND_NS = 1_000_000_000
+PATIENCE_S = 60
+
+
+def fault(**fields: Any) -> Fault:
+    return Fault(id=0, name="clock", does="clock", at_ns=0, until_ns=0, nodes=("n1",), **fields)
+
+
+class Node:
+    """A node that reads its clock from a file, as ours do; one that is `deaf` reads none."""
+
+    def __init__(self, folder: Path, *, is_deaf: bool = False) -> None:
+        self._folder = folder
+        self._clock = Clock(None if is_deaf else str(folder / "clock.json"))
+        self.written: list[tuple[int, int]] = []
+
+    async def set(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
+        self.written.append((wall_offset_ns, drift_ppm))
+        write_clock(self._folder, wall_offset_ns, drift_ppm)
+
+    async def status(self, node: str) -> Mapping[str, object]:
+        return {"wall_ns": self._clock.now().wall_ns}
+
+    def at_work(self, fault: Fault) -> ClockFault:
+        return ClockFault(fault, self.set, time.monotonic_ns, self.status)
+
+
+def endure(node: Node, asked: Fault, *, least_turns: int = 0, lasts_s: float = 0.0) -> Evidence:
+    """From the beginning to the healed end; strobes go on until they have turned so often."""
+
+    async def story() -> Evidence:
+        at_work = node.at_work(asked)
+        await at_work.begin()
+        async with asyncio.timeout(PATIENCE_S):
+            while len(node.written) <= least_turns:
+                await asyncio.sleep(0.005)
+        await asyncio.sleep(lasts_s)
+        return await at_work.end()
+
+    return asyncio.run(story())
+
+
+@pytest.mark.parametrize("jump_ns", [-600 * SECOND_NS, 600 * SECOND_NS, 2 * SECOND_NS])
+def test_a_jump_is_seen_on_the_nodes_own_clock(tmp_path: Path, jump_ns: int) -> None:
+    """If it failed, clocks that jumped would be called right, or those that were set right again called wrong."""
+    evidence = endure(Node(tmp_path), fault(jump_ns=jump_ns, drift_ppm=50_000), lasts_s=0.05)
+    assert (evidence.bit, evidence.healed) == (True, True)
+    assert evidence.counters["clocks_seen_to_differ"] == 1
+    assert evidence.asked_ns <= (evidence.all_in_effect_ns or 0) <= (evidence.heal_asked_ns or 0)
+
+
+@pytest.mark.parametrize("jump_ns", [MILLISECOND_NS, 400 * MILLISECOND_NS, 60 * SECOND_NS])
+def test_a_clock_that_nobody_reads_is_not_believed_to_have_jumped(tmp_path: Path, jump_ns: int) -> None:
+    """If it failed, a jump that is no longer than what is taken for right would be felt by every clock."""
+    evidence = endure(Node(tmp_path, is_deaf=True), fault(jump_ns=jump_ns))
+    assert not evidence.bit
+    assert evidence.all_in_effect_ns is None
+
+
+def test_a_drift_alone_is_felt_if_the_clock_gained_time(tmp_path: Path) -> None:
+    """If it failed, a drift would be taken for granted wherever no jump comes with it."""
+    evidence = endure(Node(tmp_path), fault(drift_ppm=1_000_000), lasts_s=0.3)
+    assert (evidence.bit, evidence.healed) == (True, True)
+    assert evidence.counters["gained_us"] > 0
+    slow = endure(Node(tmp_path), fault(drift_ppm=-900_000), lasts_s=0.3)
+    assert slow.bit and slow.counters["lost_us"] > 0
+
+
+@pytest.mark.parametrize("drift_ppm", [50_000, -50_000])
+def test_a_drift_of_a_clock_that_does_not_drift_did_not_bite(tmp_path: Path, drift_ppm: int) -> None:
+    """If it failed, the drift of a server whose monotonic clock is the machine's own would count as evidence."""
+    evidence = endure(Node(tmp_path, is_deaf=True), fault(drift_ppm=drift_ppm), lasts_s=0.1)
+    assert not evidence.bit
+    assert sum(evidence.counters.values()) == 0
+
+
+def test_a_strobe_is_felt_if_the_clock_was_seen_to_turn_and_turn_again(tmp_path: Path) -> None:
+    """If it failed, a clock that jumped once, and stayed there, would pass for one that strobes."""
+    node = Node(tmp_path)
+    asked = fault(jump_ns=-60 * SECOND_NS, delay_ns=5 * MILLISECOND_NS)
+    evidence = endure(node, asked, least_turns=5)
+    assert (evidence.bit, evidence.healed) == (True, True)
+    assert evidence.counters["turns_seen"] >= 4
+    offsets = [offset_ns for offset_ns, _ in node.written]
+    assert offsets[:5] == [-60 * SECOND_NS, 0, -60 * SECOND_NS, 0, -60 * SECOND_NS]
+    assert node.written[-1] == (0, 0), "the last word must be the right time"
+
+
+def test_a_strobe_that_could_not_turn_did_not_bite(tmp_path: Path) -> None:
+    """If it failed, one jump would be told as many."""
+    asked = fault(jump_ns=60 * SECOND_NS, delay_ns=3600 * SECOND_NS)
+    evidence = endure(Node(tmp_path), asked)
+    assert (evidence.bit, evidence.healed) == (False, True)
+    assert evidence.counters == {"clocks_seen_to_differ": 1, "turns_seen": 0}
+
+
+def test_a_strobe_that_breaks_leaves_the_right_time_and_says_why(tmp_path: Path) -> None:
+    """If it failed, a host that cannot be reached any more would be told as a clock that was well."""
+    node = Node(tmp_path)
+    write = node.set
+
+    async def breaks(name: str, wall_offset_ns: int, drift_ppm: int) -> None:
+        if len(node.written) == 2:
+            node.written.append((1, 1))
+            raise OSError("the host is gone")
+        await write(name, wall_offset_ns, drift_ppm)
+
+    node.set = breaks  # type: ignore[method-assign]  # this one breaks
+    with pytest.raises(OSError, match="the host is gone"):
+        endure(node, fault(jump_ns=60 * SECOND_NS, delay_ns=MILLISECOND_NS), least_turns=2)
+    assert node.written[-1] == (0, 0)
+
+
+def test_between_which_bounds_a_clock_is_off() -> None:
+    """If it failed, a slow answer would be taken for a wrong clock."""
+    slow_answer = Off(-400 * MILLISECOND_NS, 0)
+    assert not slow_answer.is_wrong_by(-300 * MILLISECOND_NS)
+    assert slow_answer.may_be_right(-300 * MILLISECOND_NS)
+    assert Off(-310 * MILLISECOND_NS, -300 * MILLISECOND_NS).is_wrong_by(-300 * MILLISECOND_NS)
+    assert not Off(-310 * MILLISECOND_NS, -300 * MILLISECOND_NS).may_be_right(-300 * MILLISECOND_NS)
+    assert Off(5, 9).gained_since(Off(1, 4), 50_000) == 1
+    assert Off(5, 9).gained_since(Off(1, 6), 50_000) == 0
+    assert Off(-9, -5).gained_since(Off(-4, -1), -50_000) == 1
