@@ -63,12 +63,7 @@ class VirtualFaults:
                     machine.pause()
                 self._hit[fault.id] = [machine.name for machine in machines if machine.state == "paused"]
             case "clock":
-                for machine in machines:
-                    machine.clock.wall_offset_ns += fault.jump_ns
-                    machine.clock.set_drift(self._world.agenda.now_ns, fault.drift_ppm)
-                if fault.delay_ns:
-                    self._turns[fault.id] = 0
-                    self._world.agenda.after(fault.delay_ns, self._turn, fault)
+                self._set_clocks(fault)
             case "slow-fsync" | "disk-error":
                 for machine in machines:
                     machine.slow_disk(fault.delay_ns)
@@ -223,6 +218,15 @@ class VirtualFaults:
         return self._evidence(
             fault, heal_asked_ns, self._asked[fault.id], bool(hit), healed, {"paused": len(hit)}
         )
+
+    def _set_clocks(self, fault: Fault) -> None:
+        for name in fault.nodes:
+            clock = self._world.machines[name].clock
+            clock.wall_offset_ns += fault.jump_ns
+            clock.set_drift(self._world.agenda.now_ns, fault.drift_ppm)
+        if fault.delay_ns:
+            self._turns[fault.id] = 0
+            self._world.agenda.after(fault.delay_ns, self._turn, fault)
 
     def _turn(self, fault: Fault) -> None:
         """Clocks that strobe go to the right time, or away from it again."""

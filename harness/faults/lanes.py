@@ -4,8 +4,9 @@ With `overlap` 1 faults come one after the other. With more, that many *lanes* e
 kill happens inside a partition. Two faults that stop processes never want the same node at once: a dead process cannot
 be paused, and what is stopped uses no core and no memory that could be limited. Nor does one that fails a node's
 writes, for a node does not start on a disk that takes nothing; two that write the same orders for one node would
-overwrite each other, as would two that set the clock of one (virtual clocks add their jumps up). Two promotions would only outrun each other. What an operator does to the cluster as a whole
-(members, options, restarts in turn) comes one at a time.
+overwrite each other, as would two that set the clock of one (virtual clocks add their jumps up). Two promotions would
+only outrun each other. What an operator does to the cluster as a whole (members, options, restarts in turn) comes one
+at a time.
 """
 
 from __future__ import annotations

@@ -259,7 +259,7 @@ def test_two_faults_never_set_one_real_clock() -> None:
         for one, other in combinations(faults, 2):
             assert not meet(one, other) or not {*one.nodes} & {*other.nodes}
     one, other = (
-        Fault(id=id, name="clock", does="clock", at_ns=0, until_ns=9, nodes=("n1",)) for id in (0, 1)
+        Fault(id=number, name="clock", does="clock", at_ns=0, until_ns=9, nodes=("n1",)) for number in (0, 1)
     )
     assert exclude(one, other, is_real=True) and not exclude(one, other)
 
