@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from nodes.iproto.messages import Row
+from nodes.kernel.events import Instant
 
 State = Literal["off", "connecting", "asking", "joining", "subscribing", "following", "stopped"]
 
@@ -37,12 +38,19 @@ class Applier:
     state: State = "off"
     link: int = -1
     heard_ns: int = 0
+    lag_s: float = 0.0
+    """How long after it was written the last row or heartbeat came, by the wall clocks of two nodes."""
     message: str = ""
     """Why it is stopped."""
     last_error: str = ""
     """Why the last connection ended or did not come about."""
     partial: list[Row] = field(default_factory=list)
     backlog: deque[tuple[Row, ...]] = field(default_factory=deque)
+
+    def note_lag(self, timestamp: float, now: Instant) -> None:
+        """Something came that was written then, in seconds since 1970; 0: it does not say when."""
+        if timestamp:
+            self.lag_s = now.wall_ns / 1e9 - timestamp
 
     def turn_off(self) -> None:
         self.state = "stopped" if self.message else "off"

@@ -116,6 +116,7 @@ class Configuration:
         count = len(self.members)
         if not 1 <= evaluate(check(self.quorum), count) <= count:
             raise ValueError(f"expected a quorum from 1 to {count}, got {self.quorum}")
+        self._check_times()
         self._check_disk()
         if self.commit_wait not in COMMIT_WAITS:
             raise ValueError(f"expected a wait mode of {', '.join(COMMIT_WAITS)}, got {self.commit_wait!r}")
@@ -141,6 +142,24 @@ class Configuration:
         """The members that have an id: those who count."""
         return tuple(member for member in self.members if member.id)
 
+    def _check_times(self) -> None:
+        times = {
+            "replication_synchro_timeout": self.synchro_timeout_ns,
+            "replication_timeout": self.replication_timeout_ns,
+            "election_timeout": self.election_timeout_ns,
+        }
+        for name, time_ns in times.items():
+            if time_ns <= 0:
+                raise ValueError(f"expected {name} above 0, got {time_ns} ns")
+        if self.replication_connect_quorum < 0:
+            raise ValueError(
+                f"expected a replication_connect_quorum of at least 0, got {self.replication_connect_quorum}"
+            )
+        if self.checkpoint_interval_ns < 0:
+            raise ValueError(
+                f"expected a checkpoint_interval of at least 0, got {self.checkpoint_interval_ns} ns"
+            )
+
     def _check_disk(self) -> None:
         if self.confirmed_lsn_after_promote not in AFTER_PROMOTE:
             known, given = " or ".join(AFTER_PROMOTE), self.confirmed_lsn_after_promote
@@ -153,6 +172,8 @@ class Configuration:
             raise ValueError(f"expected id 0 of a node that joins and of no other, got {self.me.id}")
         if self.checkpoint_count < 1:
             raise ValueError(f"expected to keep at least 1 snapshot, got {self.checkpoint_count}")
+        if self.wal_max_size <= 1:
+            raise ValueError(f"expected a wal_max_size above 1, got {self.wal_max_size}")
 
     @property
     def version(self) -> str:

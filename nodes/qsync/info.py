@@ -4,7 +4,9 @@
 (the queue is another's, or frozen), "config" (`read_only`), "orphan" or nil. `synchro.queue.age` is for how long the
 oldest entry waits, `size` how many bytes of log all entries are, `confirm_lag` for how long the oldest of the last ones
 that were confirmed had, `busy` whether a record that decides about entries is on its way to the disk, `rollback_count`
-how many entries were rolled back since the node started.
+how many entries were rolled back since the node started. `lag` is by the wall clocks of two nodes, so it may be below
+zero: upstream, how long after it was written the last row or heartbeat came; downstream, how long after it was written
+the newest row was that the replica has acknowledged. 2.6 has no `synchro`, `election` and `ro_reason`.
 """
 
 from __future__ import annotations
@@ -45,17 +47,21 @@ def box_info(
     now: Instant,
 ) -> dict[str, object]:
     me, vclock = configuration.me, journal.vclock
+    later: dict[str, object] = {
+        "ro_reason": None if commits.is_writable else commits.ro_reason,
+        "synchro": synchro(commits, now),
+        "election": election(commits.election, configuration, now),
+    }
     following = {relay.replica_id: relay for relay in relays if relay.replica_id}
     anonymous = sum(relay.replica_id == 0 for relay in relays)
-    return {
+    told: dict[str, object] = {
         "version": f"{SERVER_VERSION}-0-qsync",
         "package": "qsync",
         "id": me.id,
         "uuid": me.uuid,
         "name": me.name,
         "ro": not commits.is_writable,
-        "ro_reason": None if commits.is_writable else commits.ro_reason,
-        "status": "running",
+        "status": "orphan" if commits.is_orphan else "running",
         "vclock": dict(sorted(vclock.items())),
         "signature": sum(vclock.values()),
         "lsn": vclock.get(me.id, 0),
@@ -68,9 +74,8 @@ def box_info(
             for member in configuration.members
         },
         "replication_anon": {"count": anonymous},
-        "synchro": synchro(commits, now),
-        "election": election(commits.election, configuration, now),
     }
+    return told | later if commits.options.knows_elections else told
 
 
 def synchro(commits: Commits, now: Instant) -> dict[str, object]:
@@ -113,6 +118,7 @@ def _member(
         upstream: dict[str, object] = {
             "status": UPSTREAM[applier.state],
             "idle": _seconds(now.monotonic_ns - applier.heard_ns),
+            "lag": applier.lag_s,
             "peer": applier.peer,
         }
         if applier.message or applier.last_error:
@@ -122,6 +128,7 @@ def _member(
         told["downstream"] = {
             "status": "follow",
             "idle": _seconds(now.monotonic_ns - relay.heard_ns),
+            "lag": relay.lag_s,
             "vclock": dict(sorted(relay.vclock.items())),
         }
     elif applier is not None:

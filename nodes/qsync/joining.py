@@ -100,8 +100,11 @@ class Hosting:
         uuid = request.instance_uuid
         is_known = uuid in self._schema.members().values() or self._is_being_registered(uuid)
         if not is_known and not (isinstance(request, Join) and request.is_anonymous):
-            if not self._commits.is_writable or self._commits.limbo.is_in_rollback:
-                self._refuse(guest, Code.READONLY)
+            if not self._commits.is_writable:
+                self._refuse(guest, Code.READONLY, str(self._commits.read_only_error()))
+                return
+            if self._commits.limbo.is_in_rollback:
+                self._refuse(guest, Code.SYNC_ROLLBACK)
                 return
             self._register(uuid, now)
         self._out.append(Log("info", "a replica joins", {"uuid": uuid}))
@@ -122,9 +125,9 @@ class Hosting:
             elif not self._is_being_registered(uuid):
                 self._refuse(guest, Code.SYNC_ROLLBACK)
 
-    def _refuse(self, guest: Guest, code: Code) -> None:
+    def _refuse(self, guest: Guest, code: Code, message: str = "") -> None:
         self._guests.pop(guest.link, None)
-        self._out.append(Send(guest.link, Refusal(guest.request.sync, code, code.text())))
+        self._out.append(Send(guest.link, Refusal(guest.request.sync, code, message or code.text())))
 
     def _is_being_registered(self, uuid: str) -> bool:
         return any(fields[1] == uuid for fields in self._schema.by_id[CLUSTER].scan(dirty=True))

@@ -1,41 +1,52 @@
-"""Options that can be changed while a node runs, by the names of `box.cfg`.
+"""Options by the names of `box.cfg`, most of which can be changed while a node runs.
 
-| option | values |
-|---|---|
-| `replication_synchro_quorum` | 1 … 31, or a formula of N (`nodes.qsync.quorum`); empty: the default one |
-| `replication_synchro_timeout` | seconds, above 0 |
-| `replication_synchro_queue_max_size` | bytes, 0 means no limit |
-| `replication_timeout` | seconds, above 0; a node that is silent for four of them is given up |
-| `election_mode` | off, voter, manual, candidate |
-| `election_timeout` | seconds, above 0 |
-| `election_fencing_mode` | off, soft, strict |
-| `read_only` | true or false |
-| `box_cfg_replication_synchro_timeout` | old: a timeout rolls back; new: it only tells the client (a compat option) |
+| option | values | if it is nil or "" |
+|---|---|---|
+| `replication_synchro_quorum` | 1 … 31, or a formula of N (`nodes.qsync.quorum`; not with 2.6) | `N / 2 + 1`, 2.6: 1 |
+| `replication_synchro_timeout` | seconds, above 0 | 5 |
+| `replication_synchro_queue_max_size` | bytes, 0 means no limit | 16 MiB |
+| `replication_timeout` | seconds, above 0; a node that is silent for four of them is given up | 1 |
+| `replication_connect_quorum` | how many peers must be followed before the node is writable | all |
+| `election_mode` | off, voter, manual, candidate | off |
+| `election_timeout` | seconds, above 0 | 5 |
+| `election_fencing_mode` | off, soft, strict | soft |
+| `read_only` | true or false; of an anonymous replica true alone | false |
+| `checkpoint_count` | 1 or more | 2 |
+| `checkpoint_interval` | seconds between snapshots; 0 or less: none by itself | 3600 |
+| `checkpoint_wal_threshold` | bytes of log after which one is taken all the same | 10¹⁸ |
+| `box_cfg_replication_synchro_timeout` | old: a timeout rolls back; new: it tells the client alone (compat) | old |
 
-All options of a call are checked before any is set. Refusals are Tarantool's error 59 with its messages (58 for what
-cannot be changed while the node runs).
+Others are what they were when the node started (`STATIC`): to set one to what it is does nothing, anything else is
+error 58. `listen` and `replication` are among them, which Tarantool can change; our peers stand in the configuration.
+
+All options of a call are checked before any is set. Refusals are Tarantool's error 59 with its messages.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from nodes.iproto.codes import Code
-from nodes.qsync.configuration import Configuration, quorum_size
+from nodes.qsync.configuration import CHECKPOINT_INTERVAL_NS, Configuration, quorum_size
 from nodes.qsync.election import Fencing, Mode
 from nodes.qsync.keys import Rejected
-from nodes.qsync.quorum import check
+from nodes.qsync.quorum import DEFAULT_FORMULA, check
 
 SECOND_NS = 1_000_000_000
 STATIC = frozenset(
-    {"memtx_use_mvcc_engine", "listen", "instance_uuid", "replicaset_uuid", "replication", "wal_dir"}
+    {
+        *("memtx_use_mvcc_engine", "listen", "instance_uuid", "replicaset_uuid", "replication"),
+        *("replication_anon", "wal_dir", "wal_max_size", "wal_mode"),
+    }
 )
 
 _LATER = frozenset(
     {
         *("election_mode", "election_timeout", "election_fencing_mode"),
         *("replication_synchro_queue_max_size", "box_cfg_replication_synchro_timeout"),
+        "memtx_use_mvcc_engine",
     }
 )
 """What 2.6 does not know."""
@@ -49,16 +60,24 @@ class Options:
     """How many have an id; others than at the start when `_cluster` says so."""
     bugs: tuple[str, ...]
     knows_elections: bool
+    static: Mapping[str, object]
+    """What cannot be changed, by the names of `box.cfg`: the part of it that has a value here."""
     quorum: int | str
     synchro_timeout_ns: int
     queue_max_size: int
     replication_timeout_ns: int
+    connect_quorum: int
     election_mode: Mode
     election_timeout_ns: int
     election_fencing: Fencing
     read_only: bool
+    checkpoint_count: int
+    checkpoint_interval_ns: int
+    checkpoint_wal_threshold: int
     rollback_on_timeout: bool
     quorum_size: int = field(init=False)
+    changed: Mapping[str, object] = field(init=False, default_factory=dict)
+    """What the last call made of which options, by their names: for the log."""
 
     @classmethod
     def of(cls, configuration: Configuration) -> Options:
@@ -66,14 +85,19 @@ class Options:
             members=len(configuration.registered),
             bugs=configuration.bugs,
             knows_elections=configuration.protocol != "2.6",
+            static=_static(configuration),
             quorum=configuration.quorum,
             synchro_timeout_ns=configuration.synchro_timeout_ns,
             queue_max_size=configuration.synchro_queue_max_size,
             replication_timeout_ns=configuration.replication_timeout_ns,
+            connect_quorum=configuration.replication_connect_quorum,
             election_mode=configuration.election_mode,
             election_timeout_ns=configuration.election_timeout_ns,
             election_fencing=configuration.election_fencing,
-            read_only=configuration.read_only,
+            read_only=configuration.read_only or configuration.is_anonymous,
+            checkpoint_count=configuration.checkpoint_count,
+            checkpoint_interval_ns=configuration.checkpoint_interval_ns,
+            checkpoint_wal_threshold=configuration.checkpoint_wal_threshold,
             rollback_on_timeout=configuration.rollback_on_timeout,
         )
 
@@ -89,15 +113,18 @@ class Options:
     def has_elections(self) -> bool:
         return self.election_mode != "off"
 
+    @property
+    def is_anonymous(self) -> bool:
+        return self.static["replication_anon"] is True
+
     def set(self, changes: Mapping[object, object]) -> None:
         """Change options by their names in `box.cfg`; `Rejected`, and nothing changed, if one is wrong."""
-        for name in changes:
-            if name in _LATER and not self.knows_elections:
-                raise _refused(name, "unexpected option")
-        checked = [_checked(name, value) for name, value in changes.items()]
-        for field_name, value in checked:
+        checked = [self._checked(name, value) for name, value in changes.items()]
+        before = self.told()
+        for field_name, value in (one for one in checked if one is not None):
             setattr(self, field_name, value)
         self.counts(self.members)
+        self.changed = {name: value for name, value in self.told().items() if before[name] != value}
 
     def told(self) -> dict[str, object]:
         """All options by their names in `box.cfg`."""
@@ -106,49 +133,109 @@ class Options:
             "replication_synchro_timeout": self.synchro_timeout_ns / SECOND_NS,
             "replication_synchro_queue_max_size": self.queue_max_size,
             "replication_timeout": self.replication_timeout_ns / SECOND_NS,
+            "replication_connect_quorum": self.connect_quorum,
             "election_mode": self.election_mode,
             "election_timeout": self.election_timeout_ns / SECOND_NS,
             "election_fencing_mode": self.election_fencing,
             "read_only": self.read_only,
+            "checkpoint_count": self.checkpoint_count,
+            "checkpoint_interval": self.checkpoint_interval_ns / SECOND_NS,
+            "checkpoint_wal_threshold": self.checkpoint_wal_threshold,
             "box_cfg_replication_synchro_timeout": "old" if self.rollback_on_timeout else "new",
+            **self.static,
         }
         return {name: value for name, value in found.items() if self.knows_elections or name not in _LATER}
+
+    def _checked(self, name: object, value: object) -> tuple[str, object] | None:
+        """The field and its new value; None if nothing is to be changed."""
+        if name in _LATER and not self.knows_elections:
+            raise _refused(name, "unexpected option")
+        if name in STATIC:
+            self._must_be_as_it_is(str(name), value)
+            return None
+        if name not in _CHECKS:
+            raise _refused(name, "unexpected option")
+        field_name, convert = _CHECKS[str(name)]
+        if value is None or value == "":
+            return field_name, convert(self._default(str(name)))
+        try:
+            found = convert(value)
+        except ValueError as error:  # BadQuorum is one
+            raise _refused(name, str(error)) from error
+        self._must_fit(str(name), value)
+        return field_name, found
+
+    def _must_be_as_it_is(self, name: str, value: object) -> None:
+        if name == "replication_anon" and value is True and not (self.is_anonymous or self.read_only):
+            raise _refused(name, "the value may be set to true only when the instance is read-only")
+        if name not in self.static or self.static[name] != value:
+            raise Rejected(Code.RELOAD_CFG, name)
+
+    def _must_fit(self, name: str, value: object) -> None:
+        """What Tarantool checks against other options, and what 2.6 does not know yet."""
+        if name == "replication_synchro_quorum" and isinstance(value, str) and not self.knows_elections:
+            if value != self.quorum:  # a harness may let it follow the members there, too
+                raise _refused(name, "should be of type number")
+        elif name == "read_only" and value is False and self.is_anonymous:
+            raise _refused(name, "the value may be set to false only when replication_anon is false")
+
+    def _default(self, name: str) -> object:
+        if name == "replication_connect_quorum":
+            return max(self.members - 1, 0)
+        if name == "read_only" and self.is_anonymous:
+            return True
+        if name == "replication_synchro_quorum" and not self.knows_elections:
+            return 1
+        return _DEFAULTS[name]
+
+
+def _static(configuration: Configuration) -> dict[str, object]:
+    return {
+        "memtx_use_mvcc_engine": configuration.memtx_use_mvcc_engine,
+        "instance_uuid": configuration.instance_uuid,
+        "replicaset_uuid": configuration.cluster_uuid,
+        "replication_anon": configuration.is_anonymous,
+        "wal_max_size": configuration.wal_max_size,
+        "wal_mode": "fsync",
+    }
 
 
 def _refused(name: object, why: str) -> Rejected:
     return Rejected(Code.CFG, name, why)
 
 
-def _checked(name: object, value: object) -> tuple[str, object]:
-    """The field and its new value."""
-    if name in STATIC:
-        raise Rejected(Code.RELOAD_CFG, name)
-    if name not in _CHECKS:
-        raise _refused(name, "unexpected option")
-    field_name, convert = _CHECKS[str(name)]
-    try:
-        return field_name, convert(value)
-    except ValueError as error:  # BadQuorum is one
-        raise _refused(name, str(error)) from error
+def _number(value: object) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("should be of type number")
+    if not math.isfinite(value):
+        raise ValueError("should be a finite number")
+    return value
 
 
 def _seconds(why: str) -> Callable[[object], int]:
     def convert(value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError("should be of type number")
-        if not value > 0:
+        seconds = _number(value)
+        if not seconds > 0:
             raise ValueError(why)
-        return min(int(value * SECOND_NS), 2**62)
+        return min(int(seconds * SECOND_NS), 2**62)
 
     return convert
 
 
-def _size(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError("should be of type number")
-    if value < 0:
-        raise ValueError("replication_synchro_queue_max_size must be >= 0")
-    return value
+def _interval(value: object) -> int:
+    return max(min(int(_number(value) * SECOND_NS), 2**62), 0)
+
+
+def _whole(least: int, why: str) -> Callable[[object], int]:
+    """A number of which the whole part counts, as Tarantool reads it."""
+
+    def convert(value: object) -> int:
+        found = int(_number(value))
+        if found < least:
+            raise ValueError(why)
+        return found
+
+    return convert
 
 
 def _flag(value: object) -> bool:
@@ -176,12 +263,38 @@ def _timeout_behaviour(value: object) -> bool:
 _CHECKS: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "replication_synchro_quorum": ("quorum", check),
     "replication_synchro_timeout": ("synchro_timeout_ns", _seconds("the value must be greater than zero")),
-    "replication_synchro_queue_max_size": ("queue_max_size", _size),
+    "replication_synchro_queue_max_size": (
+        "queue_max_size",
+        _whole(0, "replication_synchro_queue_max_size must be >= 0"),
+    ),
     "replication_timeout": ("replication_timeout_ns", _seconds("the value must be greather than 0")),
+    "replication_connect_quorum": (
+        "connect_quorum",
+        _whole(0, "the value must be greater or equal to 0"),
+    ),
     "election_mode": ("election_mode", _one_of("off", "voter", "candidate", "manual")),
     "election_timeout": ("election_timeout_ns", _seconds("the value must be a positive number")),
     "election_fencing_mode": ("election_fencing", _one_of("off", "soft", "strict")),
     "read_only": ("read_only", _flag),
+    "checkpoint_count": ("checkpoint_count", _whole(1, "the value must not be less than one")),
+    "checkpoint_interval": ("checkpoint_interval_ns", _interval),
+    "checkpoint_wal_threshold": ("checkpoint_wal_threshold", lambda value: int(_number(value))),
     "box_cfg_replication_synchro_timeout": ("rollback_on_timeout", _timeout_behaviour),
 }
 """Option → field of `Options`, and what makes its value of what came. The spelling of messages is Tarantool's."""
+
+_DEFAULTS: Mapping[str, object] = {
+    "replication_synchro_quorum": DEFAULT_FORMULA,
+    "replication_synchro_timeout": 5,
+    "replication_synchro_queue_max_size": 16 * 1024 * 1024,
+    "replication_timeout": 1,
+    "election_mode": "off",
+    "election_timeout": 5,
+    "election_fencing_mode": "soft",
+    "read_only": False,
+    "checkpoint_count": 2,
+    "checkpoint_interval": CHECKPOINT_INTERVAL_NS / SECOND_NS,
+    "checkpoint_wal_threshold": 10**18,
+    "box_cfg_replication_synchro_timeout": "old",
+}
+"""What nil stands for."""

@@ -48,7 +48,9 @@ def check(quorum: object) -> int | str:
             evaluate(formula, nodes)
         return formula
     if isinstance(quorum, bool) or not isinstance(quorum, int | float):
-        raise BadQuorum("should be one of types number, string")
+        raise BadQuorum("should be one of types string, number")
+    if not math.isfinite(quorum):
+        raise BadQuorum("should be a finite number")
     if not 1 <= int(quorum) <= NODES_MAX:
         raise BadQuorum("the value must be greater than zero and less than maximal number of replicas")
     return int(quorum)

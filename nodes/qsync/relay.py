@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodes.iproto.messages import Row
+from nodes.kernel.events import Instant
 from nodes.kernel.vclock import Vclock
 from nodes.qsync.journal import LOCAL
 
@@ -26,6 +27,8 @@ class Relay:
     replica_id: int
     vclock: Vclock
     heard_ns: int
+    lag_s: float = 0.0
+    """How long after it was written the newest row that the replica acknowledged was, by wall clocks."""
     sent: int = 0
     covered: int = 0
     hanging: deque[tuple[int, int, int]] = field(default_factory=deque)
@@ -52,11 +55,14 @@ class Relay:
         self.sent = end
         return chosen
 
-    def acknowledge(self, vclock: Mapping[int, int], rows: list[Row], now_ns: int) -> None:
+    def acknowledge(self, vclock: Mapping[int, int], rows: list[Row], now: Instant) -> None:
         """The replica has all this on disk."""
         self.vclock = dict(vclock)
-        self.heard_ns = now_ns
+        self.heard_ns = now.monotonic_ns
+        known = self.covered
         self._skip_known(rows)
+        if self.covered > known and rows[self.covered - 1].timestamp:
+            self.lag_s = now.wall_ns / 1e9 - rows[self.covered - 1].timestamp
 
     def _skip_known(self, rows: list[Row]) -> None:
         """What the replica has, sent by us or not, takes no room in the window."""

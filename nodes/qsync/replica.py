@@ -140,7 +140,7 @@ class Replica:
         self._service = Service(self.commits, self.schema, self.status, self._info, self.reads, self._out)
         self.captures = Captures(self.commits, journal, self.schema)
         self._hosting = Hosting(self.commits, journal, self.schema, self.captures, self._out)
-        self.retention = Retention(self.captures, journal, configuration, self._out)
+        self.retention = Retention(self.captures, journal, self.options, self._out)
         self.control = Control(
             self.commits, self._acked, self._connected_members, self._options_changed, self._out
         )
@@ -441,7 +441,7 @@ class Replica:
             case Ack(vclock, term, sync) if relay is not None:
                 if not self._hears_no_terms:
                     self._see_term(term, now)
-                relay.acknowledge(vclock, self.journal.rows, now.monotonic_ns)
+                relay.acknowledge(vclock, self.journal.rows, now)
                 self._heard_wall_ns[relay.replica_id] = now.wall_ns
                 self.commits.acknowledge(relay.replica_id, vclock.get(self.configuration.me.id, 0), term, now)
                 if sync:
@@ -530,8 +530,10 @@ class Replica:
                 for row in rows:
                     if row.type == Type.PROMOTE:
                         self._see_term(_term_of(row), now)
+                applier.note_lag(rows[-1].timestamp if rows else 0.0, now)
                 self._apply(applier, rows)
-            case Heartbeat(_, _, sync) if applier.state == "following":
+            case Heartbeat(_, timestamp, sync) if applier.state == "following":
+                applier.note_lag(timestamp, now)
                 self._acknowledge([applier], sync)
             case RaftState() if applier.state == "following" and message.replica_id == applier.peer_id:
                 if self.options.knows_elections:
@@ -549,13 +551,17 @@ class Replica:
                     self._members_changed()
                 applier.state, applier.last_error = "following", ""
                 self._out.append(Log("info", "following", {"peer": applier.peer}))
-                if self._connected_members() > self.configuration.replication_connect_quorum:
-                    self.commits.is_orphan = False
+                self._leave_orphans()
                 self._acknowledge([applier])
             case Refusal(_, code, text_):
                 self._refused(applier, code, text_)
             case _:
                 self._drop(applier.link, f"unexpected {type(message).__name__} while {applier.state}")
+
+    def _leave_orphans(self) -> None:
+        """Who follows enough others is an orphan no more; never again in this life."""
+        if self._connected_members() > self.options.connect_quorum:
+            self.commits.is_orphan = False
 
     # ---- joining
 
@@ -859,7 +865,8 @@ class Replica:
             election.set_mode(options.election_mode, now.monotonic_ns)
         election.set_quorum(options.quorum_size, now.monotonic_ns)
         self.reads.others_needed = _others_to_ask(options)
-        self._out.append(Log("info", "options changed", options.told()))
+        self._leave_orphans()
+        self._out.append(Log("info", "options changed", options.changed))
         self.commits.options_changed(now)
         self._out.append(SetTimer(BEAT_TIMER, 0))  # with the new timeout from then on
 

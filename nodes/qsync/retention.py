@@ -12,26 +12,25 @@ from nodes.kernel.effects import Effect, Log, Send
 from nodes.kernel.events import Instant
 from nodes.kernel.vclock import Vclock, text
 from nodes.qsync.checkpoints import Capture, Captures
-from nodes.qsync.configuration import Configuration
 from nodes.qsync.journal import Journal
+from nodes.qsync.options import Options
 from nodes.qsync.snapshot import Snapshot
 
 
 class Retention:
     """The snapshots of one node."""
 
-    def __init__(
-        self, captures: Captures, journal: Journal, configuration: Configuration, out: list[Effect]
-    ) -> None:
+    def __init__(self, captures: Captures, journal: Journal, options: Options, out: list[Effect]) -> None:
         self._captures = captures
         self._journal = journal
-        self._configuration = configuration
+        self._options = options
         self._out = out
         self._capture: Capture | None = None
         self._writing: tuple[int, Snapshot] | None = None
         self._replies: list[tuple[int, Response]] = []
         self._wall_ns = 0
         self._due_ns = 0
+        self._interval_ns = options.checkpoint_interval_ns
         self.followers: dict[int, Vclock] = {}
         """How far members had got when they were last here."""
 
@@ -44,12 +43,13 @@ class Retention:
             self._capture = self._captures.begin(self._write, begins_file=True)
 
     def beat(self, now: Instant) -> None:
-        interval_ns = self._configuration.checkpoint_interval_ns
-        if not self._due_ns:
+        interval_ns = self._options.checkpoint_interval_ns
+        if not self._due_ns or interval_ns != self._interval_ns:  # another one counts from now
             self._due_ns = now.monotonic_ns + interval_ns
+            self._interval_ns = interval_ns
         grown = self._journal.bytes_since_snapshot
         if (interval_ns and now.monotonic_ns >= self._due_ns) or (
-            grown >= self._configuration.checkpoint_wal_threshold
+            grown >= self._options.checkpoint_wal_threshold
         ):
             self._due_ns = now.monotonic_ns + interval_ns
             self.begin(now)
@@ -81,6 +81,6 @@ class Retention:
     def collect(self) -> int:
         """Drop what nobody needs; how many rows went from the journal's beginning."""
         needed = [vclock for _, vclock in sorted(self.followers.items())]
-        gone, effects = self._journal.collect(self._configuration.checkpoint_count, needed)
+        gone, effects = self._journal.collect(self._options.checkpoint_count, needed)
         self._out += effects
         return gone

@@ -14,11 +14,12 @@ All data requests of IPROTO, AUTH and PING; EVAL and SQL are refused. Named func
 
 What statements are is told in `nodes.qsync.statements`. Options of a transaction: `read` is the read mode, `is_sync`
 makes it synchronous whatever its spaces are, `wait` is its wait mode (`nodes.qsync.admission`; else that of the
-configuration), `is_lazy` says `submit` in the words of the talk. What is not known when it is answered (`committed`) is
-nil. Read
-modes: `read-confirmed` (the default; confirmed data only), `dirty` (whatever is prepared, confirmed or not) and
-`linearizable` (confirmed data, after enough nodes were asked what they have: `nodes.qsync.linearizable_reads`). The
-answer says which mode and which role served it, because that decides what may be expected of it.
+configuration), `is_lazy` says `submit` in the words of the talk. As in Tarantool `is_sync` can only be true, and no
+transaction of local rows alone can be synchronous; there is no other option. What is not known when it is answered
+(`committed`) is nil. Read modes: `read-confirmed` (the default; confirmed data only), `dirty` (whatever is prepared,
+confirmed or not) and `linearizable` (confirmed data, after enough nodes were asked what they have:
+`nodes.qsync.linearizable_reads`). The answer says which mode and which role served it, because that decides what may
+be expected of it.
 A compare that failed, a duplicate key, a deletion of nothing and an update that does not fit reveal prepared data:
 such an answer waits until what it looked at is committed, and is an error if that is rolled back.
 """
@@ -71,7 +72,9 @@ from nodes.qsync.system_spaces import CLUSTER, INDEX, SPACE
 
 DIRTY = "dirty"
 READ_MODES = ("read-confirmed", DIRTY, "linearizable")
+OPTIONS = ("read", "is_sync", "is_lazy", "wait")
 PRODUCT = "qsync"
+LOCAL_IS_ASYNCHRONOUS = "An attempt to commit a fully local transaction synchronously"
 
 Make = Callable[[Outcome], Response]
 Evaluate = Callable[[Evaluation], object]
@@ -408,6 +411,8 @@ class Service:
 
     def _must_be_allowed(self, outcome: Outcome, options: Options) -> None:
         is_sync = options.is_sync
+        if is_sync and all(draft.is_local for draft in outcome.drafts):
+            raise Rejected(Code.ILLEGAL_PARAMS, message=LOCAL_IS_ASYNCHRONOUS)
         for change in outcome.changes:
             is_sync = is_sync or change.space.is_sync
             if change.space.definition.id in (SPACE, INDEX):
@@ -458,20 +463,33 @@ def _transaction_arguments(arguments: Tuple) -> tuple[Sequence[object], Options]
         expected = f"expected a list of statements and {{'read': one of {', '.join(READ_MODES)}}}"
         raise Rejected(Code.ILLEGAL_PARAMS, f"{expected}, got {arguments!r}"[:200])
     assert isinstance(given, dict)
-    return arguments[0], Options(str(mode), given.get("is_sync") is True, _wait_mode(given))
+    for name in given:
+        if name not in OPTIONS:
+            raise Rejected(Code.ILLEGAL_PARAMS, f"unexpected option {name!r}"[:200])
+    is_sync = _flag(given, "is_sync")
+    if is_sync is False:
+        raise Rejected(Code.ILLEGAL_PARAMS, "is_sync can only be true")
+    return arguments[0], Options(str(mode), is_sync is True, _wait_mode(given))
+
+
+def _flag(given: Mapping[object, object], name: str) -> bool | None:
+    value = given.get(name)
+    if value is None or isinstance(value, bool):
+        return value
+    raise Rejected(Code.ILLEGAL_PARAMS, f"{name} must be a boolean")
 
 
 def _wait_mode(given: Mapping[object, object]) -> CommitWait | None:
-    if given.get("is_lazy") is True:
-        return "submit"
-    wait = given.get("wait")
+    is_lazy, wait = _flag(given, "is_lazy"), given.get("wait")
+    if wait is None:
+        return "submit" if is_lazy else None
     for mode in COMMIT_WAITS:
-        if wait == mode:
+        if wait == mode and not (is_lazy and mode == "complete"):
             return mode
-    if wait is not None:
-        known = ", ".join(COMMIT_WAITS)
-        raise Rejected(Code.ILLEGAL_PARAMS, f"expected a wait mode of {known}, got {wait!r}"[:200])
-    return None
+    if is_lazy:
+        raise Rejected(Code.ILLEGAL_PARAMS, f"is_lazy does not go with the 'wait' mode {wait!r}"[:200])
+    known = ", ".join(COMMIT_WAITS)
+    raise Rejected(Code.ILLEGAL_PARAMS, f"unknown 'wait' mode {wait!r}, expected one of {known}"[:200])
 
 
 def _within(info: Mapping[str, Any], name: str) -> object:

@@ -397,8 +397,10 @@ class Conversation:
         rows = [row for transaction in text.split("|") for row in _transaction(transaction)]
         self.step(Received(self.followed[name], Rows(tuple(rows))))
 
-    def heartbeat(self, name: str) -> None:
-        self.step(Received(self.followed[name], Heartbeat(1, 0.0)))
+    def heartbeat(self, name: str, milliseconds: str = "") -> None:
+        """One that does not say when it was sent, or one that was sent so long ago."""
+        sent_ns = self.now_ns - int(milliseconds) * MILLISECOND_NS if milliseconds else 0
+        self.step(Received(self.followed[name], Heartbeat(1, sent_ns / 1e9)))
 
     def lose(self, name: str) -> None:
         self.step(Disconnected(self.followed.pop(name), "connection reset by peer"))
@@ -480,7 +482,7 @@ _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
         Conversation.tell_ballot,
     ),
     (rf"{_NODE} rows (?P<text>.+)", Conversation.rows),
-    (rf"{_NODE} heartbeat", Conversation.heartbeat),
+    (rf"{_NODE} heartbeat( of (?P<milliseconds>\d+)ms ago)?", Conversation.heartbeat),
     (rf"{_NODE} is lost", Conversation.lose),
     (r"wait (?P<milliseconds>\d+)ms", Conversation.wait),
     (r"beat", Conversation.beat),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nodes.qsync.keys import Rejected
-from nodes.qsync.options import Options
+from nodes.qsync.options import STATIC, Options
 from tests.nodes.qsync.conversation import configuration
 
 
@@ -18,17 +20,24 @@ def options(**more: object) -> Options:
     [
         ("replication_synchro_quorum", 0, "greater than zero and less than maximal number of replicas"),
         ("replication_synchro_quorum", "N - 5", "out of range"),
-        ("replication_synchro_quorum", None, "one of types number, string"),
+        ("replication_synchro_quorum", True, "one of types string, number"),
+        ("replication_synchro_quorum", float("inf"), "should be a finite number"),
         ("replication_synchro_timeout", 0, "the value must be greater than zero"),
         ("replication_synchro_timeout", True, "should be of type number"),
-        ("replication_synchro_timeout", float("nan"), "the value must be greater than zero"),
+        ("replication_synchro_timeout", float("nan"), "should be a finite number"),
         ("replication_synchro_queue_max_size", -1, "must be >= 0"),
+        ("replication_synchro_queue_max_size", "1", "should be of type number"),
         ("replication_timeout", -1, "greather than 0"),
+        ("replication_connect_quorum", -1, "must be greater or equal to 0"),
+        ("checkpoint_count", 0, "must not be less than one"),
+        ("checkpoint_interval", "1", "should be of type number"),
+        ("checkpoint_wal_threshold", float("-inf"), "should be a finite number"),
         ("election_mode", "leader", "'off', 'voter', 'candidate', 'manual'"),
         ("election_mode", 1, "should be of type string"),
         ("election_fencing_mode", "hard", "'off', 'soft', 'strict'"),
         ("election_timeout", "5", "should be of type number"),
         ("read_only", 1, "should be of type boolean"),
+        ("replication_anon", True, "only when the instance is read-only"),
         ("box_cfg_replication_synchro_timeout", "newest", "'old', 'new'"),
         ("replication_syncro_quorum", 2, "unexpected option"),
         (7, 2, "unexpected option"),
@@ -45,11 +54,67 @@ def test_a_wrong_option_is_refused_and_nothing_is_set(name: object, value: objec
     assert ours.told() == before
 
 
-def test_a_static_option_is_refused_with_its_own_code() -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("memtx_use_mvcc_engine", False),
+        ("wal_max_size", 5),
+        ("wal_mode", "write"),
+        ("instance_uuid", "abc"),
+        ("replication", ["127.0.0.1:3301"]),
+    ],
+)
+def test_a_static_option_is_refused_with_its_own_code(name: str, value: object) -> None:
     """If it failed, an operator would believe that MVCC can be switched off in a node that runs."""
-    with pytest.raises(Rejected, match="Can't set option 'memtx_use_mvcc_engine' dynamically") as refused:
-        options().set({"memtx_use_mvcc_engine": False})
+    with pytest.raises(Rejected, match=f"Can't set option '{name}' dynamically") as refused:
+        options().set({name: value})
     assert refused.value.code == 58
+
+
+def test_a_static_option_may_be_set_to_what_it_is() -> None:
+    """If it failed, a whole `box.cfg` given again to a node that runs would be refused, which Tarantool takes."""
+    ours = options()
+    before = ours.told()
+    ours.set(dict(before))
+    assert ours.told() == before
+
+
+def test_nil_and_an_empty_string_stand_for_the_default() -> None:
+    """If it failed, an option could be set and never be reset, or nil would be refused as no number."""
+    ours = options(read_only=True, election_mode="manual", checkpoint_count=7)
+    named = [name for name in ours.told() if name not in STATIC]
+    ours.set(dict.fromkeys(named, None))
+    assert {name: ours.told()[name] for name in named} == {
+        "replication_synchro_quorum": "N / 2 + 1",
+        "replication_synchro_timeout": 5.0,
+        "replication_synchro_queue_max_size": 16 * 1024 * 1024,
+        "replication_timeout": 1.0,
+        "replication_connect_quorum": 2,
+        "election_mode": "off",
+        "election_timeout": 5.0,
+        "election_fencing_mode": "soft",
+        "read_only": False,
+        "checkpoint_count": 2,
+        "checkpoint_interval": 3600.0,
+        "checkpoint_wal_threshold": 10**18,
+        "box_cfg_replication_synchro_timeout": "old",
+    }
+    ours.set({"election_mode": "candidate"})
+    ours.set({"election_mode": ""})
+    assert ours.election_mode == "off"
+
+
+def test_an_anonymous_replica_stays_read_only() -> None:
+    """If it failed, `read_only` would be accepted there and have no effect."""
+    conf = configuration("n1")
+    strangers = tuple(replace(member, id=0) if member.name == "n1" else member for member in conf.members)
+    ours = Options.of(replace(conf, members=strangers, joins=True, is_anonymous=True))
+    assert ours.told()["read_only"] is True
+    with pytest.raises(Rejected, match="may be set to false only when replication_anon is false") as refused:
+        ours.set({"read_only": False})
+    assert refused.value.code == 59
+    ours.set({"read_only": None, "replication_anon": True})
+    assert ours.read_only
 
 
 def test_what_is_set_is_told() -> None:
@@ -64,10 +129,14 @@ def test_what_is_set_is_told() -> None:
         "election_timeout": 7.0,
         "election_fencing_mode": "strict",
         "read_only": True,
+        "replication_connect_quorum": 1,
+        "checkpoint_count": 5,
+        "checkpoint_interval": 0.0,
+        "checkpoint_wal_threshold": 1000,
         "box_cfg_replication_synchro_timeout": "new",
     }
     ours.set(dict(new))
-    assert ours.told() == new
+    assert {name: value for name, value in ours.told().items() if name not in STATIC} == new
     assert (ours.quorum_size, ours.synchro_timeout_ns, ours.rollback_on_timeout) == (3, 500_000_000, False)
 
 
@@ -86,3 +155,9 @@ def test_2_6_knows_no_elections() -> None:
     assert "election_mode" not in ours.told()
     with pytest.raises(Rejected, match="'election_mode': unexpected option"):
         ours.set({"election_mode": "candidate"})
+    with pytest.raises(Rejected, match="'memtx_use_mvcc_engine': unexpected option"):
+        ours.set({"memtx_use_mvcc_engine": True})
+    with pytest.raises(Rejected, match="'replication_synchro_quorum': should be of type number"):
+        ours.set({"replication_synchro_quorum": "N / 2 + 1"})
+    ours.set({"replication_synchro_quorum": None})
+    assert ours.quorum == 1

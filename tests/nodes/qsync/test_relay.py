@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.iproto.messages import Row, Type
+from nodes.kernel.events import Instant
 from nodes.qsync.relay import WINDOW_ROWS, Relay
 
 US, REPLICA, OTHER = 1, 2, 3
@@ -31,7 +32,7 @@ def test_a_window_stays_shut_until_rows_are_acknowledged() -> None:
     log, relay = log_of(*[1] * (3 * WINDOW_ROWS)), Relay(9, REPLICA, {}, 0)
     assert len(relay.take(log, None)) == WINDOW_ROWS
     assert relay.take(log, None) == ()
-    relay.acknowledge({US: 10}, log, 5)
+    relay.acknowledge({US: 10}, log, Instant(5, 5))
     assert [row.lsn for row in relay.take(log, None)] == list(range(WINDOW_ROWS + 1, WINDOW_ROWS + 11))
     assert relay.heard_ns == 5
 
@@ -40,7 +41,7 @@ def test_a_transaction_is_never_cut_in_two() -> None:
     """Broken, a transaction longer than the window shuts it for ever."""
     log, relay = log_of(WINDOW_ROWS - 1, 3 * WINDOW_ROWS, 1), Relay(9, REPLICA, {}, 0)
     assert len(relay.take(log, None)) == 4 * WINDOW_ROWS - 1
-    relay.acknowledge({US: log[-2].lsn}, log, 0)
+    relay.acknowledge({US: log[-2].lsn}, log, Instant(0, 0))
     assert relay.take(log, None) == (log[-1],)
 
 
@@ -90,7 +91,7 @@ def test_every_durable_row_arrives_whatever_fails(steps: list[tuple[str, int]]) 
             after = in_flight[-1][0] if in_flight else None
             on_the_way.append((after or 0, relay.take(log, after)))
         elif step == "ack":
-            relay.acknowledge({US: got}, log, 0)
+            relay.acknowledge({US: got}, log, Instant(0, 0))
         while on_the_way and (not in_flight or on_the_way[0][0] < in_flight[0][0]):
             for row in on_the_way.pop(0)[1]:
                 assert row.lsn <= got + 1, "there is a gap"

@@ -1,0 +1,54 @@
+"""What a node is told before it starts: nonsense is refused in one line, and what is written is read back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nodes.qsync.configuration import Configuration
+from tests.nodes.qsync.conversation import configuration
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"name": "n9"}, "expected a member named 'n9'"),
+        ({"quorum": 4}, "expected a quorum from 1 to 3, got 4"),
+        ({"quorum": "N - 5"}, "out of range"),
+        ({"quorum": "N +"}, "Failed to load"),
+        ({"synchro_timeout_ns": 0}, "expected replication_synchro_timeout above 0"),
+        ({"replication_timeout_ns": -1}, "expected replication_timeout above 0"),
+        ({"election_timeout_ns": 0}, "expected election_timeout above 0"),
+        ({"replication_connect_quorum": -1}, "expected a replication_connect_quorum of at least 0"),
+        ({"checkpoint_interval_ns": -1}, "expected a checkpoint_interval of at least 0"),
+        ({"checkpoint_count": 0}, "at least 1 snapshot"),
+        ({"wal_max_size": 1}, "expected a wal_max_size above 1"),
+        ({"synchro_queue_max_size": -1}, "expected a queue size of at least 0"),
+        ({"commit_wait": "later"}, "expected a wait mode of complete, submit, none"),
+        ({"election_mode": "leader"}, "expected an election mode of off, voter, manual, candidate"),
+        ({"election_fencing": "hard"}, "expected a fencing mode of off, soft, strict"),
+        ({"protocol": "1.0"}, "expected a protocol of 3.2, 2.6"),
+        ({"protocol": "2.6", "election_mode": "voter"}, "protocol 2.6 has no elections"),
+        ({"confirmed_lsn_after_promote": "one"}, "to be kept or zero"),
+        ({"joins": True}, "expected id 0 of a node that joins"),
+        ({"bugs": ("no-such-bug",)}, "unknown bug 'no-such-bug'"),
+    ],
+)
+def test_nonsense_is_refused_before_the_node_starts(given: dict[str, object], words: str) -> None:
+    """Broken, a node starts with a timeout that is always over, or a quorum that can never be had."""
+    with pytest.raises(ValueError, match=words):
+        replace(configuration("n1"), **given)  # type: ignore[arg-type]
+
+
+def test_what_is_written_is_read_back() -> None:
+    """Broken, a node runs with other options than its plan says."""
+    conf = replace(configuration("n2"), quorum="N / 2 + 1", election_mode="manual", checkpoint_interval_ns=0)
+    assert Configuration.from_json(conf.to_json()) == conf
+
+
+@pytest.mark.parametrize("data", [b'{"name": "n1"}', b"[]", b'{"members": [], "spaces": [], "more": 1}'])
+def test_what_is_no_configuration_is_told_in_a_line(data: bytes) -> None:
+    """Broken, a mistake in a file ends in a traceback."""
+    with pytest.raises(ValueError, match="not a configuration of a qsync node"):
+        Configuration.from_json(data)
