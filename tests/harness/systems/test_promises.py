@@ -1,0 +1,103 @@
+"""The table of promises: each row as it was decided, and each class of answers judged by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from harness.assemble import parts_of
+from harness.judge import judge
+from harness.plan import Plan
+from harness.systems.promises import PROMISES
+from tests.harness.test_judge import Line, good, history, operation
+
+STRICT, STALE, PREFIX, ANY = "linearizable", "stale", "monotone-prefix", "read-uncommitted"
+SAME = "converged"
+
+TABLE = {
+    #     writes  owner   replica dirty linearizable  final
+    "A": (STRICT, "", "", ANY, "", SAME),
+    "B": ("", "", "", ANY, "", ""),
+    "C": (STRICT, STRICT, PREFIX, ANY, STRICT, SAME),
+    "D": ("", "", "", ANY, "", ""),
+    "E": ("", "", "", ANY, "", ""),
+    "F": (STRICT, STALE, PREFIX, ANY, STRICT, ""),
+    "G": (STRICT, STALE, "", ANY, "", ""),
+    "H": (STRICT, STALE, PREFIX, ANY, STRICT, SAME),
+    "I": (STRICT, STALE, PREFIX, ANY, STRICT, ""),
+}
+
+
+def test_the_rows_are_those_that_were_decided() -> None:
+    """If it failed, a row could be weakened by a slip, and every run under it would pass."""
+    rows = {
+        letter: (
+            *(row.writes, row.owner_reads, row.replica_reads),
+            *(row.dirty_reads, row.linearizable_reads, row.final_state),
+        )
+        for letter, row in PROMISES.items()
+    }
+    assert rows == TABLE
+
+
+def read(at_ms: int, value: int, **others: str) -> list[Line]:
+    return operation(at_ms, "read", value, process=8, **others)
+
+
+def an_old_state_is_compared_with(lines: list[Line]) -> list[Line]:
+    """Acknowledged, though it does not follow from what was acknowledged before."""
+    return [*lines, *operation(2_950, "cas", [3, 999], process=8), *operation(2_960, "write", 29, process=8)]
+
+
+def the_owner_shows_an_old_value(lines: list[Line]) -> list[Line]:
+    return [*lines, *read(2_500, 3, mode="read-confirmed")]
+
+
+def a_replica_goes_back(lines: list[Line]) -> list[Line]:
+    told = {"node": "n3", "role": "replica", "mode": "read-confirmed"}
+    return [*lines, *read(2_500, 20, **told), *read(2_600, 3, **told)]
+
+
+def a_replica_shows_an_old_value(lines: list[Line]) -> list[Line]:
+    return [*lines, *read(2_500, 3, node="n3", role="replica", mode="read-confirmed")]
+
+
+def a_dirty_read_shows_what_nobody_wrote(lines: list[Line]) -> list[Line]:
+    return [*lines, *read(2_500, 12_345, node="n3", role="replica", mode="dirty")]
+
+
+def a_linearizable_read_shows_an_old_value(lines: list[Line]) -> list[Line]:
+    return [*lines, *read(2_500, 3, node="n3", role="replica", mode="linearizable")]
+
+
+def a_node_differs_in_the_end(lines: list[Line]) -> list[Line]:
+    """It holds what was there before: a value that others had replaced."""
+    *before, last = lines
+    return [*before, {**last, "value": {"spaces": {"register": [["x", 28]]}}}]
+
+
+VIOLATES: dict[Callable[[list[Line]], list[Line]], tuple[str, str]] = {
+    an_old_state_is_compared_with: ("linearizable", "ACFGHI"),
+    the_owner_shows_an_old_value: ("linearizable", "C"),
+    a_replica_goes_back: ("prefix", "CFHI"),
+    a_replica_shows_an_old_value: ("", ""),
+    a_dirty_read_shows_what_nobody_wrote: ("dirty", "ABCDEFGHI"),
+    a_linearizable_read_shows_an_old_value: ("linearizable", "CFHI"),
+    a_node_differs_in_the_end: ("convergence", "ACH"),
+}
+"""What is seen, the check that says so, and the rows in which it is a violation."""
+
+
+@pytest.mark.parametrize("letter", PROMISES)
+@pytest.mark.parametrize("seen", VIOLATES, ids=lambda seen: seen.__name__)
+def test_each_class_of_answers_is_judged_by_its_own_promise(
+    letter: str, seen: Callable[[list[Line]], list[Line]]
+) -> None:
+    """If it failed, a row would say what is promised, and something else would be judged."""
+    plan = Plan(cluster="sim", configuration=letter, rate=10, time_limit_s=3, faults=("pause",))
+    promise = parts_of(plan).system.promise(plan)
+    assert promise == PROMISES[letter]
+    check, letters = VIOLATES[seen]
+    expected = [check] if letter in letters else []
+    assert judge(plan, promise, history(seen(good())))["violations"] == expected
