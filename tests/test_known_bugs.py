@@ -18,10 +18,6 @@ from nodes.qsync.bugs import BUGS, TABLE
 PLANS = Path(__file__).parent / "plans"
 CANNOT_BE_RAISED: dict[str, str] = {}
 """At most three, with the reason."""
-ELSEWHERE = {
-    "decide-on-confirmed": "of transactions: tests/harness/workloads/test_all_workloads.py",
-}
-"""Bugs that are not of the 21, with what they belong to."""
 STORED = sorted(path.stem for path in PLANS.glob("*.json"))
 
 
@@ -31,7 +27,7 @@ def stored(name: str) -> Plan:
 
 def test_every_bug_has_its_plan() -> None:
     """If it failed, a bug could be switched on that nothing is known to find."""
-    assert set(STORED) | set(CANNOT_BE_RAISED) | set(ELSEWHERE) == set(BUGS)
+    assert set(STORED) | set(CANNOT_BE_RAISED) == set(BUGS)
     assert len(CANNOT_BE_RAISED) <= 3
 
 
