@@ -63,6 +63,7 @@ class Code(IntEnum):
     NO_SUCH_USER = 45, "User '%s' is not found"
     PASSWORD_MISMATCH = 47, "Incorrect password supplied for user '%s'"
     UNKNOWN_REQUEST_TYPE = 48, "Unknown request type %d"
+    NO_SUCH_ENGINE = 57, "Space engine '%s' does not exist"
     RELOAD_CFG = 58, "Can't set option '%s' dynamically"
     CFG = 59, "Incorrect value for option '%s': %s"
     UNKNOWN_REPLICA = 62, "Replica %s is not registered with replica set %s"
@@ -81,6 +82,7 @@ class Code(IntEnum):
     TRANSACTION_CONFLICT = 97, "Transaction has been aborted by conflict"
     PROTOCOL = 104, "%s"
     WRONG_SCHEMA_VERSION = 109, "Wrong schema version, current: %d, in request: %d"
+    WRONG_SPACE_OPTIONS = 111, "Wrong space options (field %d): %s"
     UNSUPPORTED_INDEX_FEATURE = 112, "Index '%s' (%s) of space '%s' (%s) does not support %s"
     VIEW_IS_RO = 113, "View '%s' is read-only"
     SYSTEM = 115, "%s"
@@ -89,6 +91,7 @@ class Code(IntEnum):
     LOCAL_INSTANCE_ID_IS_READ_ONLY = 128, "The local instance id %u is read-only"
     CASCADE_ROLLBACK = 134, "WAL has a rollback in progress"
     TRANSACTION_YIELD = 154, "Transaction has been aborted by a fiber yield"
+    NO_SUCH_GROUP = 155, "Replication group '%s' does not exist"
     NO_SUCH_FIELD_NAME = 201, "Field '%s' was not found in the tuple"
     UNCOMMITTED_FOREIGN_SYNC_TXNS = (
         214,

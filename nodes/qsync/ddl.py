@@ -23,7 +23,34 @@ from nodes.qsync.spaces import Change, Space
 from nodes.qsync.system_spaces import INDEX, SPACE, SYSTEM_ID_MAX
 
 _OPTIONS = {"is_sync": "is_sync", "temporary": "temporary"}
-_KNOWN = frozenset({"id", "is_sync", "temporary", "is_local", "field_count", "format", "engine"})
+_ALTERED = {
+    **dict.fromkeys(("is_sync", "temporary"), "boolean"),
+    "field_count": "number",
+    "format": "table",
+    "name": "string",
+}
+_CREATED = {
+    **dict.fromkeys(("is_sync", "temporary", "is_local", "if_not_exists"), "boolean"),
+    "id": "number",
+    "field_count": "number",
+    "format": "table",
+    "engine": "string",
+    "parts": "table",
+}
+"""Options, and their types in Lua's words."""
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "boolean": bool,
+    "number": (int, float),
+    "string": str,
+    "table": (list, tuple, dict),
+}
+_FLAGS = {
+    **dict.fromkeys(("is_sync", "temporary", "view", "defer_deletes"), "boolean"),
+    "group_id": "unsigned",
+    "sql": "string",
+    "checks": "array",
+}
+"""What may stand among the options of a row of `_space`."""
 _BY_DEFAULT = IndexDefinition(parts=(Part(0, "unsigned"),))
 ID_MAX = 2147483647
 FIELDS_MAX = 1000
@@ -39,7 +66,9 @@ def creation(schema: Schema, arguments: Tuple) -> list[object]:
             pass
         case _:
             raise Rejected(Code.ILLEGAL_PARAMS, "space name should be a string, options a map")
-    _must_know(options, _KNOWN | {"parts"})
+    _must_know(options, _CREATED)
+    if name in schema.lookup and options.get("if_not_exists"):
+        return []
     if name in schema.lookup:
         raise Rejected(Code.SPACE_EXISTS, name)
     number = options.get("id", schema.free_id())
@@ -56,7 +85,7 @@ def statements(schema: Schema, space: Space, method: str, arguments: Tuple) -> l
     definition = space.definition
     match method, arguments:
         case "alter", [dict(options)]:
-            _must_know(options, _KNOWN | {"name"})
+            _must_know(options, _ALTERED)
             row = schema.by_id[SPACE].prepared_version(definition.id)[0]
             assert row is not None, definition
             return [["replace", SPACE, _altered(row, options)]]
@@ -70,10 +99,20 @@ def statements(schema: Schema, space: Space, method: str, arguments: Tuple) -> l
     raise Rejected(Code.ILLEGAL_PARAMS, f"space:{method} does not take {arguments!r:.100}")
 
 
-def _must_know(options: dict[str, Any], known: frozenset[str]) -> None:
-    for option in options:
+def _must_know(options: dict[str, Any], known: dict[str, str]) -> None:
+    """Each is one of these, and of its type; what is nil is as if it was not there."""
+    for option, value in list(options.items()):
         if option not in known:
             raise Rejected(Code.ILLEGAL_PARAMS, f"unexpected option '{option}'")
+        if value is None:
+            del options[option]
+        elif not _is_of(known[option], value):
+            why = f"options parameter '{option}' should be of type {known[option]}"
+            raise Rejected(Code.ILLEGAL_PARAMS, why)
+
+
+def _is_of(name: str, value: object) -> bool:
+    return isinstance(value, _TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
 
 
 def _altered(row: Tuple, options: dict[str, Any]) -> Tuple:
@@ -116,6 +155,8 @@ def _check_one(schema: Schema, number: int, own: dict[tuple[int, Any], Tuple | N
     row = rows.get((SPACE, number))
     indexes = [value for (space_id, _), value in rows.items() if space_id == INDEX and value is not None]
     indexes = [value for value in indexes if value[0] == number]
+    if row is not None and (SPACE, number) in own:
+        _check_flags(row[5] if len(row) > 5 else {})
     if row is None:
         if indexes:
             raise Rejected(Code.DROP_SPACE, str(number), "the space has indexes")
@@ -128,12 +169,28 @@ def _check_one(schema: Schema, number: int, own: dict[tuple[int, Any], Tuple | N
     _must_be_servable(schema, new)
 
 
+def _check_flags(flags: object) -> None:
+    """Of a row that a client writes; those of others are read as they are."""
+    if not isinstance(flags, dict):
+        return  # refused as no row of _space
+    for name, value in flags.items():
+        kind = _FLAGS.get(name)
+        if kind is None:
+            raise Rejected(Code.WRONG_SPACE_OPTIONS, 5, f"unexpected option '{name}'")
+        if kind == "boolean" and not isinstance(value, bool):
+            raise Rejected(Code.WRONG_SPACE_OPTIONS, 5, f"'{name}' must be boolean")
+        if kind == "unsigned" and (type(value) is not int or value < 0):
+            raise Rejected(Code.WRONG_SPACE_OPTIONS, 5, f"'{name}' must be unsigned")
+    if flags.get("group_id", 0) > 1:
+        raise Rejected(Code.NO_SUCH_GROUP, flags["group_id"])
+
+
 def _must_be_servable(schema: Schema, new: SpaceDefinition) -> None:
     other = schema.lookup.get(new.name)
     if other is not None and other.definition.id != new.id:
         raise Rejected(Code.SPACE_EXISTS, new.name)
     if new.engine != "memtx":
-        raise Rejected(Code.ALTER_SPACE, new.name, f"engine '{new.engine}' is not supported")
+        raise Rejected(Code.NO_SUCH_ENGINE, new.engine)
     if new.is_sync and not new.is_replicated:
         raise Rejected(Code.ALTER_SPACE, new.name, "local space can't be synchronous")
     if any(index.type not in ("tree", "TREE") or not index.parts for index in new.indexes):

@@ -1,0 +1,99 @@
+"""Spaces that cannot be had are refused before anything is written, as Tarantool 2.6.0 refuses them."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodes.iproto.codes import Code
+from nodes.iproto.messages import Insert, Refusal
+from nodes.kernel.events import Instant, Received
+from tests.nodes.qsync.conversation import Conversation
+
+CREATE = "c1 call box.schema.space.create "
+ALTER = "c1 call box.space.notes:alter "
+
+
+def answer(line: str) -> list[str]:
+    conversation = Conversation()
+    conversation.happen("owner n1")
+    return conversation.happen(line)
+
+
+def illegal(why: str) -> list[str]:
+    return [f"send c1: error 1 Illegal parameters, {why}"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (CREATE + '"b", {"is_sync": 1}', "options parameter 'is_sync' should be of type boolean"),
+        (CREATE + '"b", {"temporary": "yes"}', "options parameter 'temporary' should be of type boolean"),
+        (CREATE + '"b", {"is_local": 0}', "options parameter 'is_local' should be of type boolean"),
+        (CREATE + '"b", {"field_count": true}', "options parameter 'field_count' should be of type number"),
+        (CREATE + '"b", {"format": 5}', "options parameter 'format' should be of type table"),
+        (CREATE + '"b", {"engine": 5}', "options parameter 'engine' should be of type string"),
+        (CREATE + '"b", {"id": "x"}', "options parameter 'id' should be of type number"),
+        (CREATE + '"b", {"name": "c"}', "unexpected option 'name'"),
+        (CREATE + '"b", {"is_synchronous": true}', "unexpected option 'is_synchronous'"),
+        (ALTER + '{"is_sync": "true"}', "options parameter 'is_sync' should be of type boolean"),
+        (ALTER + '{"name": 5}', "options parameter 'name' should be of type string"),
+        (ALTER + '{"id": 700}', "unexpected option 'id'"),
+        (ALTER + '{"engine": "memtx"}', "unexpected option 'engine'"),
+    ],
+)
+def test_an_option_that_would_have_no_effect_is_refused(asked: str, why: str) -> None:
+    """Broken, `is_sync = 1` makes an asynchronous space of what its owner takes for a synchronous one."""
+    assert answer(asked) == illegal(why)
+
+
+@pytest.mark.parametrize(
+    ("asked", "refusal"),
+    [
+        (CREATE + '"notes"', "error 10 Space 'notes' already exists"),
+        (CREATE + '"b", {"engine": "vinyl"}', "error 57 Space engine 'vinyl' does not exist"),
+        (
+            CREATE + '"b", {"id": 512}',
+            "error 9 Failed to create space 'b': space id 512 is taken or reserved",
+        ),
+        (
+            CREATE + '"b", {"is_sync": true, "is_local": true}',
+            "error 12 Can't modify space 'b': local space can't be synchronous",
+        ),
+        (
+            CREATE + '"b", {"parts": [[0, "map"]]}',
+            "error 12 Can't modify space 'b': no index can be over map",
+        ),
+    ],
+)
+def test_a_space_that_cannot_be_is_refused(asked: str, refusal: str) -> None:
+    """Broken, a space is there that no node can serve, and every node stops at its row."""
+    (told,) = answer(asked)
+    assert told.startswith(f"send c1: {refusal}")
+
+
+def test_a_space_that_may_be_there_already_is_left_as_it_is() -> None:
+    """Broken, a program that makes its spaces whenever it starts fails the second time."""
+    assert answer(CREATE + '"notes", {"if_not_exists": true, "is_sync": null}') == ["send c1: ok []"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "arguments"),
+    [
+        ({"is_sync": 1}, Code.WRONG_SPACE_OPTIONS, (5, "'is_sync' must be boolean")),
+        ({"temporary": 5}, Code.WRONG_SPACE_OPTIONS, (5, "'temporary' must be boolean")),
+        ({"nosuch": 1}, Code.WRONG_SPACE_OPTIONS, (5, "unexpected option 'nosuch'")),
+        ({"group_id": "x"}, Code.WRONG_SPACE_OPTIONS, (5, "'group_id' must be unsigned")),
+        ({"group_id": 5}, Code.NO_SUCH_GROUP, (5,)),
+    ],
+)
+def test_a_row_of_space_is_checked_too(
+    flags: dict[str, object], code: Code, arguments: tuple[object, ...]
+) -> None:
+    """Broken, the way of 2.6 to make a space synchronous takes what 2.6 itself refuses. Words measured on 2.6.0."""
+    conversation = Conversation()
+    conversation.happen("owner n1")
+    row = (600, 1, "raw", "memtx", 0, flags, ())
+    link = conversation.links["set-up"]
+    effects = conversation.node.step(Received(link, Insert(7, 280, row)), Instant(0, 0))
+    (refused,) = [effect.message for effect in effects]  # type: ignore[union-attr]
+    assert refused == Refusal(7, code, code.text(*arguments))
