@@ -42,7 +42,7 @@ from harness.faults.lanes import ADMINISTERED, MEMBERSHIP, STEPS, exclude, lanes
 from harness.faults.membership import Membership
 from harness.generators.generator import Value
 from harness.plan import SECOND_NS, SUBMITTING, Operation, Plan
-from harness.protocols import ChangesShapes, Cluster, Ended, LooksForEnds, Task, WatchesMoments
+from harness.protocols import BeginsAnew, ChangesShapes, Cluster, Ended, LooksForEnds, Task, WatchesMoments
 from harness.systems.system import CANNOT_JOIN, Operated, System, TellsWhyItCannotJoin
 from harness.workloads.workload import Remembers, Workload
 
@@ -112,6 +112,8 @@ class Conductor:
         try:
             await self.cluster.start()
             await self.system.set_up(self.plan, self.cluster)
+            if isinstance(self.cluster, BeginsAnew):
+                self.cluster.begin_now()  # the times of a plan are those of load and faults, not of a slow start
             if self.plan.needs_operator and not self._has_own_operator():
                 self._operator = Operator(self.plan, self.cluster, self.system)
             if self.plan.fails_over:

@@ -89,6 +89,15 @@ class WatchesMoments(Protocol):
 
 
 @runtime_checkable
+class BeginsAnew(Protocol):
+    """A cluster whose nodes take as long as they take to come up: its time begins when they serve."""
+
+    def begin_now(self) -> object:
+        """It is 0 o'clock now. Before anything is recorded."""
+        ...
+
+
+@runtime_checkable
 class ChangesShapes(Protocol):
     """A cluster whose partitions can change while they are at work."""
 

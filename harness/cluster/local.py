@@ -137,6 +137,7 @@ class LocalCluster(RealCluster):
                 if self._mounted is not None:
                     await self._mounted.stop()
             finally:
+                self._shift_logs()
                 await self._end_relay()
 
     async def _end_relay(self) -> None:
@@ -165,7 +166,7 @@ class LocalCluster(RealCluster):
         match fault.does:
             case "cut" | "slow" | "jitter" | "bandwidth":
                 probes = Probes(self._routes, roster.may_answer)
-                return NetworkFault(fault, relay, probes, settings.heartbeat_ns, settings.epoch_ns)
+                return NetworkFault(fault, relay, probes, settings.heartbeat_ns, self._epoch_ns)
             case "changing-cut":
                 return ChangingCut(
                     fault,
@@ -174,7 +175,7 @@ class LocalCluster(RealCluster):
                         relay,
                         Probes(self._routes, roster.may_answer),
                         settings.heartbeat_ns,
-                        settings.epoch_ns,
+                        self._epoch_ns,
                     ),
                 )
             case "kill":

@@ -1,4 +1,4 @@
-"""Node logs of clusters that take long to start: their times are brought to the run's own beginning."""
+"""Node logs of real clusters, which take their time to start: they are brought to the run's own beginning."""
 
 from __future__ import annotations
 

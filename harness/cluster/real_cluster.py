@@ -16,6 +16,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.empty_disk import CONFIG
+from harness.cluster.node_log import shift_log
 from harness.cluster.place import Which
 from harness.cluster.process_faults import Processes
 from harness.cluster.real_time import RealTime
@@ -60,6 +61,8 @@ class RealCluster(RealTime):
         self._stalls = StallWatch(epoch_ns)
         self._stall_watch: asyncio.Task[None] | None = None
         self._stopped: asyncio.Task[None] | None = None
+        self._began_after_ns = 0
+        """How long after the time that nodes were told as their beginning the run began."""
 
     # What each cluster does in its own way
 
@@ -122,10 +125,23 @@ class RealCluster(RealTime):
         self._admin.close()
         await self._end()
 
+    def begin_now(self) -> int:
+        """What came before, the stalls too, was no part of the run."""
+        if self._stall_watch is not None:
+            self._stall_watch.cancel()
+        later_ns = super().begin_now()
+        self._began_after_ns += later_ns
+        self._watch_stalls()
+        return later_ns
+
     def _watch_stalls(self) -> None:
-        """From now on: what came before was no part of the run."""
         self._stalls = StallWatch(self._epoch_ns)
         self._stall_watch = asyncio.get_running_loop().create_task(self._stalls.run())
+
+    def _shift_logs(self) -> None:
+        """Nodes write the time since they were first started."""
+        for node in self._nodes:
+            shift_log(self._folder(node) / "log.jsonl", self._began_after_ns)
 
     def stalls(self) -> tuple[tuple[int, int], ...]:
         """When the harness's own loop stalled since the last call, and for how many ms."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -502,3 +502,39 @@ def test_progress_counts_what_the_record_holds() -> None:
         kinds.count(word) for word in ("ok", "fail", "info")
     )
     assert progress.active == {}
+
+
+class SlowToStart(FakeCluster):
+    """Its nodes come up after five seconds, as containers of a busy machine do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._zero_ns = 0
+
+    def now_ns(self) -> int:
+        return super().now_ns() - self._zero_ns
+
+    def sleep_until(self, time_ns: int) -> Awaitable[None]:
+        return super().sleep_until(self._zero_ns + time_ns)
+
+    async def start(self) -> None:
+        await self.sleep_until(5_000 * MILLISECOND_NS)
+
+
+class SlowWithATimeOfItsOwn(SlowToStart):
+    def begin_now(self) -> None:
+        self._zero_ns = self._agenda.now_ns
+
+
+def test_the_times_of_a_plan_are_those_of_load_and_faults() -> None:
+    """If it failed, a machine that is slow to start nodes would leave out the first operations and the first faults."""
+    plan = drawn(operation(10), operation(20, key="y"), faults=(PAUSE,))
+    late = Recorded(plan, SlowToStart())
+    assert [event.f for event in late.of("harness") if event.f == "left-out"] == ["left-out"]
+    run = Recorded(plan, SlowWithATimeOfItsOwn())
+    assert run.error is None
+    assert not [event for event in run.events if event.f == "left-out"]
+    begun = [
+        event.time_ns for event in run.events if event.type == "invoke" and event.process in (0, "nemesis")
+    ]
+    assert begun == [10 * MILLISECOND_NS, 20 * MILLISECOND_NS, PAUSE.at_ns]

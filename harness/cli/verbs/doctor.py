@@ -63,33 +63,34 @@ def command(as_json: bool, fix: bool, clean: bool, inventory: str | None) -> int
 def _clean(inventory: str | None) -> int:
     """Of harnesses that are no more: disks, containers, networks, packet rules and groups of processes here, or
     folders and processes there. Here also versions and images of nodes that nobody wanted for long."""
-    removed = 0
+    removed, kept = 0, 0
     for look in (
         (_left_mounted, _old_versions, _left_here, _old_images)
         if inventory is None
         else (lambda: _left_there(inventory),)
     ):
         for what in look():
-            removed += 1
-            click.echo(f"removed  {what}")
-    if not removed:
+            is_still_there = ": no, " in what
+            removed, kept = removed + (not is_still_there), kept + is_still_there
+            click.echo(f"{'KEPT   ' if is_still_there else 'removed'}  {what}")
+    if not removed and not kept:
         click.echo("nothing was left behind")
-    return 0
+    return 3 if kept else 0
 
 
 def _left_here() -> list[str]:
+    """Whoever has no daemon has no containers that it could tell of; what else there is can be removed all the same."""
     from harness.cluster.containers.image import connect
-    from harness.cluster.containers.ownership import lives, remove_leftovers
+    from harness.cluster.containers.ownership import lives, remove_leftovers, remove_tables
     from harness.cluster.limits import enclosure
 
-    groups = enclosure.remove_leftovers(lives)
+    removed = enclosure.remove_leftovers(lives)
     try:
         client = connect()
-    except ClusterError:
-        if not groups:
-            raise
-        return groups
-    return groups + remove_leftovers(client)
+    except ClusterError as error:
+        click.echo(f"containers and networks were not looked for: {error.message}", err=True)
+        return removed + remove_tables()
+    return removed + remove_leftovers(client)
 
 
 def _left_mounted() -> list[str]:

@@ -27,7 +27,6 @@ from harness.cluster.limits.faults import CpuLimit, MemoryLimit, OutOfMemory
 from harness.cluster.limits.machine import LimitsHere
 from harness.cluster.limits.share import Share
 from harness.cluster.mounted_disk.disks import Mounted, MountedDisks, mounted
-from harness.cluster.node_log import shift_log
 from harness.cluster.place import FROM, Command, Place, Version, Which
 from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.process_faults import Kill, Pause, Terminate
@@ -81,7 +80,6 @@ class ContainerCluster(RealCluster):
         self._shaping: PacketShaping | None = None
         self._limits = LimitsHere(lambda node: self._running().group(node), self._folder)
         self._mounted: MountedDisks | None = None
-        self._started_for_ns = 0
         self._usual_image = ""
         self._images: dict[Which, str] = {}
 
@@ -111,8 +109,7 @@ class ContainerCluster(RealCluster):
             self._write_config(node)
         await fleet.start([self._berth(node, FROM) for node in self._nodes])
         await asyncio.gather(*map(self._until_ready, self._nodes))
-        self._started_for_ns = self.begin_now()
-        self._watch_stalls()
+        self.begin_now()
 
     def _make_images(self, client: Any) -> None:
         """The usual one, and one for each version whose code is another."""
@@ -182,8 +179,7 @@ class ContainerCluster(RealCluster):
                 finally:
                     if self._mounted is not None:
                         await self._mounted.stop()
-                for node in self._nodes:
-                    shift_log(self._settings.folder / "nodes" / node / "log.jsonl", self._started_for_ns)
+                self._shift_logs()
 
     def _may_answer(self, node: str) -> bool:
         return self._fleet is not None and self._fleet.may_answer(node)

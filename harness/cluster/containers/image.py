@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.cluster.containers.base import LOCAL_BASE
+from harness.cluster.containers.ownership import RunId
 from harness.cluster.wheels import versions_of_a_node, wheels
 from harness.errors import ClusterError
 
@@ -162,7 +163,12 @@ def build(
         shutil.copy2(dockerfile, context / "Dockerfile")
         try:
             client.images.build(
-                path=str(context), tag=name, buildargs={"BASE_IMAGE": base}, network_mode="none", rm=True
+                path=str(context),
+                tag=name,
+                buildargs={"BASE_IMAGE": base},
+                network_mode="none",
+                rm=True,
+                forcerm=True,  # of a build that fails, too
             )
         except docker.errors.DockerException as error:
             raise ClusterError(f"the image {name} cannot be built on {base}: {error}") from error
@@ -175,5 +181,6 @@ def _wheels(client: Any, base: str, versions: Sequence[str]) -> Path:
         ["python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
         remove=True,
         network_mode="none",
+        labels=RunId.new().labels,  # if we are killed now, the next run removes it
     )
     return wheels(versions, told.decode().strip())

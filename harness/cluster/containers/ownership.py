@@ -2,7 +2,10 @@
 
 Everything that a run makes has two labels: its id, and the harness that made it, as process number and the time at
 which that process started (numbers are used again). What carries our label and a harness that is no more is a
-leftover. What has no label of ours is never looked at twice.
+leftover. What has no label of ours is never looked at twice. A table of packet rules has no labels: both stand in its
+name, so that whose it is can be known without any daemon, and whichever daemon the run's containers are with.
+
+In doubt a harness lives: what a dead one left can be removed later, what a living one lost cannot be given back.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import re
 import secrets
 import subprocess
 import time
+from collections.abc import Iterable, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +29,10 @@ NODE_LABEL = "qsync-harness.node"
 TABLE_PREFIX = "qsync_"
 _TRIES = 10
 _TRY_AGAIN_S = 0.5
-_TABLE = re.compile(rf"^table bridge ({TABLE_PREFIX}[0-9a-f]+)$")
+_TABLE = re.compile(rf"^table bridge ({TABLE_PREFIX}[0-9a-f]+(?:_\d+_\d+_\d+)?)$")
+_OWNED = re.compile(rf"^{TABLE_PREFIX}[0-9a-f]+_(\d+)_(\d+)_(\d+)$")
+HARNESS = "harness."
+"""What stands in the command line of whoever conducts a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +52,8 @@ class RunId:
     @property
     def table(self) -> str:
         """The name of its table of packet rules."""
-        return TABLE_PREFIX + self.text
+        owner = this_harness().replace("@", "_").replace(".", "_")
+        return f"{TABLE_PREFIX}{self.text}_{owner}"
 
 
 def this_harness() -> str:
@@ -54,15 +62,23 @@ def this_harness() -> str:
 
 
 def lives(owner: str) -> bool:
-    """The harness of that name still runs on this machine."""
+    """The harness of that name still runs on this machine.
+
+    When a process started is told by the wall clock, which somebody may have set since: so the number of another
+    process that is a harness is not taken for a dead one's.
+    """
     number, _, started = owner.partition("@")
     with suppress(ValueError, psutil.Error):
-        return f"{psutil.Process(int(number)).create_time():.2f}" == started
+        process = psutil.Process(int(number))
+        if f"{process.create_time():.2f}" == started:
+            return True
+        return process.pid != os.getpid() and any(word.startswith(HARNESS) for word in process.cmdline())
     return False
 
 
 def remove_leftovers(client: Any) -> list[str]:
     """Remove what dead harnesses left; what was removed, in words, or why it could not be."""
+    rules = tables()  # before the networks: whoever begins a run meanwhile makes his network first
     removed: list[str] = []
     for container in client.containers.list(all=True, filters={"label": RUN_LABEL}, ignore_removed=True):
         if not lives(container.labels.get(OWNER_LABEL, "")):
@@ -75,10 +91,21 @@ def remove_leftovers(client: Any) -> list[str]:
         if lives(labels.get(OWNER_LABEL, "")):
             runs_alive.add(labels[RUN_LABEL])
         else:
-            with suppress(Exception):  # somebody else removed it meanwhile
-                network.remove()
-                removed.append(f"network {network.name}")
-    return removed + remove_tables(keep=runs_alive)
+            removed += _remove_network(network)
+    return removed + remove_tables(rules, keep=runs_alive)
+
+
+def _remove_network(network: Any) -> list[str]:
+    """What was removed, in words, or why it could not be; nothing if somebody else was faster."""
+    import docker  # type: ignore[import-untyped]  # it has no types
+
+    try:
+        network.remove()
+    except docker.errors.NotFound:
+        return []
+    except Exception as error:  # the daemon's own, and those of its transport
+        return [f"network {network.name}: no, it is still there ({type(error).__name__}: {error})"]
+    return [f"network {network.name}"]
 
 
 def remove_run(client: Any, run: RunId) -> None:
@@ -100,7 +127,7 @@ def _remove_container(container: Any) -> str:
 
     Why it is still there after that, or "".
     """
-    import docker  # type: ignore[import-untyped]  # it has no types
+    import docker
 
     with suppress(Exception):
         container.unpause()
@@ -118,15 +145,27 @@ def _remove_container(container: Any) -> str:
     return failure
 
 
-def remove_tables(keep: set[str]) -> list[str]:
-    """Remove our tables of packet rules whose run has no network any more."""
+def remove_tables(names: Iterable[str] | None = None, keep: Set[str] | None = None) -> list[str]:
+    """Remove our tables of packet rules, of all or of these, whose harness is no more; in words.
+
+    `keep`: the runs that have a network, for tables in whose names stands no harness; None: nobody knows.
+    """
     removed: list[str] = []
-    for name in tables():
-        if name.removeprefix(TABLE_PREFIX) not in keep:
+    for name in tables() if names is None else names:
+        if _is_dead(name, keep):
             with suppress(OSError):
-                subprocess.run(["nft", "delete", "table", "bridge", name], capture_output=True, check=False)
-                removed.append(f"packet rules {name}")
+                command = ["nft", "delete", "table", "bridge", name]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                still = f": no, they are still there ({done.stderr.strip()})" if done.returncode else ""
+                removed.append(f"packet rules {name}{still}")
     return removed
+
+
+def _is_dead(name: str, keep: Set[str] | None) -> bool:
+    if owned := _OWNED.match(name):
+        number, second, hundredths = owned.groups()
+        return not lives(f"{number}@{second}.{hundredths}")
+    return keep is not None and name.removeprefix(TABLE_PREFIX) not in keep
 
 
 def tables() -> list[str]:

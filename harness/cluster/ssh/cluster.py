@@ -22,7 +22,6 @@ from harness.cluster.disk_faults import DiskFault
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.limits.faults import CpuLimit, MemoryLimit, OutOfMemory
 from harness.cluster.network_faults import NetworkFault, RelayIsolation
-from harness.cluster.node_log import shift_log
 from harness.cluster.place import FROM, Command, Place, Version, Which
 from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.probe import Probes
@@ -85,7 +84,6 @@ class SshCluster(RealCluster):
         self._here: Relay | None = None
         self._relays: Relays | None = None
         self._crew: Crew | None = None
-        self._started_for_ns = 0
 
     # Life
 
@@ -108,15 +106,13 @@ class SshCluster(RealCluster):
                 if self._on(machine)
             )
         await self._crew.start()
-        self._started_for_ns = self.begin_now()
-        self._watch_stalls()
+        self.begin_now()
 
     async def _end(self) -> None:
         if self._crew is not None:
             self._crew.stopping()
         failures = await asyncio.gather(*map(self._leave, self._each), return_exceptions=True)
-        for node in self._nodes:
-            shift_log(self._folder(node) / "log.jsonl", self._started_for_ns)
+        self._shift_logs()
         if self._here is not None:
             await self._here.stop()
             if not self._relay_errors().stat().st_size:

@@ -71,6 +71,29 @@ def fault(does: Any, **others: Any) -> Fault:
     return Fault(id=1, name="a-fault", does=does, at_ns=0, until_ns=0, **others)
 
 
+def test_what_came_before_the_beginning_is_no_part_of_a_run(tmp_path: Path) -> None:
+    """If it failed, faults, stalls and the nodes' own logs would be told by another zero than the operations."""
+
+    async def story(cluster: LocalCluster) -> None:
+        log = tmp_path / "nodes" / "n1" / "log.jsonl"
+        before_ns = cluster.now_ns()
+        log.write_text(json.dumps({"time_ns": before_ns, "message": "ready"}) + "\n")
+        later_ns = cluster.begin_now()
+        assert before_ns <= later_ns
+        assert cluster.now_ns() <= time.monotonic_ns() - cluster._settings.epoch_ns - later_ns
+        await cluster.inject(fault("cut", links=AROUND_N1))
+        evidence = await cluster.heal(fault("cut", links=AROUND_N1))
+        told = (evidence.asked_ns, evidence.heal_asked_ns, evidence.last_effect_ns)
+        assert all(time_ns is not None and 0 <= time_ns <= cluster.now_ns() for time_ns in told)
+        assert all(at_ns >= 0 for at_ns, _ in cluster.stalls())
+        kept.append(later_ns - before_ns)
+
+    kept: list[int] = []
+    play(tmp_path, story)
+    (line,) = (tmp_path / "nodes" / "n1" / "log.jsonl").read_text().splitlines()
+    assert json.loads(line)["time_ns"] == -kept[0]
+
+
 def echo(sync: int) -> Call:
     return Call(sync, "echo", (sync,))
 
