@@ -26,9 +26,12 @@ from harness.configurations import (
 from harness.errors import WrongUse
 from harness.faults.fault import Count, Does, Fault
 from harness.faults.lanes import MEMBERSHIP
+from harness.faults.membership import quorum_of
 from nodes.kernel.chance import Streams
+from nodes.qsync import quorum as quorums
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
+Formula = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 SECOND_NS = 1_000_000_000
@@ -64,6 +67,13 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "value", _frozen(self.value))
+
+
+def _check_formula(formula: str) -> None:
+    try:
+        quorums.check(formula)
+    except quorums.BadQuorum as error:
+        raise ValueError(f"--quorum {formula!r}: {error}") from error
 
 
 def _frozen(value: Any) -> Any:
@@ -103,8 +113,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     rate: Annotated[float, msgspec.Meta(gt=0, le=1_000_000)] = 300.0
     """Operations per second of all workers together."""
     workers: Annotated[int, msgspec.Meta(ge=1, le=WORKERS_MAX)] = 10
-    quorum: Annotated[int, msgspec.Meta(ge=1, le=31)] | None = None
-    """None: N/2 + 1."""
+    quorum: Annotated[int, msgspec.Meta(ge=1, le=31)] | Formula | None = None
+    """A number, or a formula of N, the number of members (`nodes.qsync.quorum`); None: N/2 + 1."""
     synchro_timeout_s: Seconds = 0.6
     replication_timeout_s: Seconds = 0.25
     request_timeout_s: Seconds = 2.0
@@ -171,7 +181,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     drawn: Drawn | None = None
 
     def __post_init__(self) -> None:
-        if self.quorum is not None and self.quorum > self.nodes:
+        if isinstance(self.quorum, str):
+            _check_formula(self.quorum)
+        if self.quorum_size > self.nodes:
             raise ValueError(f"a quorum of {self.quorum} cannot be had with {self.nodes} nodes")
         if self.name == "latest":
             raise ValueError("the name 'latest' is taken: results/latest points to the newest run")
@@ -203,7 +215,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def quorum_size(self) -> int:
-        return self.quorum if self.quorum is not None else self.nodes // 2 + 1
+        return quorum_of(self.quorum, self.nodes)
+
+    @property
+    def is_majority(self) -> bool:
+        """Any two quorums have a node in common."""
+        return 2 * self.quorum_size > self.nodes
 
     @property
     def time_limit_ns(self) -> int:

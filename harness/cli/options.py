@@ -32,6 +32,8 @@ DRAWN_FROM = (
     "commit_wait",
 )
 """What decides the lines of a drawn-out plan."""
+OF_ELECTIONS = ("election_fencing", "synchronous_promote")
+"""What says nothing where nobody is elected."""
 
 
 def results_folder() -> Path:
@@ -67,6 +69,18 @@ def spark_options(function: F) -> F:
     return function
 
 
+class QuorumWords(click.ParamType[Any]):
+    """A number, or what is to be read as a formula."""
+
+    name = "number or formula"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return int(value)
+        except ValueError:
+            return value
+
+
 def plan_options(function: F) -> F:
     """What a plan can be made of on the command line; everything not said comes from the file or the default."""
     options = [
@@ -82,7 +96,11 @@ def plan_options(function: F) -> F:
         click.option("--time-limit", "time_limit_s", type=float, help="Seconds of load."),
         click.option("--rate", type=float, help="Operations per second, all workers together."),
         click.option("--workers", type=int, help="Clients at work at once."),
-        click.option("--quorum", type=int, help="Nodes that must have a write, the owner included."),
+        click.option(
+            "--quorum",
+            type=QuorumWords(),
+            help="Nodes that must have a write, the owner included: a number, or a formula of N: math.max(2*N/3, 1).",
+        ),
         click.option("--synchro-timeout", "synchro_timeout_s", type=float, help="Seconds until a rollback."),
         click.option(
             "--replication-timeout", "replication_timeout_s", type=float, help="Seconds of a heartbeat."
@@ -193,9 +211,17 @@ def plan_of(plan_file: Path | None, **given: Any) -> Any:
         fields["seed"] = random.SystemRandom().randrange(1_000_000)
     fields["code"] = code_version()
     try:
-        return msgspec.convert(fields, plans.Plan)
+        plan = msgspec.convert(fields, plans.Plan)
     except (msgspec.ValidationError, ValueError) as error:
         raise WrongUse(_in_words(str(error), fields)) from error
+    if not plan.has_elections:
+        for name in OF_ELECTIONS:
+            if given.get(name) not in (None, False):
+                raise WrongUse(
+                    f"{_option(name)} has no effect without elections, in configuration {plan.letter}; "
+                    "leave it out, or try: --election-mode candidate"
+                )
+    return plan
 
 
 def _in_words(message: str, fields: dict[str, Any]) -> str:

@@ -1,9 +1,10 @@
 """Who is a member of the cluster in the course of a schedule, and which change of that is possible next.
 
 A node's name is that of its place (its address): who leaves frees it, and who comes there has an identity of its own.
-The quorum stays consistent with N: N/2 < Q ≤ N for the members that there are. Either it follows N by the formula
-N / 2 + 1, or it is fixed and bounds how many may leave. A majority of the first members stays, in any case, and one
-that may lead. Who loses its disk counts until it was removed, for which the others must have a quorum without it.
+The quorum stays consistent with N: N/2 < Q ≤ N for the members that there are. Either it follows N by a formula (N /
+2 + 1 if nothing else is said), or it is fixed and bounds how many may leave. A majority of the first members stays,
+in any case, and one that may lead. Who loses its disk counts until it was removed, for which the others must have a
+quorum without it.
 """
 
 from __future__ import annotations
@@ -12,27 +13,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from harness.faults.fault import Does, Fault
+from nodes.qsync.quorum import evaluate
 
 FORMULA = "N / 2 + 1"
 
 
+def quorum_of(said: int | str | None, count: int) -> int:
+    """The quorum of so many members: what a plan says, or a majority."""
+    return evaluate(FORMULA if said is None else said, max(count, 1))
+
+
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """`places` are all names there are, `present` those that have a member; `fixed` is the quorum if it is a number.
+    """`places` are all names there are, `present` those that have a member; `voters` never lead.
 
-    `voters` never lead.
+    `said` is the quorum as the plan has it: a number, a formula, or None.
     """
 
     places: tuple[str, ...]
     present: tuple[str, ...]
-    fixed: int | None = None
+    said: int | str | None = None
     voters: frozenset[str] = frozenset()
 
     @classmethod
     def at_first(
-        cls, places: tuple[str, ...], fixed: int | None, voters: frozenset[str] = frozenset()
+        cls, places: tuple[str, ...], said: int | str | None, voters: frozenset[str] = frozenset()
     ) -> Membership:
-        return cls(places, places, fixed, voters)
+        return cls(places, places, said, voters)
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -40,7 +47,7 @@ class Membership:
 
     @property
     def quorum(self) -> int:
-        return self.fixed if self.fixed is not None else len(self.present) // 2 + 1
+        return quorum_of(self.said, len(self.present))
 
     @property
     def is_sound(self) -> bool:

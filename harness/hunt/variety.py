@@ -73,6 +73,8 @@ def hunted(plan: Plan, given: frozenset[str]) -> Plan:
 def _drawn(chance: random.Random, plan: Plan, given: frozenset[str]) -> dict[str, Any]:
     nodes = plan.nodes if "nodes" in given else _weighted(chance, NODES)
     mode = _modes(chance, _weighted(chance, MODES), nodes)
+    if "election_mode" in given and plan.election_mode is not None:
+        mode = plan.election_mode
     drawn: dict[str, Any] = {
         "nodes": nodes,
         "election_mode": mode,

@@ -92,7 +92,7 @@ def repeat_line(plan: Plan, plan_file: Path | None = None) -> str:
     for field, option in _NAMED.items():
         value = getattr(plan, field)
         if value != getattr(default, field):
-            words.append(f"{option} {_shortest(value)}")
+            words.append(f"{option} {shlex.quote(_shortest(value))}")
     if plan.faults != default.faults:
         words.append(f"--faults {','.join(plan.faults) or 'none'}")
     words.extend(f"--bug {bug}" for bug in plan.bugs)

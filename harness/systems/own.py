@@ -56,6 +56,8 @@ class OwnStore:
             raise WrongUse("a store of one's own cannot run in the simulator; try: --cluster local")
         if plan.wal_mode is not None:
             raise WrongUse("--wal-mode is real Tarantool's; a store of one's own is started as its file says")
+        if isinstance(plan.quorum, str):
+            raise WrongUse(f"--quorum: a store of one's own is told a number, got {plan.quorum!r}")
         if plan.bugs:
             raise WrongUse(f"a store of one's own has no seeded bugs, got {plan.bugs[0]!r}")
 

@@ -26,7 +26,8 @@ What complete writes are promised holds beside submitted ones as it does without
 excuses the loss of nothing else (`checkers.domain.queue_order`). Its refusals are as sure as any: error 289 (mode
 `none`, no room) is not done. A row that promises nothing of writes promises nothing of submitted ones.
 
-With MVCC off (`without_versions`) the three middle classes come to dirty reads, in every row.
+With MVCC off (`without_versions`) the three middle classes come to dirty reads, in every row. With elections and a
+quorum that is no majority (`without_majority`) nothing is left but them.
 
 Preconditions of every "linearizable": all data in synchronous spaces, N/2 < Q ≤ N, the same everywhere and constant.
 """
@@ -51,6 +52,8 @@ class Promise:
     linearizable_reads: str
     final_state: str
     why: str
+    leaders: str = "one leader a term"
+    """"": there may be several, and none that knows it."""
     logs: str = "logs that agree"
     """What the nodes' own logs must be; "": here they may contradict each other, which is then a finding."""
     documented: Mapping[str, str] = field(default_factory=dict)
@@ -172,6 +175,26 @@ def without_versions(promise: Promise) -> Promise:
         replica_reads="",
         linearizable_reads="",
         why=f"{promise.why}; without a manager of versions every read shows what may still be rolled back",
+    )
+
+
+def without_majority(promise: Promise, quorum: int, nodes: int) -> Promise:
+    """The row of a configuration with elections, if two quorums need have no node in common: what is left of it.
+
+    Both elect a leader, in one term even, and each acknowledges what the other discards. With one owner for the whole
+    run nobody else decides, and its row stays as it is.
+    """
+    return replace(
+        promise,
+        configuration=f"{promise.configuration}; a quorum of {quorum} of {nodes}",
+        writes="",
+        owner_reads="",
+        replica_reads="",
+        linearizable_reads="",
+        final_state="",
+        leaders="",
+        logs="",
+        why=f"{quorum} of {nodes} nodes are no majority: two leaders can have a quorum each, and nobody in common",
     )
 
 

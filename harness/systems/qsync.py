@@ -18,7 +18,7 @@ from harness.faults.table import FACTORS, FAULTS, TOGETHER
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster, Replied
 from harness.systems.operator import Note, Operator, take_over
-from harness.systems.promises import PROMISES, Promise, without_versions
+from harness.systems.promises import PROMISES, Promise, without_majority, without_versions
 from nodes.iproto.messages import Answer, Call, Delete
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
@@ -73,6 +73,10 @@ class Qsync:
             raise WrongUse(
                 f"--queue-max-size: 2.6 knows no limit of its queue; try: --configuration C, got {plan.configuration}"
             )
+        if is_2_6(plan) and isinstance(plan.quorum, str):
+            raise WrongUse(f"--quorum: 2.6 knows no formula, only a number; got {plan.quorum!r}")
+        if is_2_6(plan) and not plan.rolls_back:
+            raise WrongUse("--rollback-on-timeout: 2.6 always rolls back; try: --configuration C")
         if plan.read_mode not in (*READ_MODES, MIXED_READS):
             known = ", ".join((*READ_MODES, MIXED_READS))
             raise WrongUse(f"unknown read mode {plan.read!r}; try one of: {known}")
@@ -234,6 +238,8 @@ class Qsync:
     def promise(self, plan: Plan) -> Promise:
         promise = PROMISES[plan.letter]
         promise = promise if plan.mvcc else without_versions(promise)
+        if plan.has_elections and not plan.is_majority:
+            promise = without_majority(promise, plan.quorum_size, plan.nodes)
         if not plan.changes_quorum:
             return promise
         why = (
@@ -281,7 +287,9 @@ def _checkpoint_interval_ns(plan: Plan) -> int:
 
 
 def _quorum(plan: Plan) -> int | str:
-    """A formula where members change and nobody asked for a number: it follows them."""
+    """A formula where one was asked for, or members change and nobody asked for a number: it follows them."""
+    if isinstance(plan.quorum, str):
+        return plan.quorum
     return FORMULA if plan.changes_members and plan.quorum is None else plan.quorum_size
 
 

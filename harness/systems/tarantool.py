@@ -64,6 +64,18 @@ class Tarantool:
             raise WrongUse("real Tarantool cannot run in the simulator; try: --cluster local")
         if plan.bugs:
             raise WrongUse(f"real Tarantool has no seeded bugs, got {plan.bugs[0]!r}; try: --system qsync")
+        for option, is_said in (
+            ("--queue-max-size", plan.queue_max_size is not None),
+            ("--checkpoint-interval", plan.checkpoint_interval_s is not None),
+            ("--mvcc", not plan.mvcc),
+            ("--rollback-on-timeout", plan.rollback_on_timeout is False),
+        ):
+            if is_said:
+                raise WrongUse(
+                    f"{option} has no effect on Tarantool 2.6; leave it out, or try: --system qsync"
+                )
+        if isinstance(plan.quorum, str):
+            raise WrongUse(f"--quorum: Tarantool 2.6 knows no formula, only a number; got {plan.quorum!r}")
         if plan.letter not in ("A", "B"):
             raise WrongUse(
                 f"Tarantool 2.6 has no configuration {plan.letter}; "

@@ -81,7 +81,7 @@ def of_every_run(promise: Promise, space: str = "") -> tuple[Check, ...]:
         Check(
             "leadership",
             "one leader a term, fenced without a quorum, and there again after healing",
-            leadership.MODEL,
+            leadership.MODEL if promise.leaders else "",
             leadership.check,
         ),
         Check("crash", "no node ends without a fault telling it to", "no node ends untold", crash.check),

@@ -622,7 +622,7 @@ SECONDS = st.floats(0, 86_400, exclude_min=True, allow_subnormal=False)
             "time_limit_s": SECONDS,
             "rate": st.floats(0, 1_000_000, exclude_min=True, allow_subnormal=False),
             "workers": st.integers(1, 10_000),
-            "quorum": st.integers(1, 3),
+            "quorum": st.one_of(st.integers(1, 3), st.sampled_from(["N", "math.max(2*N/3, 1)"])),
             "synchro_timeout_s": SECONDS,
             "replication_timeout_s": SECONDS,
             "request_timeout_s": SECONDS,

@@ -72,7 +72,7 @@ def plans(draw: st.DrawFn) -> Plan:
         time_limit_s=draw(SECONDS),
         rate=draw(st.floats(0, 1_000_000, exclude_min=True, allow_subnormal=False)),
         workers=draw(st.integers(1, 10_000)),
-        quorum=draw(st.one_of(st.none(), st.integers(1, nodes))),
+        quorum=draw(st.one_of(st.none(), st.integers(1, nodes), st.sampled_from(["N", "N / 2 + 1"]))),
         synchro_timeout_s=draw(SECONDS),
         settle_timeout_s=draw(SECONDS),
         read=draw(TEXT),
@@ -133,7 +133,7 @@ WRONG: dict[str, list[Any]] = {
     "time_limit_s": [0, -5, 86_401, "20", None],
     "rate": [0, -1, 1_000_001, []],
     "workers": [0, 10_001, 1.5],
-    "quorum": [0, -2, 4, 32, "2"],
+    "quorum": [0, -2, 4, 32, "", "4", "N -", "N + 1", "N / 2", [2]],
     "synchro_timeout_s": [0, -0.5],
     "replication_timeout_s": [0, -1],
     "request_timeout_s": [-1, "2"],
@@ -191,9 +191,17 @@ def test_a_file_that_is_no_plan_is_one_line_with_its_path(tmp_path: Path, conten
 
 @pytest.mark.parametrize(
     ("nodes", "quorum", "size"),
-    [(1, None, 1), (2, None, 2), (3, None, 2), (4, None, 3), (5, None, 3), (5, 5, 5)],
+    [
+        *((1, None, 1), (2, None, 2), (3, None, 2), (4, None, 3), (5, None, 3), (5, 5, 5)),
+        *(
+            (3, "math.max(2*N/3, 1)", 2),
+            (5, "math.max(2*N/3, 1)", 3),
+            (6, "math.max(2*N/3, 1)", 4),
+            (4, "N", 4),
+        ),
+    ],
 )
-def test_the_quorum_is_a_majority_unless_said(nodes: int, quorum: int | None, size: int) -> None:
+def test_the_quorum_is_a_majority_unless_said(nodes: int, quorum: int | str | None, size: int) -> None:
     """If it failed, two halves of a cluster could both confirm."""
     assert Plan(nodes=nodes, quorum=quorum).quorum_size == size
 

@@ -52,6 +52,14 @@ def test_what_is_said_stays() -> None:
     assert kept.nodes == 3
 
 
+def test_what_is_drawn_fits_the_election_mode_that_is_said() -> None:
+    """If it failed, a seed's own line would be refused: it would say how a leader is fenced where there is none."""
+    for seed in range(30):
+        plan = Plan(cluster="sim", seed=seed, election_mode="off")
+        varied = hunted(plan, frozenset(("election_mode",)))
+        assert (varied.letter, varied.election_fencing, varied.election_mode) == ("C", "soft", "off")
+
+
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_bug_is_hunted_where_it_can_show(bug: str) -> None:
     """If it failed, a hunt for a bug would look where it cannot be."""

@@ -9,7 +9,7 @@ import pytest
 from harness.assemble import parts_of
 from harness.judge import judge
 from harness.plan import Plan
-from harness.systems.promises import PROMISES
+from harness.systems.promises import PROMISES, without_majority
 from tests.harness.test_judge import Line, good, history, operation
 
 STRICT, STALE, PREFIX, ANY = "linearizable", "stale", "monotone-prefix", "read-uncommitted"
@@ -101,3 +101,34 @@ def test_each_class_of_answers_is_judged_by_its_own_promise(
     check, letters = VIOLATES[seen]
     expected = [check] if letter in letters else []
     assert judge(plan, promise, history(seen(good())))["violations"] == expected
+
+
+def two_lead_one_term(lines: list[Line]) -> list[Line]:
+    state = {"process": "monitor", "f": "state", "type": "info"}
+    leads = {"up": True, "role": "owner", "election": "leader", "election_term": 7, "term": 7, "rollbacks": 0}
+    return [*lines, *({**state, "node": node, "at_ms": 2_500, "value": leads} for node in ("n1", "n2"))]
+
+
+@pytest.mark.parametrize(
+    ("quorum", "letters"), [(1, "FGHI"), (2, ""), ("math.max(N / 2, 1)", "FGHI"), ("math.max(2*N/3, 1)", "")]
+)
+@pytest.mark.parametrize("letter", "CFGHI")
+def test_a_quorum_that_is_no_majority_weakens_what_elections_promise(
+    letter: str, quorum: int | str, letters: str
+) -> None:
+    """If it failed, a cluster would be accused of what no cluster with such a quorum can keep: a false alarm."""
+    plan = Plan(
+        cluster="sim", configuration=letter, rate=10, time_limit_s=3, faults=("pause",), quorum=quorum
+    )
+    promise = parts_of(plan).system.promise(plan)
+    if letter not in letters:
+        assert promise == PROMISES[letter]
+        return
+    assert promise == without_majority(PROMISES[letter], 1, 3)
+    lost = judge(plan, promise, history(an_old_state_is_compared_with(good())))
+    assert lost["violations"] == []
+    assert any(finding["checker"] == "linearizable" for finding in lost["findings"])
+    assert judge(plan, promise, history(two_lead_one_term(good())))["violations"] == []
+    assert judge(plan, PROMISES[letter], history(two_lead_one_term(good())))["violations"] == ["leadership"]
+    invented = judge(plan, promise, history(a_dirty_read_shows_what_nobody_wrote(good())))
+    assert invented["violations"] == ["dirty"]

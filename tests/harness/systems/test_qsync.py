@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.errors import ClusterError, WrongUse
+from harness.faults.membership import Membership
 from harness.plan import Plan
 from harness.systems import SYSTEMS
 from harness.systems.promises import MODELS
@@ -63,6 +64,18 @@ def test_each_node_gets_a_configuration_of_its_own() -> None:
     assert {configuration.synchro_timeout_ns for configuration in found.values()} == {500_000_000}
     assert {configuration.bugs for configuration in found.values()} == {("confirm-early",)}
     assert QSYNC.configurations(plan, ("register",)) == QSYNC.configurations(plan, ("register",))
+
+
+def test_a_formula_of_the_quorum_reaches_the_nodes_as_it_is() -> None:
+    """If it failed, nodes would be told a number, and go on with it when members come and go."""
+    plan = Plan(cluster="sim", nodes=5, quorum="math.max(2*N/3, 1)")
+    QSYNC.validate(plan)
+    found = [Configuration.from_json(data) for data in QSYNC.configurations(plan, ("register",)).values()]
+    assert {conf.quorum for conf in found} == {"math.max(2*N/3, 1)"}
+    assert {conf.quorum_size for conf in found} == {plan.quorum_size} == {3}
+    members = Membership.at_first(plan.node_names, plan.quorum)
+    assert [members.quorum, members.without("n5").quorum] == [3, 2]
+    assert not members.without("n5").is_sound  # two of four are no majority: nobody may leave
 
 
 STATUS = {
