@@ -170,6 +170,8 @@ class Configuration:
             raise ValueError(f"protocol 2.6 has no elections, got election mode {self.election_mode!r}")
         if (self.joins or self.is_anonymous) != (self.me.id == 0):
             raise ValueError(f"expected id 0 of a node that joins and of no other, got {self.me.id}")
+        if self.is_anonymous and self.election_mode != "off":
+            raise ValueError(f"an anonymous replica has no vote, got election mode {self.election_mode!r}")
         if self.checkpoint_count < 1:
             raise ValueError(f"expected to keep at least 1 snapshot, got {self.checkpoint_count}")
         if self.wal_max_size <= 1:

@@ -185,6 +185,9 @@ class Control:
             self._procedure = self._new(["term", "empty", "acked"], caller, now, is_demote=True)
 
     def _must_be_alone(self) -> None:
+        """Nothing of the kind is under way here, and we are a member: whose term would it be else?"""
+        if self._election.me == 0:
+            raise Rejected(Code.UNSUPPORTED, "replication_anon=true", "manual elections")
         if self._procedure is not None or self._commits.is_behind_barrier:
             raise Rejected(Code.IN_ANOTHER_PROMOTE)
 

@@ -7,7 +7,7 @@
 | `replication_synchro_queue_max_size` | bytes, 0 means no limit | 16 MiB |
 | `replication_timeout` | seconds, above 0; a node that is silent for four of them is given up | 1 |
 | `replication_connect_quorum` | how many peers must be followed before the node is writable | all |
-| `election_mode` | off, voter, manual, candidate | off |
+| `election_mode` | off, voter, manual, candidate; of an anonymous replica off alone | off |
 | `election_timeout` | seconds, above 0 | 5 |
 | `election_fencing_mode` | off, soft, strict | soft |
 | `read_only` | true or false; of an anonymous replica true alone | false |
@@ -178,6 +178,8 @@ class Options:
                 raise _refused(name, "should be of type number")
         elif name == "read_only" and value is False and self.is_anonymous:
             raise _refused(name, "the value may be set to false only when replication_anon is false")
+        elif name == "election_mode" and value != "off" and self.is_anonymous:
+            raise _refused(name, "the value may be other than 'off' only when replication_anon is false")
 
     def _default(self, name: str) -> object:
         if name == "replication_connect_quorum":

@@ -9,6 +9,8 @@ import pytest
 from nodes.qsync.configuration import Configuration
 from tests.nodes.qsync.conversation import configuration
 
+STRANGERS = tuple(replace(member, id=member.id - 1) for member in configuration("n1").members)
+
 
 @pytest.mark.parametrize(
     ("given", "words"),
@@ -32,6 +34,7 @@ from tests.nodes.qsync.conversation import configuration
         ({"protocol": "2.6", "election_mode": "voter"}, "protocol 2.6 has no elections"),
         ({"confirmed_lsn_after_promote": "one"}, "to be kept or zero"),
         ({"joins": True}, "expected id 0 of a node that joins"),
+        ({"members": STRANGERS, "is_anonymous": True, "election_mode": "voter"}, "has no vote"),
         ({"bugs": ("no-such-bug",)}, "unknown bug 'no-such-bug'"),
     ],
 )

@@ -102,6 +102,20 @@ def test_an_anonymous_replica_follows_and_counts_for_nothing() -> None:
     assert isinstance(refused.reply, Refusal) and refused.reply.code == 7
 
 
+def test_an_anonymous_replica_deposes_nobody() -> None:
+    """Broken, whoever asks it to be promoted begins a term that nobody can lead, and freezes a healthy owner."""
+    cluster = cluster_with(2, joiner(is_anonymous=True))
+    cluster.machine(JOINER).start()
+    cluster.run(500)
+    calls = [("box.ctl.promote", ()), ("box.ctl.demote", ()), ("box.cfg", ({"election_mode": "candidate"},))]
+    asked = [cluster.client.ask(JOINER, name, *arguments) for name, arguments in calls]
+    cluster.run(1_000)
+    codes = [each.reply.code for each in asked if isinstance(each.reply, Refusal)]
+    assert codes == [5, 5, 59]
+    assert cluster.node("n1").status()["election_term"] == cluster.node("n1").status()["term"]
+    written(cluster, ("r1", 1))
+
+
 def test_what_is_not_confirmed_does_not_leave_by_a_join() -> None:
     """Broken (#5097), a node that joins during a rollback keeps for ever what was rolled back."""
     cluster = cluster_with(3, joiner())

@@ -113,7 +113,9 @@ def test_an_anonymous_replica_stays_read_only() -> None:
     with pytest.raises(Rejected, match="may be set to false only when replication_anon is false") as refused:
         ours.set({"read_only": False})
     assert refused.value.code == 59
-    ours.set({"read_only": None, "replication_anon": True})
+    with pytest.raises(Rejected, match="other than 'off' only when replication_anon is false"):
+        ours.set({"election_mode": "candidate"})
+    ours.set({"read_only": None, "replication_anon": True, "election_mode": "off"})
     assert ours.read_only
 
 
