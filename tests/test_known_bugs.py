@@ -11,8 +11,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from checkers.wal import NAME as AUDIT
+from harness.assemble import parts_of
 from harness.hunt import try_seed
+from harness.judge.outcome import checks_of
 from harness.plan import Plan, read
+from harness.workloads import WORKLOADS
 from nodes.qsync.bugs import BUGS, TABLE
 
 PLANS = Path(__file__).parent / "plans"
@@ -29,6 +33,17 @@ def test_every_bug_has_its_plan() -> None:
     """If it failed, a bug could be switched on that nothing is known to find."""
     assert set(STORED) | set(CANNOT_BE_RAISED) == set(BUGS)
     assert len(CANNOT_BE_RAISED) <= 3
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_bug_names_checkers_that_there_are(name: str) -> None:
+    """If it failed, a bug would be said to be found by a check that nobody runs."""
+    plan = stored(name)
+    promise = parts_of(plan).system.promise(plan)
+    run = {check.name for check in checks_of(plan, promise)} | {AUDIT}
+    assert set(TABLE[name].checkers) & run
+    elsewhere = {check.name for each in WORKLOADS.values() for check in each.checks(promise, None)}
+    assert set(TABLE[name].checkers) <= run | elsewhere
 
 
 @pytest.mark.parametrize("name", STORED)

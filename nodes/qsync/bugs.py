@@ -63,7 +63,7 @@ TABLE: dict[str, Bug] = {
     NO_CASCADE: Bug(
         "a timeout rolls back the oldest transaction alone and leaves those behind it in the owner's queue",
         "the owner commits what its log and its replicas have rolled back: memory and log differ, replicas stop",
-        ("convergence", "linearizable", "audit", "liveness", "crash"),
+        ("convergence", "linearizable", "audit", "leadership", "crash"),
         5140,
     ),
     CONFIRM_BEFORE_WAL_REPLICA: Bug(
@@ -87,13 +87,13 @@ TABLE: dict[str, Bug] = {
     FILTER_BY_SENDER: Bug(
         "the term filter asks for the term of the peer that sends a row, not of the node that wrote it",
         "an old owner's rolled-back rows return over a third node",
-        ("convergence", "linearizable", "audit", "crash", "prefix", "liveness"),
+        ("convergence", "linearizable", "audit", "crash", "prefix", "leadership"),
         6035,
     ),
     WRITABLE_BEFORE_PROMOTE: Bug(
         "a node that won the election is writable before its PROMOTE has effect",
         "writes enter a queue that is still another's, and are answered without a quorum or rolled back",
-        ("linearizable", "convergence", "quorum", "audit", "crash", "liveness"),
+        ("linearizable", "convergence", "quorum", "audit", "crash", "leadership"),
         12333,
     ),
     NO_SPLIT_BRAIN_CHECK: Bug(
@@ -121,7 +121,7 @@ TABLE: dict[str, Bug] = {
     DUPLICATE_CONFIRM: Bug(
         "the owner writes every CONFIRM twice",
         "nothing, but for who reads the logs; Tarantool since 2.10 stops following such an owner",
-        ("audit", "liveness"),
+        ("audit", "leadership"),
         5144,
     ),
     VOTE_BEFORE_FLUSH: Bug(
