@@ -413,6 +413,9 @@ class Service:
         is_sync = options.is_sync
         if is_sync and all(draft.is_local for draft in outcome.drafts):
             raise Rejected(Code.ILLEGAL_PARAMS, message=LOCAL_IS_ASYNCHRONOUS)
+        if is_sync and self._commits.configuration.protocol == "2.6":
+            # no row of 2.6 says it of itself: replicas, and the log at the next start, would know nothing of it
+            raise Rejected(Code.ILLEGAL_PARAMS, "unexpected option 'is_sync'")
         for change in outcome.changes:
             is_sync = is_sync or change.space.is_sync
             if change.space.definition.id in (SPACE, INDEX):
