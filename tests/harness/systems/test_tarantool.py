@@ -17,6 +17,7 @@ from harness.errors import WrongUse
 from harness.judge.outcome import checks_of
 from harness.plan import Plan
 from harness.systems.tarantool import Tarantool
+from tests.harness.felt import TRIES
 
 TARANTOOL = Tarantool()
 NOBODY = "Incorrect value for option 'replication': failed to connect to one or more replicas"
@@ -117,7 +118,13 @@ def _of(verdict: dict[str, Any], checker: str) -> dict[str, Any]:
 def test_a_calm_run_is_clean(tmp_path: Path) -> None:
     """If it failed, nothing that the harness says of a real server could be believed."""
     words = ("--faults", "none", "--time-limit", "4", "--seed", "1", "--synchro-timeout", "60")
-    code, verdict = _run(tmp_path, *words)  # a busy machine must not look like a lost quorum
+    for _ in range(
+        TRIES
+    ):  # a busy machine must not look like a lost quorum, but may leave too few operations
+        code, verdict = _run(tmp_path, *words)
+        assert verdict["violations"] == [], verdict["sentence"]
+        if verdict["outcome"] == "valid":
+            break
     assert (code, verdict["outcome"]) == (0, "valid"), verdict["sentence"]
     assert {finding["checker"] for finding in verdict["findings"]} <= {"audit"}  # 2.6.0 writes CONFIRMs twice
     assert set(_of(verdict, "audit")["details"]["breaches"]) <= {"confirm-not-increasing"}
@@ -141,10 +148,14 @@ def test_members_leave_and_come(tmp_path: Path) -> None:
         "--synchro-timeout",
         "60",
     )
-    verdict = _run(tmp_path, *words)[1]
-    faults = verdict["evidence"]["faults"]
-    assert {"remove-node", "add-node"} <= {each["name"] for each in faults if each["bit"] and each["healed"]}
-    assert set(verdict["violations"]) <= {"crash"}  # 2.6.0 ends if a CONFIRM comes while it joins
+    done: set[str] = set()
+    for _ in range(TRIES):
+        verdict = _run(tmp_path, *words)[1]
+        assert set(verdict["violations"]) <= {"crash"}  # 2.6.0 ends if a CONFIRM comes while it joins
+        done |= {each["name"] for each in verdict["evidence"]["faults"] if each["bit"] and each["healed"]}
+        if {"remove-node", "add-node"} <= done:
+            break
+    assert {"remove-node", "add-node"} <= done, verdict["sentence"]
 
 
 @pytest.mark.real
@@ -180,9 +191,15 @@ def test_a_stored_plan_raises_again_what_was_found(
     tmp_path: Path, plan: str, violations: set[str], findings: set[str]
 ) -> None:
     """If it failed, the page of findings would tell of what nobody can see, or a checker would have gone blind."""
-    verdict = _run(tmp_path, "--plan", str(PLANS / f"{plan}.json"))[1]
+    for _ in range(
+        TRIES
+    ):  # each was raised by ten of ten runs; when a machine is late, a run may miss the moment
+        verdict = _run(tmp_path, "--plan", str(PLANS / f"{plan}.json"))[1]
+        told = {finding["checker"] for finding in verdict["findings"]}
+        if violations <= set(verdict["violations"]) and findings <= told:
+            break
     assert violations <= set(verdict["violations"]), verdict["sentence"]
-    assert findings <= {finding["checker"] for finding in verdict["findings"]}, verdict["findings"]
+    assert findings <= told, verdict["findings"]
     if plan == "crash":
         (crash,) = [check for check in verdict["checks"] if check["checker"] == "crash"]
         assert any("txn_limbo" in line for line in crash["witnesses"][0]["explanation"])

