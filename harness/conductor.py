@@ -82,6 +82,8 @@ class Conductor:
     _sync: int = 0
     _is_interrupted: bool = False
     _is_over: bool = False
+    _is_up: bool = False
+    """All nodes came up once."""
     _failure: Exception | None = None
     _keys: dict[str, None] = field(default_factory=dict)
     _begun: dict[int, None] = field(default_factory=dict)
@@ -111,6 +113,7 @@ class Conductor:
         """The whole run. The cluster is stopped whatever happens; what was recorded stays recorded."""
         try:
             await self.cluster.start()
+            self._is_up = True
             await self.system.set_up(self.plan, self.cluster)
             if isinstance(self.cluster, BeginsAnew):
                 self.cluster.begin_now()  # the times of a plan are those of load and faults, not of a slow start
@@ -521,6 +524,8 @@ class Conductor:
 
     def _note_ended(self) -> None:
         for ended in self.cluster.ended():
+            if ended.is_refusal and not self._is_up:
+                continue  # the cluster never started, and why is what the error says: nobody broke
             if why := self._cannot_join(ended):
                 self._record("info", "monitor", CANNOT_JOIN, node=ended.node, value={"why": why})
                 continue

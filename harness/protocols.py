@@ -6,6 +6,7 @@ processes, containers, SSH) or in virtual time (the simulator) without knowing w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Coroutine, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -13,6 +14,8 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from harness.cluster.place import Which
 from harness.faults.fault import Evidence, Fault, Moment
 from nodes.iproto.messages import Request, Response
+
+_REFUSAL = re.compile(r'\{.*"ready": ?false')
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -77,6 +80,11 @@ class Ended:
     how: str
     last_words: tuple[str, ...] = ()
     out_of_memory: str = ""
+
+    @property
+    def is_refusal(self) -> bool:
+        """It said in its readiness line that it does not come up, and ended in order."""
+        return self.how in ("exit 1", "exit 64") and any(map(_REFUSAL.match, self.last_words))
 
 
 @runtime_checkable

@@ -1,9 +1,18 @@
 """Real Tarantool: the server that Debian packages (2.6.0), or any binary that QSYNC_TARANTOOL names.
 
 Its nodes run `nodes/tarantool/node.lua`, which answers the calls of the reference node, so clients, workloads and
-checkers are the same. 2.6.0 has no elections: an operator from outside (`harness.systems.operator`) makes another node
-the master when the others have lost the old one, and what its documentation promises stands in
-`harness.systems.tarantool_promises`.
+checkers are the same. Which configurations there are depends on the version; a node that is of another one says so and
+does not start, so it is the same on every cluster:
+
+| configuration | versions | who fails over |
+|---|---|---|
+| A | 2.6 | nobody: one master for the whole run |
+| B | 2.6 | an operator from outside (`harness.systems.operator`) |
+| E | from 2.6.1 to 2.10 | `election_mode`; reads are dirty |
+| F | since 2.11 | `election_mode`, and nothing is rolled back for a quorum that takes long |
+| G | since 2.11 | `election_mode`, with the server's own rollback after replication_synchro_timeout |
+
+What the documentation promises of each stands in `harness.systems.tarantool_promises`.
 """
 
 from __future__ import annotations
@@ -12,7 +21,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -27,7 +36,7 @@ from harness.faults.membership import Membership
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster
 from harness.systems.operator import Note, Operator, asked, take_over
-from harness.systems.promises import Promise
+from harness.systems.promises import Promise, without_majority, without_versions
 from harness.systems.qsync import FIRST_SPACE_ID, NOTES, identity
 from harness.systems.tarantool_promises import CHECKS, PROMISES, without_power
 from nodes.kernel.node import Node
@@ -37,6 +46,7 @@ PROGRAM = "QSYNC_TARANTOOL"
 """The environment variable that names another binary."""
 LUA = "nodes/tarantool/node.lua"
 SET_UP_TIMEOUT_NS = 20 * SECOND_NS
+PROMOTE_TIMEOUT_NS = 10 * SECOND_NS
 MEMBERS_TIMEOUT_NS = 15 * SECOND_NS
 """A changed list of replicas is taken when all of them were tried."""
 POLL_NS = SECOND_NS // 50
@@ -48,44 +58,67 @@ CANNOT_JOIN = (
 FATAL = " F> "
 FAKETIME_LIBRARY = "*/faketime/libfaketimeMT.so.1"
 IN_CONTAINERS = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
+NO_READ_MODES = ("A", "B", "E")
+FOREVER_S = 100 * 365 * 86_400.0
+"""As long as a server waits that is to wait for ever."""
+_OLDER, _NEWER = "--configuration B, or E since 2.6.1", "--configuration F or G, or E up to 2.10"
+VERSIONS: Mapping[str, Mapping[str, str]] = {
+    letter: {"letter": letter, "least": least, "below": below, "older": _OLDER, "newer": _NEWER}
+    for letter, least, below in (
+        ("A", "2.6.0", "2.7.0"),
+        ("B", "2.6.0", "2.7.0"),
+        ("E", "2.6.1", "2.11.0"),
+        ("F", "2.11.0", ""),
+        ("G", "2.11.0", ""),
+    )
+}
+"""Of which versions each configuration is, and what to try with an older or a newer server."""
 _NAMESPACE = uuid.UUID("0f6c35a7-7a0f-4a0e-9a5c-2f8f3d1f60aa")
 
 
 @dataclass(frozen=True, slots=True)
 class Tarantool:
-    summary: str = "real Tarantool 2.6: synchronous replication, an operator that fails over"
+    summary: str = "real Tarantool: 2.6 with an operator that fails over, or a newer one with its elections"
 
     def completed(self, plan: Plan) -> Plan:
-        """2.6 has the configurations A and B; B, in which an operator fails over, if none was asked for."""
-        return plan if plan.configuration != DEFAULT else msgspec.structs.replace(plan, configuration="B")
+        """B, in which an operator fails over, if none was asked for: that of the server which Debian packages."""
+        if plan.configuration == DEFAULT:
+            return msgspec.structs.replace(plan, configuration="B")
+        if plan.letter == "E" and plan.read is None:
+            return msgspec.structs.replace(plan, read="dirty")
+        return plan
 
     def validate(self, plan: Plan) -> None:
         if plan.cluster == "sim":
             raise WrongUse("real Tarantool cannot run in the simulator; try: --cluster local")
         if plan.bugs:
             raise WrongUse(f"real Tarantool has no seeded bugs, got {plan.bugs[0]!r}; try: --system qsync")
+        is_2_6 = plan.letter in ("A", "B")
         for option, is_said in (
             ("--queue-max-size", plan.queue_max_size is not None),
             ("--checkpoint-interval", plan.checkpoint_interval_s is not None),
-            ("--mvcc", not plan.mvcc),
-            ("--rollback-on-timeout", plan.rollback_on_timeout is False),
+            ("--mvcc", not plan.mvcc and plan.letter in NO_READ_MODES),
+            ("--rollback-on-timeout", plan.rollback_on_timeout is False and is_2_6),
         ):
             if is_said:
                 raise WrongUse(
-                    f"{option} has no effect on Tarantool 2.6; leave it out, or try: --system qsync"
+                    f"{option} has no effect on real Tarantool in configuration {plan.letter}; leave it out, "
+                    "or try: --system qsync"
                 )
         if isinstance(plan.quorum, str):
-            raise WrongUse(f"--quorum: Tarantool 2.6 knows no formula, only a number; got {plan.quorum!r}")
-        if plan.letter not in ("A", "B"):
+            raise WrongUse(f"--quorum: real Tarantool is told a number here, no formula; got {plan.quorum!r}")
+        if plan.letter not in VERSIONS:
             raise WrongUse(
-                f"Tarantool 2.6 has no configuration {plan.letter}; "
-                "try: --configuration B, or A for a master that stays"
+                f"Tarantool has no configuration {plan.letter}; try: --configuration B, or A for a master that stays, "
+                "in 2.6; E, F or G with the elections of newer versions"
             )
-        if plan.read_mode != "dirty":
-            raise WrongUse(f"Tarantool 2.6 has no read mode {plan.read_mode!r}; try: --read dirty")
+        if plan.letter in NO_READ_MODES and plan.read_mode != "dirty":
+            raise WrongUse(
+                f"Tarantool has no read mode {plan.read_mode!r} in configuration {plan.letter}; try: --read dirty"
+            )
         if plan.submits:
             raise WrongUse(
-                "Tarantool 2.6 answers when a write is confirmed, it has no commit wait modes; "
+                "real Tarantool is asked to answer when a write is confirmed, without commit wait modes; "
                 "try: --commit-wait complete"
             )
         unfelt = [name for name in ("slow-disk", "io-error") if name in plan.faults]
@@ -131,7 +164,8 @@ class Tarantool:
         return Version(given="the usual binary", program=path, is_usual=True)
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
-        return {name: self._configuration(plan, name, (*spaces, NOTES)) for name in plan.node_names}
+        names = (*spaces, NOTES)
+        return {name: self._configuration(plan, name, names) for name in plan.node_names}
 
     def newcomer(
         self,
@@ -181,10 +215,14 @@ class Tarantool:
             "spaces": spaces,
             "space_names": names,
             "quorum": plan.quorum_size,
-            "synchro_timeout_s": plan.synchro_timeout_s,
+            "synchro_timeout_s": plan.synchro_timeout_s
+            if plan.rolls_back or not plan.has_elections
+            else FOREVER_S,
             "replication_timeout_s": plan.replication_timeout_s,
             "wal_mode": wal_mode(plan),
             "has_operator": self.is_operated(plan),
+            "versions": VERSIONS[plan.letter],
+            **({"elections": _elections(plan, name)} if plan.has_elections else {}),
             **(others or {}),
         }
         return msgspec.json.encode(configuration)
@@ -196,12 +234,14 @@ class Tarantool:
         return "synced" if wal_mode(plan) == "fsync" else "written"
 
     def owner(self, plan: Plan) -> str:
-        return plan.node_names[0]
+        return self.can_lead(plan)[0]
 
     def can_lead(self, plan: Plan) -> tuple[str, ...]:
-        return plan.node_names
+        return tuple(node for node in plan.node_names if node not in plan.voters)
 
     async def promote(self, node: str, cluster: Cluster) -> str | None:
+        if "election" in (await cluster.status(node) or {}):
+            return await asked(cluster, node, "box.ctl.promote", (), PROMOTE_TIMEOUT_NS)
         return await take_over(node, cluster)
 
     def owner_now(self, statuses: Mapping[str, Mapping[str, object] | None]) -> str | None:
@@ -220,18 +260,23 @@ class Tarantool:
         await Operator(plan, cluster, note, self.owner(plan)).run(is_over)
 
     async def set_up(self, plan: Plan, cluster: Cluster) -> None:
-        """All nodes follow all others."""
+        """All nodes follow all others, and with elections somebody leads, where needed because he was asked to."""
         deadline_ns = cluster.now_ns() + SET_UP_TIMEOUT_NS
+        asked_ns = 0
         while True:
             statuses = {node: await cluster.status(node) for node in plan.node_names}
             if all(_follows_all(status, plan.nodes) for status in statuses.values()):
-                return
+                if not plan.has_elections or self.owner_now(statuses) is not None:
+                    return
+                if not plan.candidates and cluster.now_ns() >= asked_ns:
+                    await self.promote(self.owner(plan), cluster)
+                    asked_ns = cluster.now_ns() + int(2 * plan.election_timeout_s * SECOND_NS)
             if cluster.now_ns() > deadline_ns:
                 raise ClusterError(f"the nodes did not find each other in 20 s: {statuses}")
             await cluster.sleep_until(cluster.now_ns() + POLL_NS)
 
     def is_settled(self, statuses: Mapping[str, Mapping[str, object] | None]) -> bool:
-        """One master, nothing asked is unanswered, and equal vclocks: all that 2.6 lets anybody see."""
+        """One master, nothing asked is unanswered (since 2.11: nothing queued), and equal vclocks."""
         known = [status for status in statuses.values() if status is not None]
         return (
             len(known) == len(statuses)
@@ -243,16 +288,35 @@ class Tarantool:
 
     def promise(self, plan: Plan) -> Promise:
         promise = PROMISES[plan.letter]
+        if plan.has_elections and not plan.mvcc:
+            promise = without_versions(promise)
+        if plan.has_elections and not plan.is_majority:
+            promise = without_majority(promise, plan.quorum_size, plan.nodes)
+        if plan.changes_quorum:
+            promise = replace(promise, linearizable_reads="")
         return without_power(promise) if plan.loses_power and wal_mode(plan) == "write" else promise
 
     def log_rules(self, plan: Plan) -> LogRules | None:
-        return LogRules(promotes="at once", has_votes=False, quorum=plan.quorum_size, members=plan.nodes)
+        return LogRules(
+            promotes="at once", has_votes=plan.has_elections, quorum=plan.quorum_size, members=plan.nodes
+        )
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
         return CHECKS
 
     def bugs(self) -> Mapping[str, str]:
         return {}
+
+
+def _elections(plan: Plan, name: str) -> dict[str, object]:
+    """What box.cfg of a newer version is told of elections, and whether memory keeps versions."""
+    modes = dict(zip(plan.node_names, plan.election_modes, strict=True))
+    return {
+        "mode": modes[name],
+        "timeout_s": plan.election_timeout_s,
+        "fencing": plan.election_fencing,
+        "mvcc": plan.mvcc and plan.letter not in NO_READ_MODES,
+    }
 
 
 def wal_mode(plan: Plan) -> str:

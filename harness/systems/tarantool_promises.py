@@ -1,8 +1,9 @@
 """What Tarantool promises, by version and configuration, in its own documentation's words; and how that is judged.
 
-Sentences are quoted from the documentation of the version that is under test (github.com/tarantool/doc as of February
-2021: `doc/book/replication`, `doc/book/box`). What it promises and is not kept is a violation. What it leaves to the
-operator or to the application is a finding: allowed, and shown with the sentence that says so.
+Sentences are quoted from the documentation of the version that is under test (github.com/tarantool/doc): for 2.6 (A and
+B) as of February 2021, `doc/book/replication` and `doc/book/box`; for those with elections (E, F and G) as of October
+2024, `doc/platform/replication` and `doc/platform/atomic`. What it promises and is not kept is a violation. What it
+leaves to the operator or to the application is a finding: allowed, and shown with the sentence that says so.
 """
 
 from __future__ import annotations
@@ -58,10 +59,67 @@ DOCUMENTED = {
     "crash": NO_CRASH,
 }
 
-PROMISES = {letter: replace(ROWS[letter], documented=DOCUMENTED, logs="") for letter in ("A", "B")}
+PROMISES: dict[str, Promise] = {
+    letter: replace(ROWS[letter], documented=DOCUMENTED, logs="") for letter in ("A", "B")
+}
 """Of 2.6, by the letter of the configuration: A has one master for the whole run, in B an operator fails over.
 
 Its documentation says nothing of what stands in its logs: what the audit finds there is a finding."""
+
+
+AS_RAFT = (
+    "with synchronous spaces only, a quorum of N / 2 + 1, fencing, and a synchro_timeout of infinity “the system "
+    "behavior can be specified exactly according to the Raft algorithm” (Automated leader election)"
+)
+ROLLED_BACK_IN_TIME = (
+    "replication_synchro_timeout “tells how many seconds to wait for a synchronous transaction quorum replication "
+    "until it is declared failed and is rolled back” (Configuration reference); nothing is said of a rollback that the "
+    "other nodes never hear of"
+)
+ONE_LEADER = (
+    "“Automated leader election in Tarantool helps guarantee that there is at most one leader at any given moment of "
+    "time in a replica set.” (Automated leader election, Leader election process)"
+)
+CHANCES = (
+    "a leader that has less than a quorum of alive connections resigns after some timeouts, which, where it is strict, "
+    "“improves chances that there is only one leader at any time” (Automated leader election, on fencing): for so long "
+    "an old one may answer"
+)
+SPLIT_BRAIN = (
+    "“if an instance detects the split-brain anomaly in the incoming replication data, it breaks the connection with "
+    "the instance sending the data and writes the ER_SPLIT_BRAIN error in the log” (Automated leader election): so "
+    "nodes may stop following each other"
+)
+STARTED_COMMIT = (
+    "“The read-committed isolation level makes visible all transactions that started commit”; for read transactions it "
+    "“may be unsafe” (Transaction model, Read-committed)"
+)
+LINEARIZABLE_READS = (
+    "“if a response for a write request arrived earlier than a read request was made, this read request should return "
+    "the results of the write request” (Transaction model, Linearizable read)"
+)
+
+ELECTED = {
+    "linearizable": f"{COMMITTED}; {AS_RAFT}",
+    "quorum": COMMITTED,
+    "kept": f"{COMMITTED}; {AS_RAFT}",
+    "convergence": f"{IN_SYNC}; {SPLIT_BRAIN}",
+    "replication": f"{IN_SYNC}; {SPLIT_BRAIN}",
+    "leadership": ONE_LEADER,
+    "staleness": CHANCES,
+    "dirty": STARTED_COMMIT,
+    "overruled": ROLLED_BACK_IN_TIME,
+    "crash": NO_CRASH,
+}
+"""Of versions with elections: F keeps all conditions of that sentence, G rolls back after a time, E knows no terms in
+acknowledgements yet (`harness.systems.promises` says what that comes to)."""
+
+PROMISES |= {letter: replace(ROWS[letter], documented=ELECTED, logs="") for letter in ("E", "G")}
+PROMISES["F"] = replace(
+    ROWS["F"],
+    logs="",
+    documented={**ELECTED, "linearizable": f"{COMMITTED}; {AS_RAFT}; {LINEARIZABLE_READS}"},
+)
 
 
 def without_power(promise: Promise) -> Promise:
@@ -71,6 +129,9 @@ def without_power(promise: Promise) -> Promise:
         promise,
         configuration=f"{promise.configuration}; wal_mode=write",
         writes="",
+        owner_reads="",
+        replica_reads="",
+        linearizable_reads="",
         final_state="",
         documented={**documented, "crash": NO_CRASH},
         why=f"{promise.why}; and with wal_mode=write a node that loses power may lose what it had acknowledged",

@@ -11,7 +11,7 @@
 -- | qsync.transaction   | as in nodes/qsync/service.py; what it reads is what memory holds, confirmed or not  |
 -- | qsync.dump          | spaces -> name -> all tuples                                                        |
 -- | qsync.status        | what the node says of itself                                                        |
--- | qsync.take_over     | the operator makes this node the master, as generation N                            |
+-- | qsync.take_over     | the operator makes this node the master, as generation N (without elections)        |
 -- | qsync.cfg           | options, by their names in box.cfg; with a table it changes them                     |
 -- | qsync.step_down     | the operator makes this node read-only                                              |
 -- | qsync.resume        | the operator starts replication anew that had stopped                           |
@@ -25,6 +25,40 @@ local socket = require('socket')
 
 local config_path, data, listen = arg[1], arg[2], arg[3]
 local config = json.decode(assert(io.open(config_path)):read('*a'))
+
+-- ---- the version: a configuration is of some versions and of no others
+
+local function numbers(version)
+    local found = {}
+    for number in version:gmatch('%d+') do
+        table.insert(found, tonumber(number))
+        if #found == 3 then break end
+    end
+    return found
+end
+
+local function is_at_least(wanted)
+    local here, there = numbers(_TARANTOOL), numbers(wanted)
+    for place = 1, 3 do
+        if (here[place] or 0) ~= (there[place] or 0) then return (here[place] or 0) > (there[place] or 0) end
+    end
+    return true
+end
+
+local function refuse_other_versions(versions)
+    local is_new = versions.below ~= '' and is_at_least(versions.below)
+    if is_at_least(versions.least) and not is_new then return end
+    local range = versions.below == '' and 'on' or 'to below ' .. versions.below
+    local said = string.format('configuration %s is of Tarantool from %s %s, and this is %s; try: %s',
+        versions.letter, versions.least, range, _TARANTOOL, is_new and versions.newer or versions.older)
+    io.stdout:write(json.encode({ready = false, error = said}), '\n')
+    io.stdout:flush()
+    os.exit(1)
+end
+
+if config.versions ~= nil then refuse_other_versions(config.versions) end
+local elections = config.elections
+local has_levels = elections ~= nil and elections.mvcc and is_at_least('2.11')  -- of isolation
 local is_first_start = #fio.glob(fio.pathjoin(data, '*.snap')) == 0
 local is_bootstrap_master = config.name == config.owner and not config.joins
 
@@ -164,7 +198,7 @@ end
 
 -- A transaction of one CALL. Errors of its statements and of its commit reach the client as they are.
 local function commit(list)
-    box.begin()
+    box.begin(has_levels and {txn_isolation = 'read-committed'} or nil)
     local ok, results, mismatch = pcall(run, list)
     if not ok then
         box.rollback()
@@ -184,6 +218,19 @@ local function commit(list)
     return results
 end
 
+-- A transaction that only reads, and the mode that it read in: what is asked for, where the server has such modes.
+local function read(list, wanted)
+    if not has_levels then return run(list), 'dirty' end
+    local mode = (wanted == nil or wanted == box.NULL) and 'read-confirmed' or wanted
+    local levels = {dirty = 'read-committed', ['read-confirmed'] = 'read-confirmed', linearizable = 'linearizable'}
+    if levels[mode] == nil then box.error(box.error.ILLEGAL_PARAMS, 'read mode ' .. tostring(mode)) end
+    box.begin({txn_isolation = levels[mode], timeout = mode == 'linearizable' and 10 or nil})
+    local ok, results = pcall(run, list)
+    box.rollback()
+    if not ok then error(results) end
+    return results, mode
+end
+
 function qsync.transaction(list, options)
     if box.info.ro and writes(list) then box.error(box.error.READONLY) end
     local answer = {role = role(), mode = 'dirty'}
@@ -191,7 +238,7 @@ function qsync.transaction(list, options)
     if writes(list) then
         results, mismatch = commit(list)
     else
-        results, mismatch = run(list)
+        results, answer.mode = read(list, (options or {}).read)
     end
     answer.committed = mismatch == nil
     answer.results = results
@@ -246,9 +293,21 @@ local function members()
     return ids
 end
 
+-- Of the queue and the elections, where the server tells of them.
+local function with_elections(told)
+    if elections == nil then return told end
+    told.election, told.term = box.info.election.state, box.info.election.term
+    if is_at_least('2.11') then
+        told.election_term = box.info.election.term
+        told.limbo = box.info.synchro.queue.len
+        told.owner = box.info.synchro.queue.owner
+    end
+    return told
+end
+
 function qsync.status()
     local following, followers, upstreams = links()
-    return {
+    return with_elections{
         role = role(), id = box.info.id, vclock = vclock(), term = status.generation, version = box.info.version,
         wall_ns = tonumber(require('clock').time64()), state = box.info.status, limbo = status.in_flight, rollbacks = status.rollbacks, in_rollback = false,
         following = sorted(following), followers = sorted(followers),
@@ -273,7 +332,8 @@ function qsync.cfg(options)
 end
 
 function qsync.take_over(generation)
-    box.ctl.clear_synchro_queue()
+    local clear = box.ctl.clear_synchro_queue or box.ctl.promote  -- its name since 2.6.3
+    clear()
     box.cfg{read_only = false}
     status.generation = generation
     return qsync.status()
@@ -318,7 +378,7 @@ fiber.create(function()
     os.exit(0)
 end)
 
-box.cfg{
+local options = {
     listen = listen,
     instance_uuid = config.instance_uuid,
     replicaset_uuid = config.replicaset_uuid,
@@ -338,16 +398,38 @@ box.cfg{
     too_long_threshold = 10,
     wal_mode = config.wal_mode,
 }
+if elections ~= nil then
+    options.read_only = false
+    options.election_mode = elections.mode
+    options.election_timeout = elections.timeout_s
+    options.memtx_use_mvcc_engine = elections.mvcc
+    if is_at_least('2.11') then
+        options.election_fencing_mode = elections.fencing
+        options.bootstrap_strategy = 'legacy'  -- by it replication_connect_quorum means what it says
+    end
+end
+box.cfg(options)
 
-if is_first_start and is_bootstrap_master then
-    box.schema.user.grant('guest', 'super')
+local function make_spaces()
+    box.schema.user.grant('guest', 'super', nil, nil, {if_not_exists = true})
     for _, space in ipairs(config.spaces) do
-        box.schema.space.create(space.name, {id = space.id, is_sync = space.is_sync}):create_index('primary', {
-            parts = {{1, space.key_type or 'scalar'}},
+        local how = {id = space.id, is_sync = space.is_sync, if_not_exists = true}
+        box.schema.space.create(space.name, how):create_index('primary', {
+            parts = {{1, space.key_type or 'scalar'}}, if_not_exists = true,
         })
     end
 end
-while box.space[config.space_names[#config.space_names]] == nil do fiber.sleep(0.005) end
+
+local function are_there()
+    return box.space[config.space_names[#config.space_names]] ~= nil
+end
+
+-- Without elections the master is who is not read-only; with them, whoever leads when there is nothing yet.
+if elections == nil and is_first_start and is_bootstrap_master then make_spaces() end
+while not are_there() do
+    if elections ~= nil and is_first_start and not config.joins and not box.info.ro then pcall(make_spaces) end
+    fiber.sleep(0.005)
+end
 if is_bootstrap_master and is_first_start then status.generation = 1 end
 
 io.stdout:write(json.encode({ready = true, port = tonumber(listen:match(':(%d+)$'))}), '\n')

@@ -29,7 +29,7 @@ NOBODY = "Incorrect value for option 'replication': failed to connect to one or 
         (Plan(cluster="sim"), "cannot run in the simulator"),
         (Plan(bugs=("typo",)), "no seeded bugs"),
         (Plan(read="linearizable"), "no read mode 'linearizable'"),
-        (Plan(configuration="F"), "no configuration F"),
+        (Plan(configuration="D"), "no configuration D"),
         (Plan(faults=("slow-disk",)), "would not feel 'slow-disk'; try: --wal-mode fsync"),
     ],
 )
@@ -42,7 +42,7 @@ def test_what_it_cannot_do_is_refused(plan: Plan, words: str) -> None:
 
 def test_every_node_knows_all_members_and_the_first_master() -> None:
     """If it failed, two nodes would bootstrap clusters of their own."""
-    configurations = TARANTOOL.configurations(Plan(), ("register",))
+    configurations = TARANTOOL.configurations(TARANTOOL.completed(Plan()), ("register",))
     decoded = {name: json.loads(data) for name, data in configurations.items()}
     assert {each["owner"] for each in decoded.values()} == {"n1"}
     assert len({each["replicaset_uuid"] for each in decoded.values()}) == 1
