@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from checkers.history.operation import FASTEST_NS
 from harness.report.fault_bands import FaultBand
 from harness.report.json_door import Json, as_list, as_mapping, as_mappings, as_text, as_texts, as_whole
 from harness.report.material import FAIL, INFO, OK, OUTCOMES, Material
@@ -100,7 +99,7 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
 
 def _duration(material: Material) -> tuple[str, str]:
     lines = f"{material.lines:,} history lines"
-    if material.lines and material.end_ns <= FASTEST_NS * material.lines:
+    if not material.has_times:
         return "no times", f"{lines}, whose order stands for it"
     return duration(material.end_ns), lines
 

@@ -18,7 +18,7 @@ from harness.report import node_states
 from harness.report.fault_bands import FaultBand, band_labels, shades
 from harness.report.json_door import clipped
 from harness.report.material import INFO, OK, OUTCOMES, Load, Material
-from harness.report.svg import Scale, drawing, duration, element, joined, moment, time_ticks
+from harness.report.svg import Scale, drawing, duration, element, joined
 
 WIDTH, GUTTER, RIGHT = 1160, 92, 1148
 LATENCY_HEIGHT, RATE_HEIGHT = 170, 110
@@ -41,7 +41,7 @@ class LoadChart:
 def load_chart(material: Material, bands: Sequence[FaultBand], witness: tuple[int, int] | None) -> LoadChart:
     """`witness` is the window of the first witness, marked on the axis so that one sees where in the run it lies."""
     end_ns = max([material.end_ns, 1, *(band.end_ns for band in bands)])
-    scale = Scale(0, end_ns, GUTTER, RIGHT)
+    scale = Scale(0, end_ns, GUTTER, RIGHT, material.has_times)
     strip = band_labels(bands, scale, 2, lanes=3)
     top = strip.height + 22
     rate_top = top + LATENCY_HEIGHT + 30
@@ -69,7 +69,7 @@ def load_chart(material: Material, bands: Sequence[FaultBand], witness: tuple[in
 
 def _axis(scale: Scale, top: float, bottom: float) -> Markup:
     parts = []
-    for time_ns, label in time_ticks(scale.start_ns, scale.end_ns, 12):
+    for time_ns, label in scale.ticks(12):
         x = scale(time_ns)
         anchor = "end" if x > scale.right - 20 else "middle"
         parts.append(element("line", class_="grid", x1=x, x2=x, y1=top, y2=bottom))
@@ -79,7 +79,7 @@ def _axis(scale: Scale, top: float, bottom: float) -> Markup:
 
 def _witness_mark(witness: tuple[int, int], scale: Scale, top: float, bottom: float) -> Markup:
     x, right = scale(witness[0]), scale(witness[1])
-    title = element("title", f"the witness: {moment(witness[0])} – {moment(witness[1])}")
+    title = element("title", f"the witness: {scale.moment(witness[0])} – {scale.moment(witness[1])}")
     return element(
         "g",
         title,
@@ -210,7 +210,7 @@ def _stack(counts: list[int], place: int, bin_ns: int, scale: Scale, top: float,
     parts = [
         element(
             "title",
-            f"{moment(place * bin_ns)} – {moment((place + 1) * bin_ns)}\n"
+            f"{scale.moment(place * bin_ns)} – {scale.moment((place + 1) * bin_ns)}\n"
             + ", ".join(f"{count:,} {word}" for count, word in zip(counts, OUTCOMES, strict=True)),
         ),
         element("rect", class_="catch", x=x, y=top, width=right - x, height=RATE_HEIGHT),

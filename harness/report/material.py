@@ -19,7 +19,7 @@ import numpy
 from numpy.typing import NDArray
 
 from checkers.history import Event, Header, HistoryError, Operation, jsonl
-from checkers.history.operation import Outcome, paired
+from checkers.history.operation import FASTEST_NS, Outcome, paired
 from harness.report.json_door import Json, as_list, as_mappings, as_time_ns, as_whole
 
 OK, FAIL, INFO = 0, 1, 2
@@ -68,6 +68,11 @@ class Material:
     end_ns: int
     lines: int
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether the record's times are those of a clock, not places in a file."""
+        return not self.lines or self.end_ns > FASTEST_NS * self.lines
 
     @property
     def nodes(self) -> tuple[str, ...]:

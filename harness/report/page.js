@@ -23,7 +23,7 @@ addEventListener("beforeprint", () => {
 addEventListener("afterprint", () => closed.forEach((details) => { details.open = false; }));
 
 for (const svg of document.querySelectorAll("svg[data-start-ns]")) {
-  const { startNs, endNs, left, right } = svg.dataset;
+  const { startNs, endNs, left, right, counts } = svg.dataset;
   const make = (name) => svg.appendChild(document.createElementNS("http://www.w3.org/2000/svg", name));
   const line = make("line"), text = make("text");
   const height = svg.viewBox.baseVal.height;
@@ -38,7 +38,7 @@ for (const svg of document.querySelectorAll("svg[data-start-ns]")) {
     if (!inside) return;
     const ns = +startNs + (x - left) / (right - left) * (endNs - startNs);
     for (const [name, value] of [["x1", x], ["x2", x], ["y1", 0], ["y2", height - 20]]) line.setAttribute(name, value);
-    text.textContent = (ns / 1e9).toFixed(endNs - startNs < 2e9 ? 4 : 3) + " s";
+    text.textContent = counts ? "event " + Math.round(ns) : (ns / 1e9).toFixed(endNs - startNs < 2e9 ? 4 : 3) + " s";
     text.setAttribute("x", Math.min(Math.max(x, +left + 30), +right - 30));
     text.setAttribute("y", height - 8);
   });

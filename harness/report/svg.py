@@ -46,6 +46,7 @@ def drawing(size: tuple[float, float], title: str, scale: Scale, *children: str,
         data_end_ns=scale.end_ns,
         data_left=scale.left,
         data_right=scale.right,
+        **({} if scale.has_times else {"data_counts": "events"}),
     )
 
 
@@ -70,6 +71,16 @@ class Scale:
     end_ns: int
     left: float
     right: float
+    has_times: bool = True
+    """False of a log without times: then a place is the number of an event."""
+
+    def moment(self, time_ns: float) -> str:
+        return moment(time_ns) if self.has_times else f"event {time_ns:.0f}"
+
+    def ticks(self, count: int) -> list[tuple[int, str]]:
+        """As `time_ticks` has them; events are counted."""
+        ticks = time_ticks(self.start_ns, self.end_ns, count)
+        return ticks if self.has_times else [(place, f"#{place}") for place, _ in ticks]
 
     def __call__(self, time_ns: float) -> float:
         span_ns = max(self.end_ns - self.start_ns, 1)

@@ -18,7 +18,7 @@ from harness.report.fault_bands import FaultBand, band_labels, shades, within
 from harness.report.json_door import Json, as_mapping, as_text, as_time_ns, clipped
 from harness.report.material import Material, witness_indexes
 from harness.report.operation_rows import GUTTER, LABEL_SIZE, LINE_HEIGHT, RIGHT, WIDTH, operation_rows
-from harness.report.svg import Scale, drawing, element, joined, moment, text_width, time_ticks
+from harness.report.svg import Scale, drawing, element, joined, text_width
 
 OPERATIONS_DRAWN = 120
 BEFORE_NS, AFTER_NS = 5_000_000_000, 1_000_000_000
@@ -100,7 +100,7 @@ class Timeline:
 
 
 def timeline(material: Material, shown: Proof, bands: Sequence[FaultBand]) -> Timeline:
-    scale = Scale(shown.start_ns, shown.end_ns, GUTTER, RIGHT)
+    scale = Scale(shown.start_ns, shown.end_ns, GUTTER, RIGHT, material.has_times)
     near = within(bands, shown.start_ns, shown.end_ns)
     strip = band_labels(near, scale, 2)
     top = strip.height + 8
@@ -127,7 +127,7 @@ def timeline(material: Material, shown: Proof, bands: Sequence[FaultBand]) -> Ti
 
 def _axis(scale: Scale, top: float, bottom: float) -> Markup:
     parts = []
-    for time_ns, label in time_ticks(scale.start_ns, scale.end_ns, 12):
+    for time_ns, label in scale.ticks(12):
         x = scale(time_ns)
         parts.append(element("line", class_="grid", x1=x, x2=x, y1=top, y2=bottom))
         if scale.left + 20 <= x <= scale.right - 20:
@@ -163,7 +163,7 @@ def _event_row(events: Sequence[Event], scale: Scale, y: float) -> Markup:
         parts.append(
             element(
                 "g",
-                element("title", f"{label}\n{moment(event.time_ns)}"),
+                element("title", f"{label}\n{scale.moment(event.time_ns)}"),
                 mark,
                 text,
                 class_=f"event {'crash' if event.f == 'crash' else ''}".strip(),

@@ -14,7 +14,7 @@ from harness.report.fault_bands import FaultBand, Shape
 from harness.report.node_states import node_story
 from harness.report.operation_rows import GUTTER, LINE_HEIGHT, LINES_WITH_NEIGHBOURS, WIDTH, operation_rows
 from harness.report.operation_words import operation_label, operation_value
-from harness.report.svg import Scale, duration, element, text_width, time_ticks
+from harness.report.svg import Scale, drawing, duration, element, text_width, time_ticks
 from harness.report.witness_timeline import window
 
 
@@ -61,6 +61,16 @@ def test_ticks_are_few_round_and_told_apart(start_ns: int, span_ns: int, count: 
     assert len(ticks) <= count + 1
     assert all(start_ns <= time_ns <= start_ns + span_ns for time_ns, _ in ticks)
     assert len({label for _, label in ticks}) == len(ticks)
+
+
+def test_places_in_a_log_without_times_are_told_as_events() -> None:
+    """If it failed, the cursor, the axis and the tooltips of such a log would say "0.000 s" everywhere."""
+    events = Scale(0, 90_000, 0, 900, has_times=False)
+    assert (events.moment(17), events.ticks(3)[1]) == ("event 17", (50_000, "#50000"))
+    assert 'data-counts="events"' in drawing((900, 10), "a log", events, class_="chart")
+    seconds = Scale(0, 9 * 10**9, 0, 900)
+    assert (seconds.moment(17), seconds.ticks(3)[1]) == ("0.000 s", (5 * 10**9, "5 s"))
+    assert "data-counts" not in drawing((900, 10), "a run", seconds, class_="chart")
 
 
 @given(time_ns=st.integers(-(10**12), 10**12))
