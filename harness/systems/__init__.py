@@ -11,14 +11,20 @@ SYSTEMS: dict[str, System] = {"qsync": Qsync(), "tarantool": Tarantool()}
 
 
 def system_of(name: str) -> System:
-    """By its name in the table, or by the path of a file of one's own (`harness.systems.own`). Raises WrongUse."""
+    """By its name in the table, or by the path or the entry point of one's own (`harness.systems.own`). WrongUse."""
     if name.endswith(".py"):
         from harness.systems.own import load
 
         return load(name)
-    if name not in SYSTEMS:
-        raise WrongUse(f"unknown system {name!r}; try one of: {', '.join(SYSTEMS)}, or a file: ./mystore.py")
-    return SYSTEMS[name]
+    if name in SYSTEMS:
+        return SYSTEMS[name]
+    from harness.systems.own import entry_points, load_entry_point
+
+    known = entry_points()
+    if name not in known:
+        names = ", ".join((*SYSTEMS, *known))
+        raise WrongUse(f"unknown system {name!r}; try one of: {names}, or a file: ./mystore.py")
+    return load_entry_point(name)
 
 
 __all__ = ["SYSTEMS", "Operated", "System", "system_of"]

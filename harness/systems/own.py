@@ -5,6 +5,13 @@
 The file has a name `SYSTEM`, most simply an `OwnStore`. Its nodes answer the calls of `harness.clients.transaction`
 over IPROTO, and `qsync.status` with a map in which `role` is "owner" on the node that takes writes; when a node is
 ready it prints one line, `{"ready": true, "port": N}`. `docs/mystore.py` is an example.
+
+A package that is installed in .venv may name such a `SYSTEM` as an entry point of the group `qsync.systems`:
+
+    [project.entry-points."qsync.systems"]
+    mystore = "mypackage.store:SYSTEM"
+
+Then it is `--system mystore`.
 """
 
 from __future__ import annotations
@@ -12,6 +19,8 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib import metadata
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +41,7 @@ SET_UP_TIMEOUT_NS = 10 * SECOND_NS
 POLL_NS = SECOND_NS // 50
 CONFIGURATION = "C"
 NAME = "SYSTEM"
+GROUP = "qsync.systems"
 
 Statuses = Mapping[str, Mapping[str, object] | None]
 
@@ -139,8 +149,28 @@ def load(path: str) -> System:
         spec.loader.exec_module(module)
     except Exception as error:
         raise WrongUse(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
-    found: Any = getattr(module, NAME, None)
+    return _a_system(getattr(module, NAME, None), f"{path} has no {NAME}")
+
+
+def entry_points() -> dict[str, EntryPoint]:
+    """Those of packages that are installed here, by name."""
+    return {point.name: point for point in metadata.entry_points(group=GROUP)}
+
+
+def load_entry_point(name: str) -> System:
+    """Raises WrongUse; KeyError if no package has one of that name."""
+    point = entry_points()[name]
+    try:
+        found = point.load()
+    except Exception as error:
+        raise WrongUse(
+            f"the entry point {name} ({point.value}) cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
+    return _a_system(found, f"the entry point {name} ({point.value}) is no system")
+
+
+def _a_system(found: Any, otherwise: str) -> System:
     if not hasattr(found, "configurations"):
-        raise WrongUse(f"{path} has no {NAME}; expected harness.systems.own.OwnStore or another System")
+        raise WrongUse(f"{otherwise}; expected harness.systems.own.OwnStore or another System")
     system: System = found  # what it lacks is told by name when it is asked
     return system

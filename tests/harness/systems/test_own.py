@@ -5,14 +5,19 @@ from __future__ import annotations
 import io
 import json
 from contextlib import redirect_stdout
+from importlib import metadata
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.assemble import parts_of
 from harness.cli.main import main
 from harness.errors import WrongUse
+from harness.plan import Plan
 from harness.systems import system_of
+from harness.systems.own import GROUP, OwnStore
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "mystore.py"
 TRIES = 5
@@ -66,3 +71,27 @@ def test_what_is_no_store_is_told_in_one_line(tmp_path: Path, text: str | None, 
     with pytest.raises(WrongUse) as refused:
         system_of(str(path))
     assert words in refused.value.message
+
+
+def installed(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
+    found = [EntryPoint(name, value, GROUP) for name, value in points.items()]
+    monkeypatch.setattr(metadata, "entry_points", lambda group: found if group == GROUP else [])
+
+
+def test_an_installed_package_may_name_its_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, who packages a store would have to copy files into this checkout, or paths into every plan."""
+    installed(monkeypatch, mystore="docs.mystore:SYSTEM", broken="docs.nowhere:SYSTEM", number="json:__doc__")
+    assert isinstance(system_of("mystore"), OwnStore)
+    parts = parts_of(Plan(system="mystore", nodes=1, faults=("none",)))
+    assert parts.system.owner(parts.plan) == "n1"
+    for name, words in (
+        ("broken", "the entry point broken (docs.nowhere:SYSTEM) cannot be loaded: ModuleNotFoundError"),
+        ("number", "the entry point number (json:__doc__) is no system"),
+        (
+            "nothing",
+            "unknown system 'nothing'; try one of: qsync, tarantool, mystore, broken, number, or a file",
+        ),
+    ):
+        with pytest.raises(WrongUse) as refused:
+            system_of(name)
+        assert words in refused.value.message
