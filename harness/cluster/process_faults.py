@@ -114,7 +114,8 @@ class Terminate(Kill):
     """SIGTERM: the process may end in order. Bit if it was seen dead."""
 
     async def _kill(self, node: str) -> None:
-        await self._roster.terminate(node)
+        if not await self._roster.terminate(node):
+            self._details.append(f"{node} did not end at SIGTERM and was killed")
         self._saw()
 
 

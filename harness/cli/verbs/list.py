@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import click
 
-TABLES = ("systems", "clusters", "workloads", "faults", "checkers", "bugs")
+TABLES = ("systems", "promises", "clusters", "workloads", "faults", "checkers", "bugs")
 
 
 @click.command()
 @click.argument("table", required=False, type=click.Choice(TABLES))
 @click.option("--cluster", help="What this cluster can do of the faults, and why not the rest.")
 def command(table: str | None, cluster: str | None) -> int:
-    """The tables of names: systems, clusters, workloads, faults, checkers, bugs."""
+    """The tables of names: systems and what they promise, clusters, workloads, faults, checkers, bugs."""
     from harness.assemble import CLUSTERS
 
     if cluster is not None and cluster not in CLUSTERS:
@@ -38,6 +38,8 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
     match table:
         case "systems":
             return {name: system.summary for name, system in SYSTEMS.items()}
+        case "promises":
+            return dict(_promises())
         case "clusters":
             return CLUSTERS
         case "workloads":
@@ -56,6 +58,35 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
             }
         case _:
             return {name: text for system in SYSTEMS.values() for name, text in system.bugs().items()}
+
+
+def _promises() -> Iterator[tuple[str, str]]:
+    """Each configuration that a system has, and what is promised in it of each class of answers."""
+    from harness.configurations import CONFIGURATIONS
+    from harness.errors import WrongUse
+    from harness.plan import Plan
+    from harness.systems import SYSTEMS
+
+    for name, system in SYSTEMS.items():
+        for letter in CONFIGURATIONS:
+            plan = system.completed(Plan(system=name, cluster="docker", configuration=letter))
+            if plan.letter != letter:
+                continue  # it takes another one where this is the default
+            try:
+                system.validate(plan)
+            except WrongUse:
+                continue
+            promise = system.promise(plan)
+            classes = {
+                "writes": promise.writes,
+                "reads at the owner": promise.owner_reads,
+                "at a replica": promise.replica_reads,
+                "linearizable reads": promise.linearizable_reads,
+                "dirty reads": promise.dirty_reads,
+                "final state": promise.final_state,
+            }
+            told = ", ".join(f"{what} {model or '–'}" for what, model in classes.items())
+            yield f"{name} {letter}", f"{promise.configuration.partition(': ')[2]}: {told}"
 
 
 def _fault(name: str, cluster: str | None) -> str:

@@ -187,6 +187,15 @@ def test_all_tables_are_listed(qsync: Qsync) -> None:
     assert all(f"{table}:\n" in said for table in TABLES)
 
 
+def test_promises_are_listed_by_system_and_configuration(qsync: Qsync) -> None:
+    """If it failed, nobody could look up by what a store is judged before a run of it is."""
+    rows = {tuple(line.split()[:2]): line for line in qsync("list", "promises").out.splitlines()[1:]}
+    assert {letter for system, letter in rows if system == "qsync"} == {*"ABCDEFGHI"}
+    assert {letter for system, letter in rows if system == "tarantool"} == {*"ABEFG"}
+    assert "writes –" in rows["tarantool", "B"] and "linearizable reads –" in rows["tarantool", "G"]
+    assert "writes linearizable, reads at the owner stale" in rows["qsync", "H"]
+
+
 def test_faults_are_listed_for_a_cluster(qsync: Qsync) -> None:
     """If it failed, a fault would be offered that the cluster refuses."""
     assert "messages of a kind are held" in qsync("list", "faults", "--cluster", "sim").out
