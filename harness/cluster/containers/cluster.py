@@ -16,7 +16,7 @@ from harness.cluster.changing_cut import ChangingCut
 from harness.cluster.clock_faults import ClockFault, write_clock
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.fleet import DATA, PORT, Berth, Fleet, Limits
-from harness.cluster.containers.image import NODE_ROOT, connect, node_image
+from harness.cluster.containers.image import NODE_ROOT, connect, node_image, usual_image
 from harness.cluster.containers.ownership import RunId, remove_leftovers
 from harness.cluster.containers.packet_faults import PacketFault, PacketIsolation, Packets
 from harness.cluster.containers.packet_filter import PacketFilter
@@ -113,7 +113,7 @@ class ContainerCluster(RealCluster):
 
     def _make_images(self, client: Any) -> None:
         """The usual one, and one for each version whose code is another."""
-        self._usual_image = node_image(client)
+        self._usual_image = usual_image(client)
         for which, version in self._settings.versions.items():
             if version.root is not None:
                 self._images[which] = node_image(client, root=version.root)

@@ -22,6 +22,8 @@ from harness.errors import ClusterError
 ROOT = Path(__file__).parents[3]
 BASE = "QSYNC_BASE_IMAGE"
 """The environment variable that names another base."""
+GIVEN = "QSYNC_NODE_IMAGE"
+"""The environment variable that names an image of nodes, which is then taken as it is; as in docker-compose.yml."""
 PUBLIC_BASE = "python:3.12-slim"
 REPOSITORY = "qsync-node"
 DOCKER_HOST = "unix:///var/run/docker.sock"
@@ -62,6 +64,15 @@ def node_image(client: Any, *, base: str | None = None, root: Path = ROOT) -> st
     return name
 
 
+def usual_image(client: Any) -> str:
+    """The image of nodes that somebody gave, or else the one of this checkout. Raises ClusterError."""
+    given = os.environ.get(GIVEN)
+    if not given:
+        return node_image(client)
+    _here(client, given, f"{GIVEN} names the image {given}, which", f"leave {GIVEN} out to build one")
+    return given
+
+
 def base_name(client: Any) -> str:
     """The base that would be taken: the one that is named, the local one, or else the public one."""
     return os.environ.get(BASE) or (LOCAL_BASE if is_there(client, LOCAL_BASE) else PUBLIC_BASE)
@@ -80,19 +91,22 @@ def is_there(client: Any, name: str) -> bool:
 
 def id_of(client: Any, base: str) -> str:
     """The id of an image, pulled if it is not here. Raises ClusterError."""
+    attempt = f"./qsync doctor --fix, which makes {LOCAL_BASE} from Debian packages, or name one in {BASE}"
+    return str(_here(client, base, f"the base image {base}", attempt).id)
+
+
+def _here(client: Any, name: str, what: str, attempt: str) -> Any:
+    """An image, pulled if it is not here. ClusterError says what to try."""
     import docker
 
     try:
-        return str(client.images.get(base).id)
+        return client.images.get(name)
     except docker.errors.ImageNotFound:
         pass
     try:
-        return str(client.images.pull(base).id)
+        return client.images.pull(name)
     except docker.errors.DockerException as error:
-        raise ClusterError(
-            f"the base image {base} is not here and cannot be pulled; try: ./qsync doctor --fix, "
-            f"which makes {LOCAL_BASE} from Debian packages, or name one in {BASE}"
-        ) from error
+        raise ClusterError(f"{what} is not here and cannot be pulled; try: {attempt}") from error
 
 
 def _sources(root: Path) -> list[Path]:

@@ -1,0 +1,58 @@
+"""Which image nodes are started from."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import docker  # type: ignore[import-untyped]  # it has no types
+import pytest
+
+from harness.cluster.containers import image
+from harness.errors import ClusterError
+
+
+class Images:
+    """Those that are here, and those that a registry has."""
+
+    def __init__(self, here: tuple[str, ...], elsewhere: tuple[str, ...] = ()) -> None:
+        self.here = [*here]
+        self.elsewhere = elsewhere
+
+    def get(self, name: str) -> Any:
+        if name not in self.here:
+            raise docker.errors.ImageNotFound(name)
+        return SimpleNamespace(id=f"id of {name}")
+
+    def pull(self, name: str) -> Any:
+        if name not in self.elsewhere:
+            raise docker.errors.APIError("no such manifest")
+        self.here.append(name)
+        return self.get(name)
+
+
+def client(*here: str, elsewhere: tuple[str, ...] = ()) -> Any:
+    return SimpleNamespace(images=Images(here, elsewhere))
+
+
+def test_a_given_image_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, who brings an image of nodes would test another one, built from this checkout."""
+    monkeypatch.setattr(image, "node_image", lambda client: "built")
+    monkeypatch.delenv(image.GIVEN, raising=False)
+    assert image.usual_image(client()) == "built"
+    monkeypatch.setenv(image.GIVEN, "mine:1")
+    assert image.usual_image(client("mine:1")) == "mine:1"
+    assert image.usual_image(client(elsewhere=("mine:1",))) == "mine:1"
+    with pytest.raises(
+        ClusterError, match="QSYNC_NODE_IMAGE names the image mine:1, which is not here and cannot"
+    ):
+        image.usual_image(client())
+
+
+def test_a_base_that_cannot_be_had_is_told_with_what_to_try() -> None:
+    """If it failed, a machine without a registry would get the daemon's words and no way out."""
+    assert image.id_of(client("python:3.12-slim"), "python:3.12-slim") == "id of python:3.12-slim"
+    with pytest.raises(
+        ClusterError, match=r"cannot be pulled; try: \./qsync doctor --fix, which makes qsync-base:local"
+    ):
+        image.id_of(client(), "python:3.12-slim")
