@@ -6,8 +6,10 @@ is surely lost if no member's final dump holds it. What is `gone` in that sense 
 family of checkers says it: values (`convergence`), values and elements of transactions and sets (`domain.durability`),
 sums (`domain.counter`), elements that leave rightly (`domain.queues`).
 
-Judged are only the dumps of all members together, and only if all was quiet before them: who gave none may hold what
-others lack, and a replica may be behind. Else the verdict is valid and says that there was nothing to judge.
+Judged are only the dumps of all members together, for who gave none may hold what others lack; and only if all was
+quiet before them. Nodes that have stopped following others for good never are equal: then it is enough that whoever
+owns the queue, by the newest term, said last that nothing is pending. Else the verdict is valid and says that there was
+nothing to judge.
 """
 
 from __future__ import annotations
@@ -32,9 +34,8 @@ def check(history: History, gone: Gone) -> Verdict:
     `details`: dumps (how many members gave one), vacuous (nothing could be judged). Raises what `gone` raises.
     """
     dumps = last_dumps(history)
-    is_whole = (
-        bool(dumps) and has_settled(history) and {*at_the_end(history)} <= {each.node for each in dumps}
-    )
+    is_whole = bool(dumps) and {*at_the_end(history)} <= {each.node for each in dumps}
+    is_whole = is_whole and (has_settled(history) or _is_done_where_some_stopped(history, dumps))
     witnesses = tuple(gone(history, dumps)) if is_whole else ()
     summary = witnesses[0].summary if witnesses else "nothing that was acknowledged was gone from every node"
     if not is_whole:
@@ -53,6 +54,19 @@ def has_settled(history: History) -> bool:
     """Whether all was quiet when the dumps were asked for; a record that does not tell is taken at its word."""
     told = [event.value for event in history.events if event.process == "harness" and event.f == "settled"]
     return not told or told[-1] is True
+
+
+def _is_done_where_some_stopped(history: History, dumps: Sequence[Operation]) -> bool:
+    """By the nodes' last words before the dumps."""
+    asked = min(dump.invoke_index for dump in dumps)
+    last = {state.node: state.status for state in history.states if state.index < asked}
+    members = [last.get(node, {"up": False}) for node in at_the_end(history)]
+    owners = [status for status in members if status.get("role") == "owner"]
+    if not (owners and any(status.get("stopped") for status in members)):
+        return False
+    owner = max(owners, key=lambda status: int(status.get("term") or 0))
+    pending = [owner.get(word, 0) for word in ("limbo", "pending_promotes", "in_rollback")]
+    return all(status.get("up") for status in members) and not any(pending)
 
 
 def last_dumps(history: History) -> list[Operation]:

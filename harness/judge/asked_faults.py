@@ -73,7 +73,11 @@ def _asked(plan: Plan) -> tuple[str, ...]:
 
 def _felt(history: History) -> set[str]:
     """Names of faults; those that are steered to a moment go by one name."""
-    return {HOLDS if _is_directed(fault) else fault.name for fault in history.faults if fault.bit}
+    return {_name(fault) for fault in history.faults if fault.bit}
+
+
+def _name(fault: FaultSpan) -> str:
+    return HOLDS if _is_directed(fault) else fault.name
 
 
 def _is_directed(fault: FaultSpan) -> bool:
@@ -81,7 +85,7 @@ def _is_directed(fault: FaultSpan) -> bool:
 
 
 def _why(plan: Plan, history: History, names: Sequence[str], left_out: Sequence[dict[str, Any]]) -> str:
-    begun = sum(fault.name in names for fault in history.faults)
+    begun = sum(_name(fault) in names for fault in history.faults)
     if begun:
         return f"it began {begun} times" if begun > 1 else "it began once"
     reasons = [str(each["why"]) for each in left_out if each["name"] in names]

@@ -37,6 +37,12 @@ def test_what_numba_cannot_compile_runs_as_it_stands() -> None:
     assert compiled.load(module).beyond_numba(numpy.arange(3, dtype=numpy.int64)) == 3
 
 
+@pytest.mark.parametrize(("option", "takes"), [("forceinline", True), ("_nrt", True), ("no_such", False)])
+def test_an_option_that_numba_does_not_have_is_not_given_to_it(option: str, takes: bool) -> None:
+    """If this fails, a numba without one of them compiles no kernel: every check of registers ends as unknown."""
+    assert compiled._numba_takes(option) is takes
+
+
 def test_a_folder_that_others_may_write_to_is_not_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,48 @@ def test_who_could_not_look_does_not_say_that_nothing_is_gone(
     assert found.summary.startswith("nothing to judge") != judges
 
 
+OWNER = {"up": True, "role": "owner", "term": 3, "limbo": 0, "in_rollback": False, "stopped": {"n3": "split"}}
+FOLLOWS = {**OWNER, "role": "replica"}
+STOPPED = {**OWNER, "role": "replica", "term": 2, "limbo": 7, "stopped": {"n1": "split", "n2": "split"}}
+RIVAL = {**STOPPED, "role": "owner"}
+
+
+@pytest.mark.parametrize(
+    ("states", "judges"),
+    [
+        ((OWNER, FOLLOWS, STOPPED), True),
+        ((OWNER, FOLLOWS, RIVAL), True),  # of an old term: nobody hears it
+        (({**OWNER, "limbo": 1}, FOLLOWS, STOPPED), False),
+        (({**OWNER, "pending_promotes": 1}, FOLLOWS, STOPPED), False),
+        (({**OWNER, "in_rollback": True}, FOLLOWS, STOPPED), False),
+        ((FOLLOWS, FOLLOWS, STOPPED), False),  # nobody leads: what was acknowledged may be pending with all
+        ((OWNER, {"up": False}, STOPPED), False),
+        ((OWNER, FOLLOWS), False),  # of one nothing was ever heard
+        ([{**each, "stopped": {}} for each in (OWNER, FOLLOWS, STOPPED)], False),  # it may be on its way
+        ((), False),
+    ],
+)
+def test_nodes_that_stopped_for_good_are_never_equal_and_are_judged(states: Any, judges: bool) -> None:
+    """Broken, a store loses what it acknowledged unseen wherever a node has stopped; or one that is behind is accused."""
+    lines: list[dict[str, Any]] = [
+        {"type": kind, "process": 0, "f": "write", "key": "x", "value": value}
+        for value in (1, 2)
+        for kind in ("invoke", "ok")
+    ]
+    lines += [
+        {"type": "info", "process": "monitor", "f": "state", "node": node, "value": state}
+        for node, state in zip(NODES, states, strict=False)
+    ]
+    lines.append({"type": "info", "process": "harness", "f": "settled", "value": False})
+    for process, node in enumerate(NODES, 100):
+        for kind, value in (("invoke", None), ("ok", {"spaces": {"register": [["x", 1]]}})):
+            place = {"node": node, "phase": "final", "process": process}
+            lines.append({"type": kind, "f": "dump", "value": value, **place})
+    events = [Event(index=index, time_ns=index, **line) for index, line in enumerate(lines)]
+    found = kept.check(History.of(Header(nodes=NODES, quorum=2), events), convergence.gone_everywhere)
+    assert (found.result, found.details["vacuous"]) == (("invalid", False) if judges else ("valid", True))
+
+
 ADDS: list[Asked] = [("add", 5, "ok"), ("add", -2, "ok"), ("add", 4, "fail")]
 
 

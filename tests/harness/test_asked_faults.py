@@ -104,15 +104,21 @@ def test_steered_faults_are_asked_for_by_one_name() -> None:
     """If it failed, `holds` would be missing in every run, or in none."""
     run = a_run("pause")
     assert "the fault holds was asked for and never felt" in missing(run.verdict(asking("pause", "holds")))
-    held = Run()
-    held.serve()
-    held.fault(bit=True)
+    assert _with_a_hold(bit=True).verdict(asking("pause", "holds"))["outcome"] == "valid"
+    told = missing(_with_a_hold(bit=False).verdict(asking("pause", "holds")))
+    assert "the fault holds was asked for and never felt: it began once" in told
+
+
+def _with_a_hold(*, bit: bool) -> Run:
+    run = Run()
+    run.serve()
+    run.fault(bit=True)
     value = {"id": 1, "name": "confirm-held", "does": "hold", "nodes": ["n1"]}
-    held.line("invoke", "nemesis", "confirm-held", value=value)
-    held.line("info", "nemesis", "confirm-held", value={"id": 1, "bit": True, "healed": True})
-    held.serve(1)
-    held.end(1)
-    assert held.verdict(asking("pause", "holds"))["outcome"] == "valid"
+    run.line("invoke", "nemesis", "confirm-held", value=value)
+    run.line("info", "nemesis", "confirm-held", value={"id": 1, "bit": bit, "healed": True})
+    run.serve(1)
+    run.end(1)
+    return run
 
 
 def test_a_plan_that_is_drawn_out_asks_for_what_stands_in_it() -> None:

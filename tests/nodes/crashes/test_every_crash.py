@@ -36,6 +36,15 @@ ALONE = (
     "c1 replace notes f 6",
     "written all",
 )
+IS_TOO_FAR_BEHIND = (
+    "n1 is lost",
+    "beat",
+    "n1 takes the call",
+    "n1 refuses with 219",
+    "beat",
+    "n1 takes the call",
+)
+"""What it needs is gone from the log of the other, so it asks to join anew."""
 JOINS_ANEW = (
     "node n2 elections=voter file=200",
     "n1 answers",
@@ -45,12 +54,7 @@ JOINS_ANEW = (
     "written all",
     "n1 is candidate in term 4 with {1: 3}",
     "written all",
-    "n1 is lost",
-    "beat",
-    "n1 takes the call",
-    "n1 refuses with 219",
-    "beat",
-    "n1 takes the call",
+    *IS_TOO_FAR_BEHIND,
     "n1 is writable at {1: 9}",
     "n1 gives all up to 9",
     "written all",
@@ -100,12 +104,7 @@ FOLLOWS = (
 )
 JOINS_TWICE = (
     *JOINS_ANEW,
-    "n1 is lost",
-    "beat",
-    "n1 takes the call",
-    "n1 refuses with 219",
-    "beat",
-    "n1 takes the call",
+    *IS_TOO_FAR_BEHIND,
     "n1 is writable at {1: 20}",
     "n1 gives all up to 20",
     "written all",
