@@ -1,7 +1,7 @@
 """Kept: what was acknowledged is, in the end, not gone from every node.
 
-For stores whose nodes need not be equal in the end (one that stopped following stays stale), and of which perhaps no
-read is fresh: there a lost write would be seen by nobody. Whoever led last has all that was acknowledged, so something
+For stores whose nodes need not be equal in the end (one that stopped following stays stale), or of which no read is
+fresh: there a lost write would be seen by nobody. Whoever led last has all that was acknowledged, so something
 is surely lost if no member's final dump holds it. What is `gone` in that sense depends on what operations write, so a
 family of checkers says it: values (`convergence`), values and elements of transactions and sets (`domain.durability`),
 sums (`domain.counter`), elements that leave rightly (`domain.queues`).

@@ -5,8 +5,8 @@
 - unknown: could not be decided, or what would have to be looked at is missing
 
 Merging is three-valued: one invalid makes the whole invalid, whatever else is unknown; an unknown never hides
-an anomaly, and nothing turns an unknown into a valid. A valid whose subject never occurred says so in its
-summary and has `details["vacuous"]` set.
+an anomaly, and nothing turns an unknown into a valid. A valid or an unknown whose subject never occurred says so in
+its summary and has `details["vacuous"]` set.
 """
 
 from __future__ import annotations

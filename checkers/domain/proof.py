@@ -76,7 +76,7 @@ def verdict(
             result="unknown",
             summary="no operation says anything about it: there is nothing to judge",
             model=promise,
-            details=details,
+            details={**details, "vacuous": True},
         )
     return Verdict(checker=name, result="valid", summary=valid, model=promise, details=details)
 

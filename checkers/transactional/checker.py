@@ -252,6 +252,7 @@ def _verdict(
         "violations": violations,
         "findings": [name for name in judged.found if name not in forbidden],
         "undecided": list(judged.undecided),
+        "vacuous": not _has_read(columns),
         "ruled_out": list(out),
         "left": list(anomalies.strongest(left)),
         "left_undecided": [name for name in open_ if name not in out],
@@ -270,6 +271,12 @@ def _verdict(
     )
 
 
+def _has_read(columns: Columns) -> bool:
+    """Whether some answer shows what was read; a list that was appended to is none."""
+    answered = columns.outcome[numpy.repeat(numpy.arange(len(columns)), numpy.diff(columns.first))] == OK
+    return bool(((columns.f != WRITE) & answered).any())
+
+
 def _conclusion(
     model: str,
     columns: Columns,
@@ -286,8 +293,7 @@ def _conclusion(
         return "unknown", f"time did not suffice to rule out {', '.join(undecided)}"
     if not known.whole:
         return "unknown", "there are too many dependencies between writes whose order nobody read"
-    answered = columns.outcome[numpy.repeat(numpy.arange(len(columns)), numpy.diff(columns.first))] == OK
-    if not ((columns.f != WRITE) & answered).any():
+    if not _has_read(columns):
         return "unknown", "no transaction read anything: there is nothing to judge"
     if order is None and _has_order(model):
         return "unknown", "no cycle was found, and no order either"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from checkers import kept
 from checkers.convergence import NAME as CONVERGENCE
 from checkers.history.history import History
 from checkers.verdict import Verdict
@@ -31,6 +32,8 @@ FORMAT = "qsync-verdict"
 VERSION = 1
 NOT_PROMISED = "not promised here, and not kept: "
 """How a finding begins that would be a violation elsewhere."""
+OF_READS = frozenset({"bank", "balances", "counter", "set-full", "transactional"})
+"""Checks that have nothing to judge where nobody reads anything but dirty."""
 EXIT_CODES: dict[Outcome, int] = {"valid": 0, "anomaly": 1, "unknown": 2, "not-evidence": 3}
 
 
@@ -67,8 +70,8 @@ def judge(
     evidence = evidence_of(plan, workload, history, was_ended, failure, may_differ=bool(stopped))
     if asks_by_name and history.faults and failure is None and not was_ended:
         evidence["missing"] += missing_by_name(plan, history, evidence["left_out"])
-    excused = CONVERGENCE if is_damaged and stopped else ""
-    decisive = [each for each in promised if each.result != "unknown" or each.checker != excused]
+    excused = {CONVERGENCE} if is_damaged and stopped else _without_reads(plan, promise, promised)
+    decisive = [each for each in promised if each.result != "unknown" or each.checker not in excused]
     outcome = _outcome(decisive, evidence["missing"])
     return {
         "format": FORMAT,
@@ -113,6 +116,17 @@ def judge(
             "bugs": list(plan.bugs),
         },
     }
+
+
+def _without_reads(plan: Plan, promise: Promise, promised: Sequence[Verdict]) -> set[str]:
+    """Checks of what reads show, where no read is promised to be fresh, and there was none that they could judge.
+
+    They leave no doubt if what lasted was judged instead, by what all nodes held in the end.
+    """
+    was_kept = any(each.checker == kept.NAME and not each.details.get("vacuous", True) for each in promised)
+    if promise.has_fresh_reads or plan.promise is not None or not was_kept:
+        return set()
+    return {each.checker for each in promised if each.checker in OF_READS and each.details.get("vacuous")}
 
 
 def checks_of(plan: Plan, promise: Promise) -> tuple[Check, ...]:

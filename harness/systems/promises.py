@@ -64,6 +64,11 @@ class Promise:
         """What holds of writes that were answered when they were queued."""
         return "in-turn" if self.writes == "linearizable" else ""
 
+    @property
+    def has_fresh_reads(self) -> bool:
+        """Some answer at least must show what was acknowledged before it was asked for."""
+        return "linearizable" in (self.owner_reads, self.linearizable_reads)
+
 
 def _title(letter: str) -> str:
     return f"{letter}: {CONFIGURATIONS[letter].summary}"
