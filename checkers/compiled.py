@@ -165,7 +165,10 @@ def _numba_takes(option: str) -> bool:
     """
     try:
         known: Any = import_module("numba.core.cpu").CPUTargetOptions
-    except (ImportError, AttributeError):  # it has moved in another release: the options are faster, not needed
+    except (
+        ImportError,
+        AttributeError,
+    ):  # it has moved in another release: the options are faster, not needed
         return False
     return hasattr(known, option)
 

@@ -14,7 +14,7 @@ recorded in one order: an invocation before anything of it is sent, a completion
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -95,6 +95,8 @@ class Conductor:
     _site: Site = field(init=False)
     """Who is a member now, among the rest."""
     _operator: Operator | None = None
+    _has_looked: bool = False
+    """Whether it was looked who ended, or tried to, on a cluster that has to."""
     _silent: dict[str, None] = field(default_factory=dict)
     """Nodes that left a final operation without an answer."""
     _owner: str = ""
@@ -114,18 +116,11 @@ class Conductor:
         try:
             await self.cluster.start()
             self._is_up = True
-            await self.system.set_up(self.plan, self.cluster)
-            if isinstance(self.cluster, BeginsAnew):
-                self.cluster.begin_now()  # the times of a plan are those of load and faults, not of a slow start
-            if self.plan.needs_operator and not self._has_own_operator():
-                self._operator = Operator(self.plan, self.cluster, self.system)
-            if self.plan.fails_over:
-                await self._look_at_nodes()
-            await self._begin()
-            async with self._operated():
-                await self._load()
-                await self._settle()
-            await self._read()
+            try:
+                await self._conduct()
+            except Exception:
+                await self._look_all_the_same()
+                raise
         finally:
             self._is_over = True
             try:
@@ -133,6 +128,31 @@ class Conductor:
                 self.record.flush()
             finally:
                 await self.cluster.stop()
+
+    async def _conduct(self) -> None:
+        await self.system.set_up(self.plan, self.cluster)
+        if isinstance(self.cluster, BeginsAnew):
+            self.cluster.begin_now()  # the times of a plan are those of load and faults, not of a slow start
+        if self.plan.needs_operator and not self._has_own_operator():
+            self._operator = Operator(self.plan, self.cluster, self.system)
+        if self.plan.fails_over:
+            await self._look_at_nodes()
+        await self._begin()
+        async with self._operated():
+            await self._load()
+            await self._settle()
+        await self._read()
+
+    async def _look_all_the_same(self) -> None:
+        """What broke a run may be a node that has just ended, and that nobody has seen yet."""
+        with suppress(ClusterError):  # what broke first is what is told
+            await self._look()
+
+    async def _look(self) -> None:
+        """Once a run: who cannot see it has waited for long."""
+        if isinstance(self.cluster, LooksForEnds) and not self._has_looked:
+            self._has_looked = True
+            await self.cluster.look()
 
     def interrupt(self) -> None:
         """Begin nothing new: what is under way ends, faults are healed, nothing is read any more."""
@@ -553,8 +573,8 @@ class Conductor:
             await self._read_everything()
         if self._is_interrupted:
             self._record("info", "harness", "interrupted")
-        elif isinstance(self.cluster, LooksForEnds):
-            await self.cluster.look()
+        else:
+            await self._look()
         self._note_ended()
 
     async def _settle(self) -> None:

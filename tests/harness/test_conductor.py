@@ -333,6 +333,23 @@ def test_a_run_of_which_nobody_can_say_who_ended_has_failed() -> None:
     assert isinstance(recorded.error, ClusterError)
     assert "nobody knows" in recorded.error.message
     assert cluster.stopped
+    assert cluster.calls.count("look") == 1, "a daemon that hangs is not waited for twice"
+
+
+def test_who_broke_the_run_by_ending_is_looked_for() -> None:
+    """If it failed, a crash in containers that keeps a fault from healing would be no evidence instead of an anomaly."""
+    cluster = Looks(raises={"heal": ClusterError("n3 cannot be started again")})
+    recorded = Recorded(drawn(operation(10), operation(90), faults=(PAUSE,)), cluster)
+    assert isinstance(recorded.error, ClusterError)
+    assert "cannot be started again" in recorded.error.message
+    assert [(crash.node, crash.how) for crash in recorded.history.crashes] == [("n3", "signal 6")]
+
+
+def test_nobody_is_looked_for_before_all_were_started() -> None:
+    """If it failed, a container that was made and not started yet would be one that crashed."""
+    cluster = Looks(raises={"start": ClusterError("n2 cannot be made")})
+    assert not Recorded(drawn(operation(10)), cluster).history.crashes
+    assert "look" not in cluster.calls
 
 
 def test_every_node_is_watched_while_the_load_goes_on() -> None:

@@ -158,7 +158,7 @@ class ContainerCluster(RealCluster):
         try:
             async with asyncio.timeout(_READY_WITHIN_S):
                 while await self._admin.status(node, STATUS_WITHIN_NS) is None:
-                    for ended in fleet.ended():
+                    if ended := fleet.first_ended():
                         last = next((line for line in reversed(ended.last_words) if line.strip()), "")
                         said = ended.out_of_memory or last
                         raise ClusterError(f"{ended.node} ended before it was ready ({ended.how}): {said}")

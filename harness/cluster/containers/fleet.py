@@ -38,6 +38,8 @@ LOOKS_WITHIN_S: Final = 90.0
 """How long a look at all nodes may take that a run cannot end without: longer than one call of the daemon waits."""
 _LAST_LINES: Final = 40
 _KILLED: Final = 128 + 9
+_NOT_STARTED: Final = ("exit 126", "exit 127")
+"""How a container ends in which there is no such program, or none that may be run."""
 _SUBNETS: Final = "10.213.0.0/16"
 """Where networks of runs are taken from, /24 each."""
 
@@ -214,7 +216,7 @@ class Fleet:
             with suppress(Exception):  # it may have ended by itself
                 await asyncio.to_thread(container.kill, "KILL")
             await self._seen(node, "end", lambda: container.wait(timeout=10))
-            await self._told_to_end(node)
+            await self._told_to_end(node, untold=(*CRASHED, *REFUSED))
 
     async def revive(self, node: str) -> bool:
         """Undo a `kill`; False if another fault keeps the node dead. Raises ClusterError."""
@@ -283,13 +285,16 @@ class Fleet:
         except Exception as error:  # the daemon's own, and those of its transport
             raise ClusterError(f"{node} was not seen to {do}: {_in_a_line(error)}") from error
 
-    async def _told_to_end(self, node: str) -> None:
-        """Who breaks when it is told to end, or just before, has crashed all the same."""
+    async def _told_to_end(self, node: str, untold: Sequence[str] = CRASHED) -> None:
+        """Who breaks when it is told to end, or just before, has crashed all the same.
+
+        `untold`: how nobody ends who was told so. Whom a -9 meets has no time to say exit 1: it had ended before.
+        """
         if node not in self._down:
             self._down.add(node)
             ended = await self._seen(node, "end", lambda: self._how_it_ended(node))
-            if ended.how in CRASHED:
-                self._ended.append(ended)
+            if ended.how in untold:
+                self._note(ended)
 
     async def pause(self, node: str) -> bool:
         """Freeze all processes; True if they were seen frozen."""
@@ -343,6 +348,16 @@ class Fleet:
             self._looked_s = time.monotonic()  # it is told once
             raise ClusterError(self._nobody_knows(f"for {silent_s:.0f} s"))
         return ended
+
+    def first_ended(self) -> Ended | None:
+        """Who ended untold first, and is yet to be told by `ended`: whoever waits for a node takes it from nobody.
+
+        A container whose program could not be started says nothing of the store, and is told by nobody else.
+        """
+        first = next(iter(self._ended), None)
+        if first is not None and first.how in _NOT_STARTED:
+            self._ended.remove(first)
+        return first
 
     async def look(self) -> None:
         """See all nodes once more: then `ended` tells of whoever ended before. ClusterError if that cannot be seen."""

@@ -170,6 +170,44 @@ def test_who_breaks_when_it_is_told_to_end_has_crashed(
     asyncio.run(scene())
 
 
+@pytest.mark.parametrize(("way", "how"), [("kill", ["exit 1"]), ("terminate", [])])
+def test_who_had_given_up_just_before_it_was_killed_has_crashed(
+    monkeypatch: pytest.MonkeyPatch, way: str, how: list[str]
+) -> None:
+    """If it failed, a server that panics would go untold whenever a kill came before the next look; told to end in
+    order it may say exit 1."""
+
+    async def scene() -> None:
+        api = Api()
+        fleet = fleet_of_one(api, monkeypatch)
+        api.exit_code = 1
+        await getattr(fleet, way)("n1")
+        assert [ended.how for ended in fleet.ended()] == how
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(("exit_code", "how"), [(139, ["signal 11"]), (1, ["exit 1"]), (127, [])])
+def test_who_waits_for_a_node_takes_its_crash_from_nobody(
+    monkeypatch: pytest.MonkeyPatch, exit_code: int, how: list[str]
+) -> None:
+    """If it failed, a server that crashes while the cluster starts would be told as a cluster that cannot be started, or
+    a program that is not in the image as a crash of the store."""
+
+    async def scene() -> None:
+        api = Api()
+        fleet = fleet_of_one(api, monkeypatch)
+        assert fleet.first_ended() is None
+        api.running, api.exit_code = [], exit_code
+        await fleet._look()
+        first = fleet.first_ended()
+        assert first is not None
+        assert first.node == "n1"
+        assert [ended.how for ended in fleet.ended()] == how
+
+    asyncio.run(scene())
+
+
 def limits(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     monkeypatch.setattr(fleets, "SILENT_AT_MOST_S", seconds)
     monkeypatch.setattr(fleets, "LOOKS_WITHIN_S", seconds)
