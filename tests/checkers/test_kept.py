@@ -113,7 +113,7 @@ RIVAL = {**STOPPED, "role": "owner"}
     ],
 )
 def test_nodes_that_stopped_for_good_are_never_equal_and_are_judged(states: Any, judges: bool) -> None:
-    """Broken, a store loses what it acknowledged unseen wherever a node has stopped; or one that is behind is accused."""
+    """Broken, what was acknowledged is lost unseen where a node has stopped; or one that is behind is accused."""
     lines: list[dict[str, Any]] = [
         {"type": kind, "process": 0, "f": "write", "key": "x", "value": value}
         for value in (1, 2)

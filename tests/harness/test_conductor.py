@@ -337,7 +337,7 @@ def test_a_run_of_which_nobody_can_say_who_ended_has_failed() -> None:
 
 
 def test_who_broke_the_run_by_ending_is_looked_for() -> None:
-    """If it failed, a crash in containers that keeps a fault from healing would be no evidence instead of an anomaly."""
+    """If it failed, a crash in containers that keeps a fault from healing would be no evidence, and no anomaly."""
     cluster = Looks(raises={"heal": ClusterError("n3 cannot be started again")})
     recorded = Recorded(drawn(operation(10), operation(90), faults=(PAUSE,)), cluster)
     assert isinstance(recorded.error, ClusterError)

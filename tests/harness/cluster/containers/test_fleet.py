@@ -191,8 +191,8 @@ def test_who_had_given_up_just_before_it_was_killed_has_crashed(
 def test_who_waits_for_a_node_takes_its_crash_from_nobody(
     monkeypatch: pytest.MonkeyPatch, exit_code: int, how: list[str]
 ) -> None:
-    """If it failed, a server that crashes while the cluster starts would be told as a cluster that cannot be started, or
-    a program that is not in the image as a crash of the store."""
+    """If it failed, a server that crashes at its start would be told as a cluster that cannot be started, or a program
+    that is not in the image as a crash of the store."""
 
     async def scene() -> None:
         api = Api()
