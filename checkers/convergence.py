@@ -23,7 +23,7 @@ from checkers.history.errors import HistoryError
 from checkers.history.history import History, by_key
 from checkers.history.members import at_the_end, left
 from checkers.history.operation import Operation
-from checkers.kept import has_settled, last_dumps
+from checkers.kept import last_dumps
 from checkers.value_order import Value, ValueOrder, Writer, comparable, is_confirmed
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
@@ -51,9 +51,8 @@ def check(history: History, *, space: str = "register") -> Verdict:
     """
     dumps = [_dump(each) for each in last_dumps(history)]
     witnesses = [witness for dump in dumps for witness in _doubled(dump)]
-    caught_up = (
-        dumps if has_settled(history) else [dump for dump in dumps if dump.node == history.header.owner]
-    )
+    are_equal = history.settled is not False
+    caught_up = dumps if are_equal else [dump for dump in dumps if dump.node == history.header.owner]
     witnesses += _diverged(caught_up)
     shown = by_key(read for read in history.select(f="read", outcome="ok") if is_confirmed(read))
     for key, operations in by_key(history.select(f=("write", "cas"))).items():
@@ -239,7 +238,7 @@ def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witnes
     there = {dump.node for dump in dumps}
     missing = [node for node in at_the_end(history) if node not in there]
     gone = left(history)
-    settled = has_settled(history)
+    settled = history.settled is not False
     details = {
         "settled": settled,
         "dumps": sorted(there),

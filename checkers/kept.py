@@ -9,7 +9,7 @@ sums (`domain.counter`), elements that leave rightly (`domain.queues`).
 Judged are only the dumps of all members together, for who gave none may hold what others lack; and only if all was
 quiet before them. Nodes that have stopped following others for good never are equal: then it is enough that whoever
 owns the queue, by the newest term, said last that nothing is pending. Else the verdict is valid and says that there was
-nothing to judge.
+nothing to judge. A record that does not tell whether all was quiet is taken at its word.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check(history: History, gone: Gone) -> Verdict:
     """
     dumps = last_dumps(history)
     is_whole = bool(dumps) and {*at_the_end(history)} <= {each.node for each in dumps}
-    is_whole = is_whole and (has_settled(history) or _is_done_where_some_stopped(history, dumps))
+    is_whole = is_whole and (history.settled is not False or _is_done_where_some_stopped(history, dumps))
     witnesses = tuple(gone(history, dumps)) if is_whole else ()
     summary = witnesses[0].summary if witnesses else "nothing that was acknowledged was gone from every node"
     if not is_whole:
@@ -48,12 +48,6 @@ def check(history: History, gone: Gone) -> Verdict:
         witnesses=witnesses[:WITNESSES_MAX],
         details={"dumps": len(dumps), "violations": len(witnesses), "vacuous": not is_whole},
     )
-
-
-def has_settled(history: History) -> bool:
-    """Whether all was quiet when the dumps were asked for; a record that does not tell is taken at its word."""
-    told = [event.value for event in history.events if event.process == "harness" and event.f == "settled"]
-    return not told or told[-1] is True
 
 
 def _is_done_where_some_stopped(history: History, dumps: Sequence[Operation]) -> bool:

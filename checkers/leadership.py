@@ -86,8 +86,8 @@ def _summary(history: History, details: dict[str, Any]) -> str:
 def _owner_within_ns(history: History) -> int | None:
     """Within which time after healing somebody owns the queue again; None where that cannot be judged."""
     within_ns = history.header.extra.get("leader_within_ns")
-    is_settled = any(event.process == "harness" and event.f == "settled" for event in history.events)
-    return within_ns if isinstance(within_ns, int) and is_settled and history.states else None
+    is_told = history.settled is not None and history.states
+    return within_ns if isinstance(within_ns, int) and is_told else None
 
 
 def _two_leaders(history: History) -> Iterator[Witness]:
@@ -210,7 +210,6 @@ def _after_healing(history: History) -> Iterator[Witness]:
     within_ns = _owner_within_ns(history)
     if within_ns is None:
         return
-    settled = [e for e in history.events if e.process == "harness" and e.f == "settled"]
     healed_ns = max((fault.end_ns or fault.start_ns for fault in history.faults), default=0)
     led = [s for s in history.states if s.time_ns >= healed_ns and s.status.get("role") == "owner"]
     last = history.states[-1]
@@ -218,7 +217,7 @@ def _after_healing(history: History) -> Iterator[Witness]:
     if is_late and not (_may_stop(history) and is_split_for_good(history)):
         words = f"nobody owned the queue within {within_ns / 1e9:g} s after the last fault had healed"
         yield _witness("no-leader", words, last, last)
-    elif settled[-1].value is False and not _may_stop(history):
+    elif history.settled is False and not _may_stop(history):
         words = "after healing the nodes did not become quiet and equal: " + _differences(history)
         yield _witness("not-converged", words, last, last)
 

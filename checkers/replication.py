@@ -32,7 +32,7 @@ STEADY_STATES = 2
 
 def check(history: History) -> Verdict:
     """Whether equal positions meant equal data at the end. `details`: vclocks, and the findings."""
-    last = _last_states(history, 1 if _has_settled(history) else STEADY_STATES)
+    last = _last_states(history, 1 if history.settled else STEADY_STATES)
     dumps = {dump.node: dump for dump in history.dumps if dump.type == "ok" and dump.node is not None}
     witnesses = list(_different(history, last, dumps))
     with_vclock = [node for node, states in last.items() if "vclock" in states[-1].status]
@@ -56,12 +56,6 @@ def check(history: History) -> Verdict:
         witnesses=tuple(witnesses[:WITNESSES_MAX]),
         details=details,
     )
-
-
-def _has_settled(history: History) -> bool:
-    """Whoever conducted the run saw all nodes quiet and equal before the dumps."""
-    told = [event.value for event in history.events if event.process == "harness" and event.f == "settled"]
-    return bool(told) and told[-1] is True
 
 
 def _last_states(history: History, count: int) -> dict[str, list[State]]:

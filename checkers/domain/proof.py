@@ -8,7 +8,6 @@ from typing import Any
 from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.kept import has_settled
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 
@@ -22,7 +21,7 @@ def caught_up(history: History) -> Callable[[Operation], bool]:
 
     A record that does not tell is taken at its word.
     """
-    if has_settled(history):
+    if history.settled is not False:
         return lambda final: True
     return lambda final: final.node is not None and final.node == history.header.owner
 

@@ -111,6 +111,12 @@ class History:
         )
 
     @property
+    def settled(self) -> bool | None:
+        """Whether all was seen quiet and equal before the dumps were asked for; None: the record does not tell."""
+        told = [event.value for event in self.events if event.process == "harness" and event.f == "settled"]
+        return told[-1] is True if told else None
+
+    @property
     def dumps(self) -> tuple[Operation, ...]:
         """What was asked of each node at the end: everything it holds."""
         return self.select(f="dump", phase="final")

@@ -15,7 +15,6 @@ from checkers import wal
 from checkers.history.history import History
 from checkers.verdict import Verdict, run_safely
 from checkers.wal import LogRules, NodeLog, Settled
-from harness.judge.evidence import has_settled
 from harness.workloads.checks import Check
 
 SETTLED_CHECKS = frozenset({"linearizable", "transactional"})
@@ -58,7 +57,7 @@ def audit(
     nodes = [wal.replay(log, rules.promotes) for log in logs]
     if history is None:
         return Audit(logs=run_safely(wal.check_replayed, nodes, rules, name=wal.NAME))
-    is_final = rules.is_complete(logs) and has_settled(history)
+    is_final = rules.is_complete(logs) and history.settled is True
     settling = wal.settle(history, nodes, is_final=is_final)
     again = [check for check in checks if check.name in SETTLED_CHECKS and settling.did_not]
     return Audit(

@@ -83,7 +83,7 @@ def evidence_of(
         "torn": history.torn,
     }
     evidence["missing"] = _missing(plan, workload, history, evidence, interrupted, failure, may_differ)
-    if failure is None and not interrupted and not may_differ and not has_settled(history):
+    if failure is None and not interrupted and not may_differ and not history.settled:
         evidence["missing"].append("the nodes were not quiet and equal in time for the final reads")
     return evidence
 
@@ -109,12 +109,6 @@ def was_interrupted(history: History) -> bool:
 def _is_inside(operation: Operation, spans: Sequence[tuple[int, int]]) -> bool:
     """The operation was answered while a fault was surely in effect."""
     return any(start_ns <= (operation.complete_ns or 0) <= end_ns for start_ns, end_ns in spans)
-
-
-def has_settled(history: History) -> bool:
-    """The conductor saw all queues empty and all nodes equal before the final reads."""
-    noted = [event for event in history.events if event.process == "harness" and event.f == "settled"]
-    return bool(noted) and noted[-1].value is True
 
 
 def stopped_for_good(history: History) -> tuple[str, ...]:

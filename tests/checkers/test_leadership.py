@@ -107,7 +107,7 @@ def test_who_hears_nobody_does_not_stand() -> None:
     assert rules(*cut(1, 4, CUT), state(1.5, "n1", term=3), state(2.0, "n1", term=5)) == []
 
 
-SETTLED = {"time": 20, "type": "info", "process": "harness", "f": "settled"}
+SETTLED = {"time": 20, "type": "info", "process": "harness", "f": "settled", "value": True}
 
 
 @pytest.mark.parametrize(
