@@ -188,7 +188,14 @@ def repeat_line(material: Material) -> tuple[str, str]:
 
 def promises(material: Material) -> tuple[tuple[str, str], ...]:
     promise = as_mapping(material.verdict.get("promise"))
-    return tuple((as_text(checker, 60), as_text(model, 120)) for checker, model in list(promise.items())[:40])
+    return tuple(
+        (as_text(checker, 60), as_text(model, 1_200)) for checker, model in list(promise.items())[:40]
+    )
+
+
+def rests_on(material: Material) -> str:
+    """Why so much is promised, and with which reservation: whoever sees a violation has to know it."""
+    return as_text(as_mapping(material.verdict.get("promise")).get("why"), 1_200)
 
 
 def documented(material: Material, checker: str) -> str:

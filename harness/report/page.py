@@ -69,6 +69,7 @@ def html(run_folder: Path) -> str:
         more_witnesses=more,
         checks=tables.check_rows(read),
         promises=first_screen.promises(read),
+        rests_on=first_screen.rests_on(read),
         chart=load_chart(read, bands, window),
         owner_changes=owner_changes(read),
         faults=tables.fault_rows(bands),

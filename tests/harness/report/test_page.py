@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.report import page, write
+from harness.systems.promises import PROMISES
 from tests.harness.report.run_folders import Kind, build, write_history
 
 HOSTILE = (
@@ -117,6 +118,19 @@ def test_what_the_documentation_says_stands_beside_what_is_judged_by_it(tmp_path
     assert "“Only one node.”" in witness
     assert "“Only one node.”" in checks and "“May lag.”" in checks
     assert "“Never ends.”" not in html, "nothing was found by that check"
+
+
+def test_with_which_reservation_something_is_promised_stands_beside_what_breaks_it(tmp_path: Path) -> None:
+    """If it failed, whoever meets the loss that a configuration is known for would look for it as for a new one."""
+    why = PROMISES["F"].why
+    folder = build(tmp_path / "run", "anomaly")
+    witness, others = judged_again(folder, promise={"linearizable": "one order", "why": why}).split(
+        'id="checks"'
+    )
+    assert "(Tarantool&#39;s issue 9376): then one is lost" in witness
+    assert "may have to stop on split-brain" in others, "it is not cut off where all promises stand"
+    witness, _ = judged_again(folder, violations=[], outcome="valid").split('id="checks"')
+    assert "9376" not in witness, "nothing is broken"
 
 
 def test_every_finding_has_its_line(tmp_path: Path) -> None:
