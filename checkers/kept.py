@@ -14,7 +14,8 @@ nothing to judge. A record that does not tell whether all was quiet is taken at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from checkers.history.history import History
 from checkers.history.members import at_the_end
@@ -58,9 +59,14 @@ def _is_done_where_some_stopped(history: History, dumps: Sequence[Operation]) ->
     owners = [status for status in members if status.get("role") == "owner"]
     if not (owners and any(status.get("stopped") for status in members)):
         return False
-    owner = max(owners, key=lambda status: int(status.get("term") or 0))
+    owner = max(owners, key=_term)
     pending = [owner.get(word, 0) for word in ("limbo", "pending_promotes", "in_rollback")]
     return all(status.get("up") for status in members) and not any(pending)
+
+
+def _term(status: Mapping[str, Any]) -> int:
+    told = status.get("term")
+    return told if isinstance(told, int) else 0
 
 
 def last_dumps(history: History) -> list[Operation]:

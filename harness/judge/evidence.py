@@ -7,7 +7,7 @@ reads that had to be fresh. What a workload needs beyond that it says itself (`W
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from checkers.history.faults import CUTS, FaultSpan
@@ -117,8 +117,14 @@ def stopped_for_good(history: History) -> tuple[str, ...]:
     return tuple(
         f"{node} stopped following {peer}: {why}"
         for node, status in sorted(newest.items())
-        for peer, why in sorted((status.get("stopped") or {}).items())
+        for peer, why in sorted(_stopped(status).items())
     )
+
+
+def _stopped(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Peer → why it is followed no more; a store of somebody else may mean another thing by that word."""
+    told = status.get("stopped")
+    return told if isinstance(told, Mapping) else {}
 
 
 def left_out(history: History) -> list[dict[str, Any]]:
@@ -149,7 +155,8 @@ def left_out_in_words(evidence: dict[str, Any]) -> Iterator[str]:
 
 def _rollbacks(history: History) -> int:
     """Transactions that were rolled back, as the nodes counted them; a restart begins to count anew."""
-    return max((int(state.status.get("rollbacks", 0)) for state in history.states), default=0)
+    told = (state.status.get("rollbacks") for state in history.states)
+    return max((count for count in told if isinstance(count, int)), default=0)
 
 
 def _missing(
@@ -266,9 +273,7 @@ def _is_of_stopped(fault: FaultSpan, history: History) -> bool:
     """A cut between nodes of which one has stopped following the other: nothing need come through it again."""
     links = {frozenset(link) for link in fault.links} if fault.does in CUTS else set()
     return any(
-        frozenset((state.node, peer)) in links
-        for state in history.states
-        for peer in state.status.get("stopped") or ()
+        frozenset((state.node, peer)) in links for state in history.states for peer in _stopped(state.status)
     )
 
 

@@ -92,6 +92,21 @@ def test_a_good_run_is_valid() -> None:
     assert a_good_run().verdict()["outcome"] == "valid"
 
 
+@pytest.mark.parametrize(
+    "told", [{"rollbacks": None}, {"rollbacks": {}}, {"stopped": ["n2"]}, {"stopped": "no"}, {"stopped": 1}]
+)
+def test_what_another_store_says_of_itself_does_not_break_the_judge(told: dict[str, Any]) -> None:
+    """A store's own words in its status would end the run with a traceback, and with no verdict."""
+    run = a_good_run()
+    run.events[:] = [
+        msgspec.structs.replace(event, value={**event.value, **told})
+        if event.process == "monitor" and isinstance(event.value, dict)
+        else event
+        for event in run.events
+    ]
+    assert run.verdict()["outcome"] == "valid"
+
+
 def test_failed_final_reads_are_no_evidence() -> None:
     """Nobody read what is there at the end, and yet nothing was said to be lost."""
     run = Run()
