@@ -2,8 +2,9 @@
 
 Versions of our nodes (`harness.cluster.versions`) and images of nodes (`containers.image`) go by a digest of what is in
 them, and each edit of the code makes another. The newest few stay, whatever their age, and so does whatever was wanted
-in the last two weeks: no run is as long as that. Only names that are a digest are ours to remove; an image that a
-container was made of stays, running or not. What is removed is made anew when somebody wants it.
+in the last two weeks (an image: made, for nobody notes when it is wanted): no run is as long as that. Only names
+that are a digest are ours to remove; an image that a container was made of stays, running or not. What is removed is
+made anew when somebody wants it.
 """
 
 from __future__ import annotations
