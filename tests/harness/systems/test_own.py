@@ -22,6 +22,8 @@ from harness.systems.own import GROUP, OwnStore
 EXAMPLE = Path(__file__).parents[3] / "docs" / "mystore.py"
 TRIES = 5
 """Of real time; one is enough unless the machine is so busy that a run has too few operations to be evidence."""
+BUSY = ("too little load", "too few answers", "the harness itself stood still", "the nodes were not quiet")
+"""What makes a run no evidence on a machine that has much else to do, whatever the store."""
 
 
 def run(folder: Path, *words: str) -> dict[str, Any]:
@@ -35,14 +37,14 @@ def run(folder: Path, *words: str) -> dict[str, Any]:
 
 def test_the_example_is_clean_when_calm(tmp_path: Path) -> None:
     """If it failed, nobody could put a store of their own under test by following the documentation."""
-    told: list[str] = []
     for _ in range(TRIES):
         verdict = run(tmp_path, "--faults", "none", "--time-limit", "4")
         assert verdict["violations"] == [], verdict["sentence"]
-        told.append(verdict["outcome"])
-        if told[-1] == "valid":
+        assert verdict["evidence"]["ok"] > 0, verdict["sentence"]
+        others = [each for each in verdict["evidence"]["missing"] if not each.startswith(BUSY)]
+        assert not others, others
+        if verdict["outcome"] == "valid":
             break
-    assert told[-1] == "valid", told
 
 
 def test_the_example_loses_what_it_acknowledged_when_it_is_killed(tmp_path: Path) -> None:
