@@ -74,7 +74,7 @@ def test_a_workload_in_which_open_writes_would_excuse_others_refuses(name: str) 
 def test_a_store_without_wait_modes_is_not_asked_for_them() -> None:
     """If it failed, real Tarantool 2.6 would be judged by answers that it never gave."""
     plan = Plan(system="tarantool", cluster="docker", configuration="A", commit_wait="submit")
-    with pytest.raises(WrongUse, match="no commit wait modes"):
+    with pytest.raises(WrongUse, match="without commit wait modes"):
         parts_of(plan)
 
 
