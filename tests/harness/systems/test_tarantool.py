@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from checkers.history import Event, Header, History
+from harness.assemble import parts_of
 from harness.cli.main import main
+from harness.draw import faults_of
 from harness.errors import WrongUse
 from harness.judge.outcome import checks_of
-from harness.plan import Plan
+from harness.plan import Plan, from_json
 from harness.systems.tarantool import Tarantool
 from tests.harness.felt import TRIES
 
@@ -175,6 +177,17 @@ def test_another_binary_takes_over_the_data(tmp_path: Path) -> None:
 
 
 PLANS = Path(__file__).parents[3] / "docs" / "findings" / "plans"
+
+
+def test_every_stored_plan_is_one_and_stands_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, somebody who follows the page would get an error instead of what was found, or miss a plan."""
+    monkeypatch.setattr("harness.systems.tarantool.program", lambda: "/usr/bin/tarantool")
+    page = (PLANS.parent / "tarantool-2.6.0.md").read_text()
+    for path in sorted(PLANS.iterdir()):
+        parts = parts_of(from_json(path.read_bytes(), str(path)))
+        assert (parts.plan.system, parts.plan.letter, parts.plan.cluster) == ("tarantool", "B", "local")
+        assert faults_of(parts.plan, parts.system), path
+        assert f"plans/{path.name}" in page, path
 
 
 @pytest.mark.real
