@@ -142,6 +142,10 @@ class Control:
                 self._refuse(wait.caller, Code.TIMEOUT)
         self._set_timer(now)
 
+    def hung_up(self, link: int) -> None:
+        """Whoever waited there waits no more."""
+        self._waits = [wait for wait in self._waits if wait.caller.link != link]
+
     def _set_timer(self, now: Instant) -> None:
         if not self._waits and self._procedure is None:
             self._wakes_ns = FOREVER_NS
@@ -294,7 +298,9 @@ class Control:
 
     def _on_election(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         given = arguments[0] if arguments else None
-        known = given if isinstance(given, int) else self.elections
+        if given is not None and (isinstance(given, bool) or not isinstance(given, int)):
+            raise Rejected(Code.ILLEGAL_PARAMS, f"expected a number of elections, got {given!r}"[:100])
+        known = self.elections if given is None else given
         seconds = _seconds(arguments, 1)
         self._wait(caller, seconds, now, lambda: self.elections > known, self._election_told)
 

@@ -508,6 +508,7 @@ class Replica:
             self.election.lost(applier.peer_id)
             self._out.append(Log("info", "lost the peer we follow", {"peer": applier.peer, "reason": reason}))
         self._service.hung_up(link)
+        self.control.hung_up(link)
         self._hosting.lost(link)
         relay = self.relays.pop(link, None)
         if relay is not None:

@@ -24,7 +24,7 @@ A line that begins with `>` happens; the indented lines under it are the effects
 | `c1 snapshot`, `c1 clear` | an administrator |
 | `c1 promote`, `c1 select SPACE [KEY]`, `c1 insert SPACE KEY VALUE` | other requests |
 | `n4 joins [anonymously]`, `n4 asks for a ballot` | a node without data |
-| `n2 subscribes [anonymously] [LSN]`, `n2 hangs up` | a follower |
+| `n2 subscribes [anonymously] [LSN]`, `n2 hangs up` | a follower; a client hangs up, too |
 | `n2 acks LSN [of n1] [in term 3] [answering 1]` | it has n1's rows up to there; to the node's question number 1 |
 | `n1 answers`, `n1 rows R + R \\| R`, `n1 heartbeat`, `n1 is lost` | a peer that we follow; + joins a transaction |
 | `1/5 REPLACE register r1 1 [wait-sync] [wait-ack]`, `1/6 CONFIRM 5 [n1]`, `2/1 PROMOTE 3 [n1 LSN]` | rows |
@@ -463,6 +463,7 @@ _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (rf"replica {_NODE}{_OPTIONS}", Conversation.replica),
     (r"written(?P<all_> all)?", Conversation.write),
     (r"disk fails", Conversation.fail),
+    (r"(?P<name>[nc]\d) hangs up", Conversation.hang_up),
     (
         r"(?P<name>c\d) (?P<mode>dirty |linearizable |sync |lazy |submit |none )?(?P<request>.+)",
         Conversation.client,
@@ -472,7 +473,6 @@ _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (rf"{_NODE} subscribes(?P<anonymous> anonymously)?( (?P<lsn>\d+))?", Conversation.subscribe),
     (rf"{_NODE} acks (?P<lsn>\d+){_ACK}", Conversation.acknowledge),
     (rf"{_NODE} is {_STATE}( for (?P<vote>n\d))?(?P<seeing> seeing the leader)?", Conversation.raft),
-    (rf"{_NODE} hangs up", Conversation.hang_up),
     (rf"{_NODE} answers", Conversation.answer),
     (rf"{_NODE} takes the call", Conversation.take_call),
     (rf"{_NODE} is not there", Conversation.not_there),

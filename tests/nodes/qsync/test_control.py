@@ -177,6 +177,21 @@ def test_elections_are_told_by_their_number() -> None:
     assert answers(*again, "c3 call qsync.on_election 1, 1", "wait 1000ms")[-1] == error("c3", Code.TIMEOUT)
 
 
+@pytest.mark.parametrize("given", ["true", '"1"', "1.5", "[]"])
+def test_a_number_of_elections_that_is_none_is_refused(given: str) -> None:
+    """Broken, who watches elections from a mistaken number waits for the next one, and misses those before it."""
+    (told,) = answers("node n1 elections=manual", f"c1 call qsync.on_election {given}")
+    assert told.startswith("c1: error 1 Illegal parameters, expected a number of elections")
+
+
+def test_who_hangs_up_waits_no_more() -> None:
+    """Broken, a node remembers for ever everybody who ever waited for it to be writable and went away."""
+    conversation = Conversation()
+    for line in ("replica n2", "c1 call box.ctl.wait_rw", "c1 hangs up", "c2 promote"):
+        conversation.happen(line)
+    assert not any("c1" in effect for effect in conversation.happen("written all"))
+
+
 def test_box_cfg_takes_a_map_or_nothing() -> None:
     """Broken, options are taken from what is not a map of them, or cannot be read."""
     (told,) = answers("owner n1", "c1 call box.cfg 5")
