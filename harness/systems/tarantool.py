@@ -81,9 +81,13 @@ class Tarantool:
     summary: str = "real Tarantool: 2.6 with an operator that fails over, or a newer one with its elections"
 
     def completed(self, plan: Plan) -> Plan:
-        """B, in which an operator fails over, if none was asked for: that of the server which Debian packages."""
+        """B, in which an operator fails over, if none was asked for: that of the server which Debian packages.
+
+        Who asks for elections and for no configuration gets F.
+        """
         if plan.configuration == DEFAULT:
-            return msgspec.structs.replace(plan, configuration="B")
+            is_elected = plan.election_mode not in (None, "off") and plan.protocol != "2.6"
+            return msgspec.structs.replace(plan, configuration="F" if is_elected else "B")
         if plan.letter == "E" and plan.read is None:
             return msgspec.structs.replace(plan, read="dirty")
         return plan

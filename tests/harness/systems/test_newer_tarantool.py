@@ -197,6 +197,30 @@ def test_what_is_promised_is_quoted_for_each_check_that_may_find_something(lette
 
 
 @pytest.mark.parametrize(
+    ("fields", "letter"),
+    [
+        ({}, "B"),
+        ({"election_mode": "off"}, "B"),
+        ({"election_mode": "candidate"}, "F"),
+        ({"election_mode": "candidate,voter,voter"}, "F"),
+        ({"election_mode": "candidate", "rollback_on_timeout": True}, "G"),
+        ({"configuration": "E"}, "E"),
+    ],
+)
+def test_who_asks_for_elections_gets_them(fields: Mapping[str, Any], letter: str) -> None:
+    """If it failed, `--election-mode candidate` would break the harness, or be left without effect."""
+    plan = TARANTOOL.completed(Plan(system="tarantool", cluster="docker", **fields))
+    TARANTOOL.validate(plan)
+    assert plan.letter == letter
+    modes = [
+        json.loads(each).get("elections", {}).get("mode")
+        for each in TARANTOOL.configurations(plan, ()).values()
+    ]
+    expected = plan.election_modes if letter in ("E", "F", "G") else (None,) * 3
+    assert tuple(modes) == expected
+
+
+@pytest.mark.parametrize(
     ("fields", "words"),
     [
         ({"configuration": "I"}, "Tarantool has no configuration I"),
