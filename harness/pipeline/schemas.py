@@ -59,7 +59,7 @@ RUNS_FOUND = _struct("run string, path string, campaign string, date date, start
 
 PLAN = _struct(
     "name string, system string, cluster string, workload string, faults strings, nodes int, seed long, "
-    "time_limit_s double, rate double, workers int, quorum int, election_mode string, configuration string, "
+    "time_limit_s double, rate double, workers int, quorum string, election_mode string, configuration string, "
     "bugs strings, code string"
 )
 _WITNESS = _struct(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import Any
 
@@ -32,6 +33,24 @@ def same(found: Any, expected: list[dict[str, Any]]) -> None:
     chosen = found.select(*names)
     rows = [tuple(row[name] for name in names) for row in expected]
     assertDataFrameEqual(chosen, chosen.sparkSession.createDataFrame(rows, chosen.schema))
+
+
+def test_a_plan_whose_quorum_is_a_formula_is_read_whole(spark: Any) -> None:
+    """If it failed, runs with such a plan would be missing from the tables, or their other fields be empty."""
+    from harness.pipeline import documents
+
+    verdict = json.dumps({"outcome": "valid", "checks": []})
+    plans = [json.dumps({"name": "a", "workers": 7, "quorum": said}) for said in (2, None, "N / 2 + 1")]
+    rows = [(f"r{place}", plan, verdict) for place, plan in enumerate(plans)]
+    parsed = documents.parsed(spark.createDataFrame(rows, "run string, plan string, verdict string"))
+    same(
+        parsed.where(documents.readable()).select("run", "plan.workers", "plan.quorum"),
+        [
+            {"run": "r0", "workers": 7, "quorum": "2"},
+            {"run": "r1", "workers": 7, "quorum": None},
+            {"run": "r2", "workers": 7, "quorum": "N / 2 + 1"},
+        ],
+    )
 
 
 def test_an_invocation_is_paired_with_what_its_process_ended_next(spark: Any) -> None:
