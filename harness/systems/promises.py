@@ -154,7 +154,8 @@ PROMISES: dict[str, Promise] = {
         linearizable_reads="",
         final_state="",
         logs="",
-        why="as F; after a rollback on timeout that another leader overrules, nodes may differ or stop",
+        why="as F, issue 9376 and all (two leader deaths around a PROMOTE that reached nobody lose an acknowledged "
+        "write); after a rollback on timeout that another leader overrules, nodes may differ or stop",
     ),
     "H": ELECTED,
     "I": replace(

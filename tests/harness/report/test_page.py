@@ -123,6 +123,7 @@ def test_what_the_documentation_says_stands_beside_what_is_judged_by_it(tmp_path
 def test_with_which_reservation_something_is_promised_stands_beside_what_breaks_it(tmp_path: Path) -> None:
     """If it failed, whoever meets the loss that a configuration is known for would look for it as for a new one."""
     why = PROMISES["F"].why
+    assert "9376" in PROMISES["G"].why, "it loses the same"
     folder = build(tmp_path / "run", "anomaly")
     witness, others = judged_again(folder, promise={"linearizable": "one order", "why": why}).split(
         'id="checks"'
