@@ -17,6 +17,7 @@ from harness import report
 from harness.check import RunCheck, run_here
 from harness.errors import StoreError
 from harness.judge import judge
+from harness.judge.promised import promise_of
 from harness.judge.strongest import strongest
 from harness.plan import Plan
 from harness.store import RunFolder
@@ -49,7 +50,7 @@ def finish(
     disk must not hide it.
     """
     history = read_history(folder)
-    promise = system_of(plan.system).promise(plan)
+    promise = promise_of(plan, history)
     verdict = judge(
         plan,
         promise,

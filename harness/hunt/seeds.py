@@ -19,6 +19,7 @@ from harness.errors import HarnessError
 from harness.execute import in_virtual_time
 from harness.hunt.variety import hunted
 from harness.judge import judge
+from harness.judge.promised import promise_of
 from harness.plan import Plan
 from harness.systems.xlogs import log_of
 
@@ -66,7 +67,7 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
     machines = cluster.world.machines.items()
     verdict = judge(
         plan,
-        parts.system.promise(plan),
+        promise_of(plan, history),
         history,
         failure=failure,
         logs=[log_of(name, machine.disk.files()) for name, machine in machines],

@@ -25,8 +25,8 @@ from harness.check import Check, RunCheck
 from harness.errors import HarnessError
 from harness.finish import finish, read_history
 from harness.judge import outcome
+from harness.judge.promised import promise_of
 from harness.store import RunFolder
-from harness.systems import SYSTEMS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,11 +52,10 @@ class Task(msgspec.Struct, frozen=True):
     least: int = 0
 
 
-def checks_of(folder: RunFolder) -> dict[str, Check]:
-    """The checks of a run by name, as the judge has them."""
+def checks_of(folder: RunFolder, history: History) -> dict[str, Check]:
+    """The checks of a run by name, as the judge has them. `history`: all of it."""
     plan = folder.read_plan()
-    promise = SYSTEMS[plan.system].promise(plan)
-    return {check.name: check for check in outcome.checks_of(plan, promise)}
+    return {check.name: check for check in outcome.checks_of(plan, promise_of(plan, history))}
 
 
 def check_run(spark: SparkSession, folder: RunFolder) -> dict[str, Any]:
@@ -76,7 +75,7 @@ def spread_checks(spark: SparkSession, folder: RunFolder) -> RunCheck:
 
 def _told(spark: SparkSession, folder: RunFolder) -> dict[str, list[tuple[Task, Verdict]]]:
     history = read_history(folder)
-    tasks = list(_tasks(checks_of(folder), history, 2 * spark.sparkContext.defaultParallelism))
+    tasks = list(_tasks(checks_of(folder, history), history, 2 * spark.sparkContext.defaultParallelism))
     told: dict[str, list[tuple[Task, Verdict]]] = {}
     asked = [(str(folder.path), msgspec.json.encode(task).decode()) for task in tasks]
     for task, answer in zip(tasks, answers(spark, asked, _answer), strict=True):
@@ -197,8 +196,9 @@ def _answer(path: str, task: str | None) -> str:
     if task is None:
         return msgspec.json.encode(_whole_run(Path(path))).decode()
     asked = msgspec.json.decode(task, type=Task)
-    check = checks_of(RunFolder(Path(path)))[asked.check]
-    verdict = run_safely(check.run, _part(_read(path), asked), name=check.name)
+    history = _read(path)
+    check = checks_of(RunFolder(Path(path)), history)[asked.check]
+    verdict = run_safely(check.run, _part(history, asked), name=check.name)
     return msgspec.json.encode(verdict.to_json()).decode()
 
 

@@ -90,6 +90,7 @@ def _of_run(path: Path) -> tuple[LogRules, History, tuple[Check, ...]]:
     from harness.errors import WrongUse
     from harness.finish import read_history
     from harness.judge.outcome import checks_of
+    from harness.judge.promised import promise_of
     from harness.store import resolve
     from harness.systems import system_of
 
@@ -99,7 +100,8 @@ def _of_run(path: Path) -> tuple[LogRules, History, tuple[Check, ...]]:
     rules = system.log_rules(plan)
     if rules is None:
         raise WrongUse(f"{path}: the nodes of {plan.system} leave no xlogs; try: ./qsync check {path}")
-    return rules, read_history(folder), checks_of(plan, system.promise(plan))
+    history = read_history(folder)
+    return rules, history, checks_of(plan, promise_of(plan, history))
 
 
 OUTCOMES = {"valid": ("valid", 0), "invalid": ("anomaly", 1), "unknown": ("unknown", 2)}

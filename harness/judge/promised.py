@@ -1,0 +1,30 @@
+"""What a run is judged against: what its system promises for its plan, as far as the plan came about.
+
+A fault for which a store promises less (a loss of power, where it does not wait for its disk) excuses nothing in a run
+in which it never began. One that began excuses even if nobody felt it: nobody knows what was lost.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from checkers.history.history import History
+from harness.plan import POWER_FAULTS, Plan
+from harness.systems import system_of
+from harness.systems.promises import Promise
+
+
+def promise_of(plan: Plan, history: History) -> Promise:
+    """Raises WrongUse if nobody knows the plan's system."""
+    if plan.loses_power and all(fault.does != "power" for fault in history.faults):
+        plan = _without_power_faults(plan)
+    return system_of(plan.system).promise(plan)
+
+
+def _without_power_faults(plan: Plan) -> Plan:
+    drawn = plan.drawn
+    if drawn is not None:
+        left = tuple(fault for fault in drawn.faults if fault.does != "power")
+        drawn = msgspec.structs.replace(drawn, faults=left)
+    names = tuple(name for name in plan.faults if name not in POWER_FAULTS)
+    return msgspec.structs.replace(plan, faults=names, drawn=drawn)

@@ -1,0 +1,52 @@
+"""What excuses a store excuses it only in a run in which it began."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from checkers.history.history import Header, History
+from checkers.history.operation import Event
+from harness.faults.fault import Fault
+from harness.judge.promised import promise_of
+from harness.plan import Drawn, Plan
+
+POWER = Fault(id=0, name="power-one", does="power", at_ns=0, until_ns=1, nodes=("n2",))
+
+
+def record(*faults: tuple[str, str]) -> History:
+    """With those faults begun and ended (name, what it does), and felt by nobody."""
+    events: list[Event] = []
+    for number, (name, does) in enumerate(faults):
+        asked: dict[str, Any] = {"id": number, "name": name, "does": does, "nodes": ["n2"]}
+        for type_, value in (("invoke", asked), ("info", {"id": number, "bit": False, "healed": True})):
+            index = len(events)
+            events.append(
+                Event(index=index, time_ns=index, type=type_, process="nemesis", f=name, value=value)  # type: ignore[arg-type]
+            )
+    return History.of(Header(nodes=("n1", "n2", "n3"), quorum=2), events)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        Plan(system="tarantool", configuration="A", cluster="local", faults=("pause", "lose-unsynced")),
+        Plan(system="tarantool", configuration="A", cluster="local", faults=("power-one",)),
+        Plan(system="tarantool", configuration="A", drawn=Drawn(faults=(POWER,), operations=())),
+    ],
+)
+def test_a_loss_of_power_that_never_began_excuses_no_lost_write(plan: Plan) -> None:
+    """If it failed, a write that a store loses by itself would be no evidence, as a power loss was to come later."""
+    assert promise_of(plan, record(("pause", "pause"))).writes == "linearizable"
+    assert promise_of(plan, record(("pause", "pause"), ("power-one", "power"))).writes == ""
+
+
+def test_what_is_asked_for_decides_everything_else() -> None:
+    """If it failed, a run would be judged by the promise of another configuration."""
+    plan = Plan(system="tarantool", configuration="B", cluster="local", faults=("lose-unsynced",))
+    assert promise_of(plan, record()).configuration.startswith("B")
+    synced = Plan(
+        system="tarantool", configuration="A", cluster="local", faults=("lose-unsynced",), wal_mode="fsync"
+    )
+    assert promise_of(synced, record(("power-one", "power"))).writes == "linearizable"
