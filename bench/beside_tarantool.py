@@ -10,8 +10,8 @@ measured as it is shipped (`wal_mode=write`). `--profile` prints where our owner
 2.6.0 loses sight of an acknowledgement every few or some hundred writes: such a write waits until the quorum times out
 (216), and takes those behind it along. That time-out is set to a tenth of a second here. So there are two figures: over
 all the time, and connections divided by the median time of an acknowledged write, which is what 2.6.0 does between such
-moments. An owner that ends itself (2.6.0 panics now and then when writes are rolled back) ends its measurement, which is
-begun anew; how often that was is in the table.
+moments. An owner that ends itself (2.6.0 panics now and then when writes are rolled back) ends its measurement, which
+is begun anew; how often that was is in the table.
 """
 
 from __future__ import annotations
