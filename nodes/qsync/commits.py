@@ -9,9 +9,11 @@
                 ▼                                      ▼
              committed, answered                    gone: 216 for the oldest, 217 for those behind it
 
-With elections a PROMOTE is itself an entry (*synchronous PROMOTE*): it waits in `pending` until a quorum has it in its
-own term. Only then, by the CONFIRM that says so, does it decide about the entries of the owner before it, and pass
-the queue on; until then rows of the old term keep their bodies. Rows of an owner whose term is over become NOPs.
+With elections a PROMOTE is itself an entry (*synchronous PROMOTE*): its row says that it waits, and it does so in
+`pending` until a quorum has it in its own term. Only then, by the CONFIRM that says so, does it decide about the
+entries of the owner before it, and pass the queue on; until then rows of the old term keep their bodies. A row that
+does not say so takes effect when it is written, on every node and at every restart. Rows of an owner whose term is
+over become NOPs.
 
 The same path serves rows of other nodes (`apply`), where CONFIRM and ROLLBACK come as rows, and recovery
 (`replay`), where everything is on disk already. A record takes effect when it is on disk, not before.
@@ -329,12 +331,11 @@ class Commits:
     def _filtered(self, rows: tuple[Row, ...], sender: int) -> tuple[Row, ...]:
         if self._has_implicit_owner:
             return rows
-        is_synchronous = self.options.has_elections and not self.promotes_at_once
         if NO_TERM_FILTER in self._bugs:
             return rows
         asked = sender if FILTER_BY_SENDER in self._bugs else rows[-1].replica_id
         try:
-            taken = filtered(rows, asked, self.limbo, self.pending, synchronous_promote=is_synchronous)
+            taken = filtered(rows, asked, self.limbo, self.pending)
             if taken is not rows:
                 self.sometimes.note(rare.OLD_ROW_DROPPED)
             return taken
@@ -368,7 +369,11 @@ class Commits:
         self.write_promotion(now, None, is_demote=False)
 
     def write_promotion(self, now: Instant, reply: tuple[int, Response] | None, *, is_demote: bool) -> None:
-        """PROMOTE or DEMOTE, in the term of the election; all that waits in the queue stays."""
+        """PROMOTE or DEMOTE, in the term of the election; all that waits in the queue stays.
+
+        Its flags say when it takes effect (`nodes.qsync.unmarked`). Without elections it does so when it is written:
+        `Control` has counted before that a quorum has what it keeps, and nobody votes in its term.
+        """
         if self.options.has_elections:
             self.limbo.acknowledged.clear()
         if self.pending:
@@ -383,9 +388,12 @@ class Commits:
             Key.TERM.value: self.election.term,
         }
         self._is_confirming_promotion = False
-        if not self.promotes_at_once:
+        waits = self.options.has_elections and not self.promotes_at_once
+        if waits:
             self.begin_promote()
-        self._control(Type.DEMOTE if is_demote else Type.PROMOTE, body, now, reply)
+        draft = Draft((Type.DEMOTE if is_demote else Type.PROMOTE).value, body)
+        write = self.journal.write_own((draft,), now.wall_ns / 1e9, wait_sync=True, wait_ack=waits)
+        self._write(write, None, reply)
 
     def begin_term(self, now: Instant) -> None:
         """A term that nobody was elected for; it is in the log before what is written in it."""
@@ -538,12 +546,10 @@ class Commits:
 
     def _promote_written(self, row: Row) -> None:
         promotion = Promotion.of_row(row)
-        if not self.options.has_elections:
-            self._change_owner(promotion)
-        elif promotion.term > self.limbo.term:
+        if promotion.term > self.limbo.term:
             # One that a newer one outran on the way here may still be what the next leader stands on.
             self.pending = sorted((*self.pending, promotion), key=lambda known: known.term)
-            if self.promotes_at_once:
+            if not promotion.waits:
                 self._take_over(promotion)
         else:
             fields = {"origin": promotion.origin, "term": promotion.term}

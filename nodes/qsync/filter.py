@@ -15,10 +15,11 @@ or DEMOTE than its own last one has taken effect here (`Limbo.term_of`, kept by 
 confirmed already (not for CONFIRM and ROLLBACK) or lies in the queue. What fails a check is a **split-brain**: the
 sender has a history that contradicts ours, nothing of it may be taken in, and we stop following that peer.
 
-With *synchronous PROMOTE* a PROMOTE decides only when it is confirmed. So one of a term that is over is no
+A PROMOTE that *waits* (`Row.wait_ack`) decides only when it is confirmed. So one of a term that is over is not a
 contradiction (it comes to nothing), one may stand on another that is not confirmed yet, even if that one came late,
 and its lsn is checked once more against the queue when the CONFIRM comes that lets it take effect. A ROLLBACK may not
-discard what a PROMOTE on our disk wants to keep: our acknowledgement of that PROMOTE said that we have it.
+discard what a PROMOTE on our disk wants to keep: our acknowledgement of that PROMOTE said that we have it. Any other
+PROMOTE takes effect when it is written. Which of the two it is stands in the row: every reader does the same with it.
 
 Pure: no journal, no time. Rules and messages are those of `txn_limbo.c` and `applier.cc` in Tarantool 3.
 """
@@ -65,6 +66,8 @@ class Promotion:
     old_owner: int
     lsn: int
     is_demote: bool = False
+    waits: bool = False
+    """It takes effect with the CONFIRM that covers `row_lsn`; else when it is written."""
 
     @property
     def new_owner(self) -> int:
@@ -79,6 +82,7 @@ class Promotion:
             number(row, Key.REPLICA_ID),
             number(row, Key.LSN),
             row.type == Type.DEMOTE,
+            row.wait_ack,
         )
 
 
@@ -99,15 +103,13 @@ def chain_of(promotion: Promotion, pending: Sequence[Promotion]) -> list[Promoti
     return chain
 
 
-def filtered(
-    rows: Rows, origin: int, limbo: Limbo, pending: Sequence[Promotion], *, synchronous_promote: bool
-) -> Rows:
+def filtered(rows: Rows, origin: int, limbo: Limbo, pending: Sequence[Promotion]) -> Rows:
     """The rows as they are to be written: unchanged, or as NOPs; `Contradiction` if they must not be."""
     row = rows[-1]
     is_over = limbo.term_of.get(origin, 0) < limbo.term
     match row.type:
         case Type.PROMOTE | Type.DEMOTE:
-            _check_promotion(Promotion.of_row(row), limbo, pending, synchronous_promote)
+            _check_promotion(Promotion.of_row(row), limbo, pending)
         case Type.CONFIRM | Type.ROLLBACK:
             if _decides_promotion(row, limbo, pending):
                 return rows
@@ -152,22 +154,20 @@ def _is_stale(row: Row, limbo: Limbo) -> bool:
     return is_confirmed if row.type == Type.CONFIRM else not is_confirmed
 
 
-def _check_promotion(
-    promotion: Promotion, limbo: Limbo, pending: Sequence[Promotion], synchronous_promote: bool
-) -> None:
+def _check_promotion(promotion: Promotion, limbo: Limbo, pending: Sequence[Promotion]) -> None:
     if promotion.term == 0:
         raise Contradiction(Code.UNSUPPORTED, "Replication", "PROMOTE/DEMOTE with a zero term")
     if promotion.is_demote and promotion.old_owner == 0:
         raise Contradiction(Code.UNSUPPORTED, "Replication", "synchronous requests with zero replica_id")
-    if synchronous_promote:
-        if promotion.term <= limbo.term:
-            return  # comes to nothing
-        if len(chain_of(promotion, pending)) > 1:
-            return  # stands on one that is not confirmed: checked when it takes effect
-    _check_owner(promotion.old_owner, limbo)
+    if promotion.waits and promotion.term <= limbo.term:
+        return  # comes to nothing
+    chain = chain_of(promotion, pending)
+    if promotion.waits and len(chain) > 1:
+        return  # stands on one that is not confirmed: checked when it takes effect
+    _check_owner(chain[0].old_owner, limbo)
     if promotion.term <= limbo.term:
         raise Contradiction(Code.SPLIT_BRAIN, OBSOLETE_TERM)
-    _check_lsn(promotion.lsn, limbo)
+    _check_lsn(chain[0].lsn, limbo)
 
 
 def _check_decision(row: Row, limbo: Limbo, pending: Sequence[Promotion]) -> None:

@@ -77,7 +77,7 @@ from nodes.qsync.election import STATE_NAMES, Election, Fencing
 from nodes.qsync.filter import Contradiction
 from nodes.qsync.info import box_info
 from nodes.qsync.joining import Hosting, Joining
-from nodes.qsync.journal import LOCAL, Journal, public
+from nodes.qsync.journal import LOCAL, Journal, Recovered, public
 from nodes.qsync.keys import Rejected, Tuple
 from nodes.qsync.linearizable_reads import LinearizableReads
 from nodes.qsync.options import SECOND_NS, Options
@@ -88,6 +88,7 @@ from nodes.qsync.service import Caller, Service
 from nodes.qsync.snapshot import ElectionState, Snapshot
 from nodes.qsync.sometimes import RECOVERED_BUSY
 from nodes.qsync.system_spaces import CLUSTER
+from nodes.qsync.unmarked import marked
 from nodes.version import VERSION
 
 BEAT_TIMER = "beat"
@@ -345,6 +346,7 @@ class Replica:
         recovered, effects = self.journal.open(files)
         self._out.extend(effects)
         found = recovered.snapshot
+        recovered = self._with_marks(recovered)
         if found is not None:
             registered = self.configuration.as_registered(members_of(found.tuples))
             self._build(registered, self.journal, found.tuples)
@@ -366,6 +368,19 @@ class Replica:
                 "limbo": len(self.commits.limbo),
             }
             self._out.append(Log("info", "recovered from the log", fields))
+
+    def _with_marks(self, recovered: Recovered) -> Recovered:
+        """What was recovered, and what relays will send of it, with every PROMOTE saying when it takes effect."""
+        rows, said = self.journal.rows, self.configuration.unmarked_promote
+        read_as = {(row.replica_id, row.lsn): row for row in marked(rows, recovered.snapshot, said)}
+        if not read_as:
+            return recovered
+        self.journal.rows[:] = [read_as.get((row.replica_id, row.lsn), row) for row in rows]
+        for row in read_as.values():
+            fields = {"origin": row.replica_id, "lsn": row.lsn, "waits": row.wait_ack}
+            self._out.append(Log("info", "a PROMOTE without a mark was read by what follows it", fields))
+        ahead = tuple(read_as.get((row.replica_id, row.lsn), row) for row in recovered.rows)
+        return replace(recovered, rows=ahead)
 
     def _members_changed(self) -> None:
         """`_cluster` says who is a member; a new one counts from the moment in which that is committed."""

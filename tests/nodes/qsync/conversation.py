@@ -27,13 +27,13 @@ A line that begins with `>` happens; the indented lines under it are the effects
 | `n2 subscribes [anonymously] [LSN]`, `n2 hangs up` | a follower; a client hangs up, too |
 | `n2 acks LSN [of n1] [in term 3] [answering 1]` | it has n1's rows up to there; to the node's question number 1 |
 | `n1 answers`, `n1 rows R + R \\| R`, `n1 heartbeat`, `n1 is lost` | a peer that we follow; + joins a transaction |
-| `1/5 REPLACE register r1 1 [wait-sync] [wait-ack]`, `1/6 CONFIRM 5 [n1]`, `2/1 PROMOTE 3 [n1 LSN]` | rows |
+| `1/5 REPLACE register r1 1 [wait-sync] [wait-ack]`, `1/6 CONFIRM 5 [n1]`, `2/1 PROMOTE 3 [n1 LSN] [waits|at-once|unmarked]` | rows |
 | `n1 is not there`, `n1 takes the call`, `n1 refuses with 219`, `n1 is writable at {1: 4}` | answers by words |
 | `n1 is writable at {1: 4}, with logs from {1: 2} on` | older ones are collected |
 | `n2 is candidate in term 3 [with {1: 4}]`, `n2 is leader in term 3` | what a peer says of its election |
 | `n2 is follower in term 3 [for n1] [seeing the leader]` | that it voted for n1 |
 | `wait 300ms`, `beat` | timers that are due fire; the beat is once a minute |
-| `restart`, `restart, all written` | the process is killed, with what was under way lost or on disk, and starts |
+| `restart`, `restart, all written`, `… with elections=candidate …` | the process is killed, with what was under way lost or on disk, and starts |
 | `the log loses 5 bytes`, `the log is damaged in block 2` | done to the file of a node that is down |
 | `show` | the limbo and the spaces |
 """
@@ -394,7 +394,8 @@ class Conversation:
         self.step(Received(self.followed[name], ballot))
 
     def rows(self, name: str, text: str) -> None:
-        rows = [row for transaction in text.split("|") for row in _transaction(transaction)]
+        waits = self.conf.election_mode != "off" and self.conf.synchronous_promote
+        rows = [row for transaction in text.split("|") for row in _transaction(transaction, waits)]
         self.step(Received(self.followed[name], Rows(tuple(rows))))
 
     def heartbeat(self, name: str, milliseconds: str = "") -> None:
@@ -417,7 +418,9 @@ class Conversation:
     def beat(self) -> None:
         self.step(TimerFired("beat"))
 
-    def restart(self, all_written: str) -> None:
+    def restart(self, all_written: str, options: str) -> None:
+        if options:
+            self.conf = _with_options(self.conf.name, options)
         for record in self.unwritten if all_written else ():
             self._reaches_disk(record)
         self.start()
@@ -486,7 +489,7 @@ _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (rf"{_NODE} is lost", Conversation.lose),
     (r"wait (?P<milliseconds>\d+)ms", Conversation.wait),
     (r"beat", Conversation.beat),
-    (r"restart(?P<all_written>, all written)?", Conversation.restart),
+    (r"restart(?P<all_written>, all written)?( with (?P<options>.*))?", Conversation.restart),
     (r"the log loses (?P<size>\d+) bytes", Conversation.tear),
     (r"the log is damaged in block (?P<block>\d+)", Conversation.damage),
     (r"show", Conversation.show),
@@ -498,6 +501,7 @@ _FIELDS: Mapping[str, Callable[[str], tuple[str, object]]] = {
     "fencing": lambda value: ("election_fencing", value),
     "promote": lambda value: ("synchronous_promote", value == "synchronous"),
     "timeout": lambda value: ("rollback_on_timeout", value == "rolls-back"),
+    "unmarked": lambda value: ("unmarked_promote", value.replace("-", " ")),
     "mvcc": lambda value: ("memtx_use_mvcc_engine", value == "on"),
     "queue": lambda value: ("synchro_queue_max_size", int(value)),
     "quorum": lambda value: ("quorum", int(value)),
@@ -550,16 +554,20 @@ def _statement(words: Sequence[str]) -> list[object]:
             raise ValueError(f"not a statement: {words}")
 
 
-def _transaction(text: str) -> list[Row]:
+def _transaction(text: str, waits: bool) -> list[Row]:
+    """`waits`: whether a PROMOTE does that does not say it."""
     rows = [part.split() for part in text.split("+")]
     first = int(rows[0][0].partition("/")[2])
-    return [_row(words, first, is_commit=words is rows[-1]) for words in rows]
+    return [_row(words, first, waits, is_commit=words is rows[-1]) for words in rows]
 
 
-def _row(words: Sequence[str], first_lsn: int, *, is_commit: bool) -> Row:
+def _row(words: Sequence[str], first_lsn: int, waits: bool, *, is_commit: bool) -> Row:
     origin, _, lsn = words[0].partition("/")
-    flags = [word for word in words if word in ("wait-sync", "wait-ack")]
-    match [word for word in words[1:] if word not in flags]:
+    flags = [word for word in words if word in ("wait-sync", "wait-ack", *_MARKS)]
+    if words[1] in ("PROMOTE", "DEMOTE"):
+        mark = next((word for word in flags if word in _MARKS), "waits" if waits else "at-once")
+        flags = _MARKS[mark]
+    match [word for word in words[1:] if word not in ("wait-sync", "wait-ack", *_MARKS)]:
         case [("CONFIRM" | "ROLLBACK") as kind, upto, *owner]:
             number = int(owner[0][1:]) if owner else int(origin)
             body: Mapping[int, object] = {Key.REPLICA_ID: number, Key.LSN: int(upto)}
@@ -588,6 +596,10 @@ def _row(words: Sequence[str], first_lsn: int, *, is_commit: bool) -> Row:
     )
 
 
+_MARKS = {"waits": ["wait-sync", "wait-ack"], "at-once": ["wait-sync"], "unmarked": []}
+"""Flags of a PROMOTE or DEMOTE, by what they mean."""
+
+
 # ---- values → text
 
 
@@ -600,7 +612,10 @@ def _rows(rows: Iterable[Row]) -> str:
     text = ""
     for row in rows:
         text += f"{row.replica_id}/{row.lsn} {Type(row.type).name}{_body(row)}"
-        text += " wait-sync" * row.wait_sync + " wait-ack" * row.wait_ack
+        if row.type in (Type.PROMOTE, Type.DEMOTE):
+            text += " waits" if row.wait_ack else "" if row.wait_sync else " unmarked"
+        else:
+            text += " wait-sync" * row.wait_sync + " wait-ack" * row.wait_ack
         text += " | " if row.is_commit else " + "
     return text.removesuffix(" | ")
 

@@ -37,16 +37,18 @@ def data(origin: int, *, sync: bool, kind: Type = Type.REPLACE) -> Row:
     return Row(kind.value, origin, 50, 0.0, 50, wait_sync=sync, wait_ack=sync, body={0x10: 512, 0x21: (1, 2)})
 
 
-def decision(kind: Type, origin: int, owner: int, lsn: int, term: int | None = None) -> Row:
+def decision(
+    kind: Type, origin: int, owner: int, lsn: int, term: int | None = None, *, waits: bool = False
+) -> Row:
     body = {Key.REPLICA_ID.value: owner, Key.LSN.value: lsn}
-    return Row(kind.value, origin, 60, 0.0, 60, body=body if term is None else {**body, Key.TERM.value: term})
+    if term is not None:
+        body[Key.TERM.value] = term
+    return Row(kind.value, origin, 60, 0.0, 60, wait_sync=term is not None, wait_ack=waits, body=body)
 
 
-def told(
-    rows: tuple[Row, ...], queue: Limbo, *, pending: tuple[Promotion, ...] = (), sync: bool = False
-) -> str:
+def told(rows: tuple[Row, ...], queue: Limbo, *, pending: tuple[Promotion, ...] = ()) -> str:
     try:
-        taken = filtered(rows, rows[-1].replica_id, queue, pending, synchronous_promote=sync)
+        taken = filtered(rows, rows[-1].replica_id, queue, pending)
     except Contradiction as contradiction:
         return str(contradiction)
     return "taken" if taken == rows else "nop"
@@ -120,12 +122,15 @@ PENDING = Promotion(origin=2, row_lsn=20, term=4, old_owner=1, lsn=6)
     ("row", "answer"),
     [
         (decision(Type.CONFIRM, 2, 2, 20), "taken"),
-        (decision(Type.PROMOTE, 3, 1, 7, 3), "taken"),
-        (decision(Type.PROMOTE, 3, 1, 7, 4), "taken"),
+        (decision(Type.PROMOTE, 3, 1, 7, 3, waits=True), "taken"),
+        (decision(Type.PROMOTE, 3, 1, 7, 4, waits=True), "taken"),
+        (decision(Type.PROMOTE, 3, 2, 20, 5, waits=True), "taken"),
+        (decision(Type.PROMOTE, 3, 2, 19, 5, waits=True), SPLIT + FOREIGN_OWNER),
+        (decision(Type.PROMOTE, 3, 1, 7, 5, waits=True), "taken"),
+        (decision(Type.PROMOTE, 3, 1, 8, 5, waits=True), SPLIT + OUT_OF_RANGE),
+        (decision(Type.PROMOTE, 3, 1, 7, 3), SPLIT + OBSOLETE_TERM),
         (decision(Type.PROMOTE, 3, 2, 20, 5), "taken"),
-        (decision(Type.PROMOTE, 3, 2, 19, 5), SPLIT + FOREIGN_OWNER),
         (decision(Type.PROMOTE, 3, 1, 7, 5), "taken"),
-        (decision(Type.PROMOTE, 3, 1, 8, 5), SPLIT + OUT_OF_RANGE),
         (decision(Type.ROLLBACK, 1, 1, 7), "taken"),
         (decision(Type.ROLLBACK, 1, 1, 6), SPLIT + KEPT_BY_PROMOTE),
         (decision(Type.CONFIRM, 1, 1, 6), "taken"),
@@ -134,12 +139,12 @@ PENDING = Promotion(origin=2, row_lsn=20, term=4, old_owner=1, lsn=6)
 )
 def test_while_a_promote_waits_for_its_quorum(row: Row, answer: str) -> None:
     """Broken, a PROMOTE decides before it may, or what it was promised to keep is thrown away under it."""
-    assert told((row,), limbo(6, 7), pending=(PENDING,), sync=True) == answer
+    assert told((row,), limbo(6, 7), pending=(PENDING,)) == answer
 
 
 def test_a_promote_is_checked_again_when_it_takes_effect() -> None:
     """Broken, a node that has lost an entry goes on as if the PROMOTE had confirmed it here too."""
     assert (
-        told((decision(Type.CONFIRM, 2, 2, 20),), limbo(), pending=(PENDING,), sync=True)
+        told((decision(Type.CONFIRM, 2, 2, 20),), limbo(), pending=(PENDING,))
         == SPLIT + FUTURE_LSN
     )
