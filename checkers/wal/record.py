@@ -13,7 +13,7 @@ from typing import Literal
 
 Kind = Literal["write", "nop", "confirm", "rollback", "promote", "demote", "vote"]
 Promotes = Literal["synchronous", "at once"]
-"""When a PROMOTE takes effect: with a quorum of its own, or when it is written."""
+"""When a PROMOTE takes effect whose row does not say it: with a quorum of its own, or when it is written."""
 Id = tuple[int, int]
 """Of a transaction: the replica that made it, and the lsn of its first row there."""
 
@@ -38,6 +38,8 @@ class Record:
     owner: int = 0
     until: int = 0
     term: int = 0
+    waits: bool | None = None
+    """Of a PROMOTE or DEMOTE: it waits for a quorum of its own. None: the row does not say."""
     vote: int = 0
     space: int = 0
     tuple: tuple[object, ...] = ()

@@ -6,7 +6,7 @@ An independent reading of the rules, which shares no code with the nodes. In the
 - CONFIRM{owner, lsn} commits the owner's entries up to lsn, and the asynchronous ones right behind
 - ROLLBACK{owner, lsn} discards the owner's first entry from lsn on, and all behind it
 - PROMOTE{old owner, lsn, term} commits the old owner's entries up to lsn, discards all others, and passes the queue on.
-  Where PROMOTE is itself an entry (`synchronous`), only when a CONFIRM of its own owner covers it; one that another
+  Where PROMOTE is itself an entry (it *waits*: `checkers.wal.marks`), only when a CONFIRM of its own owner covers it; one that another
   one overtook comes to nothing. One of a term that is over says nothing.
 
 CONFIRM is cumulative, so CONFIRM 7 after ROLLBACK 5 is legal: 5 to 6 are no longer in the queue.
@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from checkers.wal.marks import marks
 from checkers.wal.record import Id, NodeLog, Promotes, Record
 
 Fate = Literal["committed", "confirmed", "rolled back", "pending", "nop"]
@@ -49,7 +50,7 @@ class _Waiting:
 class _Limbo:
     def __init__(self, replayed: Replayed, promotes: Promotes) -> None:
         self.replayed = replayed
-        self.is_at_once = promotes == "at once"
+        self.waits = marks(replayed.log.records, promotes)
         self.queue: deque[_Waiting] = deque()
         self.pending: list[Record] = []
         self.term = 0
@@ -109,10 +110,9 @@ class _Limbo:
     def _promote(self, row: Record) -> None:
         if row.term <= self.term:
             return
-        if self.is_at_once:
-            self._change_owner(row)
-        else:
-            self.pending = sorted((*self.pending, row), key=lambda known: known.term)
+        self.pending = sorted((*self.pending, row), key=lambda known: known.term)
+        if not self.waits[row.origin, row.lsn]:
+            self._take_over(row)
 
     def _take_over(self, promotion: Record) -> None:
         """It takes effect, after those that it stands on, whatever order they came in."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from checkers.wal.record import Kind, NodeLog, Record
 from nodes.iproto import xlog
@@ -150,12 +151,13 @@ class _Reader:
                 body=pack(dict(row.body)),
                 space=_number(space),
                 tuple=values if isinstance(values, tuple) and kind == "write" else (),
-                **_decision(kind, row.body),
+                **_decision(kind, row),
             )
         )
 
 
-def _decision(kind: Kind, body: Mapping[int, object]) -> dict[str, int]:
+def _decision(kind: Kind, row: Row) -> dict[str, Any]:
+    body = row.body
     match kind:
         case "confirm" | "rollback":
             return {"owner": _number(body[Key.REPLICA_ID.value]), "until": _number(body[Key.LSN.value])}
@@ -164,6 +166,7 @@ def _decision(kind: Kind, body: Mapping[int, object]) -> dict[str, int]:
                 "owner": _number(body[Key.REPLICA_ID.value]),
                 "until": _number(body[Key.LSN.value]),
                 "term": _number(body[Key.TERM.value]),
+                "waits": row.wait_ack if row.wait_sync else None,
             }
         case "vote":
             return {"term": _number(body.get(0, 0)), "vote": _number(body.get(1, 0))}

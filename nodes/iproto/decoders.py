@@ -33,7 +33,7 @@ from nodes.iproto.messages import (
     Type,
 )
 from nodes.iproto.packing import is_vclock, packed_vclock
-from nodes.iproto.requests import Map, halves, request_of
+from nodes.iproto.requests import Map, features_of, halves, request_of
 from nodes.iproto.rows import row_of
 
 FRAME_BYTES_MAX = 64 * 1024 * 1024
@@ -163,7 +163,8 @@ def _ok(header: Map, body: Map) -> Message:
         cluster_uuid = body[_CLUSTER_UUID]
         if type(cluster_uuid) is not str:
             raise MalformedFrame(f"expected the answer to a SUBSCRIBE, got {header!r:.80} {body!r:.80}")
-        return Subscribed(sync, cluster_uuid, _vclock(body), _unsigned(header, _REPLICA_ID))
+        sender = _unsigned(header, _REPLICA_ID)
+        return Subscribed(sync, cluster_uuid, _vclock(body), sender, features_of(body))
     if _VCLOCK in body:
         return Stage(sync, _vclock(body))
     return _heartbeat(header, body)

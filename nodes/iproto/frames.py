@@ -79,7 +79,7 @@ _INDEX_BASE, _KEY, _TUPLE, _FUNCTION_NAME, _USER_NAME, _EXPRESSION, _OPS = (
 )
 _INSTANCE_UUID, _CLUSTER_UUID, _VCLOCK, _TERM = 0x24, 0x25, 0x26, 0x53
 _DATA, _ERROR_24, _ERROR_STACK, _VCLOCK_SYNC = 0x30, 0x31, 0x52, 0x5A
-_BALLOT, _REPLICA_ANON = 0x29, 0x50
+_BALLOT, _REPLICA_ANON, _FEATURES = 0x29, 0x50, 0x55
 _OK, _ERROR = int(Type.OK), int(Type.ERROR)
 _SELECT, _INSERT, _REPLACE, _DELETE = int(Type.SELECT), int(Type.INSERT), int(Type.REPLACE), int(Type.DELETE)
 _UPDATE, _UPSERT, _CALL_16, _EVAL = int(Type.UPDATE), int(Type.UPSERT), int(Type.CALL_16), int(Type.EVAL)
@@ -169,9 +169,11 @@ def _of_following(
     match message:
         case Subscribe():
             return _frame(_subscribe_header(message), _subscribe_body(message))
-        case Subscribed(sync, cluster_uuid, vclock, replica_id):
+        case Subscribed(sync, cluster_uuid, vclock, replica_id, features):
             sender = {_REPLICA_ID: replica_id} if replica_id else {}
-            told = {_CLUSTER_UUID: cluster_uuid, _VCLOCK: packed_vclock(vclock)}
+            told: dict[int, object] = {_CLUSTER_UUID: cluster_uuid, _VCLOCK: packed_vclock(vclock)}
+            if features:
+                told[_FEATURES] = list(features)
             return _frame({_TYPE: _OK, _SYNC: sync, **sender}, told)
         case Stage(sync, vclock):
             return _frame({_TYPE: _OK, _SYNC: sync}, {_VCLOCK: packed_vclock(vclock)})
@@ -262,4 +264,6 @@ def _subscribe_body(message: Subscribe) -> dict[int, object]:
     }
     if message.is_anonymous:
         body[_REPLICA_ANON] = True
+    if message.features:
+        body[_FEATURES] = list(message.features)
     return body

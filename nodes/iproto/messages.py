@@ -92,6 +92,7 @@ class Key(IntEnum):
     ID_FILTER = 0x51
     ERROR = 0x52
     TERM = 0x53
+    FEATURES = 0x55
     VCLOCK_SYNC = 0x5A
 
 
@@ -245,6 +246,10 @@ class Refusal:
     schema_version: int = 1
 
 
+PROMOTE_MARK = 0x5153
+"""Feature: the node reads in a PROMOTE's flags when it takes effect. Tarantool's own features count up from 0."""
+
+
 @dataclass(frozen=True, slots=True)
 class Subscribe:
     """A replica asks for all rows beyond its vclock."""
@@ -257,6 +262,8 @@ class Subscribe:
     server_version: int = 0x030200
     is_anonymous: bool = False
     """An anonymous replica follows without being a member: it has no id and counts for no quorum."""
+    features: tuple[int, ...] = ()
+    """What the sender understands beyond its version; other servers overlook it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +274,8 @@ class Subscribed:
     cluster_uuid: str
     vclock: Mapping[int, int]
     replica_id: int = 0
+    features: tuple[int, ...] = ()
+    """As in `Subscribe`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,7 +263,14 @@ def _subscribe(sync: int, header: Map, body: Map) -> Request:
         _vclock(body),
         _unsigned(body, Key.SERVER_VERSION, "invalid VERSION"),
         body.get(Key.REPLICA_ANON, False) is True,
+        features_of(body),
     )
+
+
+def features_of(body: Map) -> tuple[int, ...]:
+    """What the sender says that it understands; anything but numbers says nothing."""
+    found = body.get(Key.FEATURES, [])
+    return tuple(each for each in found if type(each) is int) if isinstance(found, list) else ()
 
 
 def _vote(sync: int, header: Map, body: Map) -> Request:

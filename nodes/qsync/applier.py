@@ -44,6 +44,8 @@ class Applier:
     """Why it is stopped."""
     last_error: str = ""
     """Why the last connection ended or did not come about."""
+    knows_marks: bool = True
+    """The peer reads in a PROMOTE's flags when it takes effect."""
     partial: list[Row] = field(default_factory=list)
     backlog: deque[tuple[Row, ...]] = field(default_factory=deque)
 

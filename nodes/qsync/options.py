@@ -25,7 +25,7 @@ All options of a call are checked before any is set. Refusals are Tarantool's er
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nodes.iproto.codes import Code
@@ -40,6 +40,11 @@ STATIC = frozenset(
         *("memtx_use_mvcc_engine", "listen", "instance_uuid", "replicaset_uuid", "replication"),
         *("replication_anon", "wal_dir", "wal_max_size", "wal_mode"),
     }
+)
+
+NO_MARKS = (
+    "this node's PROMOTE waits for a quorum, which {} cannot read in its row: upgrade that node first, or set "
+    "synchronous_promote to false here"
 )
 
 _LATER = frozenset(
@@ -75,6 +80,10 @@ class Options:
     checkpoint_interval_ns: int
     checkpoint_wal_threshold: int
     rollback_on_timeout: bool
+    writes_marks: bool
+    """With elections, the PROMOTEs of this node wait for a quorum, which its peers must read in their flags."""
+    peers_without_marks: Callable[[], Sequence[str]] = field(init=False, default=tuple)
+    """The connected peers that do not."""
     quorum_size: int = field(init=False)
     changed: Mapping[str, object] = field(init=False, default_factory=dict)
     """What the last call made of which options, by their names: for the log."""
@@ -99,6 +108,7 @@ class Options:
             checkpoint_interval_ns=configuration.checkpoint_interval_ns,
             checkpoint_wal_threshold=configuration.checkpoint_wal_threshold,
             rollback_on_timeout=configuration.rollback_on_timeout,
+            writes_marks=configuration.synchronous_promote,
         )
 
     def __post_init__(self) -> None:
@@ -180,6 +190,8 @@ class Options:
             raise _refused(name, "the value may be set to false only when replication_anon is false")
         elif name == "election_mode" and value != "off" and self.is_anonymous:
             raise _refused(name, "the value may be other than 'off' only when replication_anon is false")
+        elif name == "election_mode" and value != "off" and self.writes_marks and self.peers_without_marks():
+            raise _refused(name, NO_MARKS.format(", ".join(self.peers_without_marks())))
 
     def _default(self, name: str) -> object:
         if name == "replication_connect_quorum":

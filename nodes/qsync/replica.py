@@ -18,6 +18,7 @@ from dataclasses import replace
 from nodes.iproto.codes import Code
 from nodes.iproto.greeting import version_number
 from nodes.iproto.messages import (
+    PROMOTE_MARK,
     Ack,
     Answer,
     Ballot,
@@ -80,7 +81,7 @@ from nodes.qsync.joining import Hosting, Joining
 from nodes.qsync.journal import LOCAL, Journal, Recovered, public
 from nodes.qsync.keys import Rejected, Tuple
 from nodes.qsync.linearizable_reads import LinearizableReads
-from nodes.qsync.options import SECOND_NS, Options
+from nodes.qsync.options import NO_MARKS, SECOND_NS, Options
 from nodes.qsync.relay import Relay
 from nodes.qsync.retention import Retention
 from nodes.qsync.schema import FIRST_VERSION, Schema
@@ -111,6 +112,7 @@ class Replica:
         self._installing: tuple[int, dict[str, bytes]] | None = None
         """The last record of what we joined with, and the files it makes: when it is on disk we begin anew."""
         self.options = Options.of(configuration)
+        self.options.peers_without_marks = self._peers_without_marks
         self._build(configuration, _journal(configuration, first_token=1))
 
     def _build(
@@ -510,8 +512,20 @@ class Replica:
         vclock = public(self.journal.vclock)
         version = version_number(configuration.version)
         uuids = configuration.cluster_uuid, me.uuid
-        request = Subscribe(0, *uuids, me.id, vclock, version, configuration.is_anonymous)
+        request = Subscribe(0, *uuids, me.id, vclock, version, configuration.is_anonymous, self._features)
         self._out.append(Send(applier.link, request))
+
+    @property
+    def _features(self) -> tuple[int, ...]:
+        return (PROMOTE_MARK,) if self.options.knows_elections else ()
+
+    def _needs_marks(self, features: tuple[int, ...]) -> bool:
+        """This peer cannot read what our PROMOTEs mean, or what its own mean would depend on our options."""
+        writes = self.options.has_elections and self.options.writes_marks
+        return writes and PROMOTE_MARK not in features
+
+    def _peers_without_marks(self) -> list[str]:
+        return [each.peer for each in self.appliers.values() if each.state == "following" and not each.knows_marks]
 
     def _disconnected(self, link: int, reason: str) -> None:
         applier = self._applier_links.pop(link, None)
@@ -558,10 +572,14 @@ class Replica:
                 self._asked(applier, message)
             case Stage() | Rows() | JoinMeta() | JoinSnapshot() | RaftState() if applier.state == "joining":
                 self._take_part_of_join(applier, message, now)
-            case Subscribed(_, cluster_uuid, _, number) if applier.state == "subscribing":
+            case Subscribed(_, cluster_uuid, _, number, features) if applier.state == "subscribing":
                 if cluster_uuid != self.configuration.cluster_uuid:
                     self._drop(applier.link, "the peer is of another cluster")
                     return
+                if self._needs_marks(features):
+                    self._drop(applier.link, NO_MARKS.format(applier.peer))
+                    return
+                applier.knows_marks = PROMOTE_MARK in features
                 if number and number != applier.answered_id:
                     applier.answered_id = number
                     self._members_changed()
@@ -754,7 +772,7 @@ class Replica:
             self._drop(old, "subscribed again")
         self.relays[link] = Relay(link, number, dict(request.vclock), now.monotonic_ns)
         vclock, me = public(self.journal.vclock), self.configuration.me.id
-        answer = Subscribed(request.sync, self.configuration.cluster_uuid, vclock, me)
+        answer = Subscribed(request.sync, self.configuration.cluster_uuid, vclock, me, self._features)
         self._out.append(Send(link, answer))
         if self.options.knows_elections:
             state = self.election.said(public(self.journal.promised), now.monotonic_ns)
@@ -773,6 +791,9 @@ class Replica:
         if not number and not request.is_anonymous:
             why = Code.UNKNOWN_REPLICA.text(request.instance_uuid, cluster_uuid)
             return Refusal(request.sync, Code.UNKNOWN_REPLICA, why)
+        if self._needs_marks(request.features):
+            why = Code.CFG.text("synchronous_promote", NO_MARKS.format(f"replica {number}"))
+            return Refusal(request.sync, Code.CFG, why)
         written = self.journal.vclock.get(number, 0) if number else 0
         if written and not request.vclock.get(number, 0):
             why = Code.CFG.text(

@@ -108,7 +108,7 @@ class Life(Conversation):
         for message in (end, JoinMeta(0), state, JoinSnapshot(0), Rows(rows), end, end):
             self.step(Received(link, message))
 
-    def restart(self, all_written: str) -> None:
+    def restart(self, all_written: str, options: str = "") -> None:
         """Killed, and started again."""
         self.start()
 

@@ -26,6 +26,7 @@ A line that begins with `>` happens; the indented lines under it are the effects
 | `n4 joins [anonymously]`, `n4 asks for a ballot` | a node without data |
 | `n2 subscribes [anonymously] [LSN]`, `n2 hangs up` | a follower; a client hangs up, too |
 | `n2 acks LSN [of n1] [in term 3] [answering 1]` | it has n1's rows up to there; to the node's question number 1 |
+| `n1 answers, an older version`, `n2 subscribes, an older version` | which knows no marks of a PROMOTE |
 | `n1 answers`, `n1 rows R + R \\| R`, `n1 heartbeat`, `n1 is lost` | a peer that we follow; + joins a transaction |
 | `1/5 REPLACE register r1 1 [wait-sync] [wait-ack]`, `1/6 CONFIRM 5 [n1]`, `2/1 PROMOTE 3 [n1 LSN] [waits|at-once|unmarked]` | rows |
 | `n1 is not there`, `n1 takes the call`, `n1 refuses with 219`, `n1 is writable at {1: 4}` | answers by words |
@@ -48,6 +49,7 @@ from dataclasses import dataclass, field, replace
 
 from nodes.iproto import xlog
 from nodes.iproto.messages import (
+    PROMOTE_MARK,
     Ack,
     Answer,
     Ballot,
@@ -354,10 +356,11 @@ class Conversation:
                 options = (_TRANSACTION_OPTIONS[mode.strip()],) if mode else ()
                 self.step(Received(link, Call(1, "qsync.transaction", (statements, *options))))
 
-    def subscribe(self, name: str, lsn: str, anonymous: str = "") -> None:
+    def subscribe(self, name: str, lsn: str, anonymous: str = "", older: str = "") -> None:
         number, vclock = int(name[1:]), {1: int(lsn)} if lsn else {}
         uuids = self.conf.cluster_uuid, UUID.format(number)
-        request = Subscribe(0, *uuids, number, vclock, is_anonymous=bool(anonymous))
+        features = () if older else (PROMOTE_MARK,)
+        request = Subscribe(0, *uuids, number, vclock, is_anonymous=bool(anonymous), features=features)
         self.step(Received(self._new_link(self.links, name), request))
 
     def join(self, name: str, anonymous: str) -> None:
@@ -375,9 +378,11 @@ class Conversation:
     def hang_up(self, name: str) -> None:
         self.step(Disconnected(self.links.pop(name), "end of stream"))
 
-    def answer(self, name: str) -> None:
+    def answer(self, name: str, older: str = "") -> None:
         self.step(Connected(self._new_link(self.followed, name), name))
-        self.step(Received(self.followed[name], Subscribed(0, self.conf.cluster_uuid, {})))
+        features = () if older else (PROMOTE_MARK,)
+        answer = Subscribed(0, self.conf.cluster_uuid, {}, features=features)
+        self.step(Received(self.followed[name], answer))
 
     def take_call(self, name: str) -> None:
         self.step(Connected(self._new_link(self.followed, name), name))
@@ -418,7 +423,7 @@ class Conversation:
     def beat(self) -> None:
         self.step(TimerFired("beat"))
 
-    def restart(self, all_written: str, options: str) -> None:
+    def restart(self, all_written: str, options: str = "") -> None:
         if options:
             self.conf = _with_options(self.conf.name, options)
         for record in self.unwritten if all_written else ():
@@ -473,10 +478,13 @@ _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     ),
     (rf"{_NODE} joins(?P<anonymous> anonymously)?", Conversation.join),
     (rf"{_NODE} asks for a ballot", Conversation.ask_for_ballot),
-    (rf"{_NODE} subscribes(?P<anonymous> anonymously)?( (?P<lsn>\d+))?", Conversation.subscribe),
+    (
+        rf"{_NODE} subscribes(?P<anonymous> anonymously)?( (?P<lsn>\d+))?(?P<older>, an older version)?",
+        Conversation.subscribe,
+    ),
     (rf"{_NODE} acks (?P<lsn>\d+){_ACK}", Conversation.acknowledge),
     (rf"{_NODE} is {_STATE}( for (?P<vote>n\d))?(?P<seeing> seeing the leader)?", Conversation.raft),
-    (rf"{_NODE} answers", Conversation.answer),
+    (rf"{_NODE} answers(?P<older>, an older version)?", Conversation.answer),
     (rf"{_NODE} takes the call", Conversation.take_call),
     (rf"{_NODE} is not there", Conversation.not_there),
     (rf"{_NODE} refuses with (?P<code>\d+)", Conversation.refuse),

@@ -107,11 +107,14 @@ class VirtualCluster:
         bugs: tuple[str, ...] = (),
         settings: Mapping[str, object] | None = None,
         more: Sequence[Configuration] = (),
+        of_node: Mapping[str, Mapping[str, object]] | None = None,
+        files: Mapping[str, Mapping[str, bytes]] | None = None,
     ) -> None:
-        """`settings` are fields of all configurations, `more` those of nodes that start later."""
-        own = dict(settings or {})
+        """`settings` are fields of all configurations, `of_node` those of single ones, `more` are nodes that start
+        later. `files`: what the disks hold at first, by node."""
+        own = {name: {**(settings or {}), **(of_node or {}).get(name, {})} for name in NAMES}
         self.configurations = {
-            name: replace(_configuration(name, bugs), **own)  # type: ignore[arg-type]
+            name: replace(_configuration(name, bugs), **own[name])  # type: ignore[arg-type]
             for name in NAMES
         }
         self.configurations |= {conf.name: conf for conf in more}
@@ -124,6 +127,9 @@ class VirtualCluster:
         self.crashes: list[tuple[str, str]] = []
         for machine in self.world.machines.values():
             machine.on_crash = lambda name, how: self.crashes.append((name, how))
+            for file, data in (files or {}).get(machine.name, {}).items():
+                machine.disk.append(file, data)
+                machine.disk.sync(file, len(data))
             if machine.name in NAMES:
                 machine.start()
 
