@@ -183,6 +183,8 @@ class Control:
             if self._commits.is_owner and is_of_this_term:
                 election.resign(now.monotonic_ns)
             self._answer(caller)
+        elif election.leader_id != 0:
+            raise Rejected(Code.NOT_LEADER, election.leader_id)  # other nodes hold elections, and have a leader
         elif limbo.owner_id == 0 or (is_of_this_term and not self._commits.is_owner):
             self._answer(caller)
         else:
@@ -192,7 +194,7 @@ class Control:
         """Nothing of the kind is under way here, and we are a member: whose term would it be else?"""
         if self._election.me == 0:
             raise Rejected(Code.UNSUPPORTED, "replication_anon=true", "manual elections")
-        if self._procedure is not None or self._commits.is_behind_barrier:
+        if self._procedure is not None or self._rounds or self._commits.is_behind_barrier:
             raise Rejected(Code.IN_ANOTHER_PROMOTE)
 
     def _new(self, steps: list[Step], caller: Caller | None, now: Instant, *, is_demote: bool) -> Procedure:

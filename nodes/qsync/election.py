@@ -13,7 +13,8 @@ One vote a term, and only for a candidate whose vclock covers our own. Term and 
 `must_write` is set, the caller writes them, and the order promise keeps `must_tell` behind that. *Pre-vote*: a node
 that sees the leader says so, and a candidate does not disturb a leader that anybody sees.
 
-Modes: `off` (takes no part; terms are followed), `voter` (votes only), `manual` (leads only when asked), `candidate`.
+Modes: `off` (neither votes nor leads, and says of no leader that it sees it, but keeps track of term, leader and who
+sees the leader, so that it knows them when it is switched on), `voter` (votes only), `manual` (leads only when asked), `candidate`.
 Fencing: `off`, `soft` (the same death timeout as the others), `strict` (half of it, so that the old leader is fenced
 before a new one is elected).
 """
@@ -87,7 +88,7 @@ class Election:
 
     def sees_leader(self, now_ns: int) -> bool:
         """We are the leader, or heard the leader of this term within the death timeout."""
-        if self.leader_id == 0:
+        if self.leader_id == 0 or self.mode == "off":
             return False
         return self.leader_id == self.me or now_ns - self.leader_heard_ns < self.death_timeout_ns
 
@@ -126,7 +127,7 @@ class Election:
         """A peer told its state."""
         source = message.replica_id
         self.see_term(message.term, now_ns)
-        if message.term < self.term or self.mode == "off":
+        if message.term < self.term:
             return  # who is behind was told when this term began: a link loses nothing
         self.seen_by[source] = message.is_leader_seen
         if message.vote:
@@ -208,12 +209,12 @@ class Election:
 
     def set_mode(self, mode: Mode, now_ns: int) -> None:
         """Take part in another way from now on; who may not lead any more stops."""
-        self.mode = mode
+        was_candidate, self.mode = self.mode == "candidate", mode
         if mode in ("off", "voter") and self.state != FOLLOWER:
             self._resign(now_ns)
-        if mode == "off":
-            self.leader_id = 0
-            self.seen_by.clear()
+        if mode == "candidate" and not was_candidate and self.state == FOLLOWER:
+            self.leader_heard_ns = now_ns  # as if it had just started: the leader has its time to be heard
+            self._wait(now_ns, self.death_timeout_ns)
         self.must_tell = True
 
     def set_quorum(self, quorum: int, now_ns: int) -> None:
