@@ -193,8 +193,8 @@ def _raft_state(header: Map, body: Map) -> RaftState:
     is_leader_seen = body.get(5, False)
     if type(is_leader_seen) is not bool:
         raise MalformedFrame(f"expected whether a leader is seen, got {is_leader_seen!r:.80}")
-    vclock = body.get(3, {})
-    if not is_vclock(vclock):
+    vclock = body.get(3)
+    if vclock is not None and not is_vclock(vclock):
         raise MalformedFrame(f"expected a candidate's vclock, got {vclock!r:.80}")
     return RaftState(
         _unsigned(header, _REPLICA_ID),
@@ -203,7 +203,7 @@ def _raft_state(header: Map, body: Map) -> RaftState:
         _unsigned(body, 2),
         _unsigned(body, 4),
         is_leader_seen,
-        packed_vclock(vclock),
+        None if vclock is None else packed_vclock(vclock),
     )
 
 

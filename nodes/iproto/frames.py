@@ -242,7 +242,7 @@ def _raft_body(message: RaftState) -> dict[int, object]:
     if message.vote:
         body[1] = message.vote
     body[2] = message.state
-    if message.vclock:
+    if message.vclock is not None:
         body[3] = packed_vclock(message.vclock)
     body[4] = message.leader_id
     body[5] = message.is_leader_seen

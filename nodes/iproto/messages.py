@@ -359,7 +359,7 @@ class Ack:
 class RaftState:
     """What a node says of its election (a RAFT row on the wire that is in nobody's log).
 
-    `state` is 1 for a follower, 2 for a candidate, 3 for a leader. A candidate says its vclock.
+    `state` is 1 for a follower, 2 for a candidate, 3 for a leader. A candidate says its vclock; None: none came.
     """
 
     replica_id: int
@@ -368,7 +368,7 @@ class RaftState:
     state: int
     leader_id: int
     is_leader_seen: bool
-    vclock: Mapping[int, int] = field(default_factory=dict)
+    vclock: Mapping[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,15 @@ SPREAD = 0.1
 """Timeouts differ by up to this share, so that candidates do not march in step."""
 
 
+def flaw(message: RaftState) -> str | None:
+    """Why no peer may say this of its election, in Tarantool's words; None if it may."""
+    if message.term == 0 or message.state not in STATE_NAMES:
+        return "Invalid term or state"
+    if message.state == CANDIDATE and (message.vote != message.replica_id or message.vclock is None):
+        return "Candidate should always vote for self and provide its vclock"
+    return None
+
+
 @dataclass(slots=True, kw_only=True)
 class Election:
     """One node's part in elections. Times are nanoseconds of its monotonic clock."""
@@ -94,10 +103,10 @@ class Election:
 
     def said(self, vclock: Mapping[int, int], now_ns: int) -> RaftState:
         """What to tell one that has come newly."""
-        told = vclock if self.state == CANDIDATE else {}
+        told = dict(vclock) if self.state == CANDIDATE else None
         is_seen = self.sees_leader(now_ns)
         self.said_otherwise |= is_seen != self.said_seen
-        return RaftState(self.me, self.term, self.vote, self.state, self.leader_id, is_seen, dict(told))
+        return RaftState(self.me, self.term, self.vote, self.state, self.leader_id, is_seen, told)
 
     def said_to_all(self, vclock: Mapping[int, int], now_ns: int) -> RaftState:
         """What to tell everybody: only what all have heard need not be told again."""
@@ -124,7 +133,7 @@ class Election:
         self.seen_by.pop(peer, None)
 
     def receive(self, message: RaftState, own_vclock: Mapping[int, int], now_ns: int) -> None:
-        """A peer told its state."""
+        """A peer told its state; `flaw` has found nothing in it."""
         source = message.replica_id
         self.see_term(message.term, now_ns)
         if message.term < self.term:
@@ -140,7 +149,8 @@ class Election:
         elif message.state != LEADER and self.leader_id == source:
             self.leader_id = 0  # it resigned
             self._wait(now_ns, 0)
-        if message.state == CANDIDATE and message.vote == source:
+        if message.state == CANDIDATE:
+            assert message.vclock is not None, "flaw() was asked before"
             self._consider(source, message.vclock, own_vclock)
         if self.state == CANDIDATE:
             self._count(now_ns)

@@ -51,6 +51,10 @@ class LinearizableReads:
         self._waiting.append(WaitingRead(self.number, deadline_ns, answer, give_up))
         self.must_ask = self.others_needed > 0
 
+    def ask_again(self) -> None:
+        """Another node can be asked now: the answers of those that were asked before still count."""
+        self.must_ask = bool(self._waiting) and self.others_needed > 0
+
     def ask_anew(self) -> None:
         """Who is a member has changed: of what was asked before, other nodes than now would have been enough."""
         for read in self._waiting:
@@ -58,7 +62,7 @@ class LinearizableReads:
             read.number, read.limbo_number = self.number, None
             read.heard.clear()
             read.target.clear()
-        self.must_ask = bool(self._waiting) and self.others_needed > 0
+        self.ask_again()
 
     def heard(self, replica_id: int, number: int, vclock: Mapping[int, int]) -> None:
         """A node says what it has written; it was asked by the read of this number or before."""

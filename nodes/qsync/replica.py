@@ -74,7 +74,7 @@ from nodes.qsync.clearing import Clearing
 from nodes.qsync.commits import SYNCHRO_TIMER, Commits
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.control import CONTROL_TIMER, Control
-from nodes.qsync.election import STATE_NAMES, Election, Fencing
+from nodes.qsync.election import STATE_NAMES, Election, Fencing, flaw
 from nodes.qsync.filter import Contradiction
 from nodes.qsync.info import box_info
 from nodes.qsync.joining import Hosting, Joining
@@ -566,7 +566,10 @@ class Replica:
                 applier.note_lag(timestamp, now)
                 self._acknowledge([applier], sync)
             case RaftState() if applier.state == "following" and message.replica_id == applier.peer_id:
-                if self.options.knows_elections:
+                why = flaw(message)
+                if why is not None:
+                    self._drop(applier.link, why)  # before its term is taken
+                elif self.options.knows_elections:
                     self._hear_of_election(message, now)
             case Ballot() if applier.state == "asking":
                 self._asked(applier, message)
@@ -771,6 +774,7 @@ class Replica:
         for old in [old for old, relay in self.relays.items() if number and relay.replica_id == number]:
             self._drop(old, "subscribed again")
         self.relays[link] = Relay(link, number, dict(request.vclock), now.monotonic_ns)
+        self.reads.ask_again()
         vclock, me = public(self.journal.vclock), self.configuration.me.id
         answer = Subscribed(request.sync, self.configuration.cluster_uuid, vclock, me, self._features)
         self._out.append(Send(link, answer))

@@ -32,6 +32,7 @@ A line that begins with `>` happens; the indented lines under it are the effects
 | `n1 is not there`, `n1 takes the call`, `n1 refuses with 219`, `n1 is writable at {1: 4}` | answers by words |
 | `n1 is writable at {1: 4}, with logs from {1: 2} on` | older ones are collected |
 | `n2 is candidate in term 3 [with {1: 4}]`, `n2 is leader in term 3` | what a peer says of its election |
+| `n2 is nothing in term 3`, `n2 is candidate in term 3 without its vclock`, `… for n1` | what no peer may say |
 | `n2 is follower in term 3 [for n1] [seeing the leader]` | that it voted for n1 |
 | `wait 300ms`, `beat` | timers that are due fire; the beat is once a minute |
 | `restart`, `restart, all written`, `… with elections=candidate …` | the process is killed, with what was under way lost or on disk, and starts |
@@ -300,9 +301,10 @@ class Conversation:
 
     def raft(self, name: str, state: str, term: str, vclock: str, vote: str = "", seeing: str = "") -> None:
         number = int(name[1:])
-        numbers = {"follower": 1, "candidate": 2, "leader": 3}
-        choice = number if state != "follower" else int(vote[1:] or 0) if vote else 0
-        known = _numbers(vclock)
+        numbers = {"follower": 1, "candidate": 2, "leader": 3, "nothing": 0, "something": 10_000}
+        own = number if state in ("candidate", "leader") else 0
+        choice = int(vote[1:]) if vote else own
+        known = None if vclock == " without its vclock" else _numbers(vclock)
         leader = number if state == "leader" else 0
         is_seen = bool(seeing) or state == "leader"
         said = RaftState(number, int(term), choice, numbers[state], leader, is_seen, known)
@@ -461,7 +463,10 @@ _BALLOT = (
     r"(?:, with logs from (?P<kept>\{.*\}) on)?"
 )
 _OPTIONS = r"(?P<options>( \w+=\S+)*)"
-_STATE = r"(?P<state>follower|candidate|leader) in term (?P<term>\d+)( with (?P<vclock>\{.*\}))?"
+_STATE = (
+    r"(?P<state>follower|candidate|leader|nothing|something) in term (?P<term>\d+)"
+    r"(?P<vclock> with \{.*\}| without its vclock)?"
+)
 _ACK = r"( of n(?P<origin>\d))?( in term (?P<term>\d+))?( answering (?P<question>\d+))?"
 _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (rf"node {_NODE}{_OPTIONS}", Conversation.node_alone),
