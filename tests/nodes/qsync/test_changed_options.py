@@ -165,3 +165,99 @@ def test_other_options_lose_nothing(before: str, after: str, marks: bool) -> Non
 def test_other_options_lose_nothing_at_any_record(before: str, after: str, marks: bool) -> None:
     """As above, cut at every record."""
     assert wrong(before, after, marks=marks, everywhere=True) == {}
+
+
+class Mixed:
+    """A cluster whose nodes have different options, and a client that writes to whichever node is writable."""
+
+    def __init__(self, seed: int, modes: Mapping[str, str]) -> None:
+        of_node = {name: {"election_mode": mode, "election_timeout_ns": 200_000_000} for name, mode in modes.items()}
+        self.cluster = VirtualCluster(seed, of_node=of_node)
+        self.asked: dict[str, int] = {}
+        self.cluster.run(300)
+
+    def configure(self, name: str, mode: str) -> None:
+        self.cluster.client.ask(name, "box.cfg", {"election_mode": mode})
+        self.cluster.run(300)
+
+    def write(self, count: int = 3) -> None:
+        """To the node that takes writes; none if there is none at the moment."""
+        for _ in range(count):
+            writable = [name for name in NAMES if self.cluster.node(name).commits.is_writable]
+            if writable:
+                key = f"k{len(self.asked)}"
+                self.cluster.client.ask(writable[0], "qsync.transaction", (("replace", "register", (key, 1)),))
+                self.asked[key] = len(self.cluster.client.asked) - 1
+            self.cluster.run(40)
+
+    def check(self) -> None:
+        """All follow all, nothing has stopped, and what was answered is on every node."""
+        self.cluster.run(2_000)
+        assert not self.cluster.crashes
+        replies = list(self.cluster.client.asked.values())
+        answered = {key for key, place in self.asked.items() if isinstance(replies[place].reply, Answer)}
+        for name in NAMES:
+            node = self.cluster.node(name)
+            assert [each.message for each in node.appliers.values() if each.message] == [], name
+            register = next(space for space in node.schema.user_spaces() if space.definition.name == "register")
+            assert answered <= {str(key[0]) for key in register.scan(dirty=False)}, name
+        assert answered, "nothing was written"
+        before = len(answered)
+        self.write(1)
+        self.cluster.run(500)
+        replies = list(self.cluster.client.asked.values())
+        assert sum(isinstance(replies[place].reply, Answer) for place in self.asked.values()) > before, "no more writes"
+
+
+@pytest.mark.parametrize("mode", ["off", "voter", "manual"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_node_with_another_mode_follows(seed: int, mode: str) -> None:
+    """Broken, a node without elections among candidates stops with a split-brain that there is not."""
+    mixed = Mixed(seed, {"n1": "candidate", "n2": "candidate", "n3": mode})
+    mixed.cluster.run(1_500)
+    mixed.write()
+    mixed.check()
+    mixed.configure("n3", "candidate")
+    mixed.write()
+    mixed.check()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_elections_are_switched_on_node_by_node(seed: int) -> None:
+    """Broken, the only way to elections without an outage makes the last node stop."""
+    mixed = Mixed(seed, dict.fromkeys(NAMES, "off"))
+    mixed.cluster.client.ask("n1", "box.ctl.promote")
+    mixed.cluster.run(500)
+    mixed.write()
+    for name in NAMES:
+        mixed.configure(name, "candidate")
+        mixed.write()
+    mixed.check()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_elections_are_switched_off_node_by_node(seed: int) -> None:
+    """Broken, all nodes stop, and writes time out."""
+    mixed = Mixed(seed, dict.fromkeys(NAMES, "candidate"))
+    mixed.cluster.run(1_500)
+    mixed.write()
+    for name in NAMES:
+        mixed.configure(name, "off")
+        mixed.write()
+    mixed.cluster.client.ask("n1", "box.ctl.promote")
+    mixed.check()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_follower_that_is_off_for_a_while_deposes_nobody(seed: int) -> None:
+    """Broken, a follower that is switched off and on again begins an election against a living leader."""
+    mixed = Mixed(seed, dict.fromkeys(NAMES, "candidate"))
+    mixed.cluster.run(1_500)
+    leader = next(name for name in NAMES if mixed.cluster.node(name).election.is_leader)
+    follower = next(name for name in NAMES if name != leader)
+    term = mixed.cluster.node(leader).election.term
+    mixed.configure(follower, "off")
+    mixed.configure(follower, "candidate")
+    mixed.cluster.run(2_000)
+    assert mixed.cluster.node(leader).election.is_leader
+    assert mixed.cluster.node(leader).election.term == term
