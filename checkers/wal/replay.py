@@ -6,8 +6,8 @@ An independent reading of the rules, which shares no code with the nodes. In the
 - CONFIRM{owner, lsn} commits the owner's entries up to lsn, and the asynchronous ones right behind
 - ROLLBACK{owner, lsn} discards the owner's first entry from lsn on, and all behind it
 - PROMOTE{old owner, lsn, term} commits the old owner's entries up to lsn, discards all others, and passes the queue on.
-  Where PROMOTE is itself an entry (it *waits*: `checkers.wal.marks`), only when a CONFIRM of its own owner covers it; one that another
-  one overtook comes to nothing. One of a term that is over says nothing.
+  Where PROMOTE is itself an entry (it *waits*: `checkers.wal.marks`), only when a CONFIRM of its own owner covers it;
+  one that another one overtook comes to nothing. One of a term that is over says nothing.
 
 CONFIRM is cumulative, so CONFIRM 7 after ROLLBACK 5 is legal: 5 to 6 are no longer in the queue.
 

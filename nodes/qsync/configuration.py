@@ -75,8 +75,8 @@ class Configuration:
     """False, as Tarantool ships it: a PROMOTE waits for acknowledgements of the last synchronous transaction that its
     node has, and takes effect when it is written, without a quorum of its own."""
     unmarked_promote: Literal["waits", "at once"] | None = None
-    """What a PROMOTE means that an older version wrote and whose log does not tell: see `nodes.qsync.unmarked`. None: the
-    node refuses to start on such a log."""
+    """What a PROMOTE means that an older version wrote and whose log does not tell: see `nodes.qsync.unmarked`.
+    None: the node refuses to start on such a log."""
     memtx_use_mvcc_engine: bool = True
     """False: whoever reads `read-confirmed` sees prepared data too; a manager of versions is what hides it."""
     synchro_queue_max_size: int = 0
@@ -170,7 +170,9 @@ class Configuration:
         if self.protocol not in PROTOCOLS:
             raise ValueError(f"expected a protocol of {', '.join(PROTOCOLS)}, got {self.protocol!r}")
         if self.unmarked_promote not in (None, "waits", "at once"):
-            raise ValueError(f"expected unmarked_promote to be waits or at once, got {self.unmarked_promote!r}")
+            raise ValueError(
+                f"expected unmarked_promote to be waits or at once, got {self.unmarked_promote!r}"
+            )
         if self.protocol == "2.6" and self.election_mode != "off":
             raise ValueError(f"protocol 2.6 has no elections, got election mode {self.election_mode!r}")
         if (self.joins or self.is_anonymous) != (self.me.id == 0):

@@ -14,7 +14,8 @@ One vote a term, and only for a candidate whose vclock covers our own. Term and 
 that sees the leader says so, and a candidate does not disturb a leader that anybody sees.
 
 Modes: `off` (neither votes nor leads, and says of no leader that it sees it, but keeps track of term, leader and who
-sees the leader, so that it knows them when it is switched on), `voter` (votes only), `manual` (leads only when asked), `candidate`.
+sees the leader, so that it knows them when it is switched on), `voter` (votes only), `manual` (leads only when asked),
+`candidate`.
 Fencing: `off`, `soft` (the same death timeout as the others), `strict` (half of it, so that the old leader is fenced
 before a new one is elected).
 """
@@ -33,6 +34,7 @@ from nodes.qsync.sometimes import Sometimes
 
 Mode = Literal["off", "voter", "manual", "candidate"]
 Fencing = Literal["off", "soft", "strict"]
+Wait = Literal["election", "death", ""]
 MODES: tuple[Mode, ...] = ("off", "voter", "manual", "candidate")
 FENCINGS: tuple[Fencing, ...] = ("off", "soft", "strict")
 
@@ -81,6 +83,9 @@ class Election:
     """What we told all others last: that we see the leader."""
     said_otherwise: bool = False
     """One that had come newly was told something else since: it would believe that for ever."""
+    _waits_for: Wait = ""
+    """The timeout that `deadline_ns` is the end of; nothing if of none."""
+    _waits_since_ns: int = 0
     rival: int = 0
     """Another leader of our own term: no quorum can have elected both. For the log."""
     sometimes: Sometimes = field(default_factory=Sometimes)
@@ -93,7 +98,7 @@ class Election:
         """Begin as a follower with what the log says; a restarted leader is a follower."""
         self.term, self.vote = max(term, 1), vote
         self.leader_heard_ns = now_ns
-        self._wait(now_ns, self.death_timeout_ns)
+        self._wait(now_ns, "death")
 
     def sees_leader(self, now_ns: int) -> bool:
         """We are the leader, or heard the leader of this term within the death timeout."""
@@ -148,7 +153,7 @@ class Election:
             self.must_tell = True
         elif message.state != LEADER and self.leader_id == source:
             self.leader_id = 0  # it resigned
-            self._wait(now_ns, 0)
+            self._wait(now_ns, "")
         if message.state == CANDIDATE:
             assert message.vclock is not None, "flaw() was asked before"
             self._consider(source, message.vclock, own_vclock)
@@ -176,7 +181,9 @@ class Election:
         best = max(sum(choice == rival for choice in self.votes.values()) for rival in rivals)
         if best + open_votes < self.quorum:  # split: nobody can win this term any more
             self.sometimes.note(rare.SPLIT_VOTE)
-            self.deadline_ns = min(self.deadline_ns, now_ns + self._spread(self.election_timeout_ns))
+            soon_ns = now_ns + self._spread(self.election_timeout_ns)
+            if soon_ns < self.deadline_ns:
+                self.deadline_ns, self._waits_for = soon_ns, ""
 
     # ---- what time does
 
@@ -224,8 +231,16 @@ class Election:
             self._resign(now_ns)
         if mode == "candidate" and not was_candidate and self.state == FOLLOWER:
             self.leader_heard_ns = now_ns  # as if it had just started: the leader has its time to be heard
-            self._wait(now_ns, self.death_timeout_ns)
+            self._wait(now_ns, "death")
         self.must_tell = True
+
+    def set_timeouts(self, election_ns: int, death_ns: int) -> None:
+        """They hold from now on, for the wait that is under way too: it ends as if it had begun with them."""
+        if self._waits_for == "election" and election_ns != self.election_timeout_ns:
+            self.deadline_ns = self._waits_since_ns + election_ns
+        elif self._waits_for == "death" and death_ns != self.death_timeout_ns:
+            self.deadline_ns = self._waits_since_ns + death_ns
+        self.election_timeout_ns, self.death_timeout_ns = election_ns, death_ns
 
     def set_quorum(self, quorum: int, now_ns: int) -> None:
         """So many votes are needed from now on; a candidate may have them already."""
@@ -244,7 +259,7 @@ class Election:
     def _try(self, now_ns: int, connected: int) -> None:
         if self.has_pre_vote and (connected < self.quorum or any(self.seen_by.values())):
             self.sometimes.note(rare.HELD_BACK)
-            self._wait(now_ns, self.death_timeout_ns // 4)
+            self._wait(now_ns, "", self.death_timeout_ns // 4)
         else:
             self._begin(now_ns)
 
@@ -252,23 +267,25 @@ class Election:
         self._enter(self.term + 1, now_ns)
         self.state, self.vote = CANDIDATE, self.me
         self.votes[self.me] = self.me
-        self.deadline_ns = now_ns + self.election_timeout_ns + self._spread(self.election_timeout_ns)
+        self._wait(now_ns, "election")
         self._count(now_ns)
 
     def _resign(self, now_ns: int) -> None:
         self.state, self.leader_id = FOLLOWER, 0
         self.must_tell = True
-        self._wait(now_ns, self.death_timeout_ns)
+        self._wait(now_ns, "death")
 
     def _enter(self, term: int, now_ns: int) -> None:
         self.term, self.vote, self.state, self.leader_id = term, 0, FOLLOWER, 0
         self.votes.clear()
         self.seen_by.clear()
         self.must_write = self.must_tell = True
-        self._wait(now_ns, self.election_timeout_ns)
+        self._wait(now_ns, "election")
 
-    def _wait(self, now_ns: int, base_ns: int) -> None:
-        self.deadline_ns = now_ns + base_ns + self._spread(self.election_timeout_ns)
+    def _wait(self, now_ns: int, waits_for: Wait, besides_ns: int = 0) -> None:
+        base_ns = {"election": self.election_timeout_ns, "death": self.death_timeout_ns, "": besides_ns}
+        self._waits_for, self._waits_since_ns = waits_for, now_ns
+        self.deadline_ns = now_ns + base_ns[waits_for] + self._spread(self.election_timeout_ns)
 
     def _spread(self, base_ns: int) -> int:
         return int(self.chance.random() * SPREAD * base_ns)

@@ -525,7 +525,9 @@ class Replica:
         return writes and PROMOTE_MARK not in features
 
     def _peers_without_marks(self) -> list[str]:
-        return [each.peer for each in self.appliers.values() if each.state == "following" and not each.knows_marks]
+        return [
+            each.peer for each in self.appliers.values() if each.state == "following" and not each.knows_marks
+        ]
 
     def _disconnected(self, link: int, reason: str) -> None:
         applier = self._applier_links.pop(link, None)
@@ -900,8 +902,8 @@ class Replica:
         """What the parts made of the options, they make anew."""
         options, election = self.options, self.election
         election.fencing = _fencing(options)
-        election.election_timeout_ns = options.election_timeout_ns
-        election.death_timeout_ns = DISCONNECT_AFTER_BEATS * options.replication_timeout_ns
+        death_ns = DISCONNECT_AFTER_BEATS * options.replication_timeout_ns
+        election.set_timeouts(options.election_timeout_ns, death_ns)
         if election.mode != options.election_mode:
             election.set_mode(options.election_mode, now.monotonic_ns)
         election.set_quorum(options.quorum_size, now.monotonic_ns)

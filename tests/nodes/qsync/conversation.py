@@ -28,14 +28,16 @@ A line that begins with `>` happens; the indented lines under it are the effects
 | `n2 acks LSN [of n1] [in term 3] [answering 1]` | it has n1's rows up to there; to the node's question number 1 |
 | `n1 answers, an older version`, `n2 subscribes, an older version` | which knows no marks of a PROMOTE |
 | `n1 answers`, `n1 rows R + R \\| R`, `n1 heartbeat`, `n1 is lost` | a peer that we follow; + joins a transaction |
-| `1/5 REPLACE register r1 1 [wait-sync] [wait-ack]`, `1/6 CONFIRM 5 [n1]`, `2/1 PROMOTE 3 [n1 LSN] [waits|at-once|unmarked]` | rows |
+| `1/5 REPLACE register r1 1 [wait-sync] [wait-ack]`, `1/6 CONFIRM 5 [n1]`, `2/1 PROMOTE 3 [n1 LSN]` | rows |
+| `2/1 PROMOTE 3 waits`, `… at-once`, `… unmarked` | by default as the node's own PROMOTEs do |
 | `n1 is not there`, `n1 takes the call`, `n1 refuses with 219`, `n1 is writable at {1: 4}` | answers by words |
 | `n1 is writable at {1: 4}, with logs from {1: 2} on` | older ones are collected |
 | `n2 is candidate in term 3 [with {1: 4}]`, `n2 is leader in term 3` | what a peer says of its election |
 | `n2 is nothing in term 3`, `n2 is candidate in term 3 without its vclock`, `… for n1` | what no peer may say |
 | `n2 is follower in term 3 [for n1] [seeing the leader]` | that it voted for n1 |
 | `wait 300ms`, `beat` | timers that are due fire; the beat is once a minute |
-| `restart`, `restart, all written`, `… with elections=candidate …` | the process is killed, with what was under way lost or on disk, and starts |
+| `restart`, `restart, all written` | the process is killed, with what was under way lost or on disk, and starts |
+| `restart with elections=candidate …` | with other options |
 | `the log loses 5 bytes`, `the log is damaged in block 2` | done to the file of a node that is down |
 | `show` | the limbo and the spaces |
 """

@@ -171,7 +171,9 @@ class Mixed:
     """A cluster whose nodes have different options, and a client that writes to whichever node is writable."""
 
     def __init__(self, seed: int, modes: Mapping[str, str]) -> None:
-        of_node = {name: {"election_mode": mode, "election_timeout_ns": 200_000_000} for name, mode in modes.items()}
+        of_node = {
+            name: {"election_mode": mode, "election_timeout_ns": 200_000_000} for name, mode in modes.items()
+        }
         self.cluster = VirtualCluster(seed, of_node=of_node)
         self.asked: dict[str, int] = {}
         self.cluster.run(300)
@@ -186,7 +188,9 @@ class Mixed:
             writable = [name for name in NAMES if self.cluster.node(name).commits.is_writable]
             if writable:
                 key = f"k{len(self.asked)}"
-                self.cluster.client.ask(writable[0], "qsync.transaction", (("replace", "register", (key, 1)),))
+                self.cluster.client.ask(
+                    writable[0], "qsync.transaction", (("replace", "register", (key, 1)),)
+                )
                 self.asked[key] = len(self.cluster.client.asked) - 1
             self.cluster.run(40)
 
@@ -199,14 +203,18 @@ class Mixed:
         for name in NAMES:
             node = self.cluster.node(name)
             assert [each.message for each in node.appliers.values() if each.message] == [], name
-            register = next(space for space in node.schema.user_spaces() if space.definition.name == "register")
+            register = next(
+                space for space in node.schema.user_spaces() if space.definition.name == "register"
+            )
             assert answered <= {str(key[0]) for key in register.scan(dirty=False)}, name
         assert answered, "nothing was written"
         before = len(answered)
         self.write(1)
         self.cluster.run(500)
         replies = list(self.cluster.client.asked.values())
-        assert sum(isinstance(replies[place].reply, Answer) for place in self.asked.values()) > before, "no more writes"
+        assert sum(isinstance(replies[place].reply, Answer) for place in self.asked.values()) > before, (
+            "no more writes"
+        )
 
 
 @pytest.mark.parametrize("mode", ["off", "voter", "manual"])

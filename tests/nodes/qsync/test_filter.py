@@ -144,7 +144,4 @@ def test_while_a_promote_waits_for_its_quorum(row: Row, answer: str) -> None:
 
 def test_a_promote_is_checked_again_when_it_takes_effect() -> None:
     """Broken, a node that has lost an entry goes on as if the PROMOTE had confirmed it here too."""
-    assert (
-        told((decision(Type.CONFIRM, 2, 2, 20),), limbo(), pending=(PENDING,))
-        == SPLIT + FUTURE_LSN
-    )
+    assert told((decision(Type.CONFIRM, 2, 2, 20),), limbo(), pending=(PENDING,)) == SPLIT + FUTURE_LSN
