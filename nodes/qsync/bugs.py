@@ -105,7 +105,7 @@ TABLE: dict[str, Bug] = {
     PROMOTE_AT_ONCE: Bug(
         "a PROMOTE takes effect when it is written, without a quorum of its own, as Tarantool ships it",
         "two leader deaths around a PROMOTE that reached nobody lose an acknowledged write",
-        ("linearizable", "convergence", "audit"),
+        ("leadership", "linearizable", "convergence", "audit"),
         9376,
     ),
     DEFINITE_TIMEOUT: Bug(
