@@ -544,8 +544,8 @@ class Conductor:
 
     def _note_ended(self) -> None:
         for ended in self.cluster.ended():
-            if ended.is_refusal and not self._is_up:
-                continue  # the cluster never started, and why is what the error says: nobody broke
+            if not self._is_up:
+                continue  # the start failed; the error of `Cluster.start` says why, with the node's last lines
             if why := self._cannot_join(ended):
                 self._record("info", "monitor", CANNOT_JOIN, node=ended.node, value={"why": why})
                 continue

@@ -6,7 +6,6 @@ processes, containers, SSH) or in virtual time (the simulator) without knowing w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Coroutine, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -15,7 +14,8 @@ from harness.cluster.place import Which
 from harness.faults.fault import Evidence, Fault, Moment
 from nodes.iproto.messages import Request, Response
 
-_REFUSAL = re.compile(r'\{.*"ready": ?false')
+LINES_TOLD = 5
+"""How many of its last lines are told of a node that did not start: enough for the end of a traceback."""
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -82,9 +82,10 @@ class Ended:
     out_of_memory: str = ""
 
     @property
-    def is_refusal(self) -> bool:
-        """It said in its readiness line that it does not come up, and ended in order."""
-        return self.how in ("exit 1", "exit 64") and any(map(_REFUSAL.match, self.last_words))
+    def failed_start(self) -> str:
+        """The sentence for a node that ended before it was ready: how it ended, and its last lines."""
+        said = self.out_of_memory or " | ".join(self.last_words[-LINES_TOLD:]) or "it printed nothing"
+        return f"{self.node} ended before it was ready ({self.how}): {said}"
 
 
 @runtime_checkable
@@ -159,7 +160,10 @@ class Cluster(Time, Protocol):
     """Where nodes run."""
 
     async def start(self) -> None:
-        """Bring all nodes up; raises `ClusterError` with one clear line if they do not come up."""
+        """Bring all nodes up; raises `ClusterError` with one clear line if they do not come up.
+
+        Until all nodes were ready once, a node that ends is a start that failed: the line has its last lines.
+        """
         ...
 
     async def stop(self) -> None:

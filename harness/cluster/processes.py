@@ -22,7 +22,8 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 from harness.cluster.limits.enclosure import launcher
 from harness.cluster.limits.group import Group
 from harness.cluster.limits.starved import Starved
-from harness.errors import ClusterError
+from harness.errors import ClusterError, NodeEnded
+from harness.protocols import Ended
 
 READY_WITHIN_S: Final = 15.0
 STOPPED_WITHIN_S: Final = 2.0
@@ -94,9 +95,7 @@ class NodeProcess:
         deadline = time.monotonic() + READY_WITHIN_S
         while (line := self._readiness()) is None:
             if not self.is_alive:
-                raise ClusterError(
-                    f"{self.node} ended before it was ready ({await self.ended()}){self._hint()}"
-                )
+                raise NodeEnded(Ended(self.node, 0, await self.ended(), self.last_words()).failed_start)
             if time.monotonic() > deadline:
                 raise ClusterError(f"{self.node} was not ready within {READY_WITHIN_S:.0f} s{self._hint()}")
             await asyncio.sleep(_POLL_S)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
 from harness.cluster.processes import NodeProcess, Orders
 from harness.cluster.relay.remote import Relay
-from harness.errors import ClusterError
+from harness.errors import ClusterError, NodeEnded
 from harness.protocols import Ended
 
 _STOP_WITHIN_S: Final = 2.0
@@ -30,6 +30,13 @@ CRASHED: Final = (
 )
 """How nobody ends because he was told to: who does so at SIGTERM has crashed all the same."""
 _TERMINATES_WITHIN_S: Final = 10.0
+
+
+def raise_first(outcomes: Iterable[BaseException | None]) -> None:
+    """The error of a node that ended before that of a node which only waited for it."""
+    errors = [outcome for outcome in outcomes if outcome is not None]
+    for error in sorted(errors, key=lambda error: not isinstance(error, NodeEnded)):
+        raise error
 
 
 class Roster:
@@ -51,10 +58,7 @@ class Roster:
 
     async def start(self) -> None:
         """All nodes, side by side. Raises the ClusterError of the first that does not come up."""
-        outcomes = await asyncio.gather(*map(self.start_one, self._orders), return_exceptions=True)
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
+        raise_first(await asyncio.gather(*map(self.start_one, self._orders), return_exceptions=True))
 
     async def start_one(self, node: str) -> None:
         """Start a node, wait until it is ready, tell the relay. Raises ClusterError."""

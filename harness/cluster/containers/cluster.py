@@ -32,7 +32,7 @@ from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.process_faults import Kill, Pause, Terminate
 from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
 from harness.cluster.storage import FileStorage, Storage
-from harness.errors import ClusterError, WrongUse
+from harness.errors import ClusterError, NodeEnded, WrongUse
 from harness.faults.fault import Fault
 from harness.protocols import Ended
 
@@ -159,9 +159,7 @@ class ContainerCluster(RealCluster):
             async with asyncio.timeout(_READY_WITHIN_S):
                 while await self._admin.status(node, STATUS_WITHIN_NS) is None:
                     if ended := fleet.first_ended():
-                        last = next((line for line in reversed(ended.last_words) if line.strip()), "")
-                        said = ended.out_of_memory or last
-                        raise ClusterError(f"{ended.node} ended before it was ready ({ended.how}): {said}")
+                        raise NodeEnded(ended.failed_start)
                     await asyncio.sleep(_ASK_AGAIN_S)
         except TimeoutError:
             raise ClusterError(f"{node} was not ready within {_READY_WITHIN_S:.0f} s") from None

@@ -38,8 +38,6 @@ LOOKS_WITHIN_S: Final = 90.0
 """How long a look at all nodes may take that a run cannot end without: longer than one call of the daemon waits."""
 _LAST_LINES: Final = 40
 _KILLED: Final = 128 + 9
-_NOT_STARTED: Final = ("exit 126", "exit 127")
-"""How a container ends in which there is no such program, or none that may be run."""
 _SUBNETS: Final = "10.213.0.0/16"
 """Where networks of runs are taken from, /24 each."""
 
@@ -350,14 +348,8 @@ class Fleet:
         return ended
 
     def first_ended(self) -> Ended | None:
-        """Who ended untold first, and is yet to be told by `ended`: whoever waits for a node takes it from nobody.
-
-        A container whose program could not be started says nothing of the store, and is told by nobody else.
-        """
-        first = next(iter(self._ended), None)
-        if first is not None and first.how in _NOT_STARTED:
-            self._ended.remove(first)
-        return first
+        """The first node that ended untold, and that `ended` has not told of yet."""
+        return next(iter(self._ended), None)
 
     async def look(self) -> None:
         """See all nodes once more: then `ended` tells of whoever ended before. ClusterError if that cannot be seen."""
@@ -438,7 +430,7 @@ class Fleet:
         if not starved and state.get("OOMKilled"):
             starved = "OOMKilled, the Docker daemon says"
         said = self._containers[node].logs(tail=_LAST_LINES).decode(errors="replace").splitlines()
-        words = tuple(line[:300] for line in said)
+        words = tuple(line[:300] for line in said if line.strip())
         return Ended(node, self._now_ns(), how, words, starved if code == _KILLED else "")
 
     async def stop(self) -> None:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.cluster.relay.remote import Commands
-from harness.cluster.roster import CRASHED, REFUSED
+from harness.cluster.roster import CRASHED, REFUSED, raise_first
 from harness.cluster.ssh.machine import Machine
-from harness.errors import ClusterError
+from harness.errors import ClusterError, NodeEnded
 from harness.protocols import Ended
 
 READY_WITHIN_S: Final = 20.0
@@ -58,7 +58,8 @@ class Crew:
         self._may_refuse: dict[str, list[str]] = {}
         self._early: dict[tuple[str, int], Mapping[str, Any]] = {}
         """How processes ended of which we did not know yet."""
-        self._words: dict[str, str] = {}
+        self._how_it_ended: dict[str, Ended] = {}
+        """The last end of each node."""
         self._kills: Counter[str] = Counter()
         self._pauses: Counter[str] = Counter()
         self._starved: Counter[str] = Counter()
@@ -69,17 +70,13 @@ class Crew:
 
     async def start(self) -> None:
         """All nodes, side by side. Raises the ClusterError of the first that does not come up."""
-        outcomes = await asyncio.gather(*map(self.start_one, self._orders), return_exceptions=True)
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
+        raise_first(await asyncio.gather(*map(self.start_one, self._orders), return_exceptions=True))
 
     async def start_one(self, node: str) -> None:
         """Start a node, wait until it answers, tell the relays. Raises ClusterError."""
         if self._is_stopping:
             raise ClusterError(f"{node} is not started: the cluster is being stopped")
         orders = self._orders[node]
-        self._words.pop(node, None)
         told = await orders.machine.ask(
             "start", node=node, command=orders.command, environment=orders.environment
         )
@@ -101,7 +98,7 @@ class Crew:
             async with asyncio.timeout(READY_WITHIN_S):
                 while not await self._answers(node):
                     if node not in self._alive:
-                        raise ClusterError(f"{node} ended before it was ready ({self._words.get(node, '')})")
+                        raise NodeEnded(self._how_it_ended[node].failed_start)
                     await asyncio.sleep(_ASK_AGAIN_S)
         except TimeoutError:
             raise ClusterError(f"{node} was not ready within {READY_WITHIN_S:.0f} s") from None
@@ -121,15 +118,15 @@ class Crew:
         words = tuple(map(str, told["words"]))
         self._alive.discard(node)
         self._ready.discard(node)
-        self._words[node] = f"{how}: {words[-1]}" if words else how
+        starved = str(told.get("starved", ""))
+        ended = self._how_it_ended[node] = Ended(node, self._now_ns(), how, words, starved)
         if how in REFUSED and node in self._may_refuse:
             self._may_refuse[node] += words[-1:]
         elif ((node, told["pid"]) not in self._told or how in CRASHED) and not self._is_stopping:
-            starved = str(told.get("starved", ""))
             if starved and self._starved[node]:
                 self._ran_out.add(node)
             else:
-                self._ended.append(Ended(node, self._now_ns(), how, words, starved))
+                self._ended.append(ended)
 
     # What faults need
 

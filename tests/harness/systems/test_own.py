@@ -97,3 +97,32 @@ def test_an_installed_package_may_name_its_store(monkeypatch: pytest.MonkeyPatch
         with pytest.raises(WrongUse) as refused:
             system_of(name)
         assert words in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("raise SystemExit('there is no such folder')", "(exit 1): there is no such folder"),
+        ("def (", "SyntaxError: invalid syntax"),
+        (None, "can't open file"),
+        ("import os; os.abort()", "(signal 6)"),
+    ],
+)
+def test_a_store_that_cannot_start_is_no_anomaly(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], program: str | None, words: str
+) -> None:
+    """If it failed, a typing error in one's own store would be told as a bug that the harness has found in it."""
+    if program is not None:
+        (tmp_path / "node.py").write_text(program)
+    store = tmp_path / "mystore.py"
+    store.write_text(
+        "from harness.systems.own import OwnStore\n"
+        f"SYSTEM = OwnStore('broken', start=lambda place: (place.python, {str(tmp_path / 'node.py')!r}))\n"
+    )
+    code = main(
+        ["run", "--system", str(store), "--nodes", "3", "--faults", "none", "--results", str(tmp_path)]
+    )
+    told = capsys.readouterr().err
+    assert code == 3
+    assert "ended before it was ready" in told
+    assert words in told
