@@ -42,7 +42,16 @@ from harness.faults.lanes import ADMINISTERED, MEMBERSHIP, STEPS, exclude, lanes
 from harness.faults.membership import Membership
 from harness.generators.generator import Value
 from harness.plan import SECOND_NS, SUBMITTING, Operation, Plan
-from harness.protocols import BeginsAnew, ChangesShapes, Cluster, Ended, LooksForEnds, Task, WatchesMoments
+from harness.protocols import (
+    BeginsAnew,
+    ChangesShapes,
+    Cluster,
+    Ended,
+    FindsOrphans,
+    LooksForEnds,
+    Task,
+    WatchesMoments,
+)
 from harness.systems.system import CANNOT_JOIN, Operated, System, TellsWhyItCannotJoin
 from harness.workloads.workload import Remembers, Workload
 
@@ -128,6 +137,7 @@ class Conductor:
                 self.record.flush()
             finally:
                 await self.cluster.stop()
+                self._note_orphans()
 
     async def _conduct(self) -> None:
         await self.system.set_up(self.plan, self.cluster)
@@ -558,6 +568,13 @@ class Conductor:
         for stalled_at_ns, stalled_ms in self.cluster.stalls():
             value = {"stalled_ms": stalled_ms, "at_ns": stalled_at_ns}
             self._record("info", "harness", "stall", value=value)
+        self._note_orphans()
+
+    def _note_orphans(self) -> None:
+        if isinstance(self.cluster, FindsOrphans):
+            for found in self.cluster.orphans():
+                value = {"what": found.what, "at_ns": found.time_ns}
+                self._record("info", "harness", "orphans", node=found.node, value=value)
 
     def _cannot_join(self, ended: Ended) -> str:
         """A newcomer that said that nobody can take it in ended in order; "" for any other end."""

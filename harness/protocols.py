@@ -88,6 +88,24 @@ class Ended:
         return f"{self.node} ended before it was ready ({self.how}): {said}"
 
 
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """Processes of a node that outlived the one which was started; they were killed. `what`: which, in words."""
+
+    node: str
+    time_ns: int
+    what: str
+
+
+@runtime_checkable
+class FindsOrphans(Protocol):
+    """A cluster whose nodes may leave processes behind."""
+
+    def orphans(self) -> tuple[Orphans, ...]:
+        """Those that were found, and killed, since the last call; after `Cluster.stop` too."""
+        ...
+
+
 @runtime_checkable
 class WatchesMoments(Protocol):
     """A cluster that sees everything its nodes do: the simulator."""

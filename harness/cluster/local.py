@@ -47,7 +47,7 @@ from harness.cluster.roster import Roster
 from harness.cluster.storage import FileStorage, Storage
 from harness.errors import ClusterError, WrongUse
 from harness.faults.fault import Fault
-from harness.protocols import Ended
+from harness.protocols import Ended, Orphans
 from nodes.kernel.outbox import Durability
 
 _HOST: Final = "127.0.0.1"
@@ -157,6 +157,9 @@ class LocalCluster(RealCluster):
 
     def ended(self) -> tuple[Ended, ...]:
         return () if self._roster is None else self._roster.ended()
+
+    def orphans(self) -> tuple[Orphans, ...]:
+        return () if self._roster is None else self._roster.orphans()
 
     # Faults
 

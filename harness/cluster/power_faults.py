@@ -79,7 +79,7 @@ class _Spoilt(Kill):
 
 
 class PowerLoss(_Spoilt):
-    """Bit if all processes were seen dead. `may_refuse`: a store that promises to survive none may say so instead."""
+    """Bit as a kill. `may_refuse`: a store that promises to survive none may say so instead."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class PowerLoss(_Spoilt):
             "bytes_lost": self._counts["bytes_lost"],
             **({"refused_to_start": len(refused)} if self._may_refuse else {}),
         }
-        return self._evidence(bool(self._seen_ns), healed.values(), counters)
+        return self._evidence(self._all_seen, healed.values(), counters)
 
     async def _start(self, node: str) -> tuple[str, bool | None]:
         try:
@@ -148,7 +148,7 @@ class DamagedDisk(_Spoilt):
         healed = await asyncio.gather(*map(self._revive, self._fault.nodes))
         names = ("disks_damaged", "bytes_damaged", "refused_to_start")
         counters = {name: self._counts[name] for name in names}
-        return self._evidence(bool(self._seen_ns) and self._counts["disks_damaged"] > 0, healed, counters)
+        return self._evidence(self._all_seen and self._counts["disks_damaged"] > 0, healed, counters)
 
     async def _damage(self, node: str) -> None:
         disk = self._disks[node]

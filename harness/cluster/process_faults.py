@@ -39,6 +39,10 @@ class Processes(Protocol):
 
     async def is_stopped(self, node: str) -> bool: ...
 
+    async def left(self, node: str) -> str:
+        """Of a node that was killed or told to end: which process or port is still there; "" if none is."""
+        ...
+
 
 class _ProcessFault:
     """Times, and which nodes did not do as they were told."""
@@ -86,7 +90,7 @@ class _ProcessFault:
 
 
 class Kill(_ProcessFault):
-    """Bit if all processes were seen dead; undone when they run and answer again."""
+    """Bit if all processes of all nodes were seen dead and their ports refused; undone when they answer again."""
 
     async def begin(self) -> None:
         await asyncio.gather(*map(self._kill, self._fault.nodes))
@@ -94,11 +98,21 @@ class Kill(_ProcessFault):
     async def end(self) -> Evidence:
         self._heal_asked_ns = self._now_ns()
         healed = await asyncio.gather(*map(self._revive, self._fault.nodes))
-        return self._evidence(bool(self._seen_ns), healed, {"processes_seen_dead": len(self._seen_ns)})
+        return self._evidence(self._all_seen, healed, {"processes_seen_dead": len(self._seen_ns)})
+
+    @property
+    def _all_seen(self) -> bool:
+        return bool(self._seen_ns) and len(self._seen_ns) == len(self._fault.nodes)
 
     async def _kill(self, node: str) -> None:
         await self._roster.kill(node)
-        self._saw()
+        await self._look_at(node)
+
+    async def _look_at(self, node: str) -> None:
+        if left := await self._roster.left(node):
+            self._details.append(f"{node} is not down: {left}")
+        else:
+            self._saw()
 
     async def _revive(self, node: str) -> bool | None:
         try:
@@ -111,16 +125,16 @@ class Kill(_ProcessFault):
 
 
 class Terminate(Kill):
-    """SIGTERM: the process may end in order. Bit if it was seen dead."""
+    """SIGTERM: the node may end in order. Bit as a kill."""
 
     async def _kill(self, node: str) -> None:
         if not await self._roster.terminate(node):
             self._details.append(f"{node} did not end at SIGTERM and was killed")
-        self._saw()
+        await self._look_at(node)
 
 
 class Pause(_ProcessFault):
-    """Bit if all threads were seen stopped, at the beginning and still at the end."""
+    """Bit if all threads of all processes were seen stopped, at the beginning and still at the end."""
 
     async def begin(self) -> None:
         self._pids = {node: self._roster.pid(node) for node in self._fault.nodes}

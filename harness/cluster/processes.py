@@ -2,6 +2,9 @@
 
 Each node is a session of its own, so that a terminal's Ctrl-C reaches the harness alone. Its stdin is a lifeline:
 it ends when the harness does. What it prints goes to `output.txt` in its folder, its readiness line included.
+
+A node may be more than one process (a store behind a wrapper, with workers): every signal goes to all of them, and what
+is said of the node holds of all of them (`harness.cluster.family`).
 """
 
 from __future__ import annotations
@@ -12,13 +15,12 @@ import json
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-import psutil  # type: ignore[import-untyped]  # it has no types
-
+from harness.cluster.family import MARK, Family, Stopped, new_mark, still_listens
 from harness.cluster.limits.enclosure import launcher
 from harness.cluster.limits.group import Group
 from harness.cluster.limits.starved import Starved
@@ -31,7 +33,6 @@ _ROOT: Final = Path(__file__).parents[2]
 _POLL_S: Final = 0.003
 _LAST_LINES: Final = 60
 _WORDS_MAX: Final = 300
-_THREADS_ARE_SEEN: Final = Path("/proc/self/task").is_dir()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,12 @@ class NodeProcess:
     """A node's process that was spawned. `port` is 0 until it is ready."""
 
     def __init__(
-        self, orders: Orders, process: asyncio.subprocess.Process, output_from: int, starved: Starved
+        self,
+        orders: Orders,
+        process: asyncio.subprocess.Process,
+        output_from: int,
+        starved: Starved,
+        mark: str,
     ) -> None:
         self.node = orders.node
         self.port = 0
@@ -62,25 +68,26 @@ class NodeProcess:
         self._process = process
         self._output_from = output_from
         self._starved = starved
+        self.family = Family(process.pid, mark)
         self._ended = asyncio.get_running_loop().create_task(process.wait())
 
     @classmethod
     async def spawn(cls, orders: Orders) -> NodeProcess:
         with orders.output.open("ab") as output:
             output_from = output.tell()
-            starved = Starved(orders.group)
+            starved, mark = Starved(orders.group), new_mark(orders.node)
             try:
                 process = await asyncio.create_subprocess_exec(
                     *launcher(orders.group, orders.command),
                     stdin=asyncio.subprocess.PIPE,
                     stdout=output,
                     stderr=output,
-                    env=os.environ | {"PYTHONPATH": _search_path()} | dict(orders.environment),
+                    env=os.environ | {"PYTHONPATH": _search_path()} | dict(orders.environment) | {MARK: mark},
                     start_new_session=True,
                 )
             except OSError as error:
                 raise ClusterError(f"{orders.node} cannot be started: {error}") from error
-        return cls(orders, process, output_from, starved)
+        return cls(orders, process, output_from, starved, mark)
 
     @property
     def pid(self) -> int:
@@ -88,6 +95,7 @@ class NodeProcess:
 
     @property
     def is_alive(self) -> bool:
+        """The process that was started runs, or is stopped."""
         return self._process.returncode is None
 
     async def ready(self) -> None:
@@ -116,48 +124,42 @@ class NodeProcess:
         return self._starved.said(self.pid) if how == f"signal {int(signal.SIGKILL)}" else ""
 
     async def kill(self) -> None:
-        """SIGKILL, and wait until it was seen dead."""
+        """SIGKILL, and wait until all processes were seen dead."""
         self.send(signal.SIGKILL)
         await self.ended()
+        await self.family.kill()
 
     async def pause(self) -> bool:
-        """SIGSTOP; True when all threads were seen stopped."""
-        self.send(signal.SIGSTOP)
-        deadline = time.monotonic() + STOPPED_WITHIN_S
-        while self.is_alive and time.monotonic() < deadline:
-            if self.is_stopped():
-                return True
-            await asyncio.sleep(_POLL_S)
-        return False
+        """SIGSTOP; True when all threads of all processes were seen stopped."""
+        return await self.family.stop(STOPPED_WITHIN_S)
 
     def is_stopped(self) -> bool:
-        """All threads are stopped. On Linux each is asked; elsewhere a signal stops the whole process."""
-        try:
-            if _THREADS_ARE_SEEN:
-                return set(_thread_states(self.pid)) == {"T"}
-            return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
-        except (OSError, psutil.Error):
-            return False
+        """All threads of all processes are stopped."""
+        return self.family.are_stopped()
 
     def send(self, number: signal.Signals) -> None:
         """Past `subprocess`: it would look whether the process has ended, and how it did would be lost to who waits."""
-        if self.is_alive:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, number)
+        self.family.send(number)
 
-    async def stop(self, patience_s: float) -> bool:
-        """SIGTERM, then after a while SIGKILL: then False. A stopped process is continued first."""
+    async def stop(self, patience_s: float) -> Stopped:
+        """SIGTERM, then after a while SIGKILL. A stopped process is continued first."""
         self.send(signal.SIGTERM)
         self.send(signal.SIGCONT)
+        deadline_s = time.monotonic() + patience_s
         try:
             await asyncio.wait_for(self.ended(), patience_s)
-            by_itself = True
+            outlived = await self.family.outlived(deadline_s - time.monotonic())
+            by_itself = not outlived
         except TimeoutError:
-            by_itself = False
+            outlived, by_itself = "", False
             await self.kill()
         assert self._process.stdin is not None
         self._process.stdin.close()
-        return by_itself
+        return Stopped(by_itself, outlived)
+
+    async def left(self) -> str:
+        """Of a node that was put down: in words what is still there, a process or a port; "" if nothing is."""
+        return self.family.in_words() or await still_listens("127.0.0.1", [self.port] if self.port else [])
 
     def _readiness(self) -> Mapping[str, object] | None:
         """The line, if it has been printed whole."""
@@ -189,9 +191,3 @@ def _search_path() -> str:
     """The nodes are the ones of this checkout, wherever the harness was started from."""
     others = os.environ.get("PYTHONPATH")
     return os.pathsep.join([str(_ROOT), *([others] if others else [])])
-
-
-def _thread_states(pid: int) -> Sequence[str]:
-    """The state letters of all threads, as in /proc/<pid>/task/*/stat: the one after the name in brackets."""
-    stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
-    return [stat.rpartition(")")[2].split()[0] for stat in stats]

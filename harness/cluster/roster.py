@@ -16,7 +16,7 @@ from typing import Final
 from harness.cluster.processes import NodeProcess, Orders
 from harness.cluster.relay.remote import Relay
 from harness.errors import ClusterError, NodeEnded
-from harness.protocols import Ended
+from harness.protocols import Ended, Orphans
 
 _STOP_WITHIN_S: Final = 2.0
 REFUSED: Final = ("exit 1", "exit 64")
@@ -53,6 +53,7 @@ class Roster:
         self._ran_out: set[str] = set()
         """Nodes that the kernel ended while a fault starved them."""
         self._ended: list[Ended] = []
+        self._orphans: list[Orphans] = []
         self._may_refuse: dict[str, list[str]] = {}
         self._is_stopping = False
 
@@ -66,7 +67,7 @@ class Roster:
             raise ClusterError(f"{node} is not started: the cluster is being stopped")
         process = self._processes[node] = await NodeProcess.spawn(self._orders[node])
         self._watchers[node] = asyncio.get_running_loop().create_task(self._watch(process))
-        await self._relay.guard(process.pid)
+        await self._relay.guard(process.pid, process.family.mark)
         if self._orders[node].early_port:
             await self._relay.set_port(node, self._orders[node].early_port)
         await process.ready()
@@ -85,9 +86,13 @@ class Roster:
         self._kills[node] += 1
         process = self._processes[node]
         self._told.add(process.pid)
-        by_itself = await process.stop(_TERMINATES_WITHIN_S)
+        stopped = await process.stop(_TERMINATES_WITHIN_S)
         await asyncio.shield(self._watchers[node])
-        return by_itself
+        return stopped.by_itself
+
+    async def left(self, node: str) -> str:
+        """Of a node that was killed or told to end: what is still there, in words; "" if nothing is."""
+        return await self._processes[node].left()
 
     def starve(self, node: str) -> None:
         """From now on the kernel may end the node for want of memory, which then is told; `revive` undoes it."""
@@ -131,7 +136,7 @@ class Roster:
         return True
 
     async def pause(self, node: str) -> bool:
-        """Stop the process; True if all its threads were seen stopped."""
+        """Stop the node; True if all threads of all its processes were seen stopped."""
         self._pauses[node] += 1
         return await self._processes[node].pause()
 
@@ -154,7 +159,7 @@ class Roster:
         return process is not None and process.is_alive
 
     async def is_stopped(self, node: str) -> bool:
-        """All threads of the process are stopped now."""
+        """All threads of all its processes are stopped now."""
         return self.is_alive(node) and self._processes[node].is_stopped()
 
     def may_answer(self, node: str) -> bool:
@@ -168,17 +173,29 @@ class Roster:
     async def stop(self) -> None:
         """End all processes, whatever state they are in; safe at any time."""
         self._is_stopping = True
-        alive = [process for process in self._processes.values() if process.is_alive]
-        await asyncio.gather(*(process.stop(_STOP_WITHIN_S) for process in alive))
+        await asyncio.gather(*map(self._stop, self._processes.values()))
         await asyncio.gather(*self._watchers.values(), return_exceptions=True)
+
+    async def _stop(self, process: NodeProcess) -> None:
+        self._note_orphans(process, (await process.stop(_STOP_WITHIN_S)).outlived)
+
+    def _note_orphans(self, process: NodeProcess, what: str) -> None:
+        if what:
+            self._orphans.append(Orphans(process.node, self._now_ns(), what))
+
+    def orphans(self) -> tuple[Orphans, ...]:
+        """Processes that outlived their node, and were killed, since the last call."""
+        orphans, self._orphans = tuple(self._orphans), []
+        return orphans
 
     async def _watch(self, process: NodeProcess) -> None:
         """See the process end. Its port may be anybody's now, its number soon too."""
         how = await process.ended()
+        is_told = process.pid in self._told
         refused = how in REFUSED and process.node in self._may_refuse
         if refused:
             self._may_refuse[process.node] += process.last_words()[-1:]
-        elif (process.pid not in self._told or how in CRASHED) and not self._is_stopping:
+        elif (not is_told or how in CRASHED) and not self._is_stopping:
             starved = process.out_of_memory(how)
             if starved and self._starved[process.node]:
                 self._ran_out.add(process.node)
@@ -187,4 +204,6 @@ class Roster:
         self._told.discard(process.pid)
         if self._processes[process.node] is process:
             await self._relay.set_port(process.node, 0)
+        if not is_told and not self._is_stopping:
+            self._note_orphans(process, await process.family.outlived())
         await self._relay.release(process.pid)

@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 PORT: Final = 3301
 DATA: Final = "/data"
+SIGNAL_ALL: Final = {"TINI_KILL_PROCESS_GROUP": "1"}
+"""Docker's init hands a signal on to the group of its child, not to the child alone, which may be a wrapper."""
 WATCH_EVERY_S: Final = 0.25
 SILENT_AT_MOST_S: Final = 120.0
 """For how long the daemon may say nothing of who runs, while a run goes on."""
@@ -176,7 +178,7 @@ class Fleet:
                 hostname=berth.node,
                 labels={**self._run.labels, NODE_LABEL: berth.node},
                 stdin_open=True,  # the nodes end when their stdin does
-                environment=dict(berth.environment),
+                environment={**SIGNAL_ALL, **berth.environment},
                 networking_config=api.create_networking_config({self._network.name: endpoint}),
                 host_config=api.create_host_config(
                     binds={
@@ -295,7 +297,7 @@ class Fleet:
                 self._note(ended)
 
     async def pause(self, node: str) -> bool:
-        """Freeze all processes; True if they were seen frozen."""
+        """Freeze all processes: the daemon freezes the whole group of the container. True if they were seen frozen."""
         async with self._turns[node]:
             self._pauses[node] += 1
             if self._pauses[node] == 1:
@@ -329,6 +331,10 @@ class Fleet:
 
     async def is_stopped(self, node: str) -> bool:
         return bool((await asyncio.to_thread(self._state, node)).get("Paused"))
+
+    async def left(self, node: str) -> str:
+        """Nothing: the container was seen to have ended, and its processes and its network ended with it."""
+        return ""
 
     def may_answer(self, node: str) -> bool:
         return self.is_alive(node) and not self._pauses[node] and node in self._ready

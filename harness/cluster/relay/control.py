@@ -75,7 +75,7 @@ class Control:
             case "discard":
                 return {"connections": board.discard(command["node"])}
             case "guard":
-                self._guard.watch(command["pid"])
+                self._guard.watch(command["pid"], command["mark"])
             case "release":
                 self._guard.release(command["pid"])
             case "totals":

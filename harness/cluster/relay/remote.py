@@ -158,8 +158,8 @@ class Relay(Helper):
     what = "the relay"
     module = "harness.cluster.relay"
 
-    async def guard(self, pid: int) -> None:
-        await self.ask("guard", pid=pid)
+    async def guard(self, pid: int, mark: str) -> None:
+        await self.ask("guard", pid=pid, mark=mark)
 
     async def release(self, pid: int) -> None:
         await self.ask("release", pid=pid)

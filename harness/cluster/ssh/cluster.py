@@ -38,7 +38,7 @@ from harness.cluster.ssh.relays import FarProbes, Relays
 from harness.cluster.storage import FileStorage, Storage, Word
 from harness.errors import ClusterError, WrongUse
 from harness.faults.fault import Fault
-from harness.protocols import Ended
+from harness.protocols import Ended, Orphans
 
 _RELAY_HOST: Final = "127.0.0.1"
 
@@ -126,7 +126,9 @@ class SshCluster(RealCluster):
         try:
             if machine.is_installed:
                 with suppress(ClusterError):  # removing will end them
-                    await machine.ask("end", patience_s=STOP_WITHIN_S)
+                    told = await machine.ask("end", patience_s=STOP_WITHIN_S)
+                    if self._crew is not None:
+                        self._crew.note_orphans(told["orphans"])
                 if self._crew is not None:  # else no node was started, and why is what is to be told
                     await machine.fetch(self._settings.folder)
         finally:
@@ -223,6 +225,9 @@ class SshCluster(RealCluster):
 
     def ended(self) -> tuple[Ended, ...]:
         return () if self._crew is None else self._crew.ended()
+
+    def orphans(self) -> tuple[Orphans, ...]:
+        return () if self._crew is None else self._crew.orphans()
 
     # Faults
 

@@ -17,7 +17,7 @@ from harness.cluster.relay.remote import Commands
 from harness.cluster.roster import CRASHED, REFUSED, raise_first
 from harness.cluster.ssh.machine import Machine
 from harness.errors import ClusterError, NodeEnded
-from harness.protocols import Ended
+from harness.protocols import Ended, Orphans
 
 READY_WITHIN_S: Final = 20.0
 STOP_WITHIN_S: Final = 2.0
@@ -66,6 +66,7 @@ class Crew:
         self._ran_out: set[str] = set()
         """Nodes that the kernel ended while a fault starved them."""
         self._ended: list[Ended] = []
+        self._orphans: list[Orphans] = []
         self._is_stopping = False
 
     async def start(self) -> None:
@@ -106,6 +107,9 @@ class Crew:
 
     def event(self, machine: Machine, told: Mapping[str, Any]) -> None:
         """A supervisor saw a process end. It may tell so before it told us the number of that process."""
+        if "orphans" in told:
+            self.note_orphans({told["node"]: told["orphans"]})
+            return
         key = (told["node"], told["pid"])
         if self._pids.get(told["node"]) == told["pid"]:
             self._over(told)
@@ -188,7 +192,7 @@ class Crew:
             del self._may_refuse[node]
 
     async def pause(self, node: str) -> bool:
-        """Stop the process; True if all its threads were seen stopped."""
+        """Stop the node; True if all threads of all its processes were seen stopped."""
         self._pauses[node] += 1
         return bool((await self._orders[node].machine.ask("pause", node=node))["stopped"])
 
@@ -212,6 +216,20 @@ class Crew:
 
     def may_answer(self, node: str) -> bool:
         return self.is_alive(node) and not self._pauses[node] and node in self._ready
+
+    async def left(self, node: str) -> str:
+        """Of a node that was killed or told to end: what is still there, in words; "" if nothing is."""
+        orders = self._orders[node]
+        told = await orders.machine.ask("left", node=node, host=orders.machine.host.binds, port=orders.port)
+        return str(told["left"])
+
+    def note_orphans(self, found: Mapping[str, str]) -> None:
+        """Node → which processes outlived it, in words."""
+        self._orphans += [Orphans(node, self._now_ns(), what) for node, what in found.items()]
+
+    def orphans(self) -> tuple[Orphans, ...]:
+        orphans, self._orphans = tuple(self._orphans), []
+        return orphans
 
     def ended(self) -> tuple[Ended, ...]:
         ended, self._ended = tuple(self._ended), []

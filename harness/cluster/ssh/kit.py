@@ -20,6 +20,7 @@ _PATTERNS: Final = (
     "harness/errors.py",
     "harness/cluster/damaged_files.py",
     "harness/cluster/empty_disk.py",
+    "harness/cluster/family.py",
     "harness/cluster/place.py",
     "harness/cluster/probe.py",
     "harness/cluster/storage.py",

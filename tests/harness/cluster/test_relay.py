@@ -414,7 +414,7 @@ async def main():
     relay = await Relay.start(pathlib.Path(sys.argv[1]))
     sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(2)]
     for sleeper in sleepers:
-        await relay.guard(sleeper.pid)
+        await relay.guard(sleeper.pid, "a mark")
     print(relay.pid, *(sleeper.pid for sleeper in sleepers), flush=True)
     await asyncio.sleep(60)
 

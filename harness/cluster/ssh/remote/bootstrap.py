@@ -43,6 +43,8 @@ PROCESSES = "processes.json"
 SOCKET = "socket"
 FORMAT = "qsync-ssh-run"
 FAKETIME = "lib*/*/faketime/libfaketimeMT.so.1"
+NODE_PROCESS = "QSYNC_NODE_PROCESS"
+"""As `MARK` of harness.cluster.family."""
 GONE_WITHIN_S = 5.0
 GROUP = re.compile(
     r"qsync-ssh-[0-9a-z]+-(\d+)@(\d+)-[A-Za-z0-9_.]+"
@@ -233,11 +235,23 @@ def is_removed(group: Path) -> bool:
 
 
 def processes(folder: Path) -> list[Named]:
-    """The supervisor wrote down each process before it was let go."""
+    """The supervisor wrote down each process before it was let go; what that started has the run's mark."""
     try:
-        return list(json.loads((folder / PROCESSES).read_text()))
+        known = list(json.loads((folder / PROCESSES).read_text()))
     except (OSError, ValueError):
-        return []
+        known = []
+    return [*known, *marked(folder)]
+
+
+def marked(folder: Path) -> Iterable[Named]:
+    """Processes whose environment names this run's folder."""
+    wanted = f"{NODE_PROCESS}={folder}/".encode()
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if any(each.startswith(wanted) for each in (place / "environ").read_bytes().split(b"\0")):
+                yield int(place.name), started(int(place.name))
+        except (OSError, ValueError):
+            continue  # it ended, or is another user's
 
 
 def end(named: Iterable[Named], number: signal.Signals) -> None:

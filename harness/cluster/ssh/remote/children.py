@@ -1,7 +1,8 @@
 """The nodes of one host as processes: started, killed, stopped, and seen to be so.
 
 Each is a session of its own with a lifeline on stdin, and the kernel kills it if the supervisor dies. What it is
-(number and start time) is written down at once, so that whoever cleans up later hits nobody else.
+(number and start time) is written down at once, so that whoever cleans up later hits nobody else. Whatever it starts
+inherits a mark with the folder of the run, and is found by that (`harness.cluster.family`).
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import asyncio
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from harness.cluster.family import MARK, Family, Stopped, new_mark, still_listens
 from harness.cluster.limits.enclosure import launcher
 from harness.cluster.limits.group import Group
 from harness.cluster.limits.starved import Starved
@@ -22,7 +25,6 @@ from harness.cluster.relay.guard import ask_for_signal_at_death_of_parent
 from harness.cluster.ssh.remote.bootstrap import PROCESSES, started
 
 STOPPED_WITHIN_S: Final = 2.0
-_POLL_S: Final = 0.003
 _LAST_LINES: Final = 60
 _WORDS_MAX: Final = 300
 
@@ -35,13 +37,16 @@ class Child:
     """A process that was spawned. `output` is where it prints, from the byte `output_from` on."""
 
     def __init__(
-        self, node: str, process: asyncio.subprocess.Process, output: Path, output_from: int
+        self, node: str, process: asyncio.subprocess.Process, output: Path, output_from: int, mark: str
     ) -> None:
         self.node = node
         self.process = process
         self._output = output
         self._output_from = output_from
         self.over = asyncio.Event()
+        self.family = Family(process.pid, mark)
+        self.is_told = False
+        """Somebody has asked it to end, and looks after what it started."""
 
     @property
     def pid(self) -> int:
@@ -53,17 +58,11 @@ class Child:
 
     def send(self, number: signal.Signals) -> None:
         """Past `subprocess`: it would look whether the process has ended, and how it did would be lost to who waits."""
-        if self.is_alive:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
+        self.family.send(number)
 
     def is_stopped(self) -> bool:
-        """All threads are, as /proc tells."""
-        try:
-            stats = [path.read_text() for path in Path(f"/proc/{self.pid}/task").glob("*/stat")]
-        except OSError:
-            return False
-        return {stat.rpartition(")")[2].split()[0] for stat in stats} == {"T"}
+        """All threads of all processes are."""
+        return self.family.are_stopped()
 
     def last_words(self) -> tuple[str, ...]:
         with self._output.open("rb") as output:
@@ -73,9 +72,11 @@ class Child:
 
 
 class Children:
-    def __init__(self, folder: Path, on_end: OnEnd) -> None:
+    def __init__(self, folder: Path, on_end: OnEnd, on_orphans: Callable[[str, str], None]) -> None:
+        """`on_orphans` is told (node, in words which processes outlived it)."""
         self._folder = folder
         self._on_end = on_end
+        self._on_orphans = on_orphans
         self._children: dict[str, Child] = {}
         self._known: list[tuple[int, int]] = []
         self._watchers: dict[asyncio.Task[None], None] = {}
@@ -98,18 +99,18 @@ class Children:
             raise ValueError(f"{node} runs already")
         with output.open("ab") as said:
             output_from = said.tell()
-            starved = Starved(group)
+            starved, mark = Starved(group), new_mark(f"{self._folder}/{node}")
             process = await asyncio.create_subprocess_exec(
                 *launcher(group, tuple(command)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=said,
                 stderr=said,
                 cwd=self._folder,
-                env={**os.environ, **environment},
+                env={**os.environ, **environment, MARK: mark},
                 start_new_session=True,
                 preexec_fn=_die_with_parent,
             )
-        child = self._children[node] = Child(node, process, output, output_from)
+        child = self._children[node] = Child(node, process, output, output_from, mark)
         self._write_down(child.pid)
         task = asyncio.get_running_loop().create_task(self._watch(child, starved))
         self._watchers[task] = None
@@ -117,39 +118,44 @@ class Children:
         return child.pid
 
     async def kill(self, node: str) -> None:
-        """SIGKILL; returns when it was seen dead."""
+        """SIGKILL; returns when all processes were seen dead."""
         child = self[node]
+        child.is_told = True
         child.send(signal.SIGKILL)
         await child.over.wait()
+        await child.family.kill()
 
     async def terminate(self, node: str, patience_s: float) -> bool:
         """SIGTERM, after a while SIGKILL; when it was seen dead, whether SIGTERM was enough."""
-        child = self[node]
+        return (await self._stop(self[node], patience_s)).by_itself
+
+    async def _stop(self, child: Child, patience_s: float) -> Stopped:
+        child.is_told = True
         child.send(signal.SIGTERM)
         child.send(signal.SIGCONT)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(patience_s):
-                await child.over.wait()
-                return True
-        await self.kill(node)
-        return False
+        deadline_s = time.monotonic() + patience_s
+        try:
+            await asyncio.wait_for(child.over.wait(), patience_s)
+        except TimeoutError:
+            await self.kill(child.node)
+            return Stopped(False, "")
+        outlived = await child.family.outlived(deadline_s - time.monotonic())
+        return Stopped(not outlived, outlived)
+
+    async def left(self, node: str, host: str, port: int) -> str:
+        """Of a node that was put down: in words what is still there, a process or a port; "" if nothing is."""
+        return self[node].family.in_words() or await still_listens(host, [port])
 
     async def pause(self, node: str) -> bool:
-        """SIGSTOP; True when all threads were seen stopped."""
-        child = self[node]
-        child.send(signal.SIGSTOP)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(STOPPED_WITHIN_S):
-                while child.is_alive:
-                    if child.is_stopped():
-                        return True
-                    await asyncio.sleep(_POLL_S)
-        return False
+        """SIGSTOP; True when all threads of all processes were seen stopped."""
+        return await self[node].family.stop(STOPPED_WITHIN_S)
 
-    async def end(self, patience_s: float) -> None:
-        """SIGTERM to all, stopped ones too; after a while SIGKILL."""
-        alive = [child for child in self._children.values() if child.is_alive]
-        await asyncio.gather(*(self.terminate(child.node, patience_s) for child in alive))
+    async def end(self, patience_s: float) -> dict[str, str]:
+        """SIGTERM to all, stopped ones too; after a while SIGKILL. Node → which processes outlived it, in words."""
+        children = list(self._children.values())
+        stopped = await asyncio.gather(*(self._stop(child, patience_s) for child in children))
+        told = zip(children, stopped, strict=True)
+        return {child.node: each.outlived for child, each in told if each.outlived}
 
     def _write_down(self, pid: int) -> None:
         with suppress(OSError):  # it is gone already
@@ -163,6 +169,8 @@ class Children:
         child.over.set()
         said = starved.said(child.pid) if code == -signal.SIGKILL else ""
         self._on_end(child.node, child.pid, code, child.last_words(), said)
+        if not child.is_told and (outlived := await child.family.outlived()):
+            self._on_orphans(child.node, outlived)
 
 
 def _die_with_parent() -> None:

@@ -9,21 +9,23 @@ It takes the JSON lines of `harness.cluster.relay.control`, and these of its own
 | ports | count, host, first, last | ports: that nobody has now |
 | write | path in the folder, text | |
 | start | node, command, environment | pid |
-| kill | node | (the process was seen dead) |
-| terminate | node, patience_s | in_order: SIGTERM was enough, SIGKILL was not needed; the process was seen dead |
+| kill | node | (all processes were seen dead) |
+| terminate | node, patience_s | in_order: SIGTERM was enough, SIGKILL was not needed; all processes were seen dead |
+| left | node, host, port | left: which process or port of a node that was put down is still there, in words |
 | enclose | run, nodes | (each node has a group of processes of its own from its next start on) |
 | limit | node, what (counts, cpu, memory, press, release, lift), given | told: `harness.cluster.limits.machine` |
 | continue | node | |
-| pause | node | stopped: all threads were seen stopped |
+| pause | node | stopped: all threads of all processes were seen stopped |
 | stopped | node | stopped |
 | disk | node, word, given: as `harness.cluster.storage` has them | told: what that answers |
-| end | patience_s | (all nodes are dead) |
+| end | patience_s | orphans: node → which processes outlived it, in words; all nodes are dead |
 | probe | source, target, port | (a PING is on its way on that route) |
 | probed | | (no probe is open any more) |
 | remove | | (and then it ends, and its folder is gone) |
 
 A line that comes again, after a connection was lost, is done once and answered again. Lines of its own are events:
-{"event": 4, "node": "n2", "pid": 812, "code": -11, "words": [...]}: a node ended.
+{"event": 4, "node": "n2", "pid": 812, "code": -11, "words": [...]}: a node ended;
+{"event": 5, "node": "n2", "orphans": "process 813 (…)"}: processes that outlived it, and were killed.
 
 When nobody has spoken for as long as the lease, the harness is gone: nodes are killed, the folder is removed.
 """
@@ -67,7 +69,7 @@ class Supervisor:
         self._folder = folder
         self._lease_s = lease_s
         self._heard_s = time.monotonic()
-        self._children = Children(folder, self._child_ended)
+        self._children = Children(folder, self._child_ended, self._found_orphans)
         self._switchboard = Switchboard()
         self._control = Control(self._switchboard, Guard())
         self._routes: dict[tuple[str, str], int] = {}
@@ -144,7 +146,6 @@ class Supervisor:
 
     async def _do(self, command: Command) -> Result | None:
         """None: it is for the relay."""
-        children = self._children
         match command["do"]:
             case "hello":
                 for event in self._events[command["seen"] :]:
@@ -161,24 +162,33 @@ class Supervisor:
                 return await self._on_limits(command)
             case "start":
                 return {"pid": await self._start(command)}
-            case "kill":
-                await children.kill(command["node"])
-            case "terminate":
-                return {"in_order": await children.terminate(command["node"], command["patience_s"])}
-            case "continue":
-                children[command["node"]].send(signal.SIGCONT)
-            case "pause":
-                return {"stopped": await children.pause(command["node"])}
-            case "stopped":
-                return {"stopped": children[command["node"]].is_stopped()}
+            case "kill" | "terminate" | "left" | "continue" | "pause" | "stopped":
+                return await self._on_child(command)
             case "end":
-                await children.end(command["patience_s"])
+                return {"orphans": await self._children.end(command["patience_s"])}
             case "probe" | "probed":
                 self._probe(command)
             case "remove":
                 pass
             case _:
                 return None
+        return {}
+
+    async def _on_child(self, command: Command) -> Result:
+        children, node = self._children, command["node"]
+        match command["do"]:
+            case "kill":
+                await children.kill(node)
+            case "terminate":
+                return {"in_order": await children.terminate(node, command["patience_s"])}
+            case "left":
+                return {"left": await children.left(node, command["host"], command["port"])}
+            case "continue":
+                children[node].send(signal.SIGCONT)
+            case "pause":
+                return {"stopped": await children.pause(node)}
+            case "stopped":
+                return {"stopped": children[node].is_stopped()}
         return {}
 
     def _probe(self, command: Command) -> None:
@@ -257,15 +267,14 @@ class Supervisor:
         fresh.replace(whole)
 
     def _child_ended(self, node: str, pid: int, code: int, words: tuple[str, ...], starved: str) -> None:
-        event = {
-            "event": len(self._events) + 1,
-            "node": node,
-            "pid": pid,
-            "code": code,
-            "words": words,
-            "starved": starved,
-        }
-        self._events.append(json.dumps(event).encode() + b"\n")
+        self._tell({"node": node, "pid": pid, "code": code, "words": words, "starved": starved})
+
+    def _found_orphans(self, node: str, what: str) -> None:
+        self._tell({"node": node, "orphans": what})
+
+    def _tell(self, event: Result) -> None:
+        numbered = {"event": len(self._events) + 1, **event}
+        self._events.append(json.dumps(numbered).encode() + b"\n")
         self._say(self._events[-1])
 
     def _say(self, line: bytes) -> None:

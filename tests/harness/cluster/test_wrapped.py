@@ -1,0 +1,127 @@
+"""Faults of processes act on all processes of a node, and nothing outlives a run: stores behind wrappers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]  # it has no types
+import pytest
+
+from harness.cluster.family import Family, new_mark, still_listens
+from harness.cluster.local import LocalCluster
+from harness.cluster.place import Place
+from harness.cluster.processes import NodeProcess, Orders
+from tests.harness.cluster.test_local import fault, play
+from tests.harness.cluster.wrapped import WRAPPERS, stores, wrapped
+from tests.harness.processes import is_gone, is_stopped, wait_until
+
+pytestmark = pytest.mark.usefixtures("patient")
+
+
+@pytest.mark.parametrize("kind", WRAPPERS)
+def test_faults_of_a_process_reach_the_store_behind_its_wrapper(tmp_path: Path, kind: str) -> None:
+    """Broken if a store passes a kill or a pause that only its wrapper has felt, or outlives the run."""
+
+    async def story(cluster: LocalCluster) -> None:
+        (before,) = (each for each in stores(tmp_path) if each.cmdline()[-1].endswith("n1"))
+        pause, kill = fault("pause", nodes=("n1",)), fault("kill", nodes=("n1",))
+        await cluster.inject(pause)
+        assert is_stopped(before)
+        evidence = await cluster.heal(pause)
+        assert (evidence.bit, evidence.healed) == (True, True), evidence
+        await cluster.inject(kill)
+        assert is_gone(before)
+        evidence = await cluster.heal(kill)
+        assert (evidence.bit, evidence.healed) == (True, True), evidence
+        assert cluster.ended() == ()
+        assert len(stores(tmp_path)) == 3
+
+    play(tmp_path, story, command=partial(wrapped, kind))
+    assert stores(tmp_path) == []
+
+
+def test_a_store_that_lives_on_while_its_node_is_down_was_not_killed(tmp_path: Path) -> None:
+    """Broken if the end of one process is evidence for the end of a node."""
+
+    async def story(cluster: LocalCluster) -> None:
+        roster = cluster._running()
+        port = roster.port("n1")
+        assert f"port {port} still takes connections" == await still_listens("127.0.0.1", [port])
+        assert "mystore.py" in await roster.left("n1")
+        await roster.kill("n1")
+        assert await roster.left("n1") == ""
+        await roster.revive("n1")
+
+    play(tmp_path, story, command=partial(wrapped, "a child"))
+
+
+def test_who_outlives_the_process_that_was_started_is_ended_and_told(tmp_path: Path) -> None:
+    """Broken if an orphan keeps the data and the port of a node, or is ended without a word."""
+
+    async def story(cluster: LocalCluster) -> None:
+        (store,) = (each for each in stores(tmp_path) if each.cmdline()[-1].endswith("n1"))
+        os.kill(cluster._running().pid("n1"), signal.SIGKILL)
+        await asyncio.to_thread(wait_until, lambda: is_gone(store))
+        (ended,) = cluster.ended()
+        assert ended.how == "signal 9"
+        while not (orphans := cluster.orphans()):
+            await asyncio.sleep(0.01)
+        assert [each.node for each in orphans] == ["n1"]
+        assert "mystore.py" in orphans[0].what
+
+    play(tmp_path, story, command=partial(wrapped, "a session of its own"))
+
+
+def test_who_does_not_end_with_its_node_is_told_at_the_end_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Broken if what a run leaves behind is only seen by those who look for it."""
+    monkeypatch.setattr("harness.cluster.roster._STOP_WITHIN_S", 0.5)
+    stays = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    clusters: list[LocalCluster] = []
+
+    async def story(cluster: LocalCluster) -> None:
+        clusters.append(cluster)
+
+    def command(place: Place) -> tuple[str, ...]:
+        *words, shell = wrapped("a child", place)
+        return (*words, f"setsid {sys.executable} -c '{stays}' & {shell}")
+
+    play(tmp_path, story, command=command)
+    told = clusters[0].orphans()
+    assert {each.node for each in told} == {"n1", "n2", "n3"}
+    assert all("-c import signal" in each.what for each in told)
+
+
+def test_processes_that_are_no_part_of_a_node_are_left_alone(tmp_path: Path) -> None:
+    """Broken if a kill of a node could end a process of somebody else."""
+    code = 'print(\'{"ready": true, "port": 1}\', flush=True); import time; time.sleep(600)'
+    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+
+    async def told() -> None:
+        orders = Orders(node="n1", command=(sys.executable, "-c", code), output=tmp_path / "output.txt")
+        process = await NodeProcess.spawn(orders)
+        await process.ready()
+        assert process.family.look() == [process.pid]
+        await process.kill()
+        assert process.family.look() == []
+
+    try:
+        asyncio.run(told())
+        assert stranger.poll() is None
+        family = Family(stranger.pid, new_mark("another"))
+        stranger_began = psutil.Process(stranger.pid).create_time()
+        assert family.look() == [stranger.pid]
+        family.kill_now()
+        assert stranger.wait() == -signal.SIGKILL
+        assert stranger_began <= time.time()
+    finally:
+        stranger.kill()
+        stranger.wait()
