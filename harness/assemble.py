@@ -17,11 +17,11 @@ from harness.draw import faults_of, refuse_impossible
 from harness.errors import WrongUse
 from harness.faults.lanes import LIMITS
 from harness.faults.schedule import names_for
-from harness.faults.table import MOUNTED, OUR_DISKS
+from harness.faults.table import MOUNTED
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster
 from harness.systems import System, system_of
-from harness.systems.system import HasVersions, MakesNodes
+from harness.systems.system import DependsOnMachine, HasVersions, MakesNodes
 from harness.workloads import WORKLOADS, Workload
 from harness.workloads.workload import Submits
 
@@ -62,14 +62,14 @@ def parts_of(plan: Plan) -> Parts:
     _known(CLUSTERS, plan.cluster, "cluster")
     if plan.promise is not None and plan.promise != STRICTER:
         raise WrongUse(f"--promise {plan.promise!r} is not known; try: {STRICTER}")
-    plan = _with_disk(system.completed(plan))
+    plan = _with_disk(system.completed(plan), system)
     system.validate(plan)
     _check_inventory(plan)
     refuse_shares(plan)
     versions_of(plan, system)
     _check_waits(plan, workload)
-    names_for(plan)
-    refuse_impossible(plan, workload)
+    names_for(plan, system.abilities)
+    refuse_impossible(plan, system, workload)
     return Parts(plan, system, workload)
 
 
@@ -92,7 +92,7 @@ def _share(plan: Plan) -> Share | None:
     return Share(cpus=plan.node_cpus, memory_mib=plan.node_memory_mib)
 
 
-def _with_disk(plan: Plan) -> Plan:
+def _with_disk(plan: Plan, system: System) -> Plan:
     """Under stores that are not ours a disk is mounted where theirs is to fail. WrongUse where none can be."""
     if plan.cluster not in MOUNTED:
         if plan.disk == "mounted":
@@ -100,15 +100,15 @@ def _with_disk(plan: Plan) -> Plan:
                 f"--disk mounted is for --cluster {' or '.join(MOUNTED)}, got --cluster {plan.cluster}"
             )
         return plan
-    is_needed = plan.fails_disks and plan.system not in OUR_DISKS
+    is_needed = plan.fails_disks and "disk layer" not in system.abilities
     return msgspec.structs.replace(plan, disk="mounted") if is_needed else plan
 
 
-def _mounted(plan: Plan) -> Mounted:
+def _mounted(parts: Parts) -> Mounted:
     """Nodes of ours sync the folders that they change, as POSIX asks; others are given what a journal gives them."""
-    if plan.disk != "mounted":
+    if parts.plan.disk != "mounted":
         return ""
-    return "strict" if plan.system in OUR_DISKS else "journal"
+    return "strict" if "disk layer" in parts.system.abilities else "journal"
 
 
 def _check_inventory(plan: Plan) -> None:
@@ -226,8 +226,8 @@ def local(parts: Parts, folder: Path) -> LocalCluster:
             versions=versions_of(plan, parts.system),
             limited=limits_nodes(parts),
             share=_share(plan),
-            mounted=_mounted(plan),
-            may_refuse=_mounted(plan) == "journal" and parts.system.durability(plan) == "written",
+            mounted=_mounted(parts),
+            may_refuse=_mounted(parts) == "journal" and parts.system.durability(plan) == "written",
         )
     )
 
@@ -241,6 +241,10 @@ def refuse_what_this_machine_cannot(parts: Parts) -> None:
             raise WrongUse(
                 f"this plan limits what nodes use of the machine: {why}; try: sudo, or --cluster docker"
             )
+    if isinstance(parts.system, DependsOnMachine) and parts.plan.cluster == "local":
+        does = frozenset(fault.does for fault in faults_of(parts.plan, parts.system))
+        if why := parts.system.why_not_here(does):
+            raise WrongUse(f"this run has a fault that cannot take effect on this machine: {why}")
     if parts.plan.disk == "mounted":
         from harness.cluster.mounted_disk import mounts
 
@@ -268,8 +272,8 @@ def contained(parts: Parts, folder: Path) -> ContainerCluster:
             command=parts.system.command(plan),
             versions=versions_of(plan, parts.system),
             share=_share(plan) or Share(),
-            mounted=_mounted(plan),
-            may_refuse=_mounted(plan) == "journal" and parts.system.durability(plan) == "written",
+            mounted=_mounted(parts),
+            may_refuse=_mounted(parts) == "journal" and parts.system.durability(plan) == "written",
         )
     )
 

@@ -13,13 +13,14 @@ from typing import Literal
 import msgspec
 
 from harness.errors import WrongUse
+from harness.faults.abilities import LACKS, Ability
 from harness.faults.directed import PLACEHOLDERS
 from harness.faults.fault import DISK_ERRORS, NEEDS, Fault
 from harness.faults.lanes import impossible
 from harness.faults.membership import Membership
 from harness.faults.rollout import Rollout
 from harness.faults.schedule import draw_faults
-from harness.faults.table import OUR_CLOCKS, can_do
+from harness.faults.table import can_do, why_not_to
 from harness.generators import Context, Draft, Generator, Later
 from harness.plan import CONNECTION_NAME, Drawn, Operation, Plan
 from harness.systems.system import System
@@ -40,11 +41,11 @@ def draw(plan: Plan, system: System, workload: Workload) -> Plan:
         for operation in operations_of(plan, system, workload, worker)
     ]
     operations.sort(key=lambda operation: (operation.at_ns, operation.worker))
-    faults = draw_faults(plan, system.owner(plan))
+    faults = draw_faults(plan, system.owner(plan), system.abilities)
     return msgspec.structs.replace(plan, drawn=Drawn(faults=faults, operations=tuple(operations)))
 
 
-def refuse_impossible(plan: Plan, workload: Workload) -> None:
+def refuse_impossible(plan: Plan, system: System, workload: Workload) -> None:
     """WrongUse if a drawn-out plan, which people edit, has a line that cannot be carried out."""
     if plan.drawn is None:
         return
@@ -62,7 +63,7 @@ def refuse_impossible(plan: Plan, workload: Workload) -> None:
     rollout = Rollout(plan.node_names)
     ids: dict[int, None] = {}
     for fault in sorted(plan.drawn.faults, key=lambda fault: fault.at_ns):
-        _refuse_impossible_fault(plan, fault, [] if fault.is_directed else before)
+        _refuse_impossible_fault(plan, system.abilities, fault, [] if fault.is_directed else before)
         if fault.id in ids:
             raise WrongUse(f"two faults have the id {fault.id}; give each its own")
         ids[fault.id] = None
@@ -73,7 +74,9 @@ def refuse_impossible(plan: Plan, workload: Workload) -> None:
         before += [] if fault.is_directed else [fault]
 
 
-def _refuse_impossible_fault(plan: Plan, fault: Fault, before: Sequence[Fault]) -> None:
+def _refuse_impossible_fault(
+    plan: Plan, able: frozenset[Ability], fault: Fault, before: Sequence[Fault]
+) -> None:
     here = f"fault {fault.id} ({fault.name})"
     if fault.until_ns < fault.at_ns:
         raise WrongUse(f"{here}: until_ns {fault.until_ns} comes before at_ns {fault.at_ns}")
@@ -81,12 +84,14 @@ def _refuse_impossible_fault(plan: Plan, fault: Fault, before: Sequence[Fault]) 
         raise WrongUse(f"{here} {why}")
     if fault.does not in can_do(plan.cluster):
         raise WrongUse(f"{here}: --cluster {plan.cluster} cannot do {fault.does!r}")
+    if why := why_not_to(fault.does, plan.cluster, able, plan.system):
+        raise WrongUse(f"{here}: {why}")
     if fault.does in ("upgrade", "downgrade") and plan.node_from is None:
         raise WrongUse(f"{here}: {fault.does!r} needs the version that nodes start in: node_from")
     for needed in NEEDS.get(fault.does, ("nodes",)):
         if not getattr(fault, needed):
             raise WrongUse(f"{here}: {fault.does!r} needs {needed}")
-    if fault.does == "clock" and (why := _no_clock_is_wrong(plan, fault)):
+    if fault.does == "clock" and (why := _no_clock_is_wrong(plan, able, fault)):
         raise WrongUse(f"{here}: {why}")
     if fault.error and fault.error not in DISK_ERRORS:
         raise WrongUse(f"{here}: no disk fails with {fault.error!r}; try one of: {', '.join(DISK_ERRORS)}")
@@ -98,14 +103,12 @@ def _refuse_impossible_fault(plan: Plan, fault: Fault, before: Sequence[Fault]) 
     _refuse_unknown(here, ends, (*plan.node_names, *placeholders, CONNECTION_NAME))
 
 
-def _no_clock_is_wrong(plan: Plan, fault: Fault) -> str:
+def _no_clock_is_wrong(plan: Plan, able: frozenset[Ability], fault: Fault) -> str:
     """Why the fault would change no clock; "" if it does."""
     if fault.delay_ns and not fault.jump_ns:
         return "'clock' that strobes needs jump_ns"
-    if fault.drift_ppm and plan.cluster != "sim" and plan.system not in OUR_CLOCKS:
-        return (
-            f"the monotonic clock of {plan.system} is the machine's own and cannot drift; leave drift_ppm out"
-        )
+    if fault.drift_ppm and plan.cluster != "sim" and "drift" not in able:
+        return f"{plan.system} {LACKS['drift']}; leave drift_ppm out"
     return "" if fault.jump_ns or fault.drift_ppm else "'clock' needs jump_ns or drift_ppm"
 
 
@@ -119,7 +122,7 @@ def faults_of(plan: Plan, system: System) -> tuple[Fault, ...]:
     """One after the other, in order of time."""
     if plan.drawn is not None:
         return tuple(sorted(plan.drawn.faults, key=lambda fault: fault.at_ns))
-    return draw_faults(plan, system.owner(plan))
+    return draw_faults(plan, system.owner(plan), system.abilities)
 
 
 def operations_of(plan: Plan, system: System, workload: Workload, worker: int) -> Iterator[Operation]:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from harness.errors import WrongUse
+from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.changing import all_links, draw_shapes, draw_steps
 from harness.faults.directed import draw_directed
 from harness.faults.fault import Fault
@@ -28,7 +29,6 @@ from harness.faults.table import (
     HOLDS,
     IN_STEPS,
     OOM,
-    OUR_CLOCKS,
     POWER_ALL,
     QUORUM,
     REMOVE,
@@ -49,13 +49,16 @@ LAST_HEALED_NS = SECOND_NS * 7 // 10
 """How long before the end of the load the last fault must have been healed."""
 
 
-def names_for(plan: Plan) -> tuple[str, ...]:
-    """The faults that a plan asks for, "all" resolved; WrongUse if the cluster cannot do one."""
+def names_for(plan: Plan, able: frozenset[Ability] = ALL_ABILITIES) -> tuple[str, ...]:
+    """The faults that a plan asks for, "all" resolved; WrongUse if one could not take effect in the run.
+
+    `able`: what the plan's system is able to do; everything, if its nodes are ours.
+    """
     possible = [
         name
         for name, kind in FAULTS.items()
         if name != HOLDS
-        and kind.is_among_all(plan.cluster, plan.system)
+        and kind.is_among_all(plan.cluster, able)
         and plan.nodes >= kind.nodes_min
         and (name != FAILOVER or _can_fail_over(plan))
     ]
@@ -67,9 +70,9 @@ def names_for(plan: Plan) -> tuple[str, ...]:
             names.extend(other for other in possible if other not in names)
             continue
         for each in TOGETHER.get(name, (name,)):
-            if each == UPGRADE != name and _has_one_version(plan):
+            if each == UPGRADE != name and _has_one_version(plan, able):
                 continue  # a name that stands for several means what can be done here
-            _refuse(each, plan)
+            _refuse(each, plan, able)
             if each not in names:
                 names.append(each)
     if ADD in names and REMOVE not in names:
@@ -86,14 +89,14 @@ def names_for(plan: Plan) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _refuse(name: str, plan: Plan) -> None:
+def _refuse(name: str, plan: Plan, able: frozenset[Ability]) -> None:
     """WrongUse if the fault cannot be done in this run."""
     if name not in FAULTS:
         known = ", ".join((*FAULTS, *TOGETHER))
         raise WrongUse(f"unknown fault {name!r}; try one of: all, none, {known}")
     kind = FAULTS[name]
-    if why := why_not(name, plan.cluster, plan.system):
-        elsewhere = " or ".join(other for other in kind.clusters if not why_not(name, other, plan.system))
+    if why := why_not(name, plan.cluster, able, plan.system):
+        elsewhere = " or ".join(other for other in kind.clusters if not why_not(name, other, able))
         attempt = f"--cluster {elsewhere}" if elsewhere else "./qsync list faults"
         raise WrongUse(f"--cluster {plan.cluster} cannot do the fault {name!r}: {why}; try: {attempt}")
     if name in (UPGRADE, DOWNGRADE) and plan.node_from is None:
@@ -110,17 +113,17 @@ def _refuse(name: str, plan: Plan) -> None:
         raise WrongUse(f"the fault {name!r} needs at least {kind.nodes_min} nodes, got {plan.nodes}")
 
 
-def _has_one_version(plan: Plan) -> bool:
-    return plan.node_from is None or bool(why_not(UPGRADE, plan.cluster, plan.system))
+def _has_one_version(plan: Plan, able: frozenset[Ability]) -> bool:
+    return plan.node_from is None or bool(why_not(UPGRADE, plan.cluster, able))
 
 
 def _can_fail_over(plan: Plan) -> bool:
     return plan.fails_over and plan.nodes - len(plan.voters) > 1
 
 
-def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
-    """The whole schedule of a plan."""
-    asked = names_for(plan)
+def draw_faults(plan: Plan, owner: str, able: frozenset[Ability] = ALL_ABILITIES) -> tuple[Fault, ...]:
+    """The whole schedule of a plan; `able` as in `names_for`."""
+    asked = names_for(plan, able)
     names = [name for name in asked if name not in (HOLDS, UPGRADE, DOWNGRADE)]
     rollout = _rollout(plan, asked)
     chance = plan.streams()["faults"]
@@ -141,6 +144,8 @@ def draw_faults(plan: Plan, owner: str) -> tuple[Fault, ...]:
         if until_ns > plan.time_limit_ns - LAST_HEALED_NS:
             break
         fault = _fault(len(faults), name, at_ns, until_ns, plan, owner, members)
+        if fault is not None and fault.drift_ppm and plan.cluster != "sim" and "drift" not in able:
+            fault = msgspec.structs.replace(fault, drift_ppm=0)
         if fault is not None and target:
             fault = msgspec.structs.replace(fault, nodes=(target,))
         quiet_ns = int(chance.randrange(*QUIET_NS) * plan.calm_s)
@@ -240,8 +245,6 @@ def _fault(
         if members.quorum >= len(nodes):
             return None
         drawn = {**drawn, "options": _greater(drawn["options"], members.quorum)}
-    if kind.does == "clock" and plan.cluster != "sim" and plan.system not in OUR_CLOCKS:
-        drawn = {**drawn, "drift_ppm": 0}
     named: Any = drawn.get("nodes", ())
     if members.why_not(kind.does, named):
         return None

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.faults import partitions
+from harness.faults.abilities import ALL_ABILITIES, LACKS, NEEDED, Ability
 from harness.faults.fault import Damage, Does, Link
-from harness.faults.lanes import ADMINISTERED
 from harness.faults.rollout import DOWNGRADE, UPGRADE
 
 MILLISECOND_NS = 1_000_000
@@ -40,17 +40,6 @@ FACTORS = (0.5, 0.7, 1.5, 2.0)
 """By what timeouts are multiplied."""
 HOLDS = "holds"
 POWER_ALL = "power-all"
-OPERATED: tuple[str, ...] = ("qsync", "tarantool")
-"""Systems whose members can leave and come."""
-CONFIGURED: tuple[str, ...] = ("qsync", "tarantool")
-"""Systems whose options can be changed while they run."""
-OUR_DISKS = ("qsync",)
-"""Systems whose nodes write through `nodes.host.files`, which can be told what goes wrong and says what was synced."""
-OUR_CLOCKS = ("qsync",)
-"""Systems whose nodes read both their clocks through `nodes.host.clock`, so that the monotonic one can drift, too."""
-TOLD_CLOCKS = ("qsync", "tarantool")
-"""Systems that say what their wall clock is and take another: of a store of one's own nobody knows."""
-
 MOUNTED = ("local", "docker")
 """Clusters on which a disk is mounted under nodes of other systems (`harness.cluster.mounted_disk`)."""
 
@@ -70,28 +59,14 @@ class Kind:
     must: Must = "survive"
     only_named: tuple[str, ...] = ()
     """Clusters in which "all" leaves it out."""
-    systems: tuple[str, ...] | None = None
-    """The systems that it can be done to on real clusters; None: all."""
-    known_of: tuple[str, ...] | None = None
-    """The systems among whose "all" it is on real clusters; others can only be asked by name whether they feel it."""
-    mounted: tuple[str, ...] = ()
-    """Clusters on which it can be done to all others too, by a disk mounted under them; by name, for not every machine
-    can."""
 
-    def is_among_all(self, cluster: str, system: str) -> bool:
+    def is_among_all(self, cluster: str, able: frozenset[Ability]) -> bool:
         return (
             cluster in self.clusters
             and cluster not in self.only_named
             and self.must == "survive"
-            and (self.known_of is None or cluster in SIMULATED or system in self.known_of)
-            and self._is_of(cluster, system)
+            and not lacking(self.does, able)
         )
-
-    def can_be_done_to(self, cluster: str, system: str) -> bool:
-        return cluster in self.mounted or self._is_of(cluster, system)
-
-    def _is_of(self, cluster: str, system: str) -> bool:
-        return self.systems is None or cluster in SIMULATED or system in self.systems
 
 
 def _cut(shape: Callable[[Sequence[str], str, random.Random], tuple[Link, ...]]) -> Draw:
@@ -292,8 +267,6 @@ FAULTS: dict[str, Kind] = {
         "power",
         "power",
         _owner,
-        systems=OUR_DISKS,
-        mounted=MOUNTED,
     ),
     "power-one": Kind(
         "a replica loses power",
@@ -302,20 +275,14 @@ FAULTS: dict[str, Kind] = {
         _another,
         nodes_min=2,
         only_named=SIMULATED,
-        systems=OUR_DISKS,
-        mounted=MOUNTED,
     ),
-    POWER_ALL: Kind(
-        "all nodes lose power at once", "power", "power", _everyone, systems=OUR_DISKS, mounted=MOUNTED
-    ),
+    POWER_ALL: Kind("all nodes lose power at once", "power", "power", _everyone),
     "slow-disk": Kind(
         "every fsync takes long",
         "slow-disk",
         "slow-fsync",
         _slow_disk,
         only_named=SIMULATED,
-        systems=OUR_DISKS,
-        mounted=MOUNTED,
     ),
     "full-disk": Kind(
         "writes fail: no space is left",
@@ -323,12 +290,8 @@ FAULTS: dict[str, Kind] = {
         "disk-error",
         _full_disk,
         only_named=SIMULATED,
-        systems=OUR_DISKS,
-        mounted=MOUNTED,
     ),
-    "io-error": Kind(
-        "writes or syncs fail: EIO", "disk", "disk-error", _io_error, REAL, systems=OUR_DISKS, mounted=MOUNTED
-    ),
+    "io-error": Kind("writes or syncs fail: EIO", "disk", "disk-error", _io_error, REAL),
     "torn-tail": Kind(
         "killed in the middle of a write: half a record ends the log",
         "damage",
@@ -352,16 +315,13 @@ FAULTS: dict[str, Kind] = {
         REAL,
         must="detect",
     ),
-    "clock": Kind(
-        "a wall clock jumps, a monotonic clock drifts", "clock", "clock", _clock, known_of=TOLD_CLOCKS
-    ),
+    "clock": Kind("a wall clock jumps, a monotonic clock drifts", "clock", "clock", _clock),
     "clock-strobe": Kind(
         "a wall clock jumps away and back again, several times a second",
         "clock",
         "clock",
         _strobe,
         only_named=SIMULATED,
-        known_of=TOLD_CLOCKS,
     ),
     "cpu-limit": Kind(
         "a node gets a small share of one core",
@@ -393,7 +353,6 @@ FAULTS: dict[str, Kind] = {
         "remove",
         _another,
         nodes_min=3,
-        systems=OPERATED,
         only_named=EVERYWHERE,
     ),
     ADD: Kind(
@@ -402,7 +361,6 @@ FAULTS: dict[str, Kind] = {
         "add",
         _newcomer,
         nodes_min=3,
-        systems=OPERATED,
         only_named=EVERYWHERE,
     ),
     "replace-node": Kind(
@@ -411,7 +369,6 @@ FAULTS: dict[str, Kind] = {
         "replace",
         _another,
         nodes_min=3,
-        systems=OPERATED,
         only_named=EVERYWHERE,
     ),
     TIMEOUTS: Kind(
@@ -419,7 +376,6 @@ FAULTS: dict[str, Kind] = {
         "configuration",
         "options",
         _timeouts,
-        systems=CONFIGURED,
         only_named=EVERYWHERE,
     ),
     QUORUM: Kind(
@@ -428,7 +384,6 @@ FAULTS: dict[str, Kind] = {
         "options",
         _quorum,
         nodes_min=3,
-        systems=CONFIGURED,
         only_named=EVERYWHERE,
     ),
     "rolling-restart": Kind(
@@ -445,7 +400,6 @@ FAULTS: dict[str, Kind] = {
         _whose_turn_it_is,
         UPGRADABLE,
         nodes_min=2,
-        systems=CONFIGURED,
         only_named=EVERYWHERE,
     ),
     DOWNGRADE: Kind(
@@ -455,7 +409,6 @@ FAULTS: dict[str, Kind] = {
         _whose_turn_it_is,
         UPGRADABLE,
         nodes_min=2,
-        systems=CONFIGURED,
         only_named=EVERYWHERE,
     ),
     HOLDS: Kind(
@@ -500,21 +453,28 @@ CANNOT: Mapping[tuple[str, str], str] = {
     **{(name, "sim"): _ONE_CODE for name in (UPGRADE, DOWNGRADE)},
     ("loss", "ssh"): "the relays may drop no byte of a live connection: that would be corruption, not loss",
 }
-_NOT_OPERATED = "does not tell the harness how its members and options are changed while it runs"
-_NOT_OURS = (
-    "writes through no disk layer of ours, which would say what was synced and let calls fail, "
-    "and here no disk is mounted under it"
-)
 
 
-def why_not(name: str, cluster: str, system: str = "qsync") -> str:
-    """Why this fault cannot be done there; "" if it can."""
+def lacking(does: Does, able: frozenset[Ability]) -> Ability | None:
+    """The ability that a system lacks so that this can take effect on its nodes; None if it lacks none."""
+    needed = NEEDED.get(does)
+    return None if needed is None or needed in able else needed
+
+
+def why_not(name: str, cluster: str, able: frozenset[Ability] = ALL_ABILITIES, system: str = "qsync") -> str:
+    """Why this fault cannot be done there to a system of these abilities; "" if it can."""
     kind = FAULTS[name]
     if cluster not in kind.clusters:
         return CANNOT.get((name, cluster), f"nothing does it on --cluster {cluster}")
-    if kind.can_be_done_to(cluster, system):
+    return why_not_to(kind.does, cluster, able, system)
+
+
+def why_not_to(does: Does, cluster: str, able: frozenset[Ability], system: str) -> str:
+    """The same of what a fault does: a disk can be mounted under nodes that have no disk layer of ours."""
+    lack = lacking(does, able)
+    if lack is None or (lack == "disk layer" and cluster in MOUNTED):
         return ""
-    return f"{system} {_NOT_OPERATED if kind.does in ADMINISTERED else _NOT_OURS}"
+    return f"{system} {LACKS[lack]}"
 
 
 def can_do(cluster: str) -> frozenset[Does]:

@@ -9,16 +9,19 @@ particular, and a run has hardly ever time for all of them: which it had none fo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from checkers.history.faults import FaultSpan
 from checkers.history.history import History
 from harness.errors import WrongUse
+from harness.faults.abilities import ALL_ABILITIES
 from harness.faults.rollout import UPGRADE
 from harness.faults.schedule import names_for
 from harness.faults.table import DIRECTED, HOLDS, TOGETHER
 from harness.judge.versions import was_refused
 from harness.plan import Plan
+from harness.systems import system_of
 
 EVERYTHING, NOTHING = "all", "none"
 
@@ -65,10 +68,10 @@ def _by_name(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
 def _asked(plan: Plan) -> tuple[str, ...]:
     if plan.drawn is not None:
         return tuple(dict.fromkeys(fault.name for fault in plan.drawn.faults if not fault.is_directed))
-    try:
-        return names_for(plan)
-    except WrongUse:  # a plan of another version, whose record is judged again
-        return ()
+    for able in (system_of(plan.system).abilities, ALL_ABILITIES):
+        with suppress(WrongUse):  # a plan of another version, whose record is judged again
+            return names_for(plan, able)
+    return ()
 
 
 def _felt(history: History) -> set[str]:

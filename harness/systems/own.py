@@ -30,6 +30,7 @@ from checkers.wal.record import LogRules
 from harness.check import Check
 from harness.cluster.place import Command
 from harness.errors import ClusterError, WrongUse
+from harness.faults.abilities import Ability
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster
 from harness.systems.promises import PROMISES, Promise
@@ -57,6 +58,11 @@ class OwnStore:
     summary: str
     start: Command
     promised: Mapping[str, str] = field(default_factory=dict)
+    able: tuple[Ability, ...] = ()
+    """What its nodes do that faults may count on (`harness.faults.abilities`): ("clock",) if they tell their wall clock
+    and take another."""
+    may_end_under: tuple[str, ...] = ()
+    """Faults under which a node may end by itself, as `harness.systems.promises.Promise` has them: ("disk-error",)."""
 
     def completed(self, plan: Plan) -> Plan:
         return msgspec.structs.replace(plan, configuration=CONFIGURATION)
@@ -73,6 +79,10 @@ class OwnStore:
 
     def command(self, plan: Plan) -> Command:
         return self.start
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        return frozenset(self.able)
 
     @property
     def are_dialed_unready(self) -> bool:
@@ -124,8 +134,12 @@ class OwnStore:
         return len(known) == len(statuses) and same and self.owner_now(statuses) is not None
 
     def promise(self, plan: Plan) -> Promise:
+        """As configuration C, but for what is only known of nodes of ours: that an owner rolls back."""
         told = {"configuration": f"{self.summary}, one owner", **self.promised}
-        return replace(PROMISES[CONFIGURATION], **told)  # type: ignore[arg-type]  # fields that are texts
+        promise = replace(
+            PROMISES[CONFIGURATION], isolated_owner_rolls_back=False, may_end_under=self.may_end_under
+        )
+        return replace(promise, **told)  # type: ignore[arg-type]  # fields that are texts
 
     def log_rules(self, plan: Plan) -> LogRules | None:
         return None

@@ -56,6 +56,14 @@ class Promise:
     """"": there may be several, and none that knows it."""
     logs: str = "logs that agree"
     """What the nodes' own logs must be; "": here they may contradict each other, which is then a finding."""
+    quorum: str = "acknowledged only with a quorum"
+    """"": a write may be acknowledged while its owner reaches no other node."""
+    may_end_under: tuple[str, ...] = ()
+    """What a fault may do (`checkers.crash.CAUSES`) so that a node may end: "disk-error" for one that stops when its
+    disk is full. It must come up again when the fault is over."""
+    isolated_owner_rolls_back: bool = False
+    """An owner that is cut off for longer than twice the synchro timeout rolls back what waits: a run in which it did
+    not has shown nothing of that."""
     documented: Mapping[str, str] = field(default_factory=dict)
     """Checker → what the store's own documentation says of it, quoted, with the page."""
 
@@ -116,7 +124,7 @@ PROMISES: dict[str, Promise] = {
         logs="",
         why="whoever clears the queue may lack a CONFIRM, and then discards what was acknowledged",
     ),
-    "C": FIXED_OWNER,
+    "C": replace(FIXED_OWNER, isolated_owner_rolls_back=True),
     "D": replace(
         FIXED_OWNER,
         configuration=_title("D"),

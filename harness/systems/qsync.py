@@ -13,6 +13,7 @@ from harness.check import Check
 from harness.cluster.place import Command, Version, node_host
 from harness.cluster.versions import package, this_package
 from harness.errors import ClusterError, WrongUse
+from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.membership import FORMULA, Membership
 from harness.faults.table import FACTORS, FAULTS, TOGETHER
 from harness.plan import SECOND_NS, Plan
@@ -54,6 +55,10 @@ class Qsync:
 
     def version(self, given: str | None) -> Version:
         return this_package() if given is None else package(given)
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        return ALL_ABILITIES
 
     @property
     def are_dialed_unready(self) -> bool:

@@ -8,6 +8,8 @@ from typing import Protocol, runtime_checkable
 from checkers.wal.record import LogRules
 from harness.check import Check
 from harness.cluster.place import Command, Version
+from harness.faults.abilities import Ability
+from harness.faults.fault import Does
 from harness.faults.membership import Membership
 from harness.plan import Plan
 from harness.protocols import Cluster
@@ -33,6 +35,11 @@ class System(Protocol):
 
     def command(self, plan: Plan) -> Command:
         """What starts a node at a place."""
+        ...
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """What faults may count on; see `harness.faults.abilities`."""
         ...
 
     @property
@@ -86,6 +93,15 @@ class System(Protocol):
 
     def bugs(self) -> Mapping[str, str]:
         """The seeded bugs by name, with what each does."""
+        ...
+
+
+@runtime_checkable
+class DependsOnMachine(Protocol):
+    """A system on whose local nodes some faults take effect only where the machine has what they need."""
+
+    def why_not_here(self, does: frozenset[Does]) -> str:
+        """Why one of these cannot take effect here; "" if all can."""
         ...
 
 

@@ -32,6 +32,8 @@ from harness.cluster.place import FAKETIME, Command, Place, Version
 from harness.cluster.versions import binary
 from harness.configurations import DEFAULT
 from harness.errors import ClusterError, WrongUse
+from harness.faults.abilities import ALL_ABILITIES, Ability
+from harness.faults.fault import Does
 from harness.faults.membership import Membership
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster
@@ -153,6 +155,17 @@ class Tarantool:
             )
 
         return words
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """It writes through no disk layer of ours, and its monotonic clock stays the machine's."""
+        return ALL_ABILITIES - {"disk layer", "drift"}
+
+    def why_not_here(self, does: frozenset[Does]) -> str:
+        """Its wall clock takes another by libfaketime alone."""
+        if "clock" not in does or _faketime_here() is not None:
+            return ""
+        return "there is no libfaketime, which lets a clock jump; try: apt-get install libfaketime"
 
     @property
     def are_dialed_unready(self) -> bool:
@@ -350,8 +363,12 @@ def _under_faketime(place: Place) -> tuple[str, ...]:
 def _faketime(place: Place) -> str | None:
     if place.programs is not None:
         return place.programs.get("faketime")
-    here = next(iter(sorted(Path("/usr/lib").glob(FAKETIME_LIBRARY))), None)
+    here = _faketime_here()
     return None if here is None else str(here) if place.is_here else IN_CONTAINERS
+
+
+def _faketime_here() -> Path | None:
+    return next(iter(sorted(Path("/usr/lib").glob(FAKETIME_LIBRARY))), None)
 
 
 def _program_there(place: Place) -> str | None:

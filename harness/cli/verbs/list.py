@@ -91,12 +91,16 @@ def _promises() -> Iterator[tuple[str, str]]:
 
 def _fault(name: str, cluster: str | None) -> str:
     """What it does, what a correct system must do about it, and where it can be done or why not."""
+    from harness.faults.abilities import NEEDED
     from harness.faults.table import FAULTS, why_not
+    from harness.systems import SYSTEMS
 
     kind = FAULTS[name]
     if cluster is None:
         return f"{kind.summary}; {kind.must} ({', '.join(kind.clusters)})"
     if why := why_not(name, cluster):
         return f"not here: {why}"
-    ours = "" if kind.systems is None or cluster == "sim" else f" (nodes of {', '.join(kind.systems)})"
+    needed = None if cluster == "sim" else NEEDED.get(kind.does)
+    able = [system for system, each in SYSTEMS.items() if needed is None or needed in each.abilities]
+    ours = "" if len(able) == len(SYSTEMS) else f" (nodes of {', '.join(able)})"
     return f"{kind.summary}; {kind.must}{ours}"

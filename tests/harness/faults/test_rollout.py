@@ -11,6 +11,7 @@ from harness.errors import WrongUse
 from harness.faults.rollout import Rollout
 from harness.faults.schedule import draw_faults, names_for
 from harness.plan import Drawn, Plan
+from harness.systems.qsync import Qsync
 from harness.workloads import WORKLOADS
 from tests.harness.faults.test_membership import fault
 
@@ -76,4 +77,4 @@ def test_a_written_plan_keeps_the_order(steps: tuple[tuple[str, int, str], ...],
     """Broken, a plan that people wrote has a step that cannot bite."""
     faults = tuple(fault(number, does, at_s, node) for number, (does, at_s, node) in enumerate(steps))
     with pytest.raises(WrongUse, match=why):
-        refuse_impossible(plan(drawn=Drawn(faults=faults, operations=())), WORKLOADS["register"])
+        refuse_impossible(plan(drawn=Drawn(faults=faults, operations=())), Qsync(), WORKLOADS["register"])

@@ -16,6 +16,7 @@ from harness.faults.lanes import exclude, meet
 from harness.faults.schedule import FIRST_NS, LAST_HEALED_NS, QUIET_NS, draw_faults, names_for
 from harness.faults.table import CANNOT, FAULTS, TOGETHER, can_do, why_not
 from harness.plan import CONNECTION_NAME, Plan
+from harness.systems import SYSTEMS, system_of
 
 CLUSTERS = ("local", "docker", "ssh", "sim")
 
@@ -113,13 +114,13 @@ def test_all_is_what_the_cluster_can_do() -> None:
     by_name = {"holds", "partition-in-steps"}
     assert set(FAULTS) - local == {*by_name, "loss", "reorder", *limits, *damages, *administered}
     assert set(FAULTS) - docker == {*by_name, *damages, *administered}
-    tarantool = set(names_for(Plan(cluster="local", system="tarantool")))
+    of_tarantool, of_own = SYSTEMS["tarantool"].abilities, system_of("docs/mystore.py").abilities
+    tarantool = set(names_for(Plan(cluster="local", system="tarantool"), of_tarantool))
     assert local - tarantool == {
         *("power-owner", "power-one", "power-all", "slow-disk", "full-disk", "io-error"),
     }
-    own = set(names_for(Plan(cluster="local", system="./mystore.py")))
-    assert tarantool - own == {"clock", "clock-strobe"}, "nobody knows whether it tells its clock"
-    assert names_for(Plan(cluster="local", system="./mystore.py", faults=("clock",))) == ("clock",)
+    own = set(names_for(Plan(cluster="local", system="docs/mystore.py", configuration="H"), of_own))
+    assert tarantool - own == {"clock", "clock-strobe", "torn-tail", "failover"}
     assert names_for(Plan(faults=("lose-unsynced",))) == ("power-owner", "power-one", "power-all")
     assert can_do("sim") == {
         "slow-fsync",
@@ -163,6 +164,18 @@ def test_names_are_taken_as_they_are_given(faults: tuple[str, ...], names: tuple
             {"faults": ("lose-unsynced",), "system": "tarantool", "cluster": "ssh"},
             "--cluster ssh cannot do the fault 'power-owner': tarantool writes through no disk layer of ours",
         ),
+        (
+            {"faults": ("torn-tail",), "system": "docs/mystore.py"},
+            "--cluster local cannot do the fault 'torn-tail': docs/mystore.py keeps no xlogs",
+        ),
+        (
+            {"faults": ("failover",), "system": "docs/mystore.py"},
+            "--cluster local cannot do the fault 'failover': docs/mystore.py keeps its owner",
+        ),
+        (
+            {"faults": ("clock",), "system": "docs/mystore.py", "cluster": "docker"},
+            "--cluster docker cannot do the fault 'clock': docs/mystore.py does not say what its wall clock is",
+        ),
         ({"faults": ("bridge",), "nodes": 2}, "the fault 'bridge' needs at least 3 nodes, got 2"),
         (
             {"faults": ("isolate-owner",), "nodes": 1},
@@ -172,8 +185,10 @@ def test_names_are_taken_as_they_are_given(faults: tuple[str, ...], names: tuple
 )
 def test_what_is_impossible_is_refused(given: dict[str, Any], words: str) -> None:
     """If it failed, a run would be judged by a fault that it could never have had."""
+    plan = Plan(**given)
+    able = system_of(plan.system).abilities
     with pytest.raises(WrongUse) as refused:
-        names_for(Plan(**given))
+        names_for(plan, able)
     assert words in refused.value.message
 
 
@@ -266,7 +281,8 @@ def test_two_faults_never_set_one_real_clock() -> None:
 
 def test_only_nodes_that_read_our_clock_are_told_to_drift() -> None:
     """If it failed, the record would tell of a drift of a monotonic clock that is the machine's own."""
-    for system, drifts in (("qsync", True), ("tarantool", False), ("./mystore.py", False)):
-        faults = drawn(cluster="local", system=system, faults=("clock",), time_limit_s=20)
+    for system, drifts in (("qsync", True), ("tarantool", False)):
+        plan = Plan(cluster="local", system=system, faults=("clock",), time_limit_s=20)
+        faults = draw_faults(plan, "n1", SYSTEMS[system].abilities)
         assert faults
         assert all(fault.jump_ns and bool(fault.drift_ppm) == drifts for fault in faults)

@@ -126,3 +126,45 @@ def test_a_store_that_cannot_start_is_no_anomaly(
     assert code == 3
     assert "ended before it was ready" in told
     assert words in told
+
+
+DURABLE = Path(__file__).with_name("durable_store.py")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_a_correct_store_passes_under_the_default_faults(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], nodes: int
+) -> None:
+    """If it failed, nobody could have a green run of a store of their own without knowing which faults to leave out."""
+    for seed in range(TRIES):
+        options = ["--nodes", str(nodes), "--rate", "60", "--time-limit", "12", "--seed", str(seed)]
+        code = main(["run", "--system", str(DURABLE), *options, "--json", "--results", str(tmp_path)])
+        verdict = json.loads(capsys.readouterr().out)
+        assert verdict["violations"] == [], verdict["sentence"]
+        missing = [each for each in verdict["evidence"]["missing"] if not each.startswith(BUSY)]
+        assert not missing, missing
+        if code == 0:
+            return
+    raise AssertionError("not one run of a correct store was valid")
+
+
+@pytest.mark.parametrize(
+    "fault", ["torn-tail", "failover", "clock", "remove-node", "quorum", "rolling-upgrade"]
+)
+def test_a_fault_that_cannot_take_effect_is_refused_before_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fault: str
+) -> None:
+    """If it failed, a whole run would end with "asked for and never felt"."""
+    code = main(["run", "--system", str(DURABLE), "--faults", fault, "--results", str(tmp_path / "results")])
+    told = capsys.readouterr().err
+    assert code == 64
+    assert len(told.strip().splitlines()) == 1
+    assert not (tmp_path / "results").exists()
+
+
+def test_what_is_only_known_of_nodes_of_ours_is_asked_of_no_other_store() -> None:
+    """If it failed, a store that waits instead of rolling back would never have a run that is evidence."""
+    plan = Plan(configuration="C")
+    assert system_of("qsync").promise(plan).isolated_owner_rolls_back
+    assert not system_of(str(DURABLE)).promise(plan).isolated_owner_rolls_back

@@ -1,0 +1,55 @@
+"""What a system must be able to do so that a fault can take effect on its nodes.
+
+Each system says what it is able to do (`System.abilities`). A fault that needs more is not among its "all", and is
+refused before the run if somebody asks for it by name or wrote it into a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, get_args
+
+from harness.faults.fault import Does
+
+Ability = Literal["xlogs", "disk layer", "clock", "drift", "members", "options", "versions", "failover"]
+"""
+| ability | the nodes |
+|---|---|
+| xlogs | keep their log in files `*.xlog`, whose ends can be damaged |
+| disk layer | write through `nodes.host.files`, which can be told what goes wrong and says what was synced |
+| clock | say their wall clock (`wall_ns` in `qsync.status`) and take another |
+| drift | the same of the monotonic clock |
+| members | can leave and come |
+| options | change options while they run |
+| versions | run in another version on the same data |
+| failover | can be made the owner |
+"""
+ALL_ABILITIES: Final[frozenset[Ability]] = frozenset(get_args(Ability))
+"""What nodes of ours are able to do, all others in the simulator included."""
+NEEDED: Final[Mapping[Does, Ability]] = {
+    "damage": "xlogs",
+    "power": "disk layer",
+    "slow-fsync": "disk layer",
+    "disk-error": "disk layer",
+    "clock": "clock",
+    "remove": "members",
+    "add": "members",
+    "replace": "members",
+    "options": "options",
+    "upgrade": "versions",
+    "downgrade": "versions",
+    "failover": "failover",
+}
+"""What a fault does → what it needs; any system can have the others."""
+LACKS: Final[Mapping[Ability, str]] = {
+    "xlogs": "keeps no xlogs, whose ends could be damaged",
+    "disk layer": "writes through no disk layer of ours, which would say what was synced and let calls fail, "
+    "and here no disk is mounted under it",
+    "clock": "does not say what its wall clock is, so nobody would know whether it took another",
+    "drift": "has the machine's own monotonic clock, which cannot drift",
+    "members": "does not tell the harness how its members are changed while it runs",
+    "options": "does not tell the harness how its options are changed while it runs",
+    "versions": "does not tell the harness how another version of it is started",
+    "failover": "keeps its owner",
+}
+"""What is said of a system without the ability."""

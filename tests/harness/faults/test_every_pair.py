@@ -1,0 +1,93 @@
+"""Each fault, on each cluster, for each system: it can take effect, or it is refused before the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from harness.assemble import CLUSTERS, parts_of
+from harness.cluster.containers.cluster import ContainerCluster
+from harness.cluster.local import LocalCluster
+from harness.cluster.ssh.cluster import SshCluster
+from harness.draw import faults_of
+from harness.errors import WrongUse
+from harness.faults.abilities import NEEDED
+from harness.faults.fault import NEEDS, Fault
+from harness.faults.lanes import ADMINISTERED
+from harness.faults.table import FAULTS
+from harness.plan import Drawn, Plan
+from harness.systems import system_of
+from harness.systems.system import ChangesMembers, HasVersions
+
+REAL = {"local": LocalCluster, "docker": ContainerCluster, "ssh": SshCluster}
+OWN = "docs/mystore.py"
+BEFORE = {"add-node": "remove-node", "rolling-downgrade": "rolling-upgrade"}
+
+
+@pytest.fixture(autouse=True)
+def a_machine_that_has_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What depends on the machine is refused elsewhere (`refuse_what_this_machine_cannot`)."""
+    monkeypatch.setattr("harness.systems.tarantool.program", lambda: "/usr/bin/tarantool")
+    monkeypatch.setattr("harness.assemble.versions_of", lambda plan, system: {})
+    monkeypatch.setattr("harness.assemble._check_inventory", lambda plan: None)
+
+
+def plans(system: str, cluster: str) -> Iterator[tuple[str, Plan]]:
+    for name, kind in FAULTS.items():
+        faults = (BEFORE[name], name) if name in BEFORE else (name,)
+        node_from = "older" if kind.does in ("upgrade", "downgrade") else None
+        for nodes in (1, 3):
+            fields: dict[str, Any] = {"system": system, "cluster": cluster, "faults": faults, "nodes": nodes}
+            yield name, Plan(**fields, time_limit_s=60, node_from=node_from)
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize("system", ["qsync", "tarantool", OWN])
+def test_a_fault_can_take_effect_or_is_refused_before_the_run(system: str, cluster: str) -> None:
+    """If it failed, somebody would wait for a whole run to learn that the fault could never have been done."""
+    for name, plan in plans(system, cluster):
+        try:
+            parts = parts_of(plan)
+        except WrongUse:
+            continue
+        drawn = faults_of(parts.plan, parts.system)
+        _takes_effect(parts, next(each for each in drawn if name in (each.name, "holds")))
+
+
+def _takes_effect(parts: Any, fault: Fault) -> None:
+    """Something carries it out, and the system lacks nothing that it needs."""
+    system, plan = parts.system, parts.plan
+    needed = NEEDED.get(fault.does)
+    assert needed is None or needed in system.abilities or plan.disk == "mounted"
+    if plan.cluster != "sim" and fault.does not in ADMINISTERED | {"failover"}:
+        cluster = MagicMock(_nodes=plan.node_names)
+        assert REAL[plan.cluster]._at_work_for(cluster, fault) is not None
+    if needed == "members":
+        assert isinstance(system, ChangesMembers)
+    if needed == "versions":
+        assert isinstance(system, HasVersions)
+
+
+@pytest.mark.parametrize("does", [*NEEDED])
+def test_a_written_plan_asks_for_nothing_that_its_system_is_not_able_to_do(does: Any) -> None:
+    """If it failed, a plan file would bring to a run what its faults by name are refused for."""
+    fields: dict[str, Any] = {
+        "nodes": ("n1",),
+        "delay_ns": 1,
+        "error": "EIO",
+        "damage": "torn-tail",
+        "jump_ns": 1,
+    }
+    kept = {name: value for name, value in fields.items() if name == "nodes" or name in NEEDS.get(does, ())}
+    kept |= {"jump_ns": 1} if does == "clock" else {}
+    fault = Fault(id=0, name="written", does=does, at_ns=0, until_ns=1, **kept)
+    plan = Plan(system=OWN, cluster="local", node_from="older", drawn=Drawn(faults=(fault,), operations=()))
+    if NEEDED[does] == "disk layer":
+        assert parts_of(plan).plan.disk == "mounted"
+        return
+    with pytest.raises(WrongUse, match="mystore"):
+        parts_of(plan)
+    assert NEEDED[does] not in system_of(OWN).abilities
