@@ -3,20 +3,44 @@
 The monitor writes such an end as a line of its own: one that the kernel ended for want of memory is of a class of its
 own, with what the kernel said. An assertion stands in a node's state under "assertion".
 Without any line of the monitor for a node nobody watched it, and the verdict is unknown.
+
+A fault may make a node end without telling it to (`CAUSES`): a store may stop because its disk is full. Whether it may
+is a rule of the promise. The sentence names the fault either way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from checkers.history.faults import FaultSpan
 from checkers.history.history import Crash, History, State
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "crash"
 MODEL = "no node ends untold"
+_FULL: Final = "filled its disk"
+_NO_SPACE: Final = ("ENOSPC", "EDQUOT")
+CAUSES: Final[Mapping[str, Callable[[FaultSpan], str]]] = {
+    "disk-error": lambda fault: _FULL if fault.asked.get("error") in _NO_SPACE else "made its disk fail",
+    "slow-fsync": lambda fault: "made its disk slow",
+    "cpu-limit": lambda fault: "took most of its processor time",
+    "memory-limit": lambda fault: "took its memory",
+    "clock": lambda fault: "changed its clock",
+}
+"""What a fault does (`FaultSpan.does`) to a node that goes on running, and may end because of that."""
+BROKEN: Final = ("signal 4", "signal 7", "signal 8", "signal 11")
+"""Ends that no fault excuses (SIGILL, SIGBUS, SIGFPE, SIGSEGV): a store that gives up does so in order, or aborts."""
 
 
-def check(history: History) -> Verdict:
-    """Whether all nodes lived for as long as they were let."""
-    witnesses = [_crashed(crash) for crash in history.crashes]
+def check(history: History, *, may_end_under: Collection[str] = (), promised: str = "") -> Verdict:
+    """Whether all nodes lived for as long as they were let.
+
+    `may_end_under`: faults of `CAUSES` under which the store may end; `promised`: whose promise that is, in words.
+    """
+    crashes = [(crash, _cause(crash, history.faults)) for crash in history.crashes]
+    allowed = [each for each in crashes if _is_allowed(*each, may_end_under)]
+    witnesses = [_crashed(*each, promised) for each in crashes if each not in allowed]
     witnesses += [_asserted(state) for state in _first_assertions(history)]
     seen = {state.node for state in history.states} | {crash.node for crash in history.crashes}
     unwatched = [node for node in history.header.nodes if node not in seen]
@@ -25,6 +49,11 @@ def check(history: History) -> Verdict:
         "violations": len(witnesses),
         "states": len(history.states),
         "unwatched": unwatched,
+        **(
+            {"findings": [_in_words(*each, f"{_of(promised)} allows that") for each in allowed]}
+            if allowed
+            else {}
+        ),
     }
     if witnesses:
         more = "" if len(witnesses) == 1 else f" (and {len(witnesses) - 1} more)"
@@ -44,14 +73,48 @@ def check(history: History) -> Verdict:
     return Verdict(checker=NAME, result="valid", summary="no node ended untold", model=MODEL, details=details)
 
 
-def _crashed(crash: Crash) -> Witness:
-    rule, why = "crash", f"although no fault told it to: {crash.how}"
+def _cause(crash: Crash, faults: Collection[FaultSpan]) -> FaultSpan | None:
+    """The fault that was at work on the node when it ended, and may be why; the one that began last."""
+    at_work = [
+        fault
+        for fault in faults
+        if fault.does in CAUSES
+        and crash.node in fault.nodes
+        and fault.start_ns <= crash.time_ns
+        and (fault.end_ns is None or crash.time_ns <= fault.end_ns)
+    ]
+    return max(at_work, key=lambda fault: fault.start_ns, default=None)
+
+
+def _is_allowed(crash: Crash, cause: FaultSpan | None, may_end_under: Collection[str]) -> bool:
+    return cause is not None and cause.does in may_end_under and crash.how not in BROKEN
+
+
+def _in_words(crash: Crash, cause: FaultSpan | None, judged: str) -> str:
+    assert cause is not None, "only an end with a cause is in question"
+    since_ns = crash.time_ns - (cause.first_effect_ns or cause.start_ns)
+    did = CAUSES[cause.does](cause)
+    return (
+        f"{crash.node} ended {max(0, since_ns) / 1e9:.1f} s after fault {cause.id} ({cause.name}) {did}: {crash.how}; "
+        f"{judged}"
+    )
+
+
+def _of(promised: str) -> str:
+    return f"the promise of {promised}" if promised else "its promise"
+
+
+def _crashed(crash: Crash, cause: FaultSpan | None, promised: str) -> Witness:
+    rule, summary = "crash", f"{crash.node} ended although no fault told it to: {crash.how}"
     if crash.out_of_memory:
-        rule, why = "out-of-memory", f"by the kernel, which no fault asked to: {crash.out_of_memory}"
+        rule = "out-of-memory"
+        summary = f"{crash.node} was ended by the kernel, which no fault asked to: {crash.out_of_memory}"
+    elif cause is not None:
+        summary = _in_words(crash, cause, f"{_of(promised)} does not allow that")
     return Witness(
         rule=rule,
-        summary=f"{crash.node} was ended {why}" if crash.out_of_memory else f"{crash.node} ended {why}",
-        events=(crash.index,),
+        summary=summary,
+        events=(crash.index,) if cause is None else (cause.start_index, crash.index),
         node=crash.node,
         start_ns=crash.time_ns,
         end_ns=crash.time_ns,

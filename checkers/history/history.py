@@ -48,7 +48,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A node that ended although no fault told it to."""
+    """A node that ended although no fault told it to. `time_ns`: when it was seen to have ended."""
 
     index: int
     time_ns: int
@@ -209,7 +209,9 @@ def _crash(event: Event, first_line: int) -> Crash:
     last_words = value.get("last_words")
     words = tuple(map(str, last_words)) if isinstance(last_words, list | tuple) else ()
     how = str(value.get("how", "in an unknown way"))
-    return Crash(event.index, event.time_ns, node, how, words, str(value.get("out_of_memory") or ""))
+    at_ns = value.get("at_ns")
+    time_ns = min(at_ns, event.time_ns) if isinstance(at_ns, int) else event.time_ns
+    return Crash(event.index, time_ns, node, how, words, str(value.get("out_of_memory") or ""))
 
 
 def _of_a_node(event: Event, first_line: int) -> tuple[str, dict[str, Any]]:

@@ -2,7 +2,8 @@
 
 Nodes of ours have a disk layer that can be told (`nodes.host.medium`, by files in the folder `faults` beside the data).
 All in effect when the disk has said that it saw the order; bit if calls of it were delayed or failed since; healed when
-it has said that it saw the end.
+it has said that it saw the end. A node that ended because its calls failed is started again then: whether it may end is
+a rule of its promise (`checkers.crash`), and it must come up on a disk that works.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
+from harness.cluster.process_faults import Processes
 from harness.cluster.storage import Storage
+from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault
 from nodes.host.medium import Orders
 
@@ -29,12 +32,13 @@ class DiskFault:
         fault: Fault,
         disks: Mapping[str, Storage],
         now_ns: Callable[[], int],
-        is_alive: Callable[[str], bool],
+        processes: Processes,
     ) -> None:
         self._fault = fault
         self._disks = disks
         self._now_ns = now_ns
-        self._is_alive = is_alive
+        self._processes = processes
+        self._details: list[str] = []
         self._asked_ns = now_ns()
         self._seen_ns: list[int] = []
 
@@ -58,6 +62,7 @@ class DiskFault:
             last_effect_ns=self._now_ns(),
             healed=all(tried) if tried else None,
             counters=counts,
+            detail="; ".join(self._details),
         )
 
     async def _break(self, node: str) -> None:
@@ -72,8 +77,16 @@ class DiskFault:
         """Whether the disk saw that all is well again; None if the node does not run, so that nobody could see it."""
         well = Orders()
         await self._disks[node].order(asdict(well))
+        if self._fault.does == "disk-error" and not self._processes.is_alive(node):
+            # No other fault has a node down meanwhile: `harness.faults.lanes` excludes that.
+            try:
+                await self._processes.start_again(node)
+                self._details.append(f"{node} had ended, and was started again")
+            except ClusterError as error:
+                self._details.append(error.message)
+                return False
         seen = await self._has_seen(node, well.id)
-        return seen or (False if self._is_alive(node) else None)
+        return seen or (False if self._processes.is_alive(node) else None)
 
     async def _has_seen(self, node: str, number: int) -> bool:
         deadline = time.monotonic() + _SEEN_WITHIN_S

@@ -200,7 +200,7 @@ class LocalCluster(RealCluster):
             case "damage":
                 return DamagedDisk(fault, roster, self.now_ns, self._answers, self._disks(fault))
             case "slow-fsync" | "disk-error":
-                return DiskFault(fault, self._disks(fault), self.now_ns, roster.is_alive)
+                return DiskFault(fault, self._disks(fault), self.now_ns, roster)
             case "pause":
                 return Pause(fault, roster, self.now_ns, self._answers)
             case "cpu-limit":

@@ -69,7 +69,7 @@ def of_every_run(promise: Promise, space: str = "") -> tuple[Check, ...]:
         Check(
             "quorum",
             "nothing is acknowledged while the owner cannot reach a quorum",
-            "acknowledged only with a quorum",
+            promise.quorum,
             quorum.check,
         ),
         Check(
@@ -84,7 +84,12 @@ def of_every_run(promise: Promise, space: str = "") -> tuple[Check, ...]:
             leadership.MODEL if promise.leaders else "",
             leadership.check,
         ),
-        Check("crash", "no node ends without a fault telling it to", "no node ends untold", crash.check),
+        Check(
+            "crash",
+            "no node ends without a fault telling it to",
+            "no node ends untold",
+            partial(crash.check, may_end_under=promise.may_end_under, promised=promise.configuration),
+        ),
         Check(
             "availability",
             "how long nodes could not serve, and how much load came through",

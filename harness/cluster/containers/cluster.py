@@ -218,7 +218,7 @@ class ContainerCluster(RealCluster):
             case "damage":
                 return DamagedDisk(fault, fleet, self.now_ns, self._answers, self._disks(fault))
             case "slow-fsync" | "disk-error":
-                return DiskFault(fault, self._disks(fault), self.now_ns, fleet.is_alive)
+                return DiskFault(fault, self._disks(fault), self.now_ns, fleet)
             case "kill":
                 return Kill(fault, fleet, self.now_ns, self._answers)
             case "pause":

@@ -271,7 +271,7 @@ class SshCluster(RealCluster):
             case "damage":
                 return DamagedDisk(fault, crew, self.now_ns, self._answers, self._disks(fault))
             case "slow-fsync" | "disk-error":
-                return DiskFault(fault, self._disks(fault), self.now_ns, crew.is_alive)
+                return DiskFault(fault, self._disks(fault), self.now_ns, crew)
             case other:
                 raise WrongUse(f"fault {fault.name}: --cluster ssh cannot do {other!r}")
 

@@ -281,3 +281,49 @@ def _labels_of_this_process() -> dict[str, str]:
     from harness.cluster.containers.ownership import RunId
 
     return RunId.new().labels
+
+
+WRAPPED = """
+from pathlib import Path
+from harness.systems.own import OwnStore
+SOURCE = Path({example!r}).read_text()
+SYSTEM = OwnStore("a dictionary behind a wrapper", start=lambda place: (
+    "sh", "-c", 'export PYTHONPATH="$0"; setsid "$@" & wait', place.root, place.python, "-c", SOURCE, place.listen
+))
+"""
+MISSING = """
+from harness.systems.own import OwnStore
+SYSTEM = OwnStore("a file that is not in the image", start=lambda place: (place.python, "/nowhere/store.py"))
+"""
+
+
+def test_faults_of_a_process_reach_a_store_behind_a_wrapper(client: Any, tmp_path: Path) -> None:
+    """If it failed, a store would pass kills and pauses that only its wrapper has felt."""
+    store = tmp_path / "wrapped.py"
+    store.write_text(WRAPPED.format(example=str(ROOT / "docs" / "mystore.py")))
+    options = ("--system", str(store), "--nodes", "1", "--rate", "100", "--time-limit", "10")
+    verdict = run(tmp_path, *options, "--faults", "kill,pause", "--seed", "1")
+    assert {"kill", "pause"} <= set(verdict["evidence"]["kinds_that_bit"]), verdict["sentence"]
+    assert {"linearizable", "convergence"} & set(verdict["violations"]), "what is in memory survived a kill"
+
+
+def test_a_store_that_is_not_in_the_image_is_a_start_that_failed(
+    client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If it failed, a file that was forgotten would be told as an anomaly of the store."""
+    store = tmp_path / "missing.py"
+    store.write_text(MISSING)
+    words = [
+        "--system",
+        str(store),
+        "--nodes",
+        "1",
+        "--faults",
+        "none",
+        "--results",
+        str(tmp_path / "results"),
+    ]
+    assert main(["run", "--cluster", "docker", *words]) == 3
+    told = capsys.readouterr().err
+    assert "ended before it was ready (exit 2)" in told
+    assert "can't open file" in told

@@ -14,7 +14,7 @@ from harness.cluster.local import LocalCluster
 from harness.cluster.mounted_disk import mounts
 from harness.faults.fault import Fault
 from harness.plan import Plan
-from harness.protocols import Replied
+from harness.protocols import Lost, Replied
 from nodes.iproto.messages import Answer
 
 pytestmark = pytest.mark.skipif(bool(mounts.why_not()), reason=mounts.why_not())
@@ -42,6 +42,10 @@ def begin(data):
             SPACE[key] = value
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
+def write_all(log, data):
+    while data:
+        data = data[os.write(log, data):]
+
 def answer(request, log):
     match request:
         case Call(sync, "qsync.transaction", (statements, *_)):
@@ -51,9 +55,12 @@ def answer(request, log):
                     results.append([rest[0], SPACE[rest[0]]] if rest[0] in SPACE else None)
                 else:
                     (row,) = rest
-                    os.write(log, b"\\n" + json.dumps(row).encode() + b"\\n")
-                    if SYNCS:
-                        os.fsync(log)
+                    try:
+                        write_all(log, b"\\n" + json.dumps(row).encode() + b"\\n")
+                        if SYNCS:
+                            os.fsync(log)
+                    except OSError:
+                        os._exit(1)  # it does not go on without its disk
                     SPACE[row[0]] = row[1]
                     results.append(row)
             return Answer(sync, ({{"committed": True, "results": results, "role": "owner"}},))
@@ -123,3 +130,34 @@ def test_a_store_that_syncs_keeps_what_it_said_and_another_does_not(tmp_path: Pa
 
     lost = asyncio.run(story())
     assert any(lost) != syncs, lost
+
+
+def test_a_store_that_stops_on_a_full_disk_is_started_again_when_the_disk_has_room(tmp_path: Path) -> None:
+    """If it failed, a store that may stop on a full disk would be missing for the rest of the run."""
+    file = tmp_path / "store.py"
+    file.write_text(STORE.format(syncs=True))
+    parts = parts_of(Plan(system=str(file), nodes=1, faults=("full-disk",), cluster="local"))
+    told = {"id": 1, "name": "full-disk", "does": "disk-error", "at_ns": 0, "until_ns": 0, "error": "ENOSPC"}
+    fault = Fault(**told, nodes=("n1",))  # type: ignore[arg-type]  # the fields are as they should be
+
+    async def story() -> None:
+        cluster = local(parts, tmp_path / "run")
+        try:
+            await cluster.start()
+            await parts.system.set_up(parts.plan, cluster)
+            await ask(cluster, 1, "replace", "register", ["a", 1])
+            await cluster.inject(fault)
+            request = transaction(1, [["replace", "register", ["a", 2]]])
+            assert isinstance(await cluster.call(2, "n1", request, 20 * SECOND_NS), Lost)
+            while not (ended := cluster.ended()):
+                await asyncio.sleep(0.01)
+            assert [(each.node, each.how) for each in ended] == [("n1", "exit 1")]
+            evidence = await cluster.heal(fault)
+            assert (evidence.bit, evidence.healed) == (True, True), evidence
+            assert evidence.detail == "n1 had ended, and was started again"
+            assert await ask(cluster, 3, "get", "register", "a") == ["a", 1]
+            assert cluster.ended() == ()
+        finally:
+            await cluster.stop()
+
+    asyncio.run(story())

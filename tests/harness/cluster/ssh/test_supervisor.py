@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -245,3 +246,41 @@ def test_groups_of_a_supervisor_that_was_killed_are_removed_later(tmp_path: Path
         host.process.wait()
         remove_leftovers(None)
     assert not any(folder.exists() for folder in group.folders)
+
+
+def test_commands_reach_all_processes_of_a_node(tmp_path: Path) -> None:
+    """If it failed, a store behind a wrapper would live through pauses and kills, or outlive the supervisor."""
+    with supervised(tmp_path) as host:
+        command = ["sh", "-c", "setsid sleep 600 & echo $!; wait"]
+        output = host.folder / "nodes/n1/output.txt"
+        for number in (10, 20):
+            host.ask(id=number, do="start", node="n1", command=command, environment={})
+            wait_until(partial(_has_lines, output, number // 10))
+            sleeper = psutil.Process(int(output.read_text().split()[-1]))
+            assert host.ask(id=number + 1, do="pause", node="n1")["stopped"] is True
+            assert sleeper.status() == psutil.STATUS_STOPPED
+            host.ask(id=number + 2, do="continue", node="n1")
+            if number == 10:
+                assert "sleep 600" in host.ask(id=13, do="left", node="n1", host="127.0.0.1", port=1)["left"]
+                host.ask(id=14, do="kill", node="n1")
+                assert is_gone(sleeper)
+                assert host.ask(id=15, do="left", node="n1", host="127.0.0.1", port=1)["left"] == ""
+        os.kill(host.process.pid, signal.SIGKILL)
+        host.process.wait()
+        assert not is_gone(sleeper)
+        assert bootstrap.clean(str(host.folder)) == {"removed": True}
+        assert is_gone(sleeper)
+
+
+def test_processes_that_outlive_their_node_are_told(tmp_path: Path) -> None:
+    """If it failed, a run over SSH would end orphans without a word."""
+    with supervised(tmp_path) as host:
+        command = ["sh", "-c", "setsid sleep 600 & exit 3"]
+        host.say(id=1, do="start", node="n1", command=command, environment={})
+        told = [host.hear(), host.hear(), host.hear()]
+        (orphans,) = [line["orphans"] for line in told if "orphans" in line]
+        assert "sleep 600" in orphans
+
+
+def _has_lines(path: Path, count: int) -> bool:
+    return len(path.read_text().split()) == count
