@@ -13,6 +13,7 @@ recorded in one order: an invocation before anything of it is sent, a completion
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -72,6 +73,8 @@ class Progress:
     ok: int = 0
     fail: int = 0
     info: int = 0
+    skipped: int = 0
+    """Operations that were left out because their worker was late."""
     active: dict[int, Fault] = field(default_factory=dict)
     states: dict[str, Mapping[str, object] | None] = field(default_factory=dict)
 
@@ -221,17 +224,31 @@ class Conductor:
         """Everything that one worker does, from its first operation to its last."""
         process = client = worker
         seen: dict[str, Value] = {}
+        skipped: list[Operation] = []
         for operation in operations_of(self.plan, self.system, self.workload, worker):
             late_ns = self.cluster.now_ns() - operation.at_ns
             await self._wait_until(operation.at_ns)
             if self._is_interrupted:
-                return
-            if late_ns > LEFT_OUT_NS:
-                continue  # its time passed while this worker waited for an answer
+                break
+            if late_ns > LEFT_OUT_NS:  # its time passed while this worker waited for an answer
+                skipped.append(operation)
+                continue
+            self._note_skipped(worker, skipped)
             done = await self._perform(operation, process, seen, client=client)
             if done.type == "info":
                 process, self._next_process = self._next_process, self._next_process + 1
                 client = client if done.error == SUBMITTED else process
+        self._note_skipped(worker, skipped)
+
+    def _note_skipped(self, worker: int, skipped: list[Operation]) -> None:
+        """One line for all operations that a worker skipped in a row; they are forgotten then."""
+        if skipped:
+            self.progress.skipped += len(skipped)
+            kinds = Counter(operation.f for operation in skipped)
+            value = {"worker": worker, "count": len(skipped), "kinds": dict(sorted(kinds.items()))}
+            times = {"from_ns": skipped[0].at_ns, "to_ns": skipped[-1].at_ns}
+            self._record("info", "harness", "skipped", value=value | times)
+            skipped.clear()
 
     async def _perform(
         self,
@@ -559,7 +576,7 @@ class Conductor:
             if why := self._cannot_join(ended):
                 self._record("info", "monitor", CANNOT_JOIN, node=ended.node, value={"why": why})
                 continue
-            value: dict[str, object] = {"how": ended.how}
+            value: dict[str, object] = {"how": ended.how, "at_ns": ended.time_ns}
             if ended.last_words:
                 value["last_words"] = ended.last_words
             if ended.out_of_memory:

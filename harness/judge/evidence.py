@@ -13,13 +13,15 @@ from typing import Any
 from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
 from checkers.history.members import is_settled_at_the_end
-from checkers.history.operation import SUBMITTED, Operation
+from checkers.history.operation import SUBMITTED, Event, Operation
 from harness.failover import HINDER_NO_OWNER
 from harness.faults.lanes import STOPS_PROCESSES
 from harness.faults.table import DIRECTED, HOLDS
 from harness.judge.asked_faults import not_felt
+from harness.judge.effects import Attempts, attempts_of, missing_effects
 from harness.judge.versions import missing_steps, was_refused
 from harness.plan import SECOND_NS, SUBMITTING, Plan
+from harness.systems.promises import Promise
 from harness.workloads.workload import Workload
 
 USEFUL_SHARE = 1 / 3
@@ -47,6 +49,7 @@ def evidence_of(
     interrupted: bool,
     failure: str | None,
     *,
+    promise: Promise,
     may_differ: bool = False,
 ) -> dict[str, Any]:
     """`may_differ`: nodes stopped for good, and may do so here: that they differ in the end then hides nothing."""
@@ -65,6 +68,7 @@ def evidence_of(
         "info": sum(operation.type == "info" for operation in load),
         "ok_under_fault": sum(_is_inside(operation, spans) for operation in done),
         **(_of_submitted(submitted, spans) if plan.submits else {}),
+        "skipped": _skipped(history),
         "rollbacks": _rollbacks(history),
         "faults": [
             {
@@ -76,13 +80,19 @@ def evidence_of(
             }
             for fault in history.faults
         ],
+        "attempts": [kind.to_json() for kind in attempts(history)],
         "left_out": left_out(history),
         "kinds_that_bit": sorted({fault.name for fault in history.faults if fault.bit}),
         "not_felt": not_felt(plan, history),
+        "orphans": [
+            {"node": event.node, "what": event.value.get("what")} for event in _of_harness(history, "orphans")
+        ],
         "stalls": len(history.stalls),
         "torn": history.torn,
     }
-    evidence["missing"] = _missing(plan, workload, history, evidence, interrupted, failure, may_differ)
+    evidence["missing"] = _missing(
+        plan, workload, history, evidence, interrupted, failure, may_differ, promise
+    )
     if failure is None and not interrupted and not may_differ and not history.settled:
         evidence["missing"].append("the nodes were not quiet and equal in time for the final reads")
     return evidence
@@ -135,9 +145,28 @@ def left_out(history: History) -> list[dict[str, Any]]:
             "name": event.value["fault"].get("name"),
             "why": event.value["why"],
         }
-        for event in history.events
-        if event.process == "harness" and event.f == "left-out" and isinstance(event.value, dict)
+        for event in _of_harness(history, "left-out")
     ]
+
+
+def _of_harness(history: History, f: str) -> list[Event]:
+    """Lines of the harness of that name, whose values are objects."""
+    return [
+        event
+        for event in history.events
+        if event.process == "harness" and event.f == f and isinstance(event.value, dict)
+    ]
+
+
+def _skipped(history: History) -> int:
+    """Operations that were left out because their worker was late. Records of before have no such lines."""
+    return sum(int(event.value.get("count", 0)) for event in _of_harness(history, "skipped"))
+
+
+def orphans_in_words(evidence: dict[str, Any]) -> Iterator[str]:
+    """A sentence for each node that left processes behind."""
+    for each in evidence["orphans"]:
+        yield f"processes of {each['node']} outlived the one that was started, and were killed: {each['what']}"
 
 
 def left_out_in_words(evidence: dict[str, Any]) -> Iterator[str]:
@@ -167,6 +196,7 @@ def _missing(
     interrupted: bool,
     failure: str | None,
     may_differ: bool,
+    promise: Promise,
 ) -> list[str]:
     missing: list[str] = []
     if failure is not None:
@@ -189,7 +219,7 @@ def _missing(
         missing.append("no write was answered as submitted, although some were to be")
     missing.extend(_missing_kinds(workload, history))
     missing.extend(missing_steps(plan, history))
-    missing.extend(_missing_of_faults(plan, history, evidence, may_differ))
+    missing.extend(_missing_of_faults(plan, history, evidence, promise, may_differ))
     if not is_settled_at_the_end(history):
         missing.append("not all members were seen to agree in the end on who is one")
     worst_ms = max((stall.stalled_ms for stall in history.stalls), default=0.0)
@@ -198,6 +228,12 @@ def _missing(
     if failure is None and not interrupted:
         missing.extend(workload.missing(history))
     return missing
+
+
+def _leaves_a_node(fault: FaultSpan, nodes: Sequence[str]) -> bool:
+    """Some node runs, and may answer, while the fault is at work."""
+    stops = fault.does in STOPS_PROCESSES | {"oom"}
+    return not (stops and nodes and {*nodes} <= {*fault.nodes})
 
 
 def _takes_nodes_down(history: History) -> bool:
@@ -253,6 +289,11 @@ def _is_beside_another(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
     )
 
 
+def _is_without_effect(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
+    """It took none, maybe because of another: then there was nothing to heal."""
+    return not fault.bit and _is_beside_another(fault, others)
+
+
 def _was_hidden(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
     """Whether it healed could not even be tried, because of another fault that was at work when it was to heal."""
     return fault.healed is None and any(other is not fault and _hides(other, fault) for other in others)
@@ -277,8 +318,18 @@ def _is_of_stopped(fault: FaultSpan, history: History) -> bool:
     )
 
 
+def attempts(history: History) -> tuple[Attempts, ...]:
+    """The faults that have to take effect, by kind."""
+    faults = [
+        fault
+        for fault in history.faults
+        if fault.end_index is not None and not _is_steered(fault, history.faults) and not was_refused(fault)
+    ]
+    return attempts_of(faults, lambda fault: _is_beside_another(fault, history.faults))
+
+
 def _missing_of_faults(
-    plan: Plan, history: History, evidence: dict[str, Any], may_differ: bool = False
+    plan: Plan, history: History, evidence: dict[str, Any], promise: Promise, may_differ: bool = False
 ) -> list[str]:
     missing: list[str] = []
     if not history.faults:
@@ -288,17 +339,18 @@ def _missing_of_faults(
             continue
         if fault.end_index is None:
             missing.append(f"fault {fault.id} ({fault.name}) never ended")
-        elif not fault.bit and not _is_beside_another(fault, history.faults):
-            missing.append(f"fault {fault.id} ({fault.name}) did not bite")
-        elif may_differ and _is_of_stopped(fault, history):
+        elif (may_differ and _is_of_stopped(fault, history)) or fault.healed:
             continue
-        elif fault.bit and not fault.healed and not _was_hidden(fault, history.faults):
+        elif not (_was_hidden(fault, history.faults) or _is_without_effect(fault, history.faults)):
             missing.append(f"fault {fault.id} ({fault.name}) was not seen to heal")
+    missing += missing_effects(attempts(history))
     least = 1 if plan.drawn is None else 0  # a plan that was cut down to a few operations may have none
     share = USEFUL_SHARE_WITHOUT_POWER if _takes_nodes_down(history) else USEFUL_SHARE_UNDER_FAULT
     wanted = max(least, int(evidence["asked"] * share))
     if all(_is_steered(fault, ()) for fault in history.faults):
         wanted = least
+    if not any(_leaves_a_node(fault, history.header.nodes) for fault in history.faults):
+        wanted = 0  # nobody is there to answer
     if evidence["ok_under_fault"] + evidence.get("submitted_under_fault", 0) < wanted:
         missing.append(
             f"too little load under faults: {evidence['ok_under_fault']} operations succeeded while one was active, "
@@ -312,9 +364,7 @@ def _missing_of_faults(
         ),
         default=0,
     )
-    waited = (
-        longest_ns > 2 * plan.synchro_timeout_s * SECOND_NS and plan.quorum_size > 1 and plan.letter == "C"
-    )
-    if waited and evidence["rollbacks"] == 0:
+    waited = longest_ns > 2 * plan.synchro_timeout_s * SECOND_NS and plan.quorum_size > 1
+    if promise.isolated_owner_rolls_back and waited and evidence["rollbacks"] == 0:
         missing.append("the owner was isolated, and yet nothing was ever rolled back")
     return missing

@@ -17,7 +17,15 @@ from harness.check import Check, RunCheck, run_here
 from harness.judge.asked_faults import absent_of_a_group, missing_by_name
 from harness.judge.audit import audit
 from harness.judge.detected import could_not_join, may_only_be_detected, refusals
-from harness.judge.evidence import evidence_of, left_out_in_words, stopped_for_good, was_interrupted
+from harness.judge.effects import without_effect
+from harness.judge.evidence import (
+    attempts,
+    evidence_of,
+    left_out_in_words,
+    orphans_in_words,
+    stopped_for_good,
+    was_interrupted,
+)
 from harness.judge.versions import NAME as UPGRADE
 from harness.judge.versions import incompatible, versions_json
 from harness.judge.words import Outcome, repeat_line, sentence
@@ -67,7 +75,9 @@ def judge(
     was_ended = interrupted or was_interrupted(history)
     is_damaged = may_only_be_detected(history)
     stopped = () if promise.final_state and not is_damaged else stopped_for_good(history)
-    evidence = evidence_of(plan, workload, history, was_ended, failure, may_differ=bool(stopped))
+    evidence = evidence_of(
+        plan, workload, history, was_ended, failure, promise=promise, may_differ=bool(stopped)
+    )
     if asks_by_name and history.faults and failure is None and not was_ended:
         evidence["missing"] += missing_by_name(plan, history, evidence["left_out"])
     excused = {CONVERGENCE} if is_damaged and stopped else _without_reads(plan, promise, promised)
@@ -91,6 +101,8 @@ def judge(
             *({"checker": "convergence", "summary": text} for text in stopped),
             *({"checker": UPGRADE, "summary": text} for text in incompatible(history)),
             *({"checker": "faults", "summary": text} for text in left_out_in_words(evidence)),
+            *({"checker": "faults", "summary": text} for text in without_effect(attempts(history))),
+            *({"checker": "orphans", "summary": text} for text in orphans_in_words(evidence)),
             *({"checker": "faults", "summary": text} for text in absent_of_a_group(plan, history)),
             *({"checker": "detected", "summary": text} for text in refusals(history)),
             *({"checker": "members", "summary": text} for text in could_not_join(history)),

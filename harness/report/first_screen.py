@@ -74,6 +74,8 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
     under_fault = as_whole(evidence.get("ok_under_fault"))
     rollbacks = as_whole(evidence.get("rollbacks"))
     told = "" if submitted is None else f", {submitted:,} of them only submitted"
+    if skipped := as_whole(evidence.get("skipped")):
+        told += f" · {skipped:,} skipped because the load was late"
     facts = [
         Fact("system", run_value(material, "system") or "?", _on_cluster(material)),
         Fact(
@@ -86,6 +88,8 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
     ]
     if left_out := as_mappings(evidence.get("left_out")):
         facts.append(Fact("faults left out", f"{len(left_out):,}", _left_out(left_out)))
+    if without := _without_effect(as_mappings(evidence.get("attempts"))):
+        facts.append(without)
     if never := as_texts(evidence.get("not_felt")):
         facts.append(Fact("asked for, never felt", f"{len(never):,}", ", ".join(never[:12])))
     strongest = as_text(material.verdict.get("strongest"), 90)
@@ -123,6 +127,20 @@ def _left_out(faults: Sequence[Json]) -> str:
     """By name, those that were left out most often first."""
     names = Counter(as_text(fault.get("name"), 60) for fault in faults)
     return ", ".join(f"{name} ×{count}" for name, count in names.most_common(8))
+
+
+def _without_effect(kinds: Sequence[Json]) -> Fact | None:
+    """Attempts that took no effect, by kind, with their reasons."""
+    reasons = {as_text(kind.get("name"), 60): as_mapping(kind.get("without_effect")) for kind in kinds}
+    counts = {
+        name: {why: as_whole(n) or 0 for why, n in each.items()} for name, each in reasons.items() if each
+    }
+    if not counts:
+        return None
+    words = (f"{name} ×{n} ({why})" for name, each in counts.items() for why, n in each.items())
+    return Fact(
+        "took no effect", f"{sum(sum(each.values()) for each in counts.values()):,}", ", ".join(words)
+    )
 
 
 def _bitten(material: Material, bands: Sequence[FaultBand]) -> tuple[str, str]:

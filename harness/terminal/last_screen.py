@@ -62,6 +62,8 @@ def _counts(verdict: Mapping[str, Any]) -> str:
     counts = "  ".join(f"{evidence.get(word, 0):,} {word}" for word in ("ok", "fail", "info"))
     if (submitted := evidence.get("submitted")) is not None:
         counts += f", {submitted:,} of them submitted"
+    if skipped := evidence.get("skipped"):
+        counts += f"  {skipped:,} skipped"
     under_fault = f"{evidence.get('ok_under_fault', 0):,} ok under a fault"
     rollbacks = evidence.get("rollbacks")
     told = "" if rollbacks is None else f"{rollbacks:,} rollback{'' if rollbacks == 1 else 's'}"

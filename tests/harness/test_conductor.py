@@ -142,13 +142,24 @@ def test_operations_whose_time_passed_are_left_out() -> None:
     """If it failed, a worker that had waited for an answer would fire everything it had missed at once."""
     plan = drawn(*(operation(at_ms) for at_ms in (10, 20, 390, 600, 790)))
     cluster = FakeCluster(answer_ns=400 * MILLISECOND_NS)
+    recorded = Recorded(plan, cluster)
     begun = [
         event.time_ns // MILLISECOND_NS
-        for event in Recorded(plan, cluster).events
+        for event in recorded.events
         if event.type == "invoke" and event.phase == "load"
     ]
     # Set-up takes 400 ms, an answer too: 390 and 790 are late by a little, the others by more than a tenth of a second.
     assert begun == [400, 800]
+    told = [event.value for event in recorded.events if (event.process, event.f) == ("harness", "skipped")]
+    assert [(each["worker"], each["count"], each["kinds"]) for each in told] == [
+        (0, 2, {"write": 2}),
+        (0, 1, {"write": 1}),
+    ]
+    assert [(each["from_ns"] // MILLISECOND_NS, each["to_ns"] // MILLISECOND_NS) for each in told] == [
+        (10, 20),
+        (600, 600),
+    ]
+    assert recorded.conductor.progress.skipped == 3
 
 
 def test_a_compare_expects_what_its_worker_last_saw() -> None:

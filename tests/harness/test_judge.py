@@ -25,7 +25,7 @@ from harness.judge import EXIT_CODES, judge, repeat_line
 from harness.judge.words import _NAMED
 from harness.plan import Drawn, Plan, to_json
 from harness.systems import SYSTEMS
-from harness.systems.promises import ELECTED, FIXED_OWNER, Promise
+from harness.systems.promises import ELECTED, FIXED_OWNER, PROMISES, Promise
 from harness.workloads import WORKLOADS
 from harness.workloads.checks import Check
 
@@ -132,7 +132,7 @@ NOT_EVIDENCE: dict[str, tuple[Damage, str]] = {
         "too little load under faults: 0 operations succeeded",
     ),
     "no fault": (without(lambda line: of("nemesis", line)), "there was no time for one"),
-    "a fault that did not bite": (evidence_of_the_fault(bit=False), "fault 0 (pause) did not bite"),
+    "a fault that did not bite": (evidence_of_the_fault(bit=False), "fault 0 (pause) took no effect"),
     "a fault that did not heal": (
         evidence_of_the_fault(healed=False),
         "fault 0 (pause) was not seen to heal",
@@ -560,10 +560,12 @@ def test_an_owner_that_could_not_reach_anybody_must_have_rolled_back() -> None:
         for line in good()
     ]
     plan = msgspec.structs.replace(PLAN, synchro_timeout_s=0.4, faults=("isolate-owner",))
-    verdict = judged(long, plan)
+    verdict = judge(plan, PROMISES["C"], history(long))
     assert outcome(verdict) == ("not-evidence", 3)
     assert verdict["evidence"]["missing"] == ["the owner was isolated, and yet nothing was ever rolled back"]
-    assert outcome(judged(long, msgspec.structs.replace(plan, synchro_timeout_s=0.6))) == ("valid", 0)
+    longer = msgspec.structs.replace(plan, synchro_timeout_s=0.6)
+    assert outcome(judge(longer, PROMISES["C"], history(long))) == ("valid", 0)
+    assert outcome(judged(long, plan)) == ("valid", 0), "another promise says nothing of rollbacks"
 
 
 def test_the_verdict_is_json_with_everything_in_it() -> None:

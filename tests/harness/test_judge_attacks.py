@@ -162,7 +162,7 @@ def test_a_fault_of_a_drawn_plan_must_bite_whatever_its_names_say() -> None:
     run.serve()
     run.fault(bit=False)
     run.end(1)
-    assert "did not bite" in missing(run.verdict())
+    assert "took no effect" in missing(run.verdict())
 
 
 def test_two_nones_are_none() -> None:

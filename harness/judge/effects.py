@@ -1,0 +1,115 @@
+"""Whether the faults of a run took effect: judged by kind, and by the reason where an attempt took none.
+
+A run of a minute attempts some kinds once; a run of an hour attempts each a hundred times, and some of these attempts
+come to nothing. Decision 23 says why these shares (`ALLOWED`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from checkers.history.faults import FaultSpan
+
+HIDDEN: Final = "beside another fault"
+UNEXPLAINED: Final = "unexplained"
+ALLOWED: Final[Mapping[str, float]] = {
+    "refused": 1 / 2,  # the store said no: a fact of the run, and the other half was carried out
+    "nothing to damage": 1 / 2,  # the log of that node was too short at that moment
+    UNEXPLAINED: 1 / 10,  # the fault did not do what it is for: hardly ever, and never in a short run
+}
+"""Reason → the share of the attempts of a kind that may take no effect for it.
+
+An attempt beside another fault is not counted: that one may have kept it from taking effect.
+"""
+_REASONS: Final[Mapping[str, Callable[[FaultSpan], bool]]] = {
+    "refused": lambda fault: fault.does == "failover" and bool(_detail(fault)),
+    "nothing to damage": lambda fault: fault.does == "damage" and _counted(fault, "disks_damaged") == 0,
+}
+"""Of a fault that took no effect: whether its evidence says this reason."""
+_DETAIL_MAX: Final = 120
+
+
+@dataclass(slots=True)
+class Attempts:
+    """All faults of a kind that ended. `failed`: those that took no effect, by reason."""
+
+    name: str
+    took_effect: int = 0
+    failed: dict[str, list[FaultSpan]] = field(default_factory=dict)
+
+    @property
+    def counted(self) -> int:
+        """Those that say something of the kind."""
+        return self.took_effect + sum(len(each) for reason, each in self.failed.items() if reason in ALLOWED)
+
+    @property
+    def too_many(self) -> tuple[str, ...]:
+        """The reasons for which more attempts took no effect than are allowed."""
+        return tuple(
+            reason
+            for reason, share in ALLOWED.items()
+            if len(self.failed.get(reason, ())) > share * self.counted
+        )
+
+    def in_words(self, reason: str) -> str:
+        faults = self.failed[reason]
+        said = next((detail for detail in map(_detail, reversed(faults)) if detail), "")
+        told = ": ".join(word for word in (reason if reason != UNEXPLAINED else "", said) if word)
+        why = f" ({told})" if told else ""
+        if self.counted == 1:
+            return f"fault {faults[0].id} ({self.name}) took no effect{why}"
+        numbers = ", ".join(str(fault.id) for fault in faults[:5]) + (", …" if len(faults) > 5 else "")
+        which = f"fault{'s' if len(faults) > 1 else ''} {numbers}"
+        return (
+            f"{self.name} took effect in {self.took_effect} of {self.counted} attempts; {which} did not{why}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "took_effect": self.took_effect,
+            "without_effect": {reason: len(faults) for reason, faults in self.failed.items()},
+        }
+
+
+def attempts_of(faults: Iterable[FaultSpan], is_hidden: Callable[[FaultSpan], bool]) -> tuple[Attempts, ...]:
+    """By kind, in the order of their first attempt. `is_hidden`: another fault may be why it took no effect."""
+    kinds: dict[str, Attempts] = {}
+    for fault in faults:
+        kind = kinds.setdefault(fault.name, Attempts(fault.name))
+        if fault.bit:
+            kind.took_effect += 1
+        else:
+            reason = HIDDEN if is_hidden(fault) else _reason(fault)
+            kind.failed.setdefault(reason, []).append(fault)
+    return tuple(kinds.values())
+
+
+def missing_effects(kinds: Sequence[Attempts]) -> Iterator[str]:
+    """A sentence for each kind of which too many attempts took no effect."""
+    for kind in kinds:
+        for reason in kind.too_many:
+            yield kind.in_words(reason)
+
+
+def without_effect(kinds: Sequence[Attempts]) -> Iterator[str]:
+    """A sentence for each kind of which some attempts took no effect, as few as are allowed."""
+    for kind in kinds:
+        for reason in kind.failed:
+            if reason in ALLOWED and reason not in kind.too_many:
+                yield kind.in_words(reason)
+
+
+def _reason(fault: FaultSpan) -> str:
+    return next((reason for reason, holds in _REASONS.items() if holds(fault)), UNEXPLAINED)
+
+
+def _detail(fault: FaultSpan) -> str:
+    return str(fault.evidence.get("detail") or "")[:_DETAIL_MAX]
+
+
+def _counted(fault: FaultSpan, name: str) -> int | None:
+    counters = fault.evidence.get("counters")
+    return counters.get(name) if isinstance(counters, Mapping) else None

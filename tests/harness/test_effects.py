@@ -1,0 +1,125 @@
+"""How many attempts of a fault may take no effect, and why; and what else a long run brings with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from checkers.history import jsonl
+from checkers.history.history import History
+from harness.terminal.last_screen import last_screen
+from tests.harness.test_judge_attacks import HEADER, PLAN, Run, missing
+
+REFUSAL = "ER_INTERFERING_PROMOTE (246): Interfering elections started"
+
+
+def a_run(*faults: dict[str, Any]) -> Run:
+    """A run that is evidence but for these faults, one after the other."""
+    run = Run()
+    run.serve()
+    for number, fault in enumerate(faults):
+        start = {"id": number, "name": "pause", "does": "pause", "nodes": ["n2"], **fault}
+        end = {"id": number, "bit": True, "healed": True, "detail": "", "counters": {}, **fault}
+        start_ns = len(run.events) * 1_000_000
+        run.line("invoke", "nemesis", start["name"], value=start)
+        run.serve(1)
+        end |= {"all_in_effect_ns": start_ns, "heal_asked_ns": len(run.events) * 1_000_000}
+        run.line("info", "nemesis", start["name"], value=end)
+    run.end(1)
+    return run
+
+
+def failover(**others: Any) -> dict[str, Any]:
+    return {"name": "failover", "does": "failover", **others}
+
+
+REFUSED = failover(bit=False, detail=REFUSAL)
+DONE = failover(bit=True)
+PLAN_ALL = msgspec.structs.replace(PLAN, faults=("all",))
+
+
+def test_one_refused_attempt_of_many_is_a_fact_of_the_run() -> None:
+    """If it failed, no run of fifteen minutes could pass: somewhere in it a store says no."""
+    verdict = a_run(*[DONE] * 11, REFUSED).verdict(PLAN_ALL)
+    assert verdict["outcome"] == "valid", verdict["sentence"]
+    assert verdict["evidence"]["attempts"] == [
+        {"name": "failover", "took_effect": 11, "without_effect": {"refused": 1}}
+    ]
+    (finding,) = [found for found in verdict["findings"] if found["checker"] == "faults"]
+    assert finding["summary"] == (
+        f"failover took effect in 11 of 12 attempts; fault 11 did not (refused: {REFUSAL})"
+    )
+
+
+@pytest.mark.parametrize(
+    ("faults", "words"),
+    [
+        ([REFUSED], f"fault 0 (failover) took no effect (refused: {REFUSAL})"),
+        ([DONE, REFUSED, REFUSED], "failover took effect in 1 of 3 attempts; faults 1, 2 did not (refused: "),
+        ([{"bit": False}], "fault 0 (pause) took no effect"),
+        ([{}] * 8 + [{"bit": False}], "pause took effect in 8 of 9 attempts; fault 8 did not"),
+        ([{}] * 18 + [{"bit": False}] * 3, "pause took effect in 18 of 21 attempts; faults 18, 19, 20 did"),
+        ([failover(bit=False)] + [DONE] * 8, "failover took effect in 8 of 9 attempts; fault 0 did not"),
+        ([*[DONE] * 11, failover(bit=False, detail=REFUSAL, healed=False)], "was not seen to heal"),
+        ([*[DONE] * 11, failover(bit=False, detail=REFUSAL, healed=None)], "was not seen to heal"),
+        ([{}] * 20 + [{"healed": False}], "fault 20 (pause) was not seen to heal"),
+    ],
+)
+def test_a_kind_of_which_too_many_attempts_took_no_effect_is_missing(
+    faults: list[dict[str, Any]], words: str
+) -> None:
+    """If it failed, faults that mostly did nothing would stand behind a green light."""
+    assert words in missing(a_run(*faults).verdict(PLAN_ALL))
+
+
+def test_hardly_any_attempt_of_many_may_take_no_effect_without_a_reason() -> None:
+    """If it failed, one late signal of a hundred would make an hour worth nothing."""
+    assert a_run(*[{}] * 19, {"bit": False}).verdict(PLAN_ALL)["outcome"] == "valid"
+
+
+def test_a_kind_that_was_asked_for_by_name_and_never_took_effect_is_missing() -> None:
+    """If it failed, a store that refuses each failover would have survived failovers."""
+    plan = msgspec.structs.replace(PLAN, faults=("pause", "failover"))
+    assert "the fault failover was asked for and never" in missing(a_run({}, REFUSED).verdict(plan))
+
+
+@pytest.mark.parametrize(("nodes", "is_needed"), [(("n1", "n2", "n3"), False), (("n2",), True)])
+def test_load_under_faults_is_needed_where_a_node_is_left_to_answer(
+    nodes: tuple[str, ...], is_needed: bool
+) -> None:
+    """If it failed, a store of one node could never pass: nobody answers while its only node is down."""
+    run = Run()
+    run.serve()
+    run.line("invoke", "nemesis", "kill", value={"id": 0, "name": "kill", "does": "kill", "nodes": nodes})
+    run.line("info", "nemesis", "kill", value={"id": 0, "bit": True, "healed": True})
+    run.end(20)
+    verdict = run.verdict(msgspec.structs.replace(PLAN, faults=("kill",)))
+    assert any("load under faults" in each for each in verdict["evidence"]["missing"]) == is_needed
+
+
+def test_what_was_skipped_or_left_behind_is_shown() -> None:
+    """If it failed, a run that left out half of its load, or processes behind, would look like any other."""
+    run = a_run({})
+    value = {"worker": 3, "count": 57, "kinds": {"read": 30, "write": 27}, "from_ns": 1, "to_ns": 2}
+    run.line("info", "harness", "skipped", value=value)
+    run.line("info", "harness", "orphans", node="n2", value={"what": "process 7 (python store.py)"})
+    verdict = run.verdict(msgspec.structs.replace(PLAN, faults=("pause",)))
+    assert verdict["outcome"] == "valid", verdict["sentence"]
+    assert verdict["evidence"]["skipped"] == 57
+    screen = last_screen(verdict, Path("run"))
+    assert "57 skipped" in screen
+    assert "processes of n2 outlived the one that was started, and were killed: process 7" in " ".join(
+        screen.split()
+    )
+
+
+def test_a_record_without_lines_of_skipped_operations_is_read_as_before(tmp_path: Path) -> None:
+    """If it failed, runs that were stored before could not be judged again; or be read by who knows no such lines."""
+    assert a_run({}).verdict(PLAN_ALL)["evidence"]["skipped"] == 0
+    run = a_run({})
+    run.line("info", "harness", "skipped", value={"count": 1})
+    jsonl.write(tmp_path / "history.jsonl", HEADER, run.events)
+    assert jsonl.read(tmp_path / "history.jsonl") == History.of(HEADER, run.events)
