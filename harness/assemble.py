@@ -21,9 +21,9 @@ from harness.faults.table import MOUNTED
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster
 from harness.systems import System, system_of
-from harness.systems.system import DependsOnMachine, HasVersions, MakesNodes
+from harness.systems.system import DependsOnMachine, HasAsynchronousSpaces, HasVersions, MakesNodes
 from harness.workloads import WORKLOADS, Workload
-from harness.workloads.workload import Submits
+from harness.workloads.workload import Submits, WritesAsynchronously
 
 T = TypeVar("T")
 
@@ -68,6 +68,7 @@ def parts_of(plan: Plan) -> Parts:
     refuse_shares(plan)
     versions_of(plan, system)
     _check_waits(plan, workload)
+    _check_spaces(plan, system, workload)
     names_for(plan, system.abilities)
     refuse_impossible(plan, system, workload)
     return Parts(plan, system, workload)
@@ -156,6 +157,17 @@ def _check_waits(plan: Plan, workload: Workload) -> None:
         raise WrongUse(
             f"--commit-wait {plan.commit_wait}: of the workload {plan.workload} a write that is only submitted would "
             f"excuse the loss of others; try one of: {able}"
+        )
+
+
+def _check_spaces(plan: Plan, system: System, workload: Workload) -> None:
+    """WrongUse where the system has no space of the kind that the workload writes to."""
+    wanted = workload.asynchronous if isinstance(workload, WritesAsynchronously) else ()
+    there = system.asynchronous_spaces if isinstance(system, HasAsynchronousSpaces) else ()
+    if not {*wanted} <= {*there}:
+        raise WrongUse(
+            f"the workload {plan.workload} writes to the asynchronous space {wanted[0]!r}, which --system {plan.system} "
+            "does not have; try: --workload append"
         )
 
 

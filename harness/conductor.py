@@ -113,6 +113,8 @@ class Conductor:
     """Nodes that left a final operation without an answer."""
     _owner: str = ""
     """The node that takes writes now, as far as we know."""
+    _former: str = ""
+    """The node that did before; "" if there was none."""
 
     def __post_init__(self) -> None:
         members = Membership.at_first(self.plan.node_names, self.plan.quorum, self.plan.voters)
@@ -367,7 +369,7 @@ class Conductor:
         lasts_ns = fault.until_ns - fault.at_ns
         now_ns = self.cluster.now_ns()
         owner = self._owner or self.system.owner(self.plan)
-        resolved = self._of_members(in_place(fault, it, owner, self.plan.node_names))
+        resolved = self._of_members(in_place(fault, it, owner, self.plan.node_names, self._former))
         if resolved is None:
             return
         self._begun[fault.id] = None
@@ -561,7 +563,9 @@ class Conductor:
             self.progress.states[node] = status
             value = {"up": False} if status is None else {"up": True, **status}
             self._record("info", "monitor", "state", node=node, value=value)
-        self._owner = self.system.owner_now(self.progress.states) or self._owner
+        owner = self.system.owner_now(self.progress.states) or self._owner
+        if owner != self._owner:
+            self._former, self._owner = self._owner, owner
         if self._operator is not None:
             self._operator.look(self.progress.states)
         self._note_ended()

@@ -44,6 +44,8 @@ POWER_FAULTS = ("lose-unsynced", "power-owner", "power-one", "power-all")
 DISK_FAULTS = (*POWER_FAULTS, "slow-disk", "full-disk", "io-error")
 DISK_ITSELF: frozenset[Does] = frozenset(("power", "slow-fsync", "disk-error"))
 """What befalls the disk under a node, rather than its files."""
+ASYNCHRONOUS_WORKLOADS = ("mixed-spaces",)
+"""Workloads that write to a space whose transactions no quorum confirms."""
 SEEN = "@seen"
 """In a value: what the worker last saw under the key."""
 
@@ -163,6 +165,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """How much memory each node may use in the whole run; the kernel ends one that needs more."""
     stray_writes: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     """The share of writes that go to nodes which are not the owner: a correct store refuses them."""
+    roaming: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    """The share of clients that read at one node after the other, for half a second each."""
+    failing: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    """The share of writing transactions with a statement that must fail, in workloads that have several statements."""
+    write_once: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    """The share of writes to a key that nothing else writes, in workloads whose keys are overwritten: a later write
+    cannot hide that such a row was lost."""
     bugs: tuple[str, ...] = ()
     promise: str | None = None
     """A stricter model to judge by than what the system promises."""
@@ -283,6 +292,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def changes_timeouts(self) -> bool:
         drawn = () if self.drawn is None else self.drawn.faults
         return "timeouts" in self.faults or any(each.does == "options" for each in drawn)
+
+    @property
+    def writes_asynchronously(self) -> bool:
+        """Clients write to an asynchronous space, too."""
+        return self.workload in ASYNCHRONOUS_WORKLOADS
 
     @property
     def fails_disks(self) -> bool:

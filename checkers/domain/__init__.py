@@ -12,6 +12,7 @@
 | `queues` | enqueue, dequeue, drain | elements lost, doubled, out of order |
 | `durability` | all of these | an acknowledged write missing from a final state |
 | `rollback_honesty` | all of these | what surely failed is seen |
+| `write_once` | insert, read | rows of one transaction in part, out of order, or lost |
 | `queue_order` | write, cas, add, txn that were only submitted | they take effect after what was asked for later |
 
 Names and values are those of Jepsen's workloads; each file says exactly which. An operation that a checker has no
@@ -30,6 +31,7 @@ from checkers.domain import (
     rollback_honesty,
     set_full,
     unique_ids,
+    write_once,
 )
 
 CHECKERS = (
@@ -44,6 +46,7 @@ CHECKERS = (
     durability,
     rollback_honesty,
     queue_order,
+    write_once,
 )
 
 __all__ = [
@@ -59,4 +62,5 @@ __all__ = [
     "rollback_honesty",
     "set_full",
     "unique_ids",
+    "write_once",
 ]

@@ -29,6 +29,9 @@ DRAWN_FROM = (
     "overlap",
     "calm_s",
     "stray_writes",
+    "roaming",
+    "failing",
+    "write_once",
     "commit_wait",
 )
 """What decides the lines of a drawn-out plan."""
@@ -166,6 +169,9 @@ def plan_options(function: F) -> F:
         click.option(
             "--stray-writes", type=float, help="Share of writes that go to replicas, which refuse them."
         ),
+        click.option("--roaming", type=float, help="Share of clients that read at one node after the other."),
+        click.option("--failing", type=float, help="Share of transactions with a statement that must fail."),
+        click.option("--write-once", type=float, help="Share of writes to a key that nothing else writes."),
         click.option("--promise", help="Judge against a stricter model: linearizable."),
         click.option("--bug", "bugs", multiple=True, help="Switch a seeded bug on (may be repeated)."),
         click.option("--base-port", type=int, help="First port to use; 0: any free ones."),

@@ -18,16 +18,20 @@ from harness.faults.fault import Fault, Link, Moment
 
 SECOND_NS = 1_000_000_000
 MILLISECOND_NS = 1_000_000
-PLACEHOLDERS = ("@it", "@owner", "@next", "@after", "@others", "*")
+PLACEHOLDERS = ("@it", "@owner", "@old", "@next", "@after", "@others", "*")
 BETWEEN_SCENES_NS = (SECOND_NS, 4 * SECOND_NS)
 
 
-def in_place(fault: Fault, it: str, owner: str, nodes: Sequence[str]) -> Fault:
-    """The fault with every placeholder replaced. If it does not name "@it", it is about the owner."""
+def in_place(fault: Fault, it: str, owner: str, nodes: Sequence[str], old: str = "") -> Fault:
+    """The fault with every placeholder replaced. If it does not name "@it", it is about the owner.
+
+    `old`: the owner before this one; "" if there was none, and then the owner is meant.
+    """
     who = it if it and "@it" in _named(fault) else owner
     names = {
         "@it": (who,),
         "@owner": (owner,),
+        "@old": (old or owner,),
         "@next": (_behind(who, 1, nodes),),
         "@after": (_behind(who, 2, nodes),),
         "@others": tuple(node for node in nodes if node != who),
@@ -101,6 +105,10 @@ class Scene:
         return self.chance.choice(("kill", "power"))
 
 
+Scenes = tuple[tuple[Callable[[Scene], None], int], ...]
+"""What draws a scene, and how often."""
+
+
 def _lonely_promote(scene: Scene) -> None:
     """A PROMOTE reaches nobody or few, its node dies; perhaps the next leader dies around its own PROMOTE, too."""
     first = scene.chance.choice((1, 1, 2))
@@ -135,7 +143,7 @@ def _revived_promote(scene: Scene) -> None:
     left meets the node with the first PROMOTE.
     """
     late_ns = scene.lasts(60, 400)
-    asked = _now(scene.chance.randrange(5, 60) * MILLISECOND_NS)
+    asked = soon(scene.chance.randrange(5, 60) * MILLISECOND_NS)
     held: tuple[Link, ...] = (("@owner", "@others"),)
     scene.add("hold-row", "hold", late_ns, links=held, kinds=("row", "confirm"))
     scene.add("promote-next", "failover", scene.lasts(100, 500), asked, nodes=("@next",))
@@ -180,12 +188,12 @@ def _held_votes(scene: Scene) -> None:
     scene.add("hold-votes", "hold", scene.lasts(100, 2_000), moment, links=scene.some_links(), kinds=kinds)
     how = scene.chance.random()
     if how < 0.4:
-        scene.add("kill-owner", scene.death(), scene.lasts(500, 2_500), _now(), nodes=("@owner",))
+        scene.add("kill-owner", scene.death(), scene.lasts(500, 2_500), soon(), nodes=("@owner",))
     elif how < 0.7:
         links: tuple[Link, ...] = (("@owner", "@others"), ("@others", "@owner"))
         scene.add("cut-owner", "hold", scene.lasts(1_000, 3_000), links=links)
     else:
-        scene.add("pause-owner", "pause", scene.lasts(1_000, 3_000), _now(), nodes=("@owner",))
+        scene.add("pause-owner", "pause", scene.lasts(1_000, 3_000), soon(), nodes=("@owner",))
 
 
 def _held_messages(scene: Scene) -> None:
@@ -200,7 +208,7 @@ def _slow_disk(scene: Scene) -> None:
     node = scene.chance.choice(["@owner", *scene.nodes])
     scene.add("slow-disk", "slow-disk", scene.lasts(50, 1_500), nodes=(node,), kinds=kinds)
     if scene.chance.random() < 0.5:
-        scene.add("kill-owner", scene.death(), scene.lasts(500, 2_000), _now(), nodes=("@owner",))
+        scene.add("kill-owner", scene.death(), scene.lasts(500, 2_000), soon(), nodes=("@owner",))
 
 
 def _dies_at_a_moment(scene: Scene) -> None:
@@ -237,7 +245,7 @@ def _rolled_back_alone(scene: Scene) -> None:
     lasts_ns = scene.lasts(1_500, 4_000)
     scene.add("hold-ack", "hold", lasts_ns, links=(("@others", "@owner"),), kinds=("ack",))
     scene.add("hold-rollback", "hold", lasts_ns, links=(("@owner", "@others"),), kinds=("rollback",))
-    late = _now(scene.lasts(300, 1_500))
+    late = soon(scene.lasts(300, 1_500))
     if scene.chance.random() < 0.5:
         scene.add("promote-next", "failover", scene.lasts(800, 1_500), late, nodes=("@next",))
 
@@ -245,7 +253,7 @@ def _rolled_back_alone(scene: Scene) -> None:
 def _vote_in_flight(scene: Scene) -> None:
     """A candidate lacks the last rows; a voter has them on the way to its disk when it is asked for its vote."""
     lasts_ns = scene.lasts(800, 2_000)
-    asked = _now(scene.chance.randrange(20, 300) * MILLISECOND_NS)
+    asked = soon(scene.chance.randrange(20, 300) * MILLISECOND_NS)
     scene.add("hold-row", "hold", lasts_ns, links=(("@owner", "@next"),), kinds=("row", "confirm"))
     scene.add("hold-row", "hold", lasts_ns, links=(("@after", "@next"),), kinds=("row", "confirm"))
     scene.add("hold-raft", "hold", lasts_ns, links=(("@next", "@owner"),), kinds=("raft",))
@@ -267,7 +275,7 @@ def _deaf_owner(scene: Scene) -> None:
     kinds = ("raft", "promote", "confirm", "row")
     scene.add("hold-news", "hold", lasts_ns, links=(("@others", "@owner"),), kinds=kinds)
     scene.add("hold-next", "hold", lasts_ns, links=(("@owner", "@next"), ("@next", "@owner")))
-    asked = _now(scene.chance.randrange(0, 300) * MILLISECOND_NS)
+    asked = soon(scene.chance.randrange(0, 300) * MILLISECOND_NS)
     scene.add("promote-next", "failover", lasts_ns, asked, nodes=("@next",))
 
 
@@ -275,16 +283,16 @@ def _promote_that_one_misses(scene: Scene) -> None:
     """A leader's PROMOTE reaches all but one node: enough where a quorum is less than all, whatever it was before."""
     lasts_ns = scene.lasts(2_000, 4_000)
     scene.add("hold-promote", "hold", lasts_ns, links=(("*", "@after"),), kinds=("promote",))
-    asked = _now(scene.chance.randrange(0, 300) * MILLISECOND_NS)
+    asked = soon(scene.chance.randrange(0, 300) * MILLISECOND_NS)
     scene.add("promote-next", "failover", lasts_ns, asked, nodes=("@next",))
 
 
-def _now(after_ns: int = 0) -> Moment:
+def soon(after_ns: int = 0) -> Moment:
     """The next heartbeat: as good as now."""
     return Moment(does="sends", what="heartbeat", after_ns=after_ns)
 
 
-SCENES: tuple[tuple[Callable[[Scene], None], int], ...] = (
+SCENES: Scenes = (
     (_lonely_promote, 3),
     (_revived_promote, 2),
     (_dies_leading, 3),
@@ -311,6 +319,7 @@ def draw_directed(
     *,
     fails_over: bool = True,
     calm: float = 1.0,
+    scenes: Scenes = SCENES,
 ) -> Iterable[Fault]:
     """Scenes one after the other, overlapping as it comes, until no new one would heal in time.
 
@@ -319,7 +328,7 @@ def draw_directed(
     """
     at_ns = first_ns
     number = first_id
-    draws, weights = zip(*SCENES, strict=True)
+    draws, weights = zip(*scenes, strict=True)
     while at_ns < last_ns:
         scene = Scene(at_ns, chance, nodes, [])
         chance.choices(draws, weights)[0](scene)

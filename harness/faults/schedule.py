@@ -16,10 +16,11 @@ import msgspec
 from harness.errors import WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.changing import all_links, draw_shapes, draw_steps
-from harness.faults.directed import draw_directed
+from harness.faults.directed import SCENES, draw_directed
 from harness.faults.fault import Fault
 from harness.faults.lanes import impossible
 from harness.faults.membership import Membership
+from harness.faults.moments import DRAWN_SCENES
 from harness.faults.rollout import DOWNGRADE, UPGRADE, Rollout
 from harness.faults.table import (
     ADD,
@@ -28,10 +29,12 @@ from harness.faults.table import (
     FAULTS,
     HOLDS,
     IN_STEPS,
+    MOMENTS,
     OOM,
     POWER_ALL,
     QUORUM,
     REMOVE,
+    SCENIC,
     TIMEOUTS,
     TOGETHER,
     why_not,
@@ -57,7 +60,7 @@ def names_for(plan: Plan, able: frozenset[Ability] = ALL_ABILITIES) -> tuple[str
     possible = [
         name
         for name, kind in FAULTS.items()
-        if name != HOLDS
+        if name not in SCENIC
         and kind.is_among_all(plan.cluster, able)
         and plan.nodes >= kind.nodes_min
         and (name != FAILOVER or _can_fail_over(plan))
@@ -124,7 +127,7 @@ def _can_fail_over(plan: Plan) -> bool:
 def draw_faults(plan: Plan, owner: str, able: frozenset[Ability] = ALL_ABILITIES) -> tuple[Fault, ...]:
     """The whole schedule of a plan; `able` as in `names_for`."""
     asked = names_for(plan, able)
-    names = [name for name in asked if name not in (HOLDS, UPGRADE, DOWNGRADE)]
+    names = [name for name in asked if name not in (*SCENIC, UPGRADE, DOWNGRADE)]
     rollout = _rollout(plan, asked)
     chance = plan.streams()["faults"]
     faults: list[Fault] = []
@@ -156,17 +159,19 @@ def draw_faults(plan: Plan, owner: str, able: frozenset[Ability] = ALL_ABILITIES
             faults.append(fault)
             members = members.after(fault)
             rollout = rollout.after(fault)
-    if HOLDS in asked:
+    for name, table in ((HOLDS, SCENES), (MOMENTS, DRAWN_SCENES)):
+        if name not in asked:
+            continue
         last_ns = plan.time_limit_ns - LAST_SCENE_NS
-        chance = plan.streams()["holds"]
         scenes = draw_directed(
             plan.node_names,
-            chance,
+            plan.streams()[name],
             FIRST_NS,
             last_ns,
             len(faults),
             fails_over=_can_fail_over(plan),
             calm=plan.calm_s,
+            scenes=table,
         )
         faults.extend(scenes)
     return tuple(faults)

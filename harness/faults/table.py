@@ -39,6 +39,9 @@ QUORUM, TIMEOUTS = "quorum", "timeouts"
 FACTORS = (0.5, 0.7, 1.5, 2.0)
 """By what timeouts are multiplied."""
 HOLDS = "holds"
+MOMENTS = "moments"
+SCENIC = (HOLDS, MOMENTS)
+"""Scenes of directed faults, which go on beside all others and are not among "all"."""
 POWER_ALL = "power-all"
 MOUNTED = ("local", "docker")
 """Clusters on which a disk is mounted under nodes of other systems (`harness.cluster.mounted_disk`)."""
@@ -419,6 +422,13 @@ FAULTS: dict[str, Kind] = {
         SIMULATED,
         nodes_min=2,
     ),
+    MOMENTS: Kind(
+        "as holds, but all is drawn: which moment, whose, what is held or slow or full, who dies (not among all)",
+        "directed",
+        "hold",
+        _owner,
+        SIMULATED,
+    ),
 }
 
 
@@ -449,7 +459,7 @@ CANNOT: Mapping[tuple[str, str], str] = {
     ("torn-tail", "sim"): "power losses tear the ends of virtual logs",
     ("truncated-tail", "sim"): "what is synced on a virtual disk stays",
     ("bit-flip", "sim"): "what is synced on a virtual disk stays",
-    **{(HOLDS, cluster): _BY_MOMENT for cluster in ("local", "docker", "ssh")},
+    **{(name, cluster): _BY_MOMENT for name in SCENIC for cluster in REAL},
     **{(name, "sim"): _ONE_CODE for name in (UPGRADE, DOWNGRADE)},
     ("loss", "ssh"): "the relays may drop no byte of a live connection: that would be corruption, not loss",
 }

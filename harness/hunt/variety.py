@@ -1,23 +1,32 @@
 """Variety: what `qsync simulate` leaves to the seed that nobody asked for by name.
 
-How many nodes, which of them stand for election, fencing, rollback on timeout, snapshots that throw logs away, queues
-with a maximum size, which faults and how dense, slow clocks and power losses among them: one draw a seed, from a
-stream of its own. Only configurations are drawn that promise something, so that every seed is a claim: C, H and I.
+| drawn | from |
+|---|---|
+| cluster | how many nodes, which of them stand for election, fencing, quorum, rollback on timeout, timeouts |
+| options | snapshots that throw logs away, queues with a maximum size, MVCC |
+| load | workload, rate, wait modes, stray writes, clients that roam, transactions that must fail, keys written once |
+| faults | which and how dense, how many at once, members that come and go, scenes of directed faults |
+
+One draw a seed, from a stream of its own. Only configurations are drawn that promise something, so that every seed is
+a claim: C, H and I. Where a fault or a workload is asked for by name that a draw has no room for, it is drawn again.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from harness.configurations import modes_of
+from harness.errors import WrongUse
 from harness.faults.schedule import names_for
-from harness.faults.table import HOLDS
+from harness.faults.table import HOLDS, MOMENTS, QUORUM
 from harness.hunt.bug_plans import bug_plan
 from harness.plan import Plan
+from harness.workloads import WORKLOADS
+from harness.workloads.workload import Submits
 
 LIGHT: Mapping[str, Any] = {
     "time_limit_s": 30.0,
@@ -50,17 +59,63 @@ spare a node and whose owner can be followed by another."""
 SURVIVED_BY_A_QUORUM = (*NEVER_FATAL, "isolate-one", "kill")
 
 
+WORKLOAD_WEIGHTS: Mapping[str, float] = {
+    "register": 5,
+    "append": 3,
+    "rw-register": 2,
+    "mixed-spaces": 3,
+    "set": 1,
+    "bank": 1,
+    "counter": 0.5,
+    "queue": 0.5,
+    "unique-ids": 0.3,
+    "long-fork": 0.7,
+}
+ASYNCHRONOUS_OF_FIXED = 3
+"""How much more often asynchronous spaces are drawn where the owner stays: there they are promised the most."""
+SHARES = (
+    ("stray_writes", 0.4, (0.03, 0.1, 0.25)),
+    ("roaming", 0.4, (0.2, 0.5)),
+    ("failing", 0.5, (0.05, 0.15)),
+    ("write_once", 0.5, (0.1, 0.3)),
+)
+"""Field, how often it is not 0, what it is then."""
+BESIDE = (("rolling-restart", 0.1), ("timeouts", 0.08), ("quorum", 0.04))
+"""What an operator does meanwhile, beside the faults that are drawn, and how often."""
 LOST_DISK = "replace-node"
-LOST_DISKS = 0.15
+MEMBERSHIP = "membership"
+LOST_DISKS = 0.1
 """How often nodes lose their disks for good, and others join at their addresses."""
+MEMBERS_CHANGE = 0.12
+"""How often nodes leave and others join as well."""
+SCENES = (((HOLDS, MOMENTS), 2), ((MOMENTS,), 4), ((HOLDS,), 2), ((), 2))
+TRIES = 200
+"""How often a seed is drawn again for what was asked for by name."""
 
 
 def hunted(plan: Plan, given: frozenset[str]) -> Plan:
-    """One seed's plan: what is `given` stays, the rest comes from the bug that is hunted, or from the seed."""
-    fields: dict[str, Any] = {**LIGHT, **(bug_plan(plan.bugs) if plan.bugs else {})}
+    """One seed's plan: what is `given` stays, the rest comes from the bug that is hunted, or from the seed.
+
+    Raises WrongUse if nothing that could be drawn has room for what is given.
+    """
     chance = plan.streams()["variety"]
+    refused: WrongUse | ValueError | None = None
+    for _ in range(TRIES):
+        try:
+            varied = _varied(chance, plan, given)
+            names_for(varied)
+            return varied
+        except (WrongUse, ValueError) as error:  # not with so few nodes, say
+            refused = error
+    assert refused is not None
+    raise refused if isinstance(refused, WrongUse) else WrongUse(str(refused))
+
+
+def _varied(chance: random.Random, plan: Plan, given: frozenset[str]) -> Plan:
+    fields: dict[str, Any] = {**LIGHT, **(bug_plan(plan.bugs) if plan.bugs else {})}
     if not plan.bugs and "configuration" not in given:
         fields.update(_drawn(chance, plan, given))
+        fields.update(_load(chance, plan, given, fields))
     fields = {name: value for name, value in fields.items() if name not in given}
     varied = msgspec.structs.replace(plan, **fields)
     if "read" not in given and not varied.has_elections:
@@ -68,6 +123,21 @@ def hunted(plan: Plan, given: frozenset[str]) -> Plan:
     if "faults" not in given and not plan.bugs:
         varied = msgspec.structs.replace(varied, faults=_faults(chance, varied))
     return varied
+
+
+def _load(chance: random.Random, plan: Plan, given: frozenset[str], drawn: Mapping[str, Any]) -> dict[str, Any]:
+    """What clients do, and how they are answered."""
+    weights = dict(WORKLOAD_WEIGHTS)
+    if drawn.get("configuration") == "C":
+        weights["mixed-spaces"] *= ASYNCHRONOUS_OF_FIXED
+    workload = plan.workload if "workload" in given else _weighted(chance, tuple(weights.items()))
+    load: dict[str, Any] = {"workload": workload}
+    for field, often, values in SHARES:
+        if chance.random() < often:
+            load[field] = chance.choice(values)
+    if isinstance(WORKLOADS.get(workload), Submits) and chance.random() < 0.1:
+        load["commit_wait"] = "mixed"
+    return load
 
 
 def _drawn(chance: random.Random, plan: Plan, given: frozenset[str]) -> dict[str, Any]:
@@ -84,11 +154,18 @@ def _drawn(chance: random.Random, plan: Plan, given: frozenset[str]) -> dict[str
         "least_ok": 0 if {"rate", "time_limit_s"} & given else LEAST_OK,
         "synchro_timeout_s": chance.choice((0.3, 0.6, 0.6, 1.5)),
         "election_timeout_s": chance.choice((0.3, 0.5, 0.5, 0.8)),
+        "overlap": _weighted(chance, ((1, 6), (2, 3), (3, 1))),
     }
-    if chance.random() < 0.25:
-        drawn["checkpoint_interval_s"] = chance.choice((0.4, 1.0, 4.0))
+    if chance.random() < 0.3:
+        drawn["checkpoint_interval_s"] = chance.choice((0.2, 0.4, 1.0, 4.0))
     if chance.random() < 0.2:
         drawn["queue_max_size"] = chance.choice(("40", "150", "600"))
+    if chance.random() < 0.15:
+        drawn["replication_timeout_s"] = chance.choice((0.1, 0.5))
+    if chance.random() < 0.04:
+        drawn["mvcc"] = False
+    if nodes >= 4 and chance.random() < 0.15:
+        drawn["quorum"] = chance.randrange(nodes // 2 + 1, nodes)
     if mode == "off":
         drawn.update(configuration="C", election_fencing="soft")
     elif chance.random() < 0.2:
@@ -137,9 +214,26 @@ def _faults(chance: random.Random, plan: Plan) -> tuple[str, ...]:
             names = tuple(dict.fromkeys((*names[:2], *(name for name in possible if name in survived))))
         elif not set(names) & set(survived):
             names = (*names, chance.choice([name for name in possible if name in survived]))
-    has_holds = plan.nodes > 1 and chance.random() < 0.7
-    is_replaced = plan.nodes >= 3 and plan.has_elections and chance.random() < LOST_DISKS
-    return (*names, *((LOST_DISK,) if is_replaced else ()), *((HOLDS,) if has_holds else ()))
+    scenes = _weighted(chance, SCENES)
+    if plan.nodes < 2:
+        scenes = tuple(name for name in scenes if name != HOLDS)
+    return (*names, *_members(chance, plan), *_operated(chance, plan), *scenes)
+
+
+def _members(chance: random.Random, plan: Plan) -> tuple[str, ...]:
+    """Nodes that leave and come."""
+    draw = chance.random()
+    if plan.nodes < 3 or draw >= LOST_DISKS + MEMBERS_CHANGE:
+        return ()
+    return (LOST_DISK,) if draw < LOST_DISKS else (MEMBERSHIP,)
+
+
+def _operated(chance: random.Random, plan: Plan) -> Iterator[str]:
+    """Restarts in turn and options that change."""
+    for name, often in BESIDE:
+        has_room = name != QUORUM or (plan.nodes >= 3 and plan.quorum_size < plan.nodes and plan.has_elections)
+        if chance.random() < often and has_room:
+            yield name
 
 
 def survived_by(plan: Plan) -> tuple[str, ...]:
@@ -148,6 +242,6 @@ def survived_by(plan: Plan) -> tuple[str, ...]:
     return SURVIVED_BY_A_QUORUM if plan.nodes >= 3 and leaders > 1 else NEVER_FATAL
 
 
-def _weighted(chance: random.Random, table: tuple[tuple[Any, int], ...]) -> Any:
+def _weighted(chance: random.Random, table: tuple[tuple[Any, float], ...]) -> Any:
     values, weights = zip(*table, strict=True)
     return chance.choices(values, weights)[0]

@@ -18,7 +18,7 @@ from harness.errors import WrongUse
 from harness.faults.abilities import ALL_ABILITIES
 from harness.faults.rollout import UPGRADE
 from harness.faults.schedule import names_for
-from harness.faults.table import DIRECTED, HOLDS, TOGETHER
+from harness.faults.table import DIRECTED, SCENIC, TOGETHER
 from harness.judge.versions import was_refused
 from harness.plan import Plan
 from harness.systems import system_of
@@ -75,12 +75,12 @@ def _asked(plan: Plan) -> tuple[str, ...]:
 
 
 def _felt(history: History) -> set[str]:
-    """Names of faults; those that are steered to a moment go by one name."""
-    return {_name(fault) for fault in history.faults if fault.bit}
+    """Names of faults; those that are steered to a moment go by the names of their scenes."""
+    return {name for fault in history.faults if fault.bit for name in _names(fault)}
 
 
-def _name(fault: FaultSpan) -> str:
-    return HOLDS if _is_directed(fault) else fault.name
+def _names(fault: FaultSpan) -> tuple[str, ...]:
+    return SCENIC if _is_directed(fault) else (fault.name,)
 
 
 def _is_directed(fault: FaultSpan) -> bool:
@@ -88,7 +88,7 @@ def _is_directed(fault: FaultSpan) -> bool:
 
 
 def _why(plan: Plan, history: History, names: Sequence[str], left_out: Sequence[dict[str, Any]]) -> str:
-    begun = sum(_name(fault) in names for fault in history.faults)
+    begun = sum(not {*_names(fault)}.isdisjoint(names) for fault in history.faults)
     if begun:
         return f"it began {begun} times" if begun > 1 else "it began once"
     reasons = [str(each["why"]) for each in left_out if each["name"] in names]

@@ -16,12 +16,13 @@ from checkers.history.members import is_settled_at_the_end
 from checkers.history.operation import SUBMITTED, Event, Operation
 from harness.failover import HINDER_NO_OWNER
 from harness.faults.lanes import STOPS_PROCESSES
-from harness.faults.table import DIRECTED, HOLDS
+from harness.faults.table import DIRECTED, SCENIC
 from harness.judge.asked_faults import not_felt
 from harness.judge.effects import Attempts, attempts_of, missing_effects
 from harness.judge.versions import missing_steps, was_refused
 from harness.plan import SECOND_NS, SUBMITTING, Plan
 from harness.systems.promises import Promise
+from harness.workloads.failing import AS_IT_HAD_TO
 from harness.workloads.workload import Workload
 
 USEFUL_SHARE = 1 / 3
@@ -34,7 +35,7 @@ USEFUL_SHARE_WITHOUT_POWER = 1 / 100
 """The same where all faults take whole nodes down, now and then all of them; or the only one."""
 USEFUL_SHARE_OF_A_KIND = 1 / 10
 """The share of each kind of operation (reads, writes, …) that must tell something."""
-TOLD = ("mismatch", "empty", SUBMITTED)
+TOLD = ("mismatch", "empty", SUBMITTED, AS_IT_HAD_TO)
 """Errors that are answers: what was asked for could not be, and the store says so."""
 MANY_LEFT_OUT = 1 / 4
 """The share of the faults of a schedule above which it is told that they were left out."""
@@ -205,7 +206,7 @@ def _missing(
         missing.append("the run was interrupted")
     if history.torn is not None:
         missing.append(f"the record is torn: {history.torn}")
-    piled_up = HOLDS in plan.faults or plan.overlap > 1 or _takes_nodes_down(history)
+    piled_up = bool({*SCENIC} & {*plan.faults}) or plan.overlap > 1 or _takes_nodes_down(history)
     share = USEFUL_SHARE_OF_PILED_UP if piled_up else USEFUL_SHARE
     wanted = max(_share(evidence["asked"], share), plan.least_ok)
     if evidence["ok"] == 0:

@@ -52,6 +52,9 @@ class Promise:
     linearizable_reads: str
     final_state: str
     why: str
+    asynchronous: str = "as synchronous"
+    """Acknowledged asynchronous transactions: they keep to the order of the log on all nodes, like synchronous ones;
+    "where answered": they stay on the node that acknowledged them, and nothing is said of others."""
     leaders: str = "one leader a term"
     """"": there may be several, and none that knows it."""
     logs: str = "logs that agree"
@@ -209,6 +212,22 @@ def without_majority(promise: Promise, quorum: int, nodes: int) -> Promise:
         leaders="",
         logs="",
         why=f"{quorum} of {nodes} nodes are no majority: two leaders can have a quorum each, and nobody in common",
+    )
+
+
+def with_asynchronous(promise: Promise) -> Promise:
+    """The row of a configuration with elections, if clients write to asynchronous spaces as well.
+
+    A leader acknowledges such a transaction alone. If another one is elected without it, nodes stop on split-brain, or
+    drop it where it waited in the queue of a term that is over: nodes need not be equal in the end.
+    """
+    return replace(
+        promise,
+        configuration=f"{promise.configuration}; asynchronous spaces",
+        asynchronous="where answered",
+        final_state="",
+        logs="",
+        why=f"{promise.why}; an asynchronous transaction is acknowledged by one node, which may be deposed",
     )
 
 

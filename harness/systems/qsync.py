@@ -19,7 +19,7 @@ from harness.faults.table import FACTORS, FAULTS, TOGETHER
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster, Replied
 from harness.systems.operator import Note, Operator, take_over
-from harness.systems.promises import PROMISES, Promise, without_majority, without_versions
+from harness.systems.promises import PROMISES, Promise, with_asynchronous, without_majority, without_versions
 from nodes.iproto.messages import Answer, Call, Delete
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
@@ -32,7 +32,7 @@ from nodes.qsync.system_spaces import CLUSTER
 
 FIRST_SPACE_ID = 512
 NOTES = "notes"
-"""A space that is not synchronous, in every run."""
+"""A space that is not synchronous, in every run: `harness.workloads.mixed_spaces` writes to it."""
 _NAMESPACE = uuid.UUID("6f1a52a4-0c0e-4bfa-9d0e-8a4b5f1e7c11")
 SET_UP_PROCESS = -1
 SET_UP_TIMEOUT_NS = 10 * SECOND_NS
@@ -154,6 +154,10 @@ class Qsync:
             case _:
                 return reply.reason
 
+    @property
+    def asynchronous_spaces(self) -> tuple[str, ...]:
+        return (NOTES,)
+
     def durability(self, plan: Plan) -> Durability:
         return "written" if ACK_BEFORE_FSYNC in plan.bugs else "synced"
 
@@ -245,6 +249,8 @@ class Qsync:
         promise = promise if plan.mvcc else without_versions(promise)
         if plan.has_elections and not plan.is_majority:
             promise = without_majority(promise, plan.quorum_size, plan.nodes)
+        if plan.writes_asynchronously and plan.fails_over:
+            promise = with_asynchronous(promise)
         if not plan.changes_quorum:
             return promise
         why = (

@@ -160,6 +160,14 @@ class MakesNodes(Protocol):
 
 
 @runtime_checkable
+class HasAsynchronousSpaces(Protocol):
+    """A system that makes spaces whose transactions no quorum confirms, beside those of the workload."""
+
+    @property
+    def asynchronous_spaces(self) -> tuple[str, ...]: ...
+
+
+@runtime_checkable
 class TellsWhyItCannotJoin(Protocol):
     """A system whose newcomers end in order where nobody can take them in."""
 

@@ -6,6 +6,7 @@ from harness.workloads.append import APPEND
 from harness.workloads.bank import Bank
 from harness.workloads.counter import Counter
 from harness.workloads.long_fork import LONG_FORK
+from harness.workloads.mixed_spaces import MixedSpaces
 from harness.workloads.queue import Queue
 from harness.workloads.register import Register
 from harness.workloads.rw_register import RW_REGISTER
@@ -23,6 +24,7 @@ WORKLOADS: dict[str, Workload] = {
     "queue": Queue(),
     "unique-ids": UniqueIds(),
     "long-fork": LONG_FORK,
+    "mixed-spaces": MixedSpaces(),
 }
 
 __all__ = ["WORKLOADS", "Workload"]

@@ -39,8 +39,9 @@ from harness.workloads.checks import (
     of_every_run,
     with_a_known_end,
 )
+from harness.workloads.failing import FAILURES, failed, failing
 from harness.workloads.keyed import Keyed, mixed, renamed
-from harness.workloads.reads import drawn_read, final_mode
+from harness.workloads.reads import drawn_read, drawn_write, final_mode
 from nodes.iproto.messages import Request
 
 SPACE = "bank"
@@ -64,7 +65,9 @@ class Bank(Keyed):
         def transfer(context: Context, _: int) -> Draft:
             source, target = context.chance.sample(ACCOUNTS, 2)
             amount = context.chance.randint(1, AMOUNT_MAX)
-            return Draft("transfer", value={"from": source, "to": target, "amount": amount})
+            fails = failing(plan, context)
+            value: dict[str, Value] = {"from": source, "to": target, "amount": amount}
+            return Draft("transfer", value={**value, "fails": fails} if fails else value, node=drawn_write(plan, context))
 
         def read(context: Context, _: int) -> Draft:
             node, mode = drawn_read(plan, context)
@@ -78,6 +81,8 @@ class Bank(Keyed):
                 statements: list[Statement] = [["get", SPACE, account] for account in ACCOUNTS]
             case "transfer", {"from": str(source), "to": str(target), "amount": int(amount)}:
                 statements = [["add", SPACE, source, -amount, 0], ["add", SPACE, target, amount]]
+                if (fails := _fails(value)) in FAILURES:
+                    statements.insert(1, FAILURES[fails](SPACE, source))
             case "open", dict():
                 statements = [["insert", SPACE, [account, amount]] for account, amount in value.items()]
             case "dump", _:
@@ -92,6 +97,8 @@ class Bank(Keyed):
                 return dump_completion(reply)
             case "read":
                 return _balances(reply)
+        if _fails(value):
+            return failed(outcome(reply, 3, is_read=False), value)
         count = 2 if operation.f == "transfer" else len(ACCOUNTS)
         match outcome(reply, count, is_read=False):
             case Completion() as done:
@@ -135,6 +142,14 @@ class Bank(Keyed):
             yield f"too few reads saw money move: {different} different states, {wanted} are needed"
         if not any(is_fresh_at_the_end(each) for each in history.select(f="read", phase="final")):
             yield "the accounts had no final read that had to be fresh"
+
+
+def _fails(value: Value) -> str:
+    """How a transfer must fail; "" if it need not."""
+    match value:
+        case {"fails": str(fails)}:
+            return fails
+    return ""
 
 
 def _balances(reply: Reply) -> Completion:

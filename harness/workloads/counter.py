@@ -35,7 +35,7 @@ from harness.workloads.checks import (
     with_a_known_end,
 )
 from harness.workloads.keyed import Keyed, mixed, unread_keys
-from harness.workloads.reads import drawn_read, final_mode
+from harness.workloads.reads import drawn_read, drawn_write, final_mode
 from nodes.iproto.messages import Request
 
 SPACE = "counter"
@@ -52,7 +52,7 @@ class Counter(Keyed):
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         def add(context: Context, _: int) -> Draft:
-            return Draft("add", _key(context), context.chance.choice(AMOUNTS))
+            return Draft("add", _key(context), context.chance.choice(AMOUNTS), drawn_write(plan, context))
 
         def read(context: Context, _: int) -> Draft:
             node, mode = drawn_read(plan, context)

@@ -29,6 +29,7 @@ from harness.protocols import Reply
 from harness.systems.promises import Promise
 from harness.workloads.checks import Check, kept_by, of_every_run
 from harness.workloads.keyed import HONESTY, Keyed, mixed, unique, unread_keys
+from harness.workloads.reads import drawn_write
 from nodes.iproto.messages import Request
 
 SPACE = "queue"
@@ -45,7 +46,7 @@ class Queue(Keyed):
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         def enqueue(context: Context, count: int) -> Draft:
-            return Draft("enqueue", _key(context), unique(worker, count))
+            return Draft("enqueue", _key(context), unique(worker, count), drawn_write(plan, context))
 
         def dequeue(context: Context, _: int) -> Draft:
             return Draft("dequeue", _key(context))

@@ -1,13 +1,18 @@
-"""Where reads are drawn to go, and how they ask."""
+"""Where reads and writes are drawn to go, and how reads ask.
+
+A client of the plan's share that *roams* reads at one node for a while, and then at the next one in the ring.
+"""
 
 from __future__ import annotations
 
 from harness.generators import Context
-from harness.plan import Plan
+from harness.plan import SECOND_NS, Plan
 
 MIXED = "mixed"
 MIXED_MODES = ("linearizable", "read-confirmed", "dirty")
 MIXED_SHARES = (0.7, 0.2, 0.1)
+STAYS_NS = SECOND_NS // 2
+"""How long a client that roams stays at a node."""
 
 
 def drawn_read(plan: Plan, context: Context) -> tuple[str, str]:
@@ -16,7 +21,20 @@ def drawn_read(plan: Plan, context: Context) -> tuple[str, str]:
     mode = plan.read_mode
     if mode == MIXED:
         mode = context.chance.choices(MIXED_MODES, MIXED_SHARES)[0]
-    return ("@replica" if elsewhere else "@owner"), mode
+    return roams_to(plan, context) or ("@replica" if elsewhere else "@owner"), mode
+
+
+def roams_to(plan: Plan, context: Context) -> str:
+    """The node at which a client that roams is now; "" for one that does not."""
+    if context.worker >= plan.roaming * plan.workers:
+        return ""
+    return plan.node_names[(context.worker + context.time_ns // STAYS_NS) % plan.nodes]
+
+
+def drawn_write(plan: Plan, context: Context) -> str:
+    """The owner; for the plan's share of stray writes another node, which refuses them."""
+    strays = plan.stray_writes > 0 and context.chance.random() < plan.stray_writes
+    return "@replica" if strays else "@owner"
 
 
 def final_mode(plan: Plan) -> str:

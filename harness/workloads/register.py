@@ -40,7 +40,7 @@ from harness.workloads.checks import (
     is_fresh_at_the_end,
     of_every_run,
 )
-from harness.workloads.reads import drawn_read, final_mode
+from harness.workloads.reads import drawn_read, drawn_write, final_mode
 from nodes.iproto.messages import Request
 
 SPACE = "register"
@@ -59,9 +59,9 @@ class Register:
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         def write(context: Context, count: int) -> Draft:
-            strays = plan.stray_writes > 0 and context.chance.random() < plan.stray_writes
-            node = "@replica" if strays else "@owner"
-            return Draft("write", _key(context), _unique(worker, 2 * count), node=node)
+            node, value = drawn_write(plan, context), _unique(worker, 2 * count)
+            is_once = plan.write_once > 0 and context.chance.random() < plan.write_once
+            return Draft("write", _key_of_its_own(context, value) if is_once else _key(context), value, node=node)
 
         def cas(context: Context, count: int) -> Draft:
             return Draft("cas", _key(context), (SEEN, _unique(worker, 2 * count + 1)))
@@ -181,6 +181,11 @@ class Register:
 def _key(context: Context) -> str:
     """A key of the present set."""
     return f"{SPACE[0]}{context.time_ns // EPOCH_NS}-{context.chance.randrange(KEYS)}"
+
+
+def _key_of_its_own(context: Context, value: int) -> str:
+    """A key that no other write has."""
+    return f"{SPACE[0]}{context.time_ns // EPOCH_NS}-once-{value}"
 
 
 def _unique(worker: int, count: int) -> int:

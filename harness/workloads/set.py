@@ -29,7 +29,7 @@ from harness.protocols import Reply
 from harness.systems.promises import Promise
 from harness.workloads.checks import Check, fresh_reads, is_fresh_at_the_end, kept_by, of_every_run
 from harness.workloads.keyed import HONESTY, Keyed, mixed, unique, unread_keys
-from harness.workloads.reads import drawn_read, final_mode
+from harness.workloads.reads import drawn_read, drawn_write, final_mode
 from nodes.iproto.messages import Request
 
 SPACE = "set"
@@ -46,7 +46,7 @@ class Set(Keyed):
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         def add(context: Context, count: int) -> Draft:
-            return Draft("add", _key(context), unique(worker, count))
+            return Draft("add", _key(context), unique(worker, count), drawn_write(plan, context))
 
         def read(context: Context, _: int) -> Draft:
             node, mode = drawn_read(plan, context)

@@ -15,7 +15,7 @@ Each class of answers is judged against its own promise:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -51,8 +51,9 @@ from harness.workloads.checks import (
     kept_by,
     of_every_run,
 )
+from harness.workloads.failing import FAILURES, failed, failing
 from harness.workloads.keyed import HONESTY, mixed, renamed, unique
-from harness.workloads.reads import drawn_read, final_mode
+from harness.workloads.reads import drawn_read, drawn_write, final_mode
 from nodes.iproto.messages import Request
 
 KEYS = 6
@@ -63,6 +64,8 @@ SEARCH_S = 10.0
 KEYS_READ_AT_ONCE = 4
 SHARE_OF_USEFUL = 1 / 20
 """The share of the transactions that succeeded which must touch several keys, and see something."""
+FAILS = "fails by "
+"""How the key begins of a transaction that must fail; its other keys stand in its value."""
 STRICT = "strict-serializable"
 SNAPSHOTS = "strong-session-serializable"
 NEVER_BACK = "serializable, and no node goes back"
@@ -93,7 +96,8 @@ class Transactions:
                     value = unique(worker, STATEMENTS_MAX * count + number)
                     micros.append((self.word, _key(context), value))
             context.chance.shuffle(micros)
-            return Draft("txn", value=tuple(micros))
+            fails = failing(plan, context)
+            return Draft("txn", f"{FAILS}{fails}" if fails else None, tuple(micros), drawn_write(plan, context))
 
         def read(context: Context, _: int) -> Draft:
             node, mode = drawn_read(plan, context)
@@ -116,7 +120,17 @@ class Transactions:
         if operation.f != "txn" or not micros or any(f not in known or not key for f, key, _ in micros):
             raise WrongUse(f"the workload {self.model} has no {operation.f!r} with value {value!r}")
         statements = [self._statement(*micro) for micro in micros]
+        if operation.key is not None:
+            self._let_fail(operation.key, micros, statements)
         return transaction(sync, statements, operation.mode, operation.wait)
+
+    def _let_fail(self, key: str, micros: Sequence[tuple[str, str, Any]], statements: list[Statement]) -> None:
+        """Behind the first write a statement that cannot be done."""
+        how = FAILURES.get(key.removeprefix(FAILS))
+        written = [place for place, (f, _, _) in enumerate(micros) if f == self.word]
+        if how is None or not written:
+            raise WrongUse(f"the workload {self.model} has no transaction that fails by {key!r}")
+        statements.insert(written[0] + 1, how(self.model, micros[written[0]][1]))
 
     def _statement(self, f: str, key: str, value: object) -> Statement:
         if f == "r":
@@ -128,7 +142,10 @@ class Transactions:
             return dump_completion(reply)
         micros = list(micros_of(value))
         is_read = all(f == "r" for f, _, _ in micros)
-        found = outcome(reply, len(micros), is_read=is_read)
+        fails = operation.key is not None
+        found = outcome(reply, len(micros) + fails, is_read=is_read)
+        if fails:
+            return failed(found, value)
         match found:
             case Completion():
                 return found
@@ -223,6 +240,8 @@ class Transactions:
         return renamed(replace(verdict, details={**verdict.details, **told}), "snapshots", NEVER_BACK)
 
     def kind(self, operation: Recorded) -> str:
+        if operation.key is not None:
+            return "transactions that must fail"
         return "transactions that read" if is_read_only(operation) else "transactions that write"
 
     def missing(self, history: History) -> Iterator[str]:

@@ -86,6 +86,16 @@ class Remembers(Protocol):
 
 
 @runtime_checkable
+class WritesAsynchronously(Protocol):
+    """A workload that writes to spaces whose transactions no quorum confirms, too."""
+
+    @property
+    def asynchronous(self) -> tuple[str, ...]:
+        """These spaces, by their names; the system must have them."""
+        ...
+
+
+@runtime_checkable
 class ShowsCells(Protocol):
     """A workload whose rows are not what its operations name: elements that are tuples of their own, say."""
 

@@ -7,12 +7,13 @@
 | ack | acknowledgements |
 | raft | what a node says of its election |
 | candidate, vote, leader | of these: that it stands for election, that it has voted in this term, that it leads |
-| heartbeat, subscribe | as they are called |
+| heartbeat, subscribe, join | as they are called |
+| joined | what a joining node is given |
 """
 
 from __future__ import annotations
 
-from nodes.iproto.messages import Ack, Heartbeat, RaftState, Rows, Subscribe, Type
+from nodes.iproto.messages import Ack, Heartbeat, Join, JoinMeta, JoinSnapshot, RaftState, Rows, Stage, Subscribe, Type
 
 KINDS = (
     "row",
@@ -27,6 +28,8 @@ KINDS = (
     "leader",
     "heartbeat",
     "subscribe",
+    "join",
+    "joined",
 )
 _CONTROL = {
     Type.CONFIRM.value: "confirm",
@@ -51,4 +54,8 @@ def kinds_of(message: object) -> tuple[str, ...]:
             return ("heartbeat",)
         case Subscribe():
             return ("subscribe",)
+        case Join():
+            return ("join",)
+        case JoinMeta() | JoinSnapshot() | Stage():
+            return ("joined",)
     return ()

@@ -1,0 +1,297 @@
+"""Rows that are written once, in a synchronous space and in asynchronous ones: what each sight of them must show.
+
+| f | value |
+|---|---|
+| insert | {"spaces": {space: [key, …]}, "fails": ""}: one transaction of these rows; with `fails` set, one of its statements must fail |
+| read | ok: {"from": a, "below": b, "spaces": {space: [key, …]}}: all rows with a ≤ key < b at one moment |
+| dump | ok: {"spaces": {space: [[key, key], …]}}: all that a node holds |
+
+No row is written twice or deleted, so a lost row stays lost, and no later write hides it. An insert with a row of the
+synchronous space is a synchronous transaction, any other an asynchronous one. What is promised:
+
+| rule | what must not be |
+|---|---|
+| never-written | a row that no client asked for, or not yet |
+| failed-yet-seen | a row of an insert that surely failed |
+| torn-transaction | some rows of an insert, and not the others |
+| later-without-earlier | a row without one that was acknowledged before its insert began |
+| gone-back | a node that shows less than it has shown |
+| stale | a read that must be fresh, without a row that was acknowledged before it began |
+| lost-row | a final state without an acknowledged row |
+| lost-where-answered | an asynchronous row that is not on the node that acknowledged it |
+
+Where the owner stays the same (`is_fixed`), asynchronous transactions keep to the order of the log like synchronous
+ones, and no node may lack one in the end. Elsewhere an acknowledgement of an asynchronous transaction promises only
+that its rows stay on the node that gave it, over crashes, snapshots and joins. Reads of mode "dirty" show what may be
+rolled back: of them only the first three rules hold, and of the second only for inserts that had to fail.
+
+Cost: linear in the rows of all reads. Cannot see: values of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from checkers.domain.proof import caught_up, verdict, while_active, witness
+from checkers.history.history import History
+from checkers.history.members import answered_by
+from checkers.history.operation import Operation
+from checkers.kept import last_dumps
+from checkers.value_order import NEVER
+from checkers.verdict import Verdict, Witness
+
+NAME = "write-once"
+MODEL = "acknowledged rows stay, whole and in the order of the log"
+
+Row = tuple[str, int]
+Reads = Callable[[str | None, str | None], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    operation: Operation
+    rows: frozenset[Row]
+    is_sync: bool
+
+    @property
+    def must_fail(self) -> bool:
+        return bool(self.operation.value.get("fails"))
+
+    @property
+    def acknowledged_at(self) -> int:
+        """The index of its acknowledgement; NEVER if there is none."""
+        operation = self.operation
+        return NEVER if operation.type != "ok" or operation.complete_index is None else operation.complete_index
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a read or a dump showed of the keys from `low` to below `high`."""
+
+    operation: Operation
+    rows: frozenset[Row]
+    low: int | None
+    high: int | None
+
+    @property
+    def is_dirty(self) -> bool:
+        return self.operation.mode == "dirty"
+
+    def covers(self, row: Row) -> bool:
+        return (self.low is None or self.low <= row[1]) and (self.high is None or row[1] < self.high)
+
+
+@dataclass(slots=True)
+class Judged:
+    """The inserts of a history, and what is promised of them."""
+
+    history: History
+    reads: Reads
+    is_fixed: bool
+    inserts: list[Insert] = field(default_factory=list)
+    of_row: dict[Row, Insert] = field(default_factory=dict)
+    witnesses: list[Witness] = field(default_factory=list)
+
+    def is_ordered(self, insert: Insert) -> bool:
+        """Its place in the order is promised on every node."""
+        return insert.is_sync or self.is_fixed
+
+    def add(self, rule: str, summary: str, sight: Sight, *inserts: Insert) -> None:
+        named = [insert.operation for insert in inserts]
+        explanation = while_active(self.history, named[0]) if named else ()
+        node = sight.operation.node
+        self.witnesses.append(
+            witness(rule, summary, [*named, sight.operation], node=node, explanation=explanation)
+        )
+
+
+def check(
+    history: History,
+    *,
+    reads: Reads = lambda role, mode: role == "owner",
+    is_fixed: bool = True,
+    is_equal: bool = True,
+    is_ordered: bool = True,
+    synchronous: str = "once",
+) -> Verdict:
+    """Whether every sight of the rows keeps to the rules.
+
+    `reads`: which reads must be fresh, by role and mode; `is_fixed`: one owner for the whole run; `is_equal`: all nodes
+    hold the same in the end; `is_ordered`: replicas keep to the order. `details`: inserts, sights, asynchronous (inserts
+    that were acknowledged).
+    """
+    judged = Judged(history, reads, is_fixed)
+    for operation in history.select(f="insert"):
+        rows = frozenset(_rows(operation.value))
+        insert = Insert(operation, rows, any(space == synchronous for space, _ in rows))
+        judged.inserts.append(insert)
+        judged.of_row.update(dict.fromkeys(rows, insert))
+    sights = [_sight(operation) for operation in history.select(f="read", outcome="ok")]
+    dumps = [_sight(operation) for operation in last_dumps(history)]
+    acknowledged = sorted(
+        (insert for insert in judged.inserts if insert.acknowledged_at < NEVER), key=lambda insert: insert.acknowledged_at
+    )
+    ordered = [insert for insert in acknowledged if judged.is_ordered(insert)]
+    by_range: dict[tuple[int | None, int | None], list[Insert]] = {}
+
+    def within(sight: Sight) -> Sequence[Insert]:
+        """Those that the sight covers; few ranges are read often."""
+        place = (sight.low, sight.high)
+        if place not in by_range:
+            by_range[place] = [insert for insert in ordered if sight.covers(next(iter(insert.rows)))]
+        return by_range[place]
+
+    for sight in (*sights, *dumps):
+        _possible(judged, sight)
+        if not sight.is_dirty and is_ordered:
+            _in_order(judged, sight, within(sight))
+    for sight in sights:
+        if not sight.is_dirty and reads(sight.operation.role, sight.operation.mode):
+            _fresh(judged, sight, within(sight))
+    if is_ordered:
+        _forward(judged, [sight for sight in sights if not sight.is_dirty], dumps)
+    _at_the_end(judged, acknowledged, dumps, is_equal=is_equal)
+    asynchronous = sum(not insert.is_sync for insert in acknowledged)
+    details: dict[str, Any] = {
+        "inserts": len(judged.inserts),
+        "acknowledged": len(acknowledged),
+        "asynchronous": asynchronous,
+        "sights": len(sights) + len(dumps),
+        "vacuous": not acknowledged,
+    }
+    return verdict(
+        NAME,
+        MODEL,
+        judged.witnesses,
+        details,
+        judged=len(judged.inserts) and len(sights) + len(dumps),
+        valid=f"{len(acknowledged)} acknowledged inserts ({asynchronous} asynchronous) are whole in "
+        f"{len(sights)} reads and {len(dumps)} final states that must show them",
+    )
+
+
+def gone_everywhere(history: History, dumps: Sequence[Operation], *, synchronous: str = "once") -> Iterator[Witness]:
+    """For `kept`: acknowledged synchronous inserts of which no node holds anything."""
+    held = {row for dump in dumps for row in _sight(dump).rows}
+    for operation in history.select(f="insert", outcome="ok"):
+        rows = frozenset(_rows(operation.value))
+        if any(space == synchronous for space, _ in rows) and not rows & held:
+            summary = f"{_named(rows)}, acknowledged to process {operation.process}, are on no node in the end"
+            yield witness("lost-row", summary, [operation, *dumps])
+
+
+def _rows(value: Any) -> Iterator[Row]:
+    """The rows that an insert writes, or a read shows; of a dump the keys of all spaces that have numbers for keys."""
+    spaces = value.get("spaces") if isinstance(value, Mapping) else None
+    for space, keys in spaces.items() if isinstance(spaces, Mapping) else ():
+        for key in keys if isinstance(keys, list | tuple) else ():
+            match key:
+                case int():
+                    yield space, key
+                case [int() as first, *_]:
+                    yield space, first
+
+
+def _sight(operation: Operation) -> Sight:
+    value = operation.value if isinstance(operation.value, Mapping) else {}
+    return Sight(operation, frozenset(_rows(value)), value.get("from"), value.get("below"))
+
+
+def _named(rows: frozenset[Row]) -> str:
+    space, key = min(rows)
+    return f"rows {key} of {space}" + (f" and {len(rows) - 1} more" if len(rows) > 1 else "")
+
+
+def _where(sight: Sight) -> str:
+    operation = sight.operation
+    return f"the {operation.f} at {operation.node or '?'} (event {operation.complete_index})"
+
+
+def _possible(judged: Judged, sight: Sight) -> None:
+    """Every row was asked for, did not surely fail, and came with all others of its transaction."""
+    end = sight.operation.complete_index or 0
+    told: set[int] = set()
+    for row in sorted(sight.rows):
+        insert = judged.of_row.get(row)
+        if insert is None or insert.operation.invoke_index > end:
+            judged.add("never-written", f"{_where(sight)} shows row {row[1]} of {row[0]}, which no client wrote", sight)
+            continue
+        if insert.operation.invoke_index in told:
+            continue
+        told.add(insert.operation.invoke_index)
+        failed = insert.operation.type == "fail" and (insert.must_fail or not sight.is_dirty)
+        if failed:
+            why = f"{_where(sight)} shows {_named(insert.rows)}, whose insert had failed ({insert.operation.error})"
+            judged.add("failed-yet-seen", why, sight, insert)
+        elif not insert.rows <= sight.rows:
+            why = f"{_where(sight)} shows a part of an insert: without {_named(insert.rows - sight.rows)}"
+            judged.add("torn-transaction", why, sight, insert)
+
+
+def _first_missing(sight: Sight, inserts: Sequence[Insert]) -> Insert | None:
+    """The first of these, by their acknowledgements, that the sight does not show."""
+    return next((insert for insert in inserts if not insert.rows & sight.rows), None)
+
+
+def _in_order(judged: Judged, sight: Sight, acknowledged: Sequence[Insert]) -> None:
+    missing = _first_missing(sight, acknowledged)
+    if missing is None:
+        return
+    for row in sorted(sight.rows):
+        insert = judged.of_row.get(row)
+        if insert is not None and judged.is_ordered(insert) and insert.operation.invoke_index > missing.acknowledged_at:
+            why = (
+                f"{_where(sight)} shows {_named(insert.rows)} without {_named(missing.rows)}, which had been acknowledged "
+                "before they were asked for"
+            )
+            judged.add("later-without-earlier", why, sight, missing, insert)
+            return
+
+
+def _fresh(judged: Judged, sight: Sight, acknowledged: Sequence[Insert]) -> None:
+    missing = _first_missing(sight, acknowledged)
+    if missing is not None and missing.acknowledged_at < sight.operation.invoke_index:
+        why = f"{_where(sight)} lacks {_named(missing.rows)}, acknowledged before it was asked"
+        judged.add("stale", why, sight, missing)
+
+
+def _forward(judged: Judged, sights: Sequence[Sight], dumps: Sequence[Sight]) -> None:
+    """What a node has shown, it shows from then on."""
+    by_node: dict[str, list[Sight]] = {}
+    for sight in (*sights, *dumps):
+        by_node.setdefault(answered_by(judged.history, sight.operation), []).append(sight)
+    for own in by_node.values():
+        ended = sorted(own, key=lambda sight: sight.operation.complete_index or 0)
+        shown: dict[Row, Sight] = {}
+        place = 0
+        for sight in sorted(own, key=lambda sight: sight.operation.invoke_index):
+            while (ended[place].operation.complete_index or 0) < sight.operation.invoke_index:
+                shown.update(dict.fromkeys(ended[place].rows, ended[place]))
+                place += 1
+            lost = next((row for row in shown if row not in sight.rows and sight.covers(row)), None)
+            if lost is not None:
+                why = f"{_where(sight)} lacks row {lost[1]} of {lost[0]}, which {_where(shown[lost])} had shown"
+                judged.add("gone-back", why, sight, *([judged.of_row[lost]] if lost in judged.of_row else []))
+                break
+
+
+def _at_the_end(
+    judged: Judged, acknowledged: Sequence[Insert], dumps: Sequence[Sight], *, is_equal: bool
+) -> None:
+    is_complete = caught_up(judged.history)
+    for dump in dumps:
+        if is_equal and is_complete(dump.operation):
+            lost = next((insert for insert in acknowledged if judged.is_ordered(insert) and not insert.rows <= dump.rows), None)
+            if lost is not None:
+                why = f"{_where(dump)} lacks {_named(lost.rows)}, which had been acknowledged"
+                judged.add("lost-row", why, dump, lost)
+        who = answered_by(judged.history, dump.operation)
+        for insert in acknowledged:
+            if insert.is_sync or insert.rows <= dump.rows or insert.operation.node != dump.operation.node:
+                continue
+            if answered_by(judged.history, insert.operation) == who:
+                why = f"{_where(dump)} lacks {_named(insert.rows)}, which that node itself had acknowledged"
+                judged.add("lost-where-answered", why, dump, insert)
+                break

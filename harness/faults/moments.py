@@ -1,0 +1,198 @@
+"""Scenes of which everything is drawn: the moment, the role, the message, who is slow or full, who dies and comes back.
+
+The ready-made scenes (`harness.faults.directed`) are special cases. A scene here is a *cause* (another node is promoted,
+the owner dies, stops or is cut off, acknowledgements are missing so that the queue fills, or nothing) and one to three
+*hindrances* beside it. What a hindrance begins with is mostly a moment, and how long it lasts is drawn evenly over
+orders of magnitude, so that one ends in the middle of another.
+
+| so it reaches | by |
+|---|---|
+| a slow disk while the live old leader writes the PROMOTE of another | cause: promote; slow-disk at the owner or the old one |
+| acknowledgements that arrive while a ROLLBACK is being written | cause: held acknowledgements; slow-disk for "rollback" |
+| a voter that dies between its vote and the next candidate | cause: the owner dies; death when it sends or writes a vote |
+| a disk that fills with a CONFIRM under way | a full disk when a CONFIRM is handed to it |
+| a crash in the middle of a join | death of the joiner or its host when it asks, or is sent rows |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from harness.faults.directed import MILLISECOND_NS, Scene, Scenes, soon
+from harness.faults.fault import Link, Moment
+
+RECORDS = ("row", "row", "confirm", "confirm", "rollback", "promote", "promote", "raft", "")
+"""Kinds of records whose disk is slow; "" is any."""
+WRITTEN = ("row", "row", "confirm", "rollback", "promote", "promote", "raft")
+MESSAGES = (
+    "row",
+    "confirm",
+    "rollback",
+    "promote",
+    "ack",
+    "ack",
+    "raft",
+    "vote",
+    "candidate",
+    "leader",
+    "heartbeat",
+    "subscribe",
+    "join",
+    "joined",
+)
+ROLES = ("@owner", "@owner", "@next", "@next", "@after", "@old")
+NTH = (1, 1, 1, 1, 2, 3, 10, 40)
+AFTER_MS = (0, 0, 0, 1, 5, 20, 100)
+
+
+def _lasts_ns(scene: Scene, least_ms: int, most_ms: int) -> int:
+    """As likely between 30 and 90 ms as between 1 and 3 s."""
+    drawn = scene.chance.uniform(math.log(least_ms), math.log(most_ms))
+    return int(math.exp(drawn) * MILLISECOND_NS)
+
+
+def _moment(scene: Scene) -> Moment:
+    """Anything that a node may do."""
+    chance = scene.chance
+    on_disk = chance.random() < 0.6
+    return Moment(
+        does=chance.choice(("writes", "wrote", "wrote") if on_disk else ("sends", "gets")),
+        what=chance.choice(WRITTEN if on_disk else MESSAGES),
+        nth=chance.choice(NTH),
+        after_ns=chance.choice(AFTER_MS) * MILLISECOND_NS,
+    )
+
+
+def _role(scene: Scene) -> str:
+    return scene.chance.choice((*ROLES, *scene.nodes))
+
+
+def _begins(scene: Scene) -> Moment:
+    """At a moment, or soon."""
+    return _moment(scene) if scene.chance.random() < 0.5 else soon(scene.lasts(0, 600))
+
+
+# ---- causes
+
+
+def _promotes(scene: Scene) -> None:
+    node = scene.chance.choice(("@next", "@next", "@after", "@old", *scene.nodes))
+    scene.add("promote", "failover", _lasts_ns(scene, 200, 3_000), _begins(scene), nodes=(node,))
+
+
+def _owner_dies(scene: Scene) -> None:
+    scene.add("kill-owner", scene.death(), _lasts_ns(scene, 100, 2_500), _begins(scene), nodes=("@owner",))
+
+
+def _owner_stops(scene: Scene) -> None:
+    scene.add("pause-owner", "pause", _lasts_ns(scene, 100, 3_000), _begins(scene), nodes=("@owner",))
+
+
+def _owner_is_cut_off(scene: Scene) -> None:
+    ways: tuple[tuple[Link, ...], ...] = (
+        (("@owner", "@others"), ("@others", "@owner")),
+        (("@owner", "@others"),),
+        (("@others", "@owner"),),
+    )
+    links = scene.chance.choice(ways)
+    scene.add("cut-owner", "hold", _lasts_ns(scene, 300, 3_000), _begins(scene), links=links)
+
+
+def _queue_fills(scene: Scene) -> None:
+    """Acknowledgements are late: all that is written waits in the queue, and may be too old when they come."""
+    held: tuple[Link, ...] = (("@others", "@owner"),)
+    scene.add("hold-ack", "hold", _lasts_ns(scene, 200, 3_000), links=held, kinds=("ack",))
+    if scene.chance.random() < 0.5:
+        lasts_ns = _lasts_ns(scene, 300, 4_000)
+        scene.add("slow-disk", "slow-disk", lasts_ns, nodes=("@owner",), kinds=("rollback",))
+
+
+def _nothing(scene: Scene) -> None:
+    """The hindrances alone."""
+
+
+CAUSES: tuple[tuple[Callable[[Scene], None], int], ...] = (
+    (_promotes, 4),
+    (_owner_dies, 2),
+    (_owner_stops, 1),
+    (_owner_is_cut_off, 2),
+    (_queue_fills, 3),
+    (_nothing, 3),
+)
+
+
+# ---- hindrances
+
+
+def _late_messages(scene: Scene) -> None:
+    """Messages of a kind or two, over some links."""
+    chance = scene.chance
+    kinds = tuple(dict.fromkeys(chance.choices(MESSAGES[:11], k=chance.choice((1, 1, 2)))))
+    one, other = _role(scene), chance.choice(("@others", "@owner", "@next", "*", *scene.nodes))
+    links: tuple[Link, ...] = chance.choice((((one, other),), ((other, one),)))
+    on = _moment(scene) if chance.random() < 0.3 else None
+    scene.add("hold-" + kinds[0], "hold", _lasts_ns(scene, 50, 3_000), on, links=links, kinds=kinds)
+
+
+def _slow(scene: Scene) -> None:
+    """A disk takes its time with records of a kind, or with all."""
+    kind = scene.chance.choice(RECORDS)
+    lasts_ns = _lasts_ns(scene, 50, 2_500)
+    scene.add("slow-disk", "slow-disk", lasts_ns, nodes=(_role(scene),), kinds=(kind,) if kind else ())
+
+
+def _full(scene: Scene) -> None:
+    """A disk fills, mostly with a record under way that is slow."""
+    chance = scene.chance
+    what = chance.choice(WRITTEN)
+    target = "@it"
+    if chance.random() < 0.5:
+        target = "@owner"
+        scene.add("slow-disk", "slow-disk", _lasts_ns(scene, 50, 600), nodes=(target,), kinds=(what,))
+    moment = Moment(
+        does="writes",
+        what=what,
+        nth=chance.choice(NTH),
+        after_ns=chance.choice(AFTER_MS) * MILLISECOND_NS,
+    )
+    scene.add("full-disk", "disk-error", _lasts_ns(scene, 20, 1_000), moment, nodes=(target,), error="ENOSPC")
+
+
+def _death(scene: Scene) -> None:
+    """A node dies at a moment, its own or that of another, and comes back soon or late."""
+    node = "@it" if scene.chance.random() < 0.7 else _role(scene)
+    moment = _moment(scene)
+    lasts_ns = _lasts_ns(scene, 50, 2_500)
+    scene.add(f"kill-at-{moment.what}", scene.death(), lasts_ns, moment, nodes=(node,))
+
+
+def _stop(scene: Scene) -> None:
+    """A node stops in the middle of something."""
+    moment = _moment(scene)
+    scene.add(f"pause-at-{moment.what}", "pause", _lasts_ns(scene, 50, 2_500), moment, nodes=("@it",))
+
+
+HINDRANCES: tuple[tuple[Callable[[Scene], None], int], ...] = (
+    (_late_messages, 4),
+    (_slow, 4),
+    (_full, 2),
+    (_death, 4),
+    (_stop, 1),
+)
+
+
+def _drawn(scene: Scene) -> None:
+    """A cause, and one to three hindrances."""
+    _one_of(scene, CAUSES)
+    for _ in range(scene.chance.choice((1, 1, 2, 2, 3))):
+        _one_of(scene, HINDRANCES)
+
+
+def _one_of(scene: Scene, table: tuple[tuple[Callable[[Scene], Any], int], ...]) -> None:
+    draws, weights = zip(*table, strict=True)
+    scene.chance.choices(draws, weights)[0](scene)
+
+
+DRAWN_SCENES: Scenes = ((_drawn, 1),)
