@@ -166,8 +166,8 @@ def _check_spaces(plan: Plan, system: System, workload: Workload) -> None:
     there = system.asynchronous_spaces if isinstance(system, HasAsynchronousSpaces) else ()
     if not {*wanted} <= {*there}:
         raise WrongUse(
-            f"the workload {plan.workload} writes to the asynchronous space {wanted[0]!r}, which --system {plan.system} "
-            "does not have; try: --workload append"
+            f"the workload {plan.workload} writes to the asynchronous space {wanted[0]!r}, which "
+            f"--system {plan.system} does not have; try: --workload append"
         )
 
 

@@ -2,7 +2,7 @@
 
 | f | value |
 |---|---|
-| insert | {"spaces": {space: [key, …]}, "fails": ""}: one transaction of these rows; with `fails` set, one of its statements must fail |
+| insert | {"spaces": {space: [key, …]}, "fails": ""}: one transaction; with `fails` set, a statement of it must fail |
 | read | ok: {"from": a, "below": b, "spaces": {space: [key, …]}}: all rows with a ≤ key < b at one moment |
 | dump | ok: {"spaces": {space: [[key, key], …]}}: all that a node holds |
 
@@ -63,7 +63,9 @@ class Insert:
     def acknowledged_at(self) -> int:
         """The index of its acknowledgement; NEVER if there is none."""
         operation = self.operation
-        return NEVER if operation.type != "ok" or operation.complete_index is None else operation.complete_index
+        return (
+            NEVER if operation.type != "ok" or operation.complete_index is None else operation.complete_index
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +121,8 @@ def check(
     """Whether every sight of the rows keeps to the rules.
 
     `reads`: which reads must be fresh, by role and mode; `is_fixed`: one owner for the whole run; `is_equal`: all nodes
-    hold the same in the end; `is_ordered`: replicas keep to the order. `details`: inserts, sights, asynchronous (inserts
-    that were acknowledged).
+    hold the same in the end; `is_ordered`: replicas keep to the order. `details`: inserts, sights,
+    acknowledged, asynchronous (of the acknowledged ones).
     """
     judged = Judged(history, reads, is_fixed)
     for operation in history.select(f="insert"):
@@ -131,7 +133,8 @@ def check(
     sights = [_sight(operation) for operation in history.select(f="read", outcome="ok")]
     dumps = [_sight(operation) for operation in last_dumps(history)]
     acknowledged = sorted(
-        (insert for insert in judged.inserts if insert.acknowledged_at < NEVER), key=lambda insert: insert.acknowledged_at
+        (insert for insert in judged.inserts if insert.acknowledged_at < NEVER),
+        key=lambda insert: insert.acknowledged_at,
     )
     ordered = [insert for insert in acknowledged if judged.is_ordered(insert)]
     by_range: dict[tuple[int | None, int | None], list[Insert]] = {}
@@ -172,13 +175,17 @@ def check(
     )
 
 
-def gone_everywhere(history: History, dumps: Sequence[Operation], *, synchronous: str = "once") -> Iterator[Witness]:
+def gone_everywhere(
+    history: History, dumps: Sequence[Operation], *, synchronous: str = "once"
+) -> Iterator[Witness]:
     """For `kept`: acknowledged synchronous inserts of which no node holds anything."""
     held = {row for dump in dumps for row in _sight(dump).rows}
     for operation in history.select(f="insert", outcome="ok"):
         rows = frozenset(_rows(operation.value))
         if any(space == synchronous for space, _ in rows) and not rows & held:
-            summary = f"{_named(rows)}, acknowledged to process {operation.process}, are on no node in the end"
+            summary = (
+                f"{_named(rows)}, acknowledged to process {operation.process}, are on no node in the end"
+            )
             yield witness("lost-row", summary, [operation, *dumps])
 
 
@@ -216,7 +223,11 @@ def _possible(judged: Judged, sight: Sight) -> None:
     for row in sorted(sight.rows):
         insert = judged.of_row.get(row)
         if insert is None or insert.operation.invoke_index > end:
-            judged.add("never-written", f"{_where(sight)} shows row {row[1]} of {row[0]}, which no client wrote", sight)
+            judged.add(
+                "never-written",
+                f"{_where(sight)} shows row {row[1]} of {row[0]}, which no client wrote",
+                sight,
+            )
             continue
         if insert.operation.invoke_index in told:
             continue
@@ -241,7 +252,11 @@ def _in_order(judged: Judged, sight: Sight, acknowledged: Sequence[Insert]) -> N
         return
     for row in sorted(sight.rows):
         insert = judged.of_row.get(row)
-        if insert is not None and judged.is_ordered(insert) and insert.operation.invoke_index > missing.acknowledged_at:
+        if (
+            insert is not None
+            and judged.is_ordered(insert)
+            and insert.operation.invoke_index > missing.acknowledged_at
+        ):
             why = (
                 f"{_where(sight)} shows {_named(insert.rows)} without {_named(missing.rows)}, which had been acknowledged "
                 "before they were asked for"
@@ -272,7 +287,9 @@ def _forward(judged: Judged, sights: Sequence[Sight], dumps: Sequence[Sight]) ->
                 place += 1
             lost = next((row for row in shown if row not in sight.rows and sight.covers(row)), None)
             if lost is not None:
-                why = f"{_where(sight)} lacks row {lost[1]} of {lost[0]}, which {_where(shown[lost])} had shown"
+                why = (
+                    f"{_where(sight)} lacks row {lost[1]} of {lost[0]}, which {_where(shown[lost])} had shown"
+                )
                 judged.add("gone-back", why, sight, *([judged.of_row[lost]] if lost in judged.of_row else []))
                 break
 
@@ -283,7 +300,14 @@ def _at_the_end(
     is_complete = caught_up(judged.history)
     for dump in dumps:
         if is_equal and is_complete(dump.operation):
-            lost = next((insert for insert in acknowledged if judged.is_ordered(insert) and not insert.rows <= dump.rows), None)
+            lost = next(
+                (
+                    insert
+                    for insert in acknowledged
+                    if judged.is_ordered(insert) and not insert.rows <= dump.rows
+                ),
+                None,
+            )
             if lost is not None:
                 why = f"{_where(dump)} lacks {_named(lost.rows)}, which had been acknowledged"
                 judged.add("lost-row", why, dump, lost)

@@ -153,8 +153,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     def is_directed(self) -> bool:
         """It goes on beside others, may never come about, and need not be felt; its names may be placeholders:
 
-        "@it" (whose moment it was), "@owner", "@old" (the owner before this one), "*" (all); "@others", "@next" and "@after" in the ring of nodes
-        (than it, where it is named, else than the owner).
+        "@it" (whose moment it was), "@owner", "@old" (the owner before), "*" (all); "@others", "@next" and "@after" in
+        the ring of nodes (than it, where it is named, else than the owner).
         """
         return self.on is not None or self.does in ("hold", "slow-disk")
 

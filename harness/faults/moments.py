@@ -1,15 +1,15 @@
 """Scenes of which everything is drawn: the moment, the role, the message, who is slow or full, who dies and comes back.
 
-The ready-made scenes (`harness.faults.directed`) are special cases. A scene here is a *cause* (another node is promoted,
-the owner dies, stops or is cut off, acknowledgements are missing so that the queue fills, or nothing) and one to three
-*hindrances* beside it. What a hindrance begins with is mostly a moment, and how long it lasts is drawn evenly over
+The ready-made scenes (`harness.faults.directed`) are special cases. A scene here is a *cause* (another node is
+promoted, the owner dies, stops or is cut off, acknowledgements are missing so that the queue fills, or nothing) and one
+to three *hindrances* beside it. A hindrance mostly begins at a moment, and how long it lasts is drawn evenly over
 orders of magnitude, so that one ends in the middle of another.
 
-| so it reaches | by |
+| it reaches | by |
 |---|---|
-| a slow disk while the live old leader writes the PROMOTE of another | cause: promote; slow-disk at the owner or the old one |
-| acknowledgements that arrive while a ROLLBACK is being written | cause: held acknowledgements; slow-disk for "rollback" |
-| a voter that dies between its vote and the next candidate | cause: the owner dies; death when it sends or writes a vote |
+| a slow disk while the live old leader writes the PROMOTE of another | promotion; slow disk at the owner |
+| acknowledgements that arrive while a ROLLBACK is being written | held acknowledgements; slow disk for "rollback" |
+| a voter that dies between its vote and the next candidate | the owner dies; death when a vote is written or sent |
 | a disk that fills with a CONFIRM under way | a full disk when a CONFIRM is handed to it |
 | a crash in the middle of a join | death of the joiner or its host when it asks, or is sent rows |
 """
@@ -83,7 +83,7 @@ def _promotes(scene: Scene) -> None:
 
 
 def _owner_dies(scene: Scene) -> None:
-    scene.add("kill-owner", scene.death(), _lasts_ns(scene, 100, 2_500), _begins(scene), nodes=("@owner",))
+    scene.add("kill-owner", scene.death(), _lasts_ns(scene, 100, 1_500), _begins(scene), nodes=("@owner",))
 
 
 def _owner_stops(scene: Scene) -> None:
@@ -101,11 +101,20 @@ def _owner_is_cut_off(scene: Scene) -> None:
 
 
 def _queue_fills(scene: Scene) -> None:
-    """Acknowledgements are late: all that is written waits in the queue, and may be too old when they come."""
+    """Acknowledgements are late: all that is written waits in the queue, and may be too old when they come.
+
+    Mostly a node starts again in the middle of it, or the ROLLBACK takes its time.
+    """
     held: tuple[Link, ...] = (("@others", "@owner"),)
-    scene.add("hold-ack", "hold", _lasts_ns(scene, 200, 3_000), links=held, kinds=("ack",))
-    if scene.chance.random() < 0.5:
-        lasts_ns = _lasts_ns(scene, 300, 4_000)
+    full_ns = _lasts_ns(scene, 400, 3_000)
+    scene.add("hold-ack", "hold", full_ns, links=held, kinds=("ack",))
+    if scene.chance.random() < 0.6:
+        dies = soon(int(scene.chance.uniform(0.05, 0.7) * full_ns))
+        node = scene.chance.choice(("@owner", "@next", "@after"))
+        lasts_ns = int(scene.chance.uniform(0.05, 0.4) * full_ns)
+        scene.add("kill-in-queue", scene.death(), lasts_ns, dies, nodes=(node,))
+    if scene.chance.random() < 0.4:
+        lasts_ns = _lasts_ns(scene, 400, 4_000)
         scene.add("slow-disk", "slow-disk", lasts_ns, nodes=("@owner",), kinds=("rollback",))
 
 
@@ -164,14 +173,14 @@ def _death(scene: Scene) -> None:
     """A node dies at a moment, its own or that of another, and comes back soon or late."""
     node = "@it" if scene.chance.random() < 0.7 else _role(scene)
     moment = _moment(scene)
-    lasts_ns = _lasts_ns(scene, 50, 2_500)
+    lasts_ns = _lasts_ns(scene, 50, 1_500)
     scene.add(f"kill-at-{moment.what}", scene.death(), lasts_ns, moment, nodes=(node,))
 
 
 def _stop(scene: Scene) -> None:
     """A node stops in the middle of something."""
     moment = _moment(scene)
-    scene.add(f"pause-at-{moment.what}", "pause", _lasts_ns(scene, 50, 2_500), moment, nodes=("@it",))
+    scene.add(f"pause-at-{moment.what}", "pause", _lasts_ns(scene, 50, 1_500), moment, nodes=("@it",))
 
 
 HINDRANCES: tuple[tuple[Callable[[Scene], None], int], ...] = (

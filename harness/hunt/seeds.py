@@ -13,21 +13,47 @@ from dataclasses import dataclass
 import msgspec
 
 from checkers.history import History, jsonl
+from checkers.history.faults import FaultSpan
+from checkers.history.operation import Operation
 from harness.assemble import header, parts_of, simulated
 from harness.conductor import Conductor
 from harness.errors import HarnessError
 from harness.execute import in_virtual_time
+from harness.faults.lanes import MEMBERSHIP
 from harness.hunt.variety import hunted
 from harness.judge import judge
 from harness.judge.promised import promise_of
 from harness.plan import Plan
 from harness.systems.xlogs import log_of
+from harness.workloads.failing import AS_IT_HAD_TO
+from harness.workloads.mixed_spaces import ASYNCHRONOUS as ASYNCHRONOUS_SPACE
+from harness.workloads.register import ONCE
 
 AHEAD_PER_JOB = 4
 POWER_LOST_BYTES = "power loss lost or spoilt bytes"
 MESSAGE_HELD = "message held by a directed fault"
 DIED_AT_A_MOMENT = "node died at a moment"
-BY_FAULTS = (POWER_LOST_BYTES, MESSAGE_HELD, DIED_AT_A_MOMENT)
+STOPPED_AT_A_MOMENT = "node stopped, or its disk filled, at a moment"
+MEMBER_CAME = "member left, came or lost its disk"
+MEMBER_CAME_BUSY = "member came while the queue was busy"
+RESTARTED_IN_TURN = "all nodes restarted in turn"
+FAILED = "transaction failed by a statement in its middle"
+STRAY = "write refused by a node that does not lead"
+ASYNCHRONOUS = "asynchronous transaction acknowledged"
+WRITTEN_ONCE = "row written once acknowledged"
+BY_FAULTS = (
+    POWER_LOST_BYTES,
+    MESSAGE_HELD,
+    DIED_AT_A_MOMENT,
+    STOPPED_AT_A_MOMENT,
+    MEMBER_CAME,
+    MEMBER_CAME_BUSY,
+    RESTARTED_IN_TURN,
+    FAILED,
+    STRAY,
+    ASYNCHRONOUS,
+    WRITTEN_ONCE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +69,7 @@ class Tried:
     kinds_that_bit: int
     rollbacks: int
     configuration: str
+    workload: str
     sometimes: dict[str, int]
     again: str
     """The line that repeats this seed."""
@@ -85,20 +112,61 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
         kinds_that_bit=len(evidence["kinds_that_bit"]),
         rollbacks=evidence["rollbacks"],
         configuration=plan.letter,
+        workload=plan.workload,
         sometimes={**cluster.sometimes(), **_done_by_faults(history)},
         again=verdict["repeat"]["command"],
     )
 
 
 def _done_by_faults(history: History) -> dict[str, int]:
-    """Rare turns that only who injects them can see."""
+    """Rare turns that the history tells."""
     lost = sum(fault.evidence.get("counters", {}).get("bytes_lost", 0) > 0 for fault in history.faults)
     held = sum(fault.does == "hold" and fault.bit for fault in history.faults)
     moments = sum(
         fault.asked.get("on") is not None and fault.does in ("kill", "power") and fault.bit
         for fault in history.faults
     )
-    return {POWER_LOST_BYTES: lost, MESSAGE_HELD: held, DIED_AT_A_MOMENT: moments}
+    stopped = sum(
+        fault.asked.get("on") is not None and fault.does in ("pause", "disk-error") and fault.bit
+        for fault in history.faults
+    )
+    changes = [fault for fault in history.faults if fault.does in MEMBERSHIP and fault.bit]
+    load = [operation for operation in history.operations if operation.phase == "load"]
+    return {
+        POWER_LOST_BYTES: lost,
+        MESSAGE_HELD: held,
+        DIED_AT_A_MOMENT: moments,
+        STOPPED_AT_A_MOMENT: stopped,
+        MEMBER_CAME: len(changes),
+        MEMBER_CAME_BUSY: sum(_was_busy(history, fault) for fault in changes),
+        RESTARTED_IN_TURN: sum(fault.does == "restart" and fault.bit for fault in history.faults),
+        FAILED: sum(operation.error == AS_IT_HAD_TO for operation in load),
+        STRAY: sum(operation.error == "read-only" for operation in load),
+        ASYNCHRONOUS: sum(_is_asynchronous(operation) for operation in load),
+        WRITTEN_ONCE: sum(_is_written_once(operation) for operation in load),
+    }
+
+
+def _was_busy(history: History, fault: FaultSpan) -> bool:
+    """Some node was seen with transactions in its queue meanwhile."""
+    return any(
+        state.status.get("limbo", 0) > 0
+        for state in history.states
+        if fault.start_ns <= state.time_ns <= (fault.end_ns or state.time_ns)
+    )
+
+
+def _is_asynchronous(operation: Operation) -> bool:
+    return (
+        operation.f == "insert"
+        and operation.type == "ok"
+        and set(operation.value["spaces"]) == {ASYNCHRONOUS_SPACE}
+    )
+
+
+def _is_written_once(operation: Operation) -> bool:
+    is_register = operation.f == "write" and ONCE in (operation.key or "")
+    return operation.type == "ok" and (is_register or operation.f == "insert")
 
 
 def hunt(plan: Plan, seeds: Iterable[int], jobs: int, given: frozenset[str] | None = None) -> Iterator[Tried]:

@@ -22,7 +22,7 @@ import msgspec
 from harness.configurations import modes_of
 from harness.errors import WrongUse
 from harness.faults.schedule import names_for
-from harness.faults.table import HOLDS, MOMENTS, QUORUM
+from harness.faults.table import HOLDS, MOMENTS, QUORUM, SCENIC
 from harness.hunt.bug_plans import bug_plan
 from harness.plan import Plan
 from harness.workloads import WORKLOADS
@@ -41,7 +41,7 @@ NODES = ((3, 12), (5, 4), (4, 3), (2, 2), (1, 1))
 MODES = (
     ("candidate", 10),
     ("manual", 3),
-    ("off", 3),
+    ("off", 4),
     ("one voter", 2),
     ("all but one voters", 1),
     ("mixed", 3),
@@ -71,7 +71,7 @@ WORKLOAD_WEIGHTS: Mapping[str, float] = {
     "unique-ids": 0.3,
     "long-fork": 0.7,
 }
-ASYNCHRONOUS_OF_FIXED = 3
+ASYNCHRONOUS_OF_FIXED = 4
 """How much more often asynchronous spaces are drawn where the owner stays: there they are promised the most."""
 SHARES = (
     ("stray_writes", 0.4, (0.03, 0.1, 0.25)),
@@ -89,6 +89,8 @@ LOST_DISKS = 0.1
 MEMBERS_CHANGE = 0.12
 """How often nodes leave and others join as well."""
 SCENES = (((HOLDS, MOMENTS), 2), ((MOMENTS,), 4), ((HOLDS,), 2), ((), 2))
+CALM_BESIDE = 0.25
+"""How much more calm there is for each fault that may be at work beside others, and for scenes."""
 TRIES = 200
 """How often a seed is drawn again for what was asked for by name."""
 
@@ -115,6 +117,7 @@ def _varied(chance: random.Random, plan: Plan, given: frozenset[str]) -> Plan:
     fields: dict[str, Any] = {**LIGHT, **(bug_plan(plan.bugs) if plan.bugs else {})}
     if not plan.bugs and "configuration" not in given:
         fields.update(_drawn(chance, plan, given))
+    if not plan.bugs:
         fields.update(_load(chance, plan, given, fields))
     fields = {name: value for name, value in fields.items() if name not in given}
     varied = msgspec.structs.replace(plan, **fields)
@@ -122,13 +125,24 @@ def _varied(chance: random.Random, plan: Plan, given: frozenset[str]) -> Plan:
         varied = msgspec.structs.replace(varied, read=None)
     if "faults" not in given and not plan.bugs:
         varied = msgspec.structs.replace(varied, faults=_faults(chance, varied))
+    if "calm_s" in fields and not plan.bugs:
+        varied = msgspec.structs.replace(varied, calm_s=varied.calm_s * _crowd(varied))
     return varied
 
 
-def _load(chance: random.Random, plan: Plan, given: frozenset[str], drawn: Mapping[str, Any]) -> dict[str, Any]:
+def _crowd(plan: Plan) -> float:
+    """How much more calm there is where faults come upon each other, so that the cluster serves all the same."""
+    return 1 + CALM_BESIDE * (plan.overlap - 1 + sum(name in SCENIC for name in plan.faults))
+
+
+def _load(
+    chance: random.Random, plan: Plan, given: frozenset[str], drawn: Mapping[str, Any]
+) -> dict[str, Any]:
     """What clients do, and how they are answered."""
     weights = dict(WORKLOAD_WEIGHTS)
-    if drawn.get("configuration") == "C":
+    if plan.named_configuration.protocol == "2.6":
+        del weights["mixed-spaces"]  # its nodes do not say which rows wait
+    elif drawn.get("configuration") == "C":
         weights["mixed-spaces"] *= ASYNCHRONOUS_OF_FIXED
     workload = plan.workload if "workload" in given else _weighted(chance, tuple(weights.items()))
     load: dict[str, Any] = {"workload": workload}
@@ -231,7 +245,9 @@ def _members(chance: random.Random, plan: Plan) -> tuple[str, ...]:
 def _operated(chance: random.Random, plan: Plan) -> Iterator[str]:
     """Restarts in turn and options that change."""
     for name, often in BESIDE:
-        has_room = name != QUORUM or (plan.nodes >= 3 and plan.quorum_size < plan.nodes and plan.has_elections)
+        has_room = name != QUORUM or (
+            plan.nodes >= 3 and plan.quorum_size < plan.nodes and plan.has_elections
+        )
         if chance.random() < often and has_room:
             yield name
 

@@ -67,7 +67,11 @@ class Bank(Keyed):
             amount = context.chance.randint(1, AMOUNT_MAX)
             fails = failing(plan, context)
             value: dict[str, Value] = {"from": source, "to": target, "amount": amount}
-            return Draft("transfer", value={**value, "fails": fails} if fails else value, node=drawn_write(plan, context))
+            return Draft(
+                "transfer",
+                value={**value, "fails": fails} if fails else value,
+                node=drawn_write(plan, context),
+            )
 
         def read(context: Context, _: int) -> Draft:
             node, mode = drawn_read(plan, context)

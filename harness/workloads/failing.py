@@ -42,7 +42,10 @@ def failed(found: Committed | Refused | Completion, value: Value) -> Completion:
     If the store says that it committed, that is taken as a failure: nobody may see its rows.
     """
     match found:
-        case Refused(role=role) | Completion(type="fail", error="illegal-parameters" | "duplicate-key", role=role):
+        case (
+            Refused(role=role)
+            | Completion(type="fail", error="illegal-parameters" | "duplicate-key", role=role)
+        ):
             return Completion("fail", value, AS_IT_HAD_TO, role)
         case Completion():
             return found

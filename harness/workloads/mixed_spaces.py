@@ -50,7 +50,9 @@ ROOM = 10**10
 
 @dataclass(frozen=True, slots=True)
 class MixedSpaces(Keyed):
-    summary: str = "rows written once, in a synchronous and an asynchronous space; reads of both at one moment"
+    summary: str = (
+        "rows written once, in a synchronous and an asynchronous space; reads of both at one moment"
+    )
     spaces: tuple[str, ...] = (SYNCHRONOUS,)
     asynchronous: tuple[str, ...] = (ASYNCHRONOUS,)
     model: str = "write-once"
@@ -64,7 +66,11 @@ class MixedSpaces(Keyed):
                 key = _first(context) + unique(worker, ROWS_MAX * count + number)
                 written.setdefault(space, []).append(key)
             rows = {space: tuple(keys) for space, keys in written.items()}
-            return Draft("insert", value={"spaces": rows, "fails": failing(plan, context)}, node=drawn_write(plan, context))
+            return Draft(
+                "insert",
+                value={"spaces": rows, "fails": failing(plan, context)},
+                node=drawn_write(plan, context),
+            )
 
         def read(context: Context, _: int) -> Draft:
             node, mode = drawn_read(plan, context)
@@ -90,7 +96,9 @@ class MixedSpaces(Keyed):
                 return dump(sync)
             case "read", {"from": int(first), "below": int(below)}:
                 statements: list[Statement] = [["scan", space, first, below] for space in BOTH]
-            case "insert", {"spaces": dict() as spaces, "fails": str(fails)} if _can_be_written(spaces, fails):
+            case "insert", {"spaces": dict() as spaces, "fails": str(fails)} if _can_be_written(
+                spaces, fails
+            ):
                 rows = [(space, key) for space, keys in spaces.items() for key in keys]
                 statements = [["insert", space, [key, key]] for space, key in rows]
                 if fails:
@@ -124,9 +132,7 @@ class MixedSpaces(Keyed):
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
         mode = final_mode(plan)
         ranges = [{"from": int(key), "below": int(key) + ROOM} for key in keys]
-        return [
-            Operation(at_ns=0, worker=0, f="read", value=each, node=owner, mode=mode) for each in ranges
-        ]
+        return [Operation(at_ns=0, worker=0, f="read", value=each, node=owner, mode=mode) for each in ranges]
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
         is_promised = promise.writes == "linearizable"
@@ -146,11 +152,6 @@ class MixedSpaces(Keyed):
             *of_every_run(promise),
             *kept_by(promise, write_once.gone_everywhere),
         )
-
-    def kind(self, operation: Recorded) -> str:
-        if operation.f == "insert" and operation.value["fails"]:
-            return "inserts that must fail"
-        return operation.f
 
     def missing(self, history: History) -> Iterator[str]:
         done = [each.value["spaces"] for each in history.select(f="insert", outcome="ok")]
@@ -215,5 +216,3 @@ def _keys_of(rows: object) -> tuple[int, ...] | None:
             case _:
                 return None
     return tuple(keys)
-
-

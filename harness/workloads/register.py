@@ -46,6 +46,8 @@ from nodes.iproto.messages import Request
 SPACE = "register"
 KEYS = 5
 EPOCH_NS = 4 * SECOND_NS
+ONCE = "-once-"
+"""In a key that nothing else writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,9 @@ class Register:
         def write(context: Context, count: int) -> Draft:
             node, value = drawn_write(plan, context), _unique(worker, 2 * count)
             is_once = plan.write_once > 0 and context.chance.random() < plan.write_once
-            return Draft("write", _key_of_its_own(context, value) if is_once else _key(context), value, node=node)
+            return Draft(
+                "write", _key_of_its_own(context, value) if is_once else _key(context), value, node=node
+            )
 
         def cas(context: Context, count: int) -> Draft:
             return Draft("cas", _key(context), (SEEN, _unique(worker, 2 * count + 1)))
@@ -185,7 +189,7 @@ def _key(context: Context) -> str:
 
 def _key_of_its_own(context: Context, value: int) -> str:
     """A key that no other write has."""
-    return f"{SPACE[0]}{context.time_ns // EPOCH_NS}-once-{value}"
+    return f"{SPACE[0]}{context.time_ns // EPOCH_NS}{ONCE}{value}"
 
 
 def _unique(worker: int, count: int) -> int:

@@ -97,7 +97,9 @@ class Transactions:
                     micros.append((self.word, _key(context), value))
             context.chance.shuffle(micros)
             fails = failing(plan, context)
-            return Draft("txn", f"{FAILS}{fails}" if fails else None, tuple(micros), drawn_write(plan, context))
+            return Draft(
+                "txn", f"{FAILS}{fails}" if fails else None, tuple(micros), drawn_write(plan, context)
+            )
 
         def read(context: Context, _: int) -> Draft:
             node, mode = drawn_read(plan, context)
@@ -124,7 +126,9 @@ class Transactions:
             self._let_fail(operation.key, micros, statements)
         return transaction(sync, statements, operation.mode, operation.wait)
 
-    def _let_fail(self, key: str, micros: Sequence[tuple[str, str, Any]], statements: list[Statement]) -> None:
+    def _let_fail(
+        self, key: str, micros: Sequence[tuple[str, str, Any]], statements: list[Statement]
+    ) -> None:
         """Behind the first write a statement that cannot be done."""
         how = FAILURES.get(key.removeprefix(FAILS))
         written = [place for place, (f, _, _) in enumerate(micros) if f == self.word]
@@ -240,8 +244,6 @@ class Transactions:
         return renamed(replace(verdict, details={**verdict.details, **told}), "snapshots", NEVER_BACK)
 
     def kind(self, operation: Recorded) -> str:
-        if operation.key is not None:
-            return "transactions that must fail"
         return "transactions that read" if is_read_only(operation) else "transactions that write"
 
     def missing(self, history: History) -> Iterator[str]:

@@ -13,7 +13,18 @@
 
 from __future__ import annotations
 
-from nodes.iproto.messages import Ack, Heartbeat, Join, JoinMeta, JoinSnapshot, RaftState, Rows, Stage, Subscribe, Type
+from nodes.iproto.messages import (
+    Ack,
+    Heartbeat,
+    Join,
+    JoinMeta,
+    JoinSnapshot,
+    RaftState,
+    Rows,
+    Stage,
+    Subscribe,
+    Type,
+)
 
 KINDS = (
     "row",

@@ -250,6 +250,7 @@ class Commits:
             flags = (False, False)  # 2.6 knows none: whether a row is synchronous, its space says
         else:
             flags = (wait_sync, wait_ack)
+        self.sometimes.note(rare.ASYNC_WAITED, wait_sync and not wait_ack)
         transaction = Transaction(changes, replies=[] if answers_at_once else replies)
         if answers_at_once:
             self.out += [Send(*reply) for reply in replies]
@@ -506,6 +507,7 @@ class Commits:
             waiting, reply, _ = self._writes.pop(write.token)
             if write.rows[-1].type == Type.RAFT:
                 self.election.must_write = self.election.must_tell = True
+            self.sometimes.note(rare.CONFIRM_FAILED, write.rows[-1].type == Type.CONFIRM)
             code = Code.WAL_IO if place == len(lost) - 1 else Code.CASCADE_ROLLBACK
             if isinstance(waiting, Entry):
                 self.limbo.drop_newest(waiting)
@@ -597,6 +599,7 @@ class Commits:
             counts = self.is_owner and (not self.is_frozen or self._counts_any_term)
         if counts and lsn > self.journal.vclock.get(self._me, 0):
             self.sometimes.note(rare.ACK_BEFORE_LSN)
+        self.sometimes.note(rare.ACK_IN_ROLLBACK, counts and self.limbo.is_in_rollback)
         if counts and replica_id in self._replicas and self.limbo.acknowledge(replica_id, lsn):
             self.confirm_what_a_quorum_has(now)
 
@@ -674,6 +677,7 @@ class Commits:
         discarded = self.limbo.roll_back(lsn)
         self.limbo.is_in_rollback = False
         self.sometimes.note(rare.ROLLED_BACK, bool(discarded))
+        self.sometimes.note(rare.ASYNC_ROLLED_BACK, sum(not entry.wait_ack for entry in discarded))
         if NO_CASCADE in self._bugs and self.is_owner:
             while len(discarded) > 1:
                 self.limbo.append(discarded.pop(-2))
@@ -727,6 +731,7 @@ class Commits:
                 lsn = rows[-1].lsn
                 entry = Entry(transaction, wait_ack, lsn, promised_lsn=lsn, written_ns=now.monotonic_ns)
                 entry.size = size_of(rows)
+                self.sometimes.note(rare.ASYNC_RECOVERED, not wait_ack)
                 self.limbo.append(entry)
             else:
                 commit(transaction)

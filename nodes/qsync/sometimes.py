@@ -25,6 +25,11 @@ READ_GIVEN_UP = "linearizable read given up"
 ANSWER_WAITED = "answer without effect waited for what it saw"
 WAITED_FOR_ROOM = "write waited for room in the queue"
 CAPTURE_WAITED = "snapshot or join waited for the limbo"
+ASYNC_WAITED = "asynchronous transaction waited in the queue"
+ASYNC_RECOVERED = "asynchronous transaction recovered in the queue"
+ASYNC_ROLLED_BACK = "asynchronous transaction rolled back in the queue"
+CONFIRM_FAILED = "CONFIRM failed on a full disk"
+ACK_IN_ROLLBACK = "ACK while a ROLLBACK was being written"
 
 ROWS = (
     OWNER_CHANGED_BUSY,
@@ -47,6 +52,11 @@ ROWS = (
     ANSWER_WAITED,
     WAITED_FOR_ROOM,
     CAPTURE_WAITED,
+    ASYNC_WAITED,
+    ASYNC_RECOVERED,
+    ASYNC_ROLLED_BACK,
+    CONFIRM_FAILED,
+    ACK_IN_ROLLBACK,
 )
 """In the order in which a table shows them."""
 

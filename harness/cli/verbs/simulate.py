@@ -35,8 +35,8 @@ def command(
 ) -> int:
     """Many seeds in the simulator; stops at the first anomaly and prints the line that repeats it.
 
-    What is not said (nodes, election modes, fencing, faults and how strong they are) is drawn from each seed; with
-    --bug it is what that bug shows in.
+    What is not said (nodes, election modes, fencing, workload, faults and how strong they are) is drawn from each seed;
+    with --bug it is what that bug shows in.
     """
     import msgspec
 
@@ -140,6 +140,8 @@ def _summary(tried: list[Any]) -> None:
     click.echo(f"{len(tried)} seeds: {words}; {succeeded}, in each at least {least:,}")
     letters = Counter(one.configuration for one in tried)
     click.echo("configurations: " + ", ".join(f"{letter} ({letters[letter]})" for letter in sorted(letters)))
+    workloads = Counter(one.workload for one in tried)
+    click.echo("workloads: " + ", ".join(f"{name} ({count})" for name, count in sorted(workloads.items())))
     _sometimes(tried)
     worst = next((one for one in tried if one.outcome == "anomaly"), None)
     if worst is not None:
