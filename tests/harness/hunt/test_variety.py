@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from harness.assemble import parts_of
+from harness.errors import WrongUse
 from harness.hunt import hunted
 from harness.hunt.bug_plans import BUG_PLANS
 from harness.hunt.variety import survived_by
 from harness.plan import Plan
+from harness.workloads import WORKLOADS
 from nodes.qsync.bugs import BUGS, TABLE
 
 NOTHING: frozenset[str] = frozenset()
@@ -24,8 +26,38 @@ def test_seeds_differ_in_more_than_chance() -> None:
     assert {mode for plan in plans for mode in plan.election_modes} == {"off", "voter", "manual", "candidate"}
     assert {"holds" in plan.faults for plan in plans} == {True, False}
     assert {"replace-node" in plan.faults for plan in plans} == {True, False}
+    assert {plan.workload for plan in plans} == set(WORKLOADS)
+    assert {plan.overlap for plan in plans} == {1, 2, 3}
+    for name in ("moments", "membership", "rolling-restart", "timeouts", "quorum"):
+        assert {name in plan.faults for plan in plans} == {True, False}
+    for field in ("stray_writes", "roaming", "failing", "write_once"):
+        assert {getattr(plan, field) > 0 for plan in plans} == {True, False}
     for plan in plans:
         parts_of(plan)
+
+
+@pytest.mark.parametrize(
+    "name", ["halves", "bridge", "failover", "membership", "quorum", "replace-node", "moments"]
+)
+def test_a_fault_that_is_asked_for_steers_the_draw(name: str) -> None:
+    """If it failed, the first seed that draws too few nodes for a fault would end the whole hunt."""
+    for seed in range(60):
+        plan = hunted(Plan(cluster="sim", seed=seed, faults=(name,)), frozenset(("faults",)))
+        assert plan.faults == (name,)
+        parts_of(plan)
+    alone = frozenset(("faults", "nodes"))
+    with pytest.raises(WrongUse, match="needs at least 3 nodes, got 1"):
+        hunted(Plan(cluster="sim", nodes=1, faults=("bridge",)), alone)
+
+
+def test_asynchronous_spaces_are_drawn_where_they_are_promised_something() -> None:
+    """If it failed, rows that wait behind synchronous ones would hardly ever be judged as strictly as they can be."""
+    fixed = [
+        plan
+        for plan in (hunted(Plan(cluster="sim", seed=seed), NOTHING) for seed in range(300))
+        if plan.letter == "C"
+    ]
+    assert sum(plan.workload == "mixed-spaces" for plan in fixed) > len(fixed) / 4
 
 
 def test_no_seed_is_drawn_in_which_nothing_can_be_shown() -> None:

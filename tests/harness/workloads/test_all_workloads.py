@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -13,15 +14,20 @@ from hypothesis import strategies as st
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from checkers.verdict import Verdict
+from harness.assemble import parts_of
 from harness.draw import draw
 from harness.errors import WrongUse
-from harness.hunt.seeds import try_seed
+from harness.hunt.seeds import FAILED, WRITTEN_ONCE, try_seed
 from harness.plan import Drawn, Operation, Plan, from_json, to_json
 from harness.protocols import Lost, NotSent, Replied
 from harness.systems import SYSTEMS
 from harness.systems.promises import FIXED_OWNER
 from harness.workloads import WORKLOADS
+from harness.workloads.reads import STAYS_NS
 from nodes.iproto.messages import Answer, Call, Refusal
+from nodes.qsync import service
+from nodes.qsync.evaluation import Evaluation, Outcome
+from nodes.qsync.statements import run
 
 SMALL = Plan(cluster="sim", time_limit_s=4, rate=60, workers=5, faults=("isolate-one",))
 NAMES = tuple(WORKLOADS)
@@ -131,6 +137,7 @@ FOUND_BY = {
     "queue": {"queues"},
     "unique-ids": {"unique-ids"},
     "long-fork": {"durability", "long-fork"},
+    "mixed-spaces": {"write-once"},
 }
 """The checkers that a workload is for; what judges every run, such as the quorum, does not count."""
 
@@ -161,6 +168,59 @@ def test_an_acknowledgement_of_what_a_power_loss_takes_away_is_found(name: str) 
     checkers = FOUND_BY[name] | ({"prefix", "convergence"} if name == "register" else {"bank", "balances"})
     bugs = ("ack-before-fsync",)
     assert checkers & found(name, checkers, faults=("power-all",), bugs=bugs, configuration="C")
+
+
+OF_SEVERAL_STATEMENTS = ("append", "rw-register", "bank", "mixed-spaces")
+
+
+@pytest.mark.parametrize("name", OF_SEVERAL_STATEMENTS)
+def test_transactions_that_must_fail_do_and_a_store_that_keeps_a_part_of_one_is_found(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, no run would see that a failing statement leaves behind what stood before it."""
+    plan = msgspec.structs.replace(SMALL, workload=name, failing=0.3, seed=3)
+    tried = try_seed(plan)
+    assert (tried.outcome, tried.violated) == ("valid", ()), tried.sentence
+    assert tried.sometimes[FAILED] > 10
+
+    def keeps_a_part(evaluation: Evaluation, statements: Sequence[object]) -> Outcome:
+        outcome = run(evaluation, statements)
+        if outcome.changes:
+            outcome.mismatch = outcome.duplicate = None
+        return outcome
+
+    monkeypatch.setattr(service, "run", keeps_a_part)
+    assert try_seed(plan).outcome == "anomaly"
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("unique-ids", "long-fork")])
+def test_writes_go_astray_and_clients_roam(name: str) -> None:
+    """If it failed, nobody would ask followers and former leaders to write, or read at one node after the other."""
+    plan = msgspec.structs.replace(SMALL, workload=name, stray_writes=0.3, roaming=0.5)
+    whole = draw(plan, SYSTEMS["qsync"], WORKLOADS[name]).drawn
+    assert whole is not None
+    writes = {each.node for each in whole.operations if each.mode is None}
+    assert writes == {"n1", "n2", "n3"}
+    reads = [each for each in whole.operations if each.mode is not None and each.worker == 0]
+    stays = [(each.at_ns // STAYS_NS, each.node) for each in reads]
+    assert len(set(stays)) == len({place for place, _ in stays}), (
+        "a client that roams stays for half a second"
+    )
+    assert name == "queue" or len({node for _, node in stays}) > 1
+
+
+def test_a_share_of_the_registers_is_written_once_and_read_in_the_end() -> None:
+    """If it failed, a lost row would be hidden by the next write to its key."""
+    tried = try_seed(msgspec.structs.replace(SMALL, write_once=0.5, seed=1))
+    assert (tried.outcome, tried.violated) == ("valid", ()), tried.sentence
+    assert tried.sometimes[WRITTEN_ONCE] > 10
+
+
+def test_asynchronous_rows_are_refused_where_the_system_has_no_space_for_them() -> None:
+    """If it failed, a run on another system would end in errors of every second operation."""
+    plan = Plan(system="tarantool", workload="mixed-spaces")
+    with pytest.raises(WrongUse, match="asynchronous space 'notes'"):
+        parts_of(plan)
 
 
 LOST_UPDATES = {

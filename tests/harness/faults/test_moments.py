@@ -1,0 +1,121 @@
+"""Drawn scenes: what they can reach, that they fit any cluster, and that stored plans draw as before."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from harness.faults.directed import PLACEHOLDERS, draw_directed, in_place
+from harness.faults.fault import Fault
+from harness.faults.moments import DRAWN_SCENES
+from harness.faults.schedule import draw_faults
+from harness.hunt.seeds import try_seed
+from harness.plan import SECOND_NS, Plan
+from nodes.iproto.message_kinds import KINDS
+
+NODES = ("n1", "n2", "n3")
+
+
+def scenes(seed: int) -> list[Fault]:
+    drawn = draw_directed(NODES, random.Random(seed), SECOND_NS, 30 * SECOND_NS, 0, scenes=DRAWN_SCENES)
+    return list(drawn)
+
+
+def beside(faults: list[Fault]) -> Iterator[tuple[Fault, Fault]]:
+    """Pairs that are drawn for one time."""
+    for one in faults:
+        yield from ((one, other) for other in faults if one.at_ns == other.at_ns and one is not other)
+
+
+def is_reached(name: str, faults: list[Fault]) -> bool:
+    match name:
+        case "the old leader writes another's PROMOTE slowly":
+            return any(
+                one.does == "failover"
+                and other.does == "slow-disk"
+                and "@owner" in other.nodes
+                and other.kinds == ("promote",)
+                for one, other in beside(faults)
+            )
+        case "acknowledgements come during a ROLLBACK":
+            return any(
+                one.kinds == ("ack",) and other.does == "slow-disk" and other.kinds == ("rollback",)
+                for one, other in beside(faults)
+            )
+        case "a voter dies when it has voted":
+            return any(
+                each.does in ("kill", "power") and each.on and each.on.what in ("vote", "raft")
+                for each in faults
+            )
+        case "a disk fills with a CONFIRM under way":
+            return any(each.does == "disk-error" and each.on and each.on.what == "confirm" for each in faults)
+        case "a join is broken off":
+            return any(
+                each.does in ("kill", "power") and each.on and each.on.what in ("join", "joined")
+                for each in faults
+            )
+        case "a node starts again while the queue is full":
+            return any(
+                one.kinds == ("ack",) and other.name == "kill-in-queue" for one, other in beside(faults)
+            )
+        case "the former leader is meant":
+            return any("@old" in each.nodes for each in faults)
+    return False
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "the old leader writes another's PROMOTE slowly",
+        "acknowledgements come during a ROLLBACK",
+        "a voter dies when it has voted",
+        "a disk fills with a CONFIRM under way",
+        "a join is broken off",
+        "a node starts again while the queue is full",
+        "the former leader is meant",
+    ],
+)
+def test_every_moment_that_no_ready_made_scene_reaches_is_drawn(name: str) -> None:
+    """If it failed, a bug that shows there alone would be out of reach of any hunt."""
+    assert any(is_reached(name, scenes(seed)) for seed in range(60))
+
+
+def test_whatever_is_drawn_can_be_done_to_any_cluster() -> None:
+    """If it failed, a seed would break the harness, or wait for a message that nobody sends."""
+    for seed in range(40):
+        for fault in scenes(seed):
+            assert fault.until_ns > fault.at_ns
+            assert fault.is_directed
+            named = {*fault.nodes, *(end for link in fault.links for end in link)}
+            assert named <= {*PLACEHOLDERS, *NODES}
+            if fault.on is not None:
+                assert fault.on.what in KINDS
+            for nodes in (NODES, ("n1",), (*NODES, "n4", "n5")):
+                owner = nodes[-1]
+                placed = in_place(fault, nodes[0], owner, nodes, nodes[0])
+                assert {*placed.nodes} <= {*NODES, *nodes}
+
+
+def test_the_former_leader_is_the_owner_until_there_was_another() -> None:
+    """If it failed, a fault of the former leader would hit nobody at the beginning."""
+    fault = Fault(id=0, name="slow-disk", does="slow-disk", at_ns=0, until_ns=1, nodes=("@old",))
+    assert in_place(fault, "", "n2", NODES).nodes == ("n2",)
+    assert in_place(fault, "", "n2", NODES, "n3").nodes == ("n3",)
+
+
+def test_the_ready_made_scenes_are_drawn_as_before() -> None:
+    """If it failed, a stored plan that asks for holds would be another run."""
+    plan = Plan(cluster="sim", faults=("all", "holds"), seed=5)
+    both = Plan(cluster="sim", faults=("all", "holds", "moments"), seed=5)
+    before = draw_faults(plan, "n1")
+    assert draw_faults(both, "n1")[: len(before)] == before
+    assert len(draw_faults(both, "n1")) > len(before)
+
+
+def test_good_nodes_survive_them() -> None:
+    """If it failed, a moment would make a false alarm, or would have found a real bug of the node."""
+    plan = Plan(cluster="sim", faults=("moments",), time_limit_s=8, rate=60, read="mixed", seed=2)
+    tried = try_seed(plan)
+    assert (tried.outcome, tried.violated) == ("valid", ()), tried.sentence
