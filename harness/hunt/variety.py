@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from harness.assemble import parts_of
 from harness.configurations import modes_of
 from harness.errors import WrongUse
 from harness.faults.schedule import names_for
@@ -105,7 +106,7 @@ def hunted(plan: Plan, given: frozenset[str]) -> Plan:
     for _ in range(TRIES):
         try:
             varied = _varied(chance, plan, given)
-            names_for(varied)
+            parts_of(varied)
             return varied
         except (WrongUse, ValueError) as error:  # not with so few nodes, say
             refused = error

@@ -16,7 +16,7 @@ from checkers.history.members import is_settled_at_the_end
 from checkers.history.operation import SUBMITTED, Event, Operation
 from harness.failover import HINDER_NO_OWNER
 from harness.faults.lanes import STOPS_PROCESSES
-from harness.faults.table import DIRECTED, MOMENTS, SCENIC
+from harness.faults.table import DIRECTED, SCENIC
 from harness.judge.asked_faults import not_felt
 from harness.judge.effects import Attempts, attempts_of, missing_effects
 from harness.judge.versions import missing_steps, was_refused
@@ -30,9 +30,7 @@ USEFUL_SHARE = 1 / 3
 USEFUL_SHARE_OF_PILED_UP = 1 / 8
 """The same where faults come upon each other, and deaths at the worst moment."""
 USEFUL_SHARE_UNDER_FAULT = 1 / 20
-"""The share of the operations asked for that must succeed while a fault is active."""
-USEFUL_SHARE_AT_MOMENTS = 1 / 50
-"""The same where whatever a node is about to do may be what a fault waits for."""
+"""The share of the operations asked for, or of those that must succeed, that must succeed while a fault is active."""
 USEFUL_SHARE_WITHOUT_POWER = 1 / 100
 """The same where all faults take whole nodes down, now and then all of them; or the only one."""
 USEFUL_SHARE_OF_A_KIND = 1 / 10
@@ -349,9 +347,7 @@ def _missing_of_faults(
     missing += missing_effects(attempts(history))
     least = 1 if plan.drawn is None else 0  # a plan that was cut down to a few operations may have none
     share = USEFUL_SHARE_WITHOUT_POWER if _takes_nodes_down(history) else USEFUL_SHARE_UNDER_FAULT
-    if MOMENTS in plan.faults:
-        share = min(share, USEFUL_SHARE_AT_MOMENTS)
-    wanted = max(least, int(evidence["asked"] * share))
+    wanted = max(least, int((plan.least_ok or evidence["asked"]) * share))
     if all(_is_steered(fault, ()) for fault in history.faults):
         wanted = least
     if not any(_leaves_a_node(fault, history.header.nodes) for fault in history.faults):

@@ -79,7 +79,10 @@ BROKEN: dict[str, tuple[list[dict[str, Any]], dict[str, list[int]]]] = {
     ),
     "torn-transaction": ([*WRITTEN, read(3, node="n2", once=[1], notes=[])], ALL),
     "later-without-earlier": ([*WRITTEN, read(3, node="n2", once=[], notes=[3])], ALL),
-    "gone-back": ([*WRITTEN, read(3, node="n2", **ALL), read(4, node="n2", once=[], notes=[])], ALL),
+    "gone-back": (
+        [*WRITTEN, read(3, node="n2", once=[1], notes=[2, 3]), read(4, node="n2", once=[], notes=[])],
+        ALL,
+    ),
     "stale": ([*WRITTEN, read(3, once=[1], notes=[2])], ALL),
     "lost-row": (WRITTEN, {"once": [1], "notes": [2]}),
 }
@@ -144,7 +147,7 @@ def random_history(seed: int, lost: bool = False) -> History:
             outcome = chance.choice(("ok", "ok", "ok", "info", "fail"))
             if outcome == "ok" or (outcome == "info" and chance.random() < 0.5):
                 log.append({} if lost and len(log) == forgets else spaces)
-            lines.append(put(count, outcome, **spaces))
+            lines.append({**put(count, outcome), "value": {"spaces": spaces, "fails": ""}})
             continue
         behind = chance.randint(behind, len(log))
         node = chance.choice(NODES)

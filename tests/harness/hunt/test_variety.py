@@ -50,6 +50,16 @@ def test_a_fault_that_is_asked_for_steers_the_draw(name: str) -> None:
         hunted(Plan(cluster="sim", nodes=1, faults=("bridge",)), alone)
 
 
+def test_an_option_that_only_some_workloads_know_steers_the_draw() -> None:
+    """If it failed, `--commit-wait mixed` would end the hunt at the first seed that draws a bank."""
+    plans = [
+        hunted(Plan(cluster="sim", seed=seed, commit_wait="mixed"), frozenset(("commit_wait",)))
+        for seed in range(60)
+    ]
+    assert {plan.commit_wait for plan in plans} == {"mixed"}
+    assert 3 < len({plan.workload for plan in plans}) < len(WORKLOADS)
+
+
 def test_asynchronous_spaces_are_drawn_where_they_are_promised_something() -> None:
     """If it failed, rows that wait behind synchronous ones would hardly ever be judged as strictly as they can be."""
     fixed = [
