@@ -258,8 +258,8 @@ def _in_order(judged: Judged, sight: Sight, acknowledged: Sequence[Insert]) -> N
             and insert.operation.invoke_index > missing.acknowledged_at
         ):
             why = (
-                f"{_where(sight)} shows {_named(insert.rows)} without {_named(missing.rows)}, which had been acknowledged "
-                "before they were asked for"
+                f"{_where(sight)} shows {_named(insert.rows)} without {_named(missing.rows)}, which were "
+                "acknowledged before the former were asked for"
             )
             judged.add("later-without-earlier", why, sight, missing, insert)
             return
