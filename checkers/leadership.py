@@ -57,7 +57,7 @@ def check(history: History) -> Verdict:
         "violations": len(witnesses),
         "deaf_ms": sum((end - start) // 1_000_000 for *_, start, end in _deaf_times(history)),
     }
-    if _may_stop(history) and is_split_for_good(history):
+    if _may_be_leaderless(history):
         details["split_for_good"] = True
     if not witnesses:
         summary = _summary(history, details)
@@ -77,7 +77,7 @@ def _summary(history: History, details: dict[str, Any]) -> str:
     """What was judged and holds."""
     held = [f"one leader a term ({details['terms']} terms)"] if details["terms"] else []
     if "split_for_good" in details:
-        held.append("nobody has a quorum left")
+        held.append("nodes that stopped following each other may have no leader")
     elif _owner_within_ns(history) is not None:
         held.append("one was there when it had to be")
     return ", and ".join(held) or "nothing to judge: no node tells of elections"
@@ -214,7 +214,7 @@ def _after_healing(history: History) -> Iterator[Witness]:
     led = [s for s in history.states if s.time_ns >= healed_ns and s.status.get("role") == "owner"]
     last = history.states[-1]
     is_late = last.time_ns > healed_ns + within_ns and (not led or led[0].time_ns > healed_ns + within_ns)
-    if is_late and not (_may_stop(history) and is_split_for_good(history)):
+    if is_late and not _may_be_leaderless(history):
         words = f"nobody owned the queue within {within_ns / 1e9:g} s after the last fault had healed"
         yield _witness("no-leader", words, last, last)
     elif history.settled is False and not _may_stop(history):
@@ -224,6 +224,14 @@ def _after_healing(history: History) -> Iterator[Witness]:
 
 def _may_stop(history: History) -> bool:
     return not history.header.extra.get("converges", True)
+
+
+def _may_be_leaderless(history: History) -> bool:
+    """Nodes that stopped following each other leave nobody a quorum; or one of them has rows that the others will never
+    take, whose candidacies keep the others from electing a leader (`elects_when_split` in the header is false)."""
+    if not history.header.extra.get("elects_when_split", True):
+        return any(state.status.get("stopped") for state in history.states)
+    return _may_stop(history) and is_split_for_good(history)
 
 
 def is_split_for_good(history: History) -> bool:

@@ -202,6 +202,8 @@ def _expected(parts: Parts) -> dict[str, object]:
     if plan.cluster == "sim" and promise.writes:
         expected["leader_within_ns"] = int(10 * plan.election_timeout_s * SECOND_NS)
         expected["converges"] = bool(promise.final_state)
+        if promise.asynchronous != "as synchronous":
+            expected["elects_when_split"] = False
     return expected
 
 

@@ -9,7 +9,7 @@ orders of magnitude, so that one ends in the middle of another.
 |---|---|
 | a slow disk while the live old leader writes the PROMOTE of another | promotion; slow disk at the owner |
 | acknowledgements that arrive while a ROLLBACK is being written | held acknowledgements; slow disk for "rollback" |
-| a voter that dies between its vote and the next candidate | the owner dies; death when a vote is written or sent |
+| a voter that dies between its vote and the next candidate | rivals that stand in one term; their voter dies |
 | a disk that fills with a CONFIRM under way | a full disk when a CONFIRM is handed to it |
 | a crash in the middle of a join | death of the joiner or its host when it asks, or is sent rows |
 """
@@ -116,6 +116,25 @@ def _queue_fills(scene: Scene) -> None:
     if scene.chance.random() < 0.4:
         lasts_ns = _lasts_ns(scene, 400, 4_000)
         scene.add("slow-disk", "slow-disk", lasts_ns, nodes=("@owner",), kinds=("rollback",))
+    if scene.chance.random() < 0.2:
+        written = Moment(does="writes", what="rollback")
+        scene.add(
+            "full-disk", "disk-error", _lasts_ns(scene, 20, 600), written, nodes=("@it",), error="ENOSPC"
+        )
+
+
+def _rivals_stand(scene: Scene) -> None:
+    """Two nodes that do not hear each other are promoted in one term, and who votes dies between their candidacies."""
+    chance = scene.chance
+    lasts_ns = scene.lasts(1_000, 2_500)
+    links: tuple[Link, ...] = (("@next", "@after"), ("@after", "@next"))
+    scene.add("cut-rivals", "hold", lasts_ns, links=links)
+    asked_ns = scene.lasts(20, 300)
+    scene.add("promote", "failover", lasts_ns, soon(asked_ns), nodes=("@next",))
+    later_ns = asked_ns + chance.choice((0, 0, 1, 5, 30)) * MILLISECOND_NS
+    scene.add("promote", "failover", lasts_ns, soon(later_ns), nodes=("@after",))
+    dies = soon(asked_ns + scene.lasts(1, 120))
+    scene.add("kill-voter", scene.death(), scene.lasts(20, 200), dies, nodes=("@owner",))
 
 
 def _nothing(scene: Scene) -> None:
@@ -128,6 +147,7 @@ CAUSES: tuple[tuple[Callable[[Scene], None], int], ...] = (
     (_owner_stops, 1),
     (_owner_is_cut_off, 2),
     (_queue_fills, 3),
+    (_rivals_stand, 2),
     (_nothing, 3),
 )
 

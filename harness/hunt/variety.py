@@ -48,7 +48,7 @@ MODES = (
     ("mixed", 3),
 )
 FENCING = (("soft", 5), ("strict", 3), ("off", 2))
-LEAST_OK = 500
+LEAST_OK = 250
 """Operations that must succeed in a seed whose configuration, load and time were drawn."""
 RATES = (72.0, 84.0, 100.0)
 CALM_S = (1.0, 1.0, 1.5)
@@ -64,7 +64,7 @@ WORKLOAD_WEIGHTS: Mapping[str, float] = {
     "register": 5,
     "append": 3,
     "rw-register": 2,
-    "mixed-spaces": 3,
+    "mixed-spaces": 1.5,
     "set": 1,
     "bank": 1,
     "counter": 0.5,
@@ -72,7 +72,7 @@ WORKLOAD_WEIGHTS: Mapping[str, float] = {
     "unique-ids": 0.3,
     "long-fork": 0.7,
 }
-ASYNCHRONOUS_OF_FIXED = 4
+ASYNCHRONOUS_OF_FIXED = 8
 """How much more often asynchronous spaces are drawn where the owner stays: there they are promised the most."""
 SHARES = (
     ("stray_writes", 0.4, (0.03, 0.1, 0.25)),

@@ -147,6 +147,18 @@ def test_nobody_can_lead_where_all_have_stopped_following_each_other(
     assert rules(*lines, leader_within_ns=5 * SECOND_NS, converges=not may_stop) == found
 
 
+def test_one_that_holds_what_the_others_never_take_may_keep_them_from_a_leader() -> None:
+    """If it failed, asynchronous rows of a deposed leader, which nobody promised to keep, would end as an alarm."""
+    states = [state(19, node) for node in ("n1", "n2", "n3")]
+    states[0]["value"] |= {"stopped": {"n2": "Split-Brain"}, "quorum": 2}
+    lines = [*cut(1, 4, CUT[:1]), *states, {**SETTLED, "value": False}]
+    within = {"leader_within_ns": 5 * SECOND_NS, "converges": False}
+    assert rules(*lines, **within) == ["no-leader"]
+    assert rules(*lines, **within, elects_when_split=False) == []
+    del states[0]["value"]["stopped"]
+    assert rules(*lines, **within, elects_when_split=False) == ["no-leader"]
+
+
 def test_who_has_left_does_not_count_among_those_that_could_lead() -> None:
     """If it failed, three of four nodes that must be one quorum, of which one lost its disk, would be an alarm."""
     states = [state(19, node) for node in ("n1", "n2", "n3")]

@@ -49,6 +49,8 @@ def is_reached(name: str, faults: list[Fault]) -> bool:
                 each.does in ("kill", "power") and each.on and each.on.what in ("vote", "raft")
                 for each in faults
             )
+        case "rivals stand and their voter dies":
+            return {"cut-rivals", "promote", "kill-voter"} <= {each.name for each in faults}
         case "a disk fills with a CONFIRM under way":
             return any(each.does == "disk-error" and each.on and each.on.what == "confirm" for each in faults)
         case "a join is broken off":
@@ -71,6 +73,7 @@ def is_reached(name: str, faults: list[Fault]) -> bool:
         "the old leader writes another's PROMOTE slowly",
         "acknowledgements come during a ROLLBACK",
         "a voter dies when it has voted",
+        "rivals stand and their voter dies",
         "a disk fills with a CONFIRM under way",
         "a join is broken off",
         "a node starts again while the queue is full",
