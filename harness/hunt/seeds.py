@@ -33,6 +33,7 @@ AHEAD_PER_JOB = 4
 POWER_LOST_BYTES = "power loss lost or spoilt bytes"
 MESSAGE_HELD = "message held by a directed fault"
 DIED_AT_A_MOMENT = "node died at a moment"
+READ_ONLY = "read-only (7)"
 STOPPED_AT_A_MOMENT = "node stopped, or its disk filled, at a moment"
 MEMBER_CAME = "member left, came or lost its disk"
 MEMBER_CAME_BUSY = "member came while the queue was busy"
@@ -141,7 +142,7 @@ def _done_by_faults(history: History) -> dict[str, int]:
         MEMBER_CAME_BUSY: sum(_was_busy(history, fault) for fault in changes),
         RESTARTED_IN_TURN: sum(fault.does == "restart" and fault.bit for fault in history.faults),
         FAILED: sum(operation.error == AS_IT_HAD_TO for operation in load),
-        STRAY: sum(operation.error == "read-only" for operation in load),
+        STRAY: sum(operation.error == READ_ONLY for operation in load),
         ASYNCHRONOUS: sum(_is_asynchronous(operation) for operation in load),
         WRITTEN_ONCE: sum(_is_written_once(operation) for operation in load),
     }

@@ -63,7 +63,7 @@ SURVIVED_BY_A_QUORUM = (*NEVER_FATAL, "isolate-one", "kill")
 WORKLOAD_WEIGHTS: Mapping[str, float] = {
     "register": 5,
     "append": 3,
-    "rw-register": 2,
+    "rw-register": 1,
     "mixed-spaces": 1.5,
     "set": 1,
     "bank": 1,

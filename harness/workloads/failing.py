@@ -19,6 +19,7 @@ from harness.plan import Plan
 
 NEVER_WRITTEN = "no client wrote this"
 AS_IT_HAD_TO = "failed, as it had to"
+_ANSWERS = ("illegal-parameters (1)", "duplicate-key (3)")
 COMMITTED = "committed, although one of its statements had to fail"
 
 FAILURES: Mapping[str, Callable[[str, object], Statement]] = {
@@ -42,11 +43,10 @@ def failed(found: Committed | Refused | Completion, value: Value) -> Completion:
     If the store says that it committed, that is taken as a failure: nobody may see its rows.
     """
     match found:
-        case (
-            Refused(role=role)
-            | Completion(type="fail", error="illegal-parameters" | "duplicate-key", role=role)
-        ):
+        case Refused(role=role):
             return Completion("fail", value, AS_IT_HAD_TO, role)
+        case Completion(type="fail", error=error) if error in _ANSWERS:
+            return Completion("fail", value, AS_IT_HAD_TO, found.role)
         case Completion():
             return found
         case Committed(_, role):

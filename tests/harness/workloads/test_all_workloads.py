@@ -17,12 +17,13 @@ from checkers.verdict import Verdict
 from harness.assemble import parts_of
 from harness.draw import draw
 from harness.errors import WrongUse
-from harness.hunt.seeds import FAILED, WRITTEN_ONCE, try_seed
+from harness.hunt.seeds import FAILED, STRAY, WRITTEN_ONCE, try_seed
 from harness.plan import Drawn, Operation, Plan, from_json, to_json
 from harness.protocols import Lost, NotSent, Replied
 from harness.systems import SYSTEMS
 from harness.systems.promises import FIXED_OWNER
 from harness.workloads import WORKLOADS
+from harness.workloads.failing import AS_IT_HAD_TO, COMMITTED, FAILURES
 from harness.workloads.reads import STAYS_NS
 from nodes.iproto.messages import Answer, Call, Refusal
 from nodes.qsync import service
@@ -207,6 +208,31 @@ def test_writes_go_astray_and_clients_roam(name: str) -> None:
         "a client that roams stays for half a second"
     )
     assert name == "queue" or len({node for _, node in stays}) > 1
+
+
+@pytest.mark.parametrize("fails", FAILURES)
+def test_the_answer_to_what_must_fail_is_told(fails: str) -> None:
+    """If it failed, such transactions would count as operations without an answer, or as committed ones."""
+    value = {"spaces": {"once": (1, 2)}, "fails": fails}
+    asked = Operation(at_ns=0, worker=0, f="insert", value=value)
+    workload = WORKLOADS["mixed-spaces"]
+    call = workload.request(asked, value, 1)
+    assert isinstance(call, Call)
+    statements = call.arguments[0]
+    assert [each[0] for each in statements].count("insert") == (3 if fails == "duplicate" else 2)
+    assert statements[0] == ["insert", "once", [1, 1]], "something stands before what fails"
+    answers = {"compare": Answer(1, ({"committed": False, "mismatch": [1, None]},))}
+    codes = {"duplicate": 3, "malformed": 1}
+    reply = Replied(answers.get(fails) or Refusal(1, codes[fails], "no"))
+    done = workload.completion(asked, value, reply)
+    assert (done.type, done.error) == ("fail", AS_IT_HAD_TO)
+    committed = Replied(Answer(1, ({"committed": True, "results": [1, 2, 3]},)))
+    assert workload.completion(asked, value, committed).error == COMMITTED
+
+
+def test_writes_that_a_follower_refuses_are_counted() -> None:
+    """If it failed, the table of rare turns would say that no client ever wrote to a node that does not lead."""
+    assert try_seed(msgspec.structs.replace(SMALL, stray_writes=0.5, seed=1)).sometimes[STRAY] > 10
 
 
 def test_a_share_of_the_registers_is_written_once_and_read_in_the_end() -> None:
