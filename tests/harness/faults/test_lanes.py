@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness.faults.fault import Fault
 from harness.faults.lanes import exclude, impossible, lanes_of, meet
 from harness.faults.schedule import draw_faults
-from harness.faults.table import FAULTS, HOLDS
+from harness.faults.table import FAULTS, SCENIC
 from harness.plan import Plan
 
 
@@ -34,7 +34,7 @@ def test_a_drawn_schedule_overlaps_and_keeps_to_what_is_possible(cluster: str, s
 
 
 REAL_FAULTS = {
-    cluster: [name for name, kind in FAULTS.items() if cluster in kind.clusters and name != HOLDS]
+    cluster: [name for name, kind in FAULTS.items() if cluster in kind.clusters and name not in SCENIC]
     for cluster in ("local", "docker", "sim")
 }
 

@@ -106,12 +106,22 @@ def test_all_is_what_the_cluster_can_do() -> None:
     limits = {"cpu-limit", "memory-limit", "oom"}
     damages = {"truncated-tail", "bit-flip"}
     assert set(FAULTS) - sim == {
-        *("holds", "terminate", "loss", "power-one", "slow-disk", "full-disk", "io-error", "torn-tail"),
+        *(
+            "holds",
+            "moments",
+            "terminate",
+            "loss",
+            "power-one",
+            "slow-disk",
+            "full-disk",
+            "io-error",
+            "torn-tail",
+        ),
         *("jitter", "reorder", "bandwidth", "partition-in-steps", "clock-strobe", *limits),
         *damages,
         *administered,
     }
-    by_name = {"holds", "partition-in-steps"}
+    by_name = {"holds", "moments", "partition-in-steps"}
     assert set(FAULTS) - local == {*by_name, "loss", "reorder", *limits, *damages, *administered}
     assert set(FAULTS) - docker == {*by_name, *damages, *administered}
     of_tarantool, of_own = SYSTEMS["tarantool"].abilities, system_of("docs/mystore.py").abilities
