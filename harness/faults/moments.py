@@ -147,7 +147,7 @@ CAUSES: tuple[tuple[Callable[[Scene], None], int], ...] = (
     (_owner_stops, 1),
     (_owner_is_cut_off, 2),
     (_queue_fills, 3),
-    (_rivals_stand, 2),
+    (_rivals_stand, 4),
     (_nothing, 3),
 )
 

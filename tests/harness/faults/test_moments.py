@@ -7,13 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.faults import schedule
 from harness.faults.directed import PLACEHOLDERS, draw_directed, in_place
 from harness.faults.fault import Fault
-from harness.faults.moments import DRAWN_SCENES
+from harness.faults.moments import DRAWN_SCENES, _rivals_stand
 from harness.faults.schedule import draw_faults
 from harness.hunt.seeds import try_seed
 from harness.plan import SECOND_NS, Plan
 from nodes.iproto.message_kinds import KINDS
+from nodes.qsync import replica
 
 NODES = ("n1", "n2", "n3")
 
@@ -122,3 +124,13 @@ def test_good_nodes_survive_them() -> None:
     plan = Plan(cluster="sim", faults=("moments",), time_limit_s=8, rate=60, read="mixed", seed=2)
     tried = try_seed(plan)
     assert (tried.outcome, tried.violated) == ("valid", ()), tried.sentence
+
+
+def test_a_vote_that_a_restart_forgets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, two leaders of one term would be out of reach: only a voter that dies votes twice."""
+    recovered = replica._vote_of
+    monkeypatch.setattr(replica, "_vote_of", lambda rows: (recovered(rows)[0], 0))
+    monkeypatch.setattr(schedule, "DRAWN_SCENES", ((_rivals_stand, 1),))
+    plan = Plan(cluster="sim", faults=("moments",), rate=30, election_timeout_s=0.8, time_limit_s=30)
+    tried = try_seed(plan)
+    assert "leadership" in tried.violated
