@@ -2,23 +2,37 @@
 
 One row an event. Values are JSON text, since what they hold depends on f; a client's number is in `process`,
 the word of everybody else in `actor` (clients: "client"). The header lies in the file's metadata as the JSON
-line that it is in history.jsonl. pyarrow is imported only when one of the two functions is called.
+line that it is in history.jsonl. pyarrow is imported only when one of the functions is called.
+
+Every reader notices a file that has changed. Each page has its checksum, as Parquet has it, so whoever reads some row
+groups only verifies those. The footer has none in Parquet: a wrong statistic or offset there gives other rows. So a
+hash of the whole file, the seal, lies between the pages and the footer, where no reader of Parquet looks; the metadata
+says that there is one. `opened` verifies it. Files of earlier versions, and of other tools, have no seal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
 from checkers.history.errors import HistoryError
-from checkers.history.history import FORMAT, History
+from checkers.history.history import FORMAT, Header, History
 from checkers.history.jsonl import header_line, parse_header
 from checkers.history.operation import Event
 
 _METADATA = FORMAT.encode()
+_SEALED = b"qsync-seal"
+_SEAL = b"qsync-seal-sha256:"
+_SEAL_BYTES = len(_SEAL) + hashlib.sha256().digest_size
+_TAIL_BYTES = 8
+"""At the end of the file: the footer's length, and PAR1."""
+_CHUNK_BYTES = 1 << 20
 _CLIENT = "client"
 _WORDS = ("type", "actor", "f", "key", "node", "role", "mode", "error", "phase", "wait")
 
@@ -39,38 +53,113 @@ def write(path: Path, history: History) -> None:
 
     schema = _schema()
     table = pyarrow.table(_columns(history.events), schema=schema)
-    table = table.replace_schema_metadata({_METADATA: header_line(history.header)})
-    pyarrow.parquet.write_table(table, path, compression="zstd")
+    table = table.replace_schema_metadata({_METADATA: header_line(history.header), _SEALED: b"1"})
+    pyarrow.parquet.write_table(table, path, compression="zstd", write_page_checksum=True)
+    _seal(path)
 
 
 def read(path: Path) -> History:
-    """Read such a copy back and pair it. Raises HistoryError if it is not one."""
-    import pyarrow.parquet
-
-    try:
-        table = pyarrow.parquet.read_table(path)
-    except pyarrow.ArrowInvalid as error:
-        raise _not_ours(str(error)) from error
-    metadata = table.schema.metadata or {}
-    if _METADATA not in metadata:
-        raise _not_ours("a table without that metadata")
-    rows = table.to_pylist()
-    return History.of(parse_header(metadata[_METADATA]), [_event(row) for row in rows])
+    """Read such a copy back and pair it. Raises HistoryError if it is not one, or has changed since it was written."""
+    with _damage_told(path):
+        table = opened(path).read()
+        header = _header(path, table.schema)
+        return History.of(header, [_event(row) for row in table.to_pylist()])
 
 
 def read_keys(path: Path, keys: Sequence[str]) -> History:
     """The operations on these keys alone; events keep the indexes that they have in the file. Raises as `read`."""
     import pyarrow.parquet
 
+    with _damage_told(path):
+        header = _header(path, opened(path).schema_arrow)
+        table = pyarrow.parquet.read_table(
+            path, filters=[("key", "in", list(keys))], page_checksum_verification=True
+        )
+        rows = sorted(table.to_pylist(), key=lambda row: int(row["index"]))
+        return History.of(header, [_event(row) for row in rows])
+
+
+def opened(path: Path, **options: Any) -> Any:
+    """A `pyarrow.parquet.ParquetFile` whose content is as it was written; `options` are passed on.
+
+    Raises HistoryError, which names the file, if it has changed since; OSError if there is none.
+    """
+    import pyarrow.parquet
+
+    with _damage_told(path):
+        is_sealed = _is_sealed(path)
+        file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True, **options)
+        if _SEALED in (file.schema_arrow.metadata or {}) and not is_sealed:
+            raise _damaged(path, "it has lost its seal")
+        return file
+
+
+def _seal(path: Path) -> None:
+    """Put the hash of all that is there before the footer."""
+    with path.open("r+b") as file:
+        footer_at = _footer_at(file)
+        digest = _digest(file, footer_at, footer_at)
+        file.seek(footer_at)
+        footer = file.read()
+        file.seek(footer_at)
+        file.write(_SEAL + digest + footer)
+
+
+def _is_sealed(path: Path) -> bool:
+    """Whether there is a seal; HistoryError if the file is another one than was sealed."""
+    with path.open("rb") as file:
+        footer_at = _footer_at(file)
+        seal_at = footer_at - _SEAL_BYTES
+        if seal_at < 0:
+            return False
+        file.seek(seal_at)
+        seal = file.read(_SEAL_BYTES)
+        if not seal.startswith(_SEAL):
+            return False
+        if _digest(file, seal_at, footer_at) != seal.removeprefix(_SEAL):
+            raise _damaged(path, "its hash differs from its seal")
+    return True
+
+
+def _footer_at(file: IO[bytes]) -> int:
+    """Where the footer begins; before the file's beginning if that cannot be."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _TAIL_BYTES))
+    return size - _TAIL_BYTES - int.from_bytes(file.read(4), "little")
+
+
+def _digest(file: IO[bytes], until: int, again_from: int) -> bytes:
+    """The SHA-256 of a file without the bytes from `until` to `again_from`."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    while until > file.tell():
+        digest.update(file.read(min(_CHUNK_BYTES, until - file.tell())))
+    file.seek(again_from)
+    while chunk := file.read(_CHUNK_BYTES):
+        digest.update(chunk)
+    return digest.digest()
+
+
+@contextmanager
+def _damage_told(path: Path) -> Iterator[None]:
+    """What pyarrow raises of a file without a seal that has changed. What the system refuses stays an OSError."""
+    import pyarrow
+
     try:
-        table = pyarrow.parquet.read_table(path, filters=[("key", "in", list(keys))])
-    except pyarrow.ArrowInvalid as error:
-        raise _not_ours(str(error)) from error
-    metadata = pyarrow.parquet.read_schema(path).metadata or {}
+        yield
+    except (pyarrow.ArrowException, msgspec.DecodeError, LookupError, ValueError) as error:
+        raise _damaged(path, str(error)) from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise _damaged(path, str(error)) from error
+
+
+def _header(path: Path, schema: Any) -> Header:
+    metadata = schema.metadata or {}
     if _METADATA not in metadata:
-        raise _not_ours("a table without that metadata")
-    rows = sorted(table.to_pylist(), key=lambda row: int(row["index"]))
-    return History.of(parse_header(metadata[_METADATA]), [_event(row) for row in rows])
+        raise _damaged(path, "a table without that metadata")
+    return parse_header(metadata[_METADATA])
 
 
 def _columns(events: Sequence[Event]) -> dict[str, list[Any]]:
@@ -97,9 +186,9 @@ def _event(row: dict[str, Any]) -> Event:
     )
 
 
-def _not_ours(came: str) -> HistoryError:
+def _damaged(path: Path, why: str) -> HistoryError:
     return HistoryError(
-        expected=f"a parquet file with metadata {FORMAT!r}",
-        came=came,
+        expected=f"a parquet file with metadata {FORMAT!r}, as it was written",
+        came=f"{path.name}: {' '.join(why.split())}",
         attempt="read the history.jsonl beside it",
     )

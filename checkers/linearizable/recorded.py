@@ -15,6 +15,7 @@ from typing import Any
 import numpy
 
 from checkers.compiled import load
+from checkers.history import parquet
 from checkers.linearizable import pairing_kernels
 from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFUSE, UPDATE
 
@@ -50,10 +51,10 @@ class Registers:
 
 
 def read(path: Path, *, reads: Reads, failed_cas_observes: bool = True) -> Registers | None:
-    """The calls in such a file; None if it takes more than columns to read it."""
-    import pyarrow.parquet
+    """The calls in such a file; None if it takes more than columns to read it. Raises HistoryError of a changed one."""
+    import pyarrow.compute
 
-    table = pyarrow.parquet.read_table(path, columns=list(NEEDED), read_dictionary=list(WORDS))
+    table = parquet.opened(path, read_dictionary=list(WORDS)).read(columns=list(NEEDED))
     table = table.filter(pyarrow.compute.is_valid(table["process"]))
     return of_table(table, reads=reads, failed_cas_observes=failed_cas_observes)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from checkers.history import parquet
 from checkers.linearizable import check, merging, promised_linearizable, recorded
 from checkers.verdict import Verdict
 
@@ -53,13 +54,13 @@ def check_parquet(
 ) -> Spread | None:
     """The verdict on all registers in such a file; None if it takes more than columns to read it.
 
-    `timeout_s` is for each task. Reads are judged as `promised_linearizable` says.
+    `timeout_s` is for each task. Reads are judged as `promised_linearizable` says. HistoryError if the file has changed
+    since it was written: the driver verifies all of it, the workers the pages that they read.
     """
     import msgspec
-    import pyarrow.parquet
 
     began_s = time.monotonic()
-    about = pyarrow.parquet.ParquetFile(path).metadata
+    about = parquet.opened(path).metadata
     tasks = max(spark.sparkContext.defaultParallelism, math.ceil(about.num_rows / EVENTS_A_TASK))
     worker = _Worker(timeout_s, memory_limit, failed_cas_observes)
     groups = spark.range(about.num_row_groups, numPartitions=about.num_row_groups)
@@ -94,7 +95,9 @@ class _Splitter:
         import pyarrow
         import pyarrow.parquet
 
-        file = pyarrow.parquet.ParquetFile(self.path, read_dictionary=list(recorded.WORDS))
+        file = pyarrow.parquet.ParquetFile(
+            self.path, read_dictionary=list(recorded.WORDS), page_checksum_verification=True
+        )
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for part, events in self._split(file.read_row_group(number, columns=list(COLUMNS))):
@@ -251,6 +254,4 @@ def _of_histogram(counts: dict[int, int]) -> dict[str, float]:
 
 def _only(path: Path, keys: list[str]) -> Any:
     """The history of these keys alone, with the indexes that its events have in the file."""
-    from checkers.history import parquet
-
     return parquet.read_keys(path, keys)

@@ -1,0 +1,119 @@
+"""A history.parquet that has changed since it was written is refused, wherever it has changed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+
+from checkers import linearizable
+from checkers.history import HistoryError, parquet
+from checkers.history.foreign import read as read_any
+from checkers.history.history import Header, History
+from checkers.history.operation import Event
+
+PLACES = 300
+
+
+def history() -> History:
+    """Writes and reads of a few registers, some without an answer, and lines of the harness."""
+    chance = random.Random(5)
+    events: list[Event] = []
+
+    def record(**fields: Any) -> None:
+        events.append(Event(index=len(events), time_ns=1_000 * len(events), **fields))
+
+    for number in range(120):
+        key = f"r{chance.randrange(4)}"
+        record(process=number, type="invoke", f="write", key=key, value=number, node="n1")
+        if chance.random() < 0.9:
+            record(process=number, type="ok", f="write", key=key, value=number, node="n1")
+        if number % 30 == 0:
+            record(process="harness", type="info", f="note", value={"n": number})
+    return History.of(Header(system="qsync", nodes=("n1",)), events)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("columns") / "history.parquet"
+    parquet.write(path, history())
+    return path
+
+
+def rows(path: Path) -> Any:
+    return parquet.read(path).events
+
+
+def outcome(take: Callable[[Path], Any], path: Path) -> Any:
+    """What is taken of a file, or how it is refused."""
+    try:
+        return take(path)
+    except HistoryError as error:
+        return str(error)
+
+
+def rows_of_keys(path: Path) -> Any:
+    return parquet.read_keys(path, ["r1", "r3"]).events
+
+
+def verdict(path: Path) -> Any:
+    found = linearizable.check_parquet(path)
+    return found.result, found.summary, found.details["operations"]
+
+
+@pytest.mark.parametrize(("take", "places"), [(rows, PLACES), (rows_of_keys, PLACES), (verdict, 40)])
+def test_four_bytes_overwritten_anywhere_never_give_other_rows(
+    written: Path, tmp_path: Path, take: Callable[[Path], Any], places: int
+) -> None:
+    """If it failed, a disk that spoils four bytes would change what a history says, and no reader would notice."""
+    whole, before = take(written), written.read_bytes()
+    path = tmp_path / "history.parquet"
+    chance = random.Random(13)
+    at_the_ends = [*range(0, 16, 4), *range(len(before) - 24, len(before) - 3)]
+    refused = 0
+    for place in [*at_the_ends, *sorted(chance.sample(range(len(before) - 4), places))]:
+        changed = bytearray(before)
+        changed[place : place + 4] = bytes(
+            each ^ chance.randrange(1, 256) for each in before[place : place + 4]
+        )
+        path.write_bytes(changed)
+        told = outcome(take, path)
+        assert told == whole or (isinstance(told, str) and "history.parquet" in told), place
+        refused += told != whole
+    assert refused > places * 0.9
+
+
+def test_a_file_that_lost_its_end_or_its_beginning_is_refused(written: Path, tmp_path: Path) -> None:
+    """If it failed, half a file would be read as a short history."""
+    before = written.read_bytes()
+    path = tmp_path / "history.parquet"
+    for kept in (b"", before[:3], before[:-1], before[: len(before) // 2], before[9:], before + b"x"):
+        path.write_bytes(kept)
+        with pytest.raises(HistoryError):
+            parquet.read(path)
+
+
+def test_a_page_is_verified_by_readers_that_know_no_seal(written: Path, tmp_path: Path) -> None:
+    """If it failed, a worker that reads one row group, or another tool, could not notice a spoilt page."""
+    data = bytearray(written.read_bytes())
+    column = pyarrow.parquet.ParquetFile(written).metadata.row_group(0).column(1)  # time_ns
+    middle = column.data_page_offset + column.total_compressed_size // 2
+    data[middle] ^= 0xFF
+    path = tmp_path / "history.parquet"
+    path.write_bytes(data)
+    with pytest.raises(OSError, match="CRC"):
+        pyarrow.parquet.read_table(path, page_checksum_verification=True)
+
+
+def test_columns_of_an_earlier_version_are_read_as_they_are(written: Path, tmp_path: Path) -> None:
+    """If it failed, every run that was stored before would have to be judged again before anything could read it."""
+    old = tmp_path / "history.parquet"
+    table = pyarrow.parquet.read_table(written)
+    metadata = {name: value for name, value in table.schema.metadata.items() if b"seal" not in name}
+    pyarrow.parquet.write_table(table.replace_schema_metadata(metadata), old, compression="zstd")
+    assert parquet.read(old).events == history().events
+    assert read_any(old).kind == "parquet"
