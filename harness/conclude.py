@@ -17,7 +17,7 @@ from harness.finish import finish
 from harness.plan import Plan
 from harness.store import RunFolder
 
-ANOMALY, INTERRUPTED = 1, 130
+ANOMALY, BROKEN, INTERRUPTED = 1, 70, 130
 _KINDS: tuple[type[HarnessError], ...] = (WrongUse, ClusterError, StoreError)
 
 
@@ -62,6 +62,7 @@ def conclude(
             interrupted=recorded.interrupted,
             failure=why,
             run_check=run_check,
+            is_new=True,
         )
     except StoreError as error:
         raise failure or error from error  # what went wrong first is what is told
@@ -69,6 +70,23 @@ def conclude(
         raise failure
     code = int(verdict["exit_code"])
     return verdict, INTERRUPTED if recorded.interrupted and code != ANOMALY else code
+
+
+def judged_again(folder: Path) -> dict[str, Any]:
+    """Judge a stored run again: its outcome, exit code and sentence. Never raises.
+
+    Of a run that cannot be judged it says why; an earlier verdict stays in the folder then.
+    """
+    run = RunFolder(folder)
+    try:
+        verdict = finish(run, run.read_plan())
+    except HarnessError as error:
+        return {"outcome": "not-evidence", "exit_code": error.exit_code, "sentence": error.message}
+    except Exception as error:  # a defect of the harness breaks this run, not the others
+        name = " ".join(f"{type(error).__name__}: {error}".split())
+        sentence = f"the harness itself broke: {name}"
+        return {"outcome": "broken", "exit_code": BROKEN, "sentence": sentence}
+    return {name: verdict[name] for name in ("outcome", "exit_code", "sentence")}
 
 
 def _says_all(failure: HarnessError, verdict: dict[str, Any]) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from checkers.history import parquet
 from checkers.history.errors import HistoryError
@@ -20,14 +23,20 @@ from harness.judge import judge
 from harness.judge.promised import promise_of
 from harness.judge.strongest import strongest
 from harness.plan import Plan
-from harness.store import RunFolder
+from harness.store import RunFolder, hashes
+from harness.store.run_folder import COLUMNS, REPORT, VERDICT, Make
 from harness.systems import system_of
 from harness.systems.xlogs import read_logs
 from harness.workloads import WORKLOADS
 
 
 def read_history(folder: RunFolder) -> History:
-    """The record of a run; StoreError in one line if it cannot be read."""
+    """The history of a run; StoreError in one line if it cannot be read, or the record is not the one judged before."""
+    hashes.must_be_as_judged(folder.path, hashes.of_record(folder.path))
+    return _read(folder)
+
+
+def _read(folder: RunFolder) -> History:
     try:
         return read(folder.history)
     except HistoryError as error:
@@ -43,13 +52,18 @@ def finish(
     interrupted: bool = False,
     failure: str | None = None,
     run_check: RunCheck = run_here,
+    is_new: bool = False,
 ) -> dict[str, Any]:
-    """Judge a run; write verdict.json, history.parquet and report.html; returns the verdict.
+    """Judge a run; write verdict.json, history.parquet, hashes.json and report.html; returns the verdict.
 
-    Raises StoreError if they cannot be written. An anomaly is returned all the same, with that as a finding: a full
-    disk must not hide it.
+    Raises StoreError if they cannot be written, and leaves those of an earlier judgement as they are. An anomaly is
+    returned all the same, with that as a finding: a full disk must not hide it. StoreError also if the record is not
+    the one that was judged before, unless the run `is_new`: then it is over only now.
     """
-    history = read_history(folder)
+    record = hashes.of_record(folder.path)
+    if not is_new:
+        hashes.must_be_as_judged(folder.path, record)
+    history = _read(folder)
     promise = promise_of(plan, history)
     verdict = judge(
         plan,
@@ -65,12 +79,13 @@ def finish(
     verdicts = [Verdict.from_json(check) for check in verdict["checks"]]
     verdict["strongest"] = strongest(WORKLOADS[plan.workload], history, verdicts)
     try:
-        _keep(folder, history, verdict)
+        _keep(folder, record, history, verdict)
     except StoreError as error:
         if verdict["outcome"] != "anomaly":
-            folder.forget_verdict()  # a run that could not be kept is no evidence, whatever its checks said
-            raise
+            raise  # a run that could not be kept is no evidence, whatever its checks said
         verdict["findings"].append({"checker": "store", "summary": error.message})
+        with suppress(StoreError):  # an anomaly stands without columns and page
+            folder.keep_judgement({VERDICT: _writer(verdict)}, record)
     return verdict
 
 
@@ -96,12 +111,17 @@ def logs_of_members(logs: Sequence[NodeLog], history: History) -> tuple[NodeLog,
     return tuple(log for log in logs if log.node not in gone)
 
 
-def _keep(folder: RunFolder, history: History, verdict: dict[str, Any]) -> None:
-    folder.write_verdict(verdict)
-    try:
-        if history.events:
-            parquet.write(folder.path / "history.parquet", history)
-        report.write(folder.path)
-    except OSError as error:
-        why = " ".join(str(error.strerror or error).split())
-        raise StoreError(f"cannot write the columns or the report to {folder.path}: {why}") from error
+def _keep(folder: RunFolder, record: hashes.Files, history: History, verdict: dict[str, Any]) -> None:
+    shown = msgspec.json.decode(msgspec.json.encode(verdict))
+    making: dict[str, Make] = {
+        VERDICT: _writer(verdict),
+        REPORT: lambda path: path.write_text(report.html(folder.path, shown), "utf-8", "replace"),
+    }
+    if history.events:
+        making = {COLUMNS: lambda path: parquet.write(path, history), **making}
+    folder.keep_judgement(making, record)
+
+
+def _writer(verdict: Mapping[str, Any]) -> Make:
+    data = msgspec.json.format(msgspec.json.encode(verdict), indent=1)
+    return lambda path: path.write_bytes(data + b"\n")

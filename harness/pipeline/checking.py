@@ -22,7 +22,7 @@ from checkers.linearizable import merging
 from checkers.linearizable.segments import segments
 from checkers.verdict import Verdict, run_safely
 from harness.check import Check, RunCheck
-from harness.errors import HarnessError
+from harness.conclude import judged_again
 from harness.finish import finish, read_history
 from harness.judge import outcome
 from harness.judge.promised import promise_of
@@ -194,7 +194,7 @@ def _work(answer: Answer, batches: Iterable[Any]) -> Iterator[Any]:
 
 def _answer(path: str, task: str | None) -> str:
     if task is None:
-        return msgspec.json.encode(_whole_run(Path(path))).decode()
+        return msgspec.json.encode(judged_again(Path(path))).decode()
     asked = msgspec.json.decode(task, type=Task)
     history = _read(path)
     check = checks_of(RunFolder(Path(path)), history)[asked.check]
@@ -215,12 +215,3 @@ def _part(history: History, task: Task) -> History:
     if task.segment is None:
         return part
     return replace(part, operations=segments(_judged(part), task.least)[task.segment].operations)
-
-
-def _whole_run(path: Path) -> dict[str, Any]:
-    folder = RunFolder(path)
-    try:
-        verdict = finish(folder, folder.read_plan())
-    except HarnessError as error:
-        return {"outcome": "not-evidence", "exit_code": error.exit_code, "sentence": error.message}
-    return {name: verdict[name] for name in ("outcome", "exit_code", "sentence")}

@@ -14,6 +14,6 @@ tables          checks, faults, nodes, operations
 page            all of it put together with page.html, page.css and page.js
 """
 
-from harness.report.page import write
+from harness.report.page import html, write
 
-__all__ = ["write"]
+__all__ = ["html", "write"]

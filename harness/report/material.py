@@ -101,11 +101,14 @@ class _Wanted:
         )
 
 
-def read(folder: Path) -> Material:
-    """Everything that the page shows, except the nodes' logs, of which it needs a part (`node_logs`)."""
+def read(folder: Path, verdict: Json | None = None) -> Material:
+    """Everything that the page shows, except the nodes' logs, of which it needs a part (`node_logs`).
+
+    `verdict`: taken instead of the one in the folder.
+    """
     notes: list[str] = []
     plan = _document(folder / "plan.json", notes)
-    verdict = _document(folder / "verdict.json", notes)
+    verdict = _document(folder / "verdict.json", notes) if verdict is None else verdict
     gathering = _Gathering(_wanted(verdict))
     _gather(folder / "history.jsonl", gathering, notes)
     material = gathering.material(folder, plan, verdict)

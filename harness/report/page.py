@@ -45,9 +45,9 @@ def write(run_folder: Path) -> Path:
     return target
 
 
-def html(run_folder: Path) -> str:
-    """The page as text."""
-    read = material.read(run_folder)
+def html(run_folder: Path, verdict: Json | None = None) -> str:
+    """The page as text. `verdict`: the content of its verdict.json, if that is not in the folder yet."""
+    read = material.read(run_folder, verdict)
     bands = fault_bands(read)
     shown, more = _witnesses(read, bands)
     window = (shown[0].proof.start_ns, shown[0].proof.end_ns) if shown else None

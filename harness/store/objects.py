@@ -145,7 +145,7 @@ class ObjectStore:
                 source = self.files.open_input_file(address.key)
             except FileNotFoundError:
                 return False
-        with source, _on_disk(target):
+        with source, on_disk(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             with unfinished.open("wb") as file:
                 while chunk := self._chunk(source, address):
@@ -198,7 +198,8 @@ class ObjectStore:
 
 
 @contextmanager
-def _on_disk(target: Path) -> Iterator[None]:
+def on_disk(target: Path) -> Iterator[None]:
+    """What the file system refuses, as a StoreError."""
     try:
         yield
     except OSError as error:

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from harness.errors import StoreError, WrongUse
-from harness.store.objects import Address, Found, ObjectStore
+from harness.store.objects import Address, Found, ObjectStore, on_disk
 from harness.store.run_folder import HISTORY, VERDICT
 from harness.store.scan import NO_RUNS_FILE, LeftOut, Scan, StoredRun, is_own, looked_at, sorted_out
 
@@ -85,8 +85,16 @@ def copy_of_run(run: Address, folder: Path) -> Path:
             f"{run} is no run: expected an address with {HISTORY} below it; try: {run.scheme}://bucket/results/PLAN/RUN"
         )
     target = folder / run.parent.name / run.name
-    shutil.rmtree(target, ignore_errors=True)
-    fetch_run(store, run, target)
+    fresh = target.with_name(f".{run.name}.unfinished")
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        fetch_run(store, run, fresh)
+        with on_disk(target):
+            if target.exists():
+                shutil.rmtree(target)
+            fresh.replace(target)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
     return target
 
 

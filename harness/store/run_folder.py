@@ -7,16 +7,18 @@
 | history.parquet | the same in columns |
 | nodes/<n>/ | log and files of each node |
 | verdict.json, report.html | what was decided, and the page that shows it |
+| hashes.json | the hashes of all of these but the page: `harness.store.hashes` |
 
-`results/latest` points to the newest. Files other than the record are written under another name and renamed, so
-that a half-written one never looks whole. Whatever the file system refuses is a `StoreError` in one line.
+`results/latest` points to the newest. Files other than the record are written under another name, synced and renamed,
+so that a half-written one never looks whole. Those of a judgement are renamed when all of them are whole: a judgement
+that cannot be kept leaves the earlier one. Whatever the file system refuses is a `StoreError` in one line.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,6 +30,7 @@ import msgspec
 from harness import plan as plans
 from harness.errors import StoreError, WrongUse
 from harness.plan import Plan
+from harness.store import hashes
 
 PLAN = "plan.json"
 HISTORY = "history.jsonl"
@@ -36,6 +39,9 @@ VERDICT = "verdict.json"
 REPORT = "report.html"
 LATEST = "latest"
 _BUFFER_BYTES = 1 << 18
+
+Make = Callable[[Path], object]
+"""Writes a file of a run to the path that it is given. Raises OSError."""
 
 
 @contextmanager
@@ -62,7 +68,7 @@ class RunFolder:
         with _file_system(f"write results to {root}"):
             folder = _make_new(root / plan.name, f"{stamp}-{plan.seed}")
             try:
-                cls(folder)._write(PLAN, plans.to_json(plan))
+                cls(folder)._keep({PLAN: lambda path: path.write_bytes(plans.to_json(plan))})
                 _point_to(root / LATEST, folder)
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)  # a run without a plan is none
@@ -89,9 +95,29 @@ class RunFolder:
     def read_plan(self) -> Plan:
         return plans.read(self.plan_file)
 
-    def write_verdict(self, verdict: Mapping[str, object]) -> None:
-        data = msgspec.json.format(msgspec.json.encode(verdict), indent=1)
-        self._write(VERDICT, data + b"\n")
+    def keep_judgement(self, making: Mapping[str, Make], record: hashes.Files) -> None:
+        """Write what a judgement made and the list of hashes; `record`: those of what was judged.
+
+        The files take their places in this order, all of them or, if one cannot be written, none: StoreError.
+        """
+        made: dict[str, hashes.Hashed | None] = {}
+
+        def hashed(name: str, make: Make) -> Make:
+            def write(path: Path) -> None:
+                make(path)
+                made[name] = hashes.of_file(path)
+
+            return write
+
+        listed = {name: hashed(name, make) for name, make in making.items() if name != REPORT}
+        page = {name: make for name, make in making.items() if name == REPORT}
+
+        def write_list(path: Path) -> None:
+            path.write_bytes(hashes.document({**record, **made}))
+
+        self._keep(
+            {**listed, hashes.HASHES: write_list, **page}
+        )  # the page is last: who waits for runs waits for it
 
     def read_verdict(self) -> dict[str, object] | None:
         """The stored verdict; None if there is none that can be read."""
@@ -101,27 +127,38 @@ class RunFolder:
             return None
         return found if isinstance(found, dict) else None
 
-    def forget_verdict(self) -> None:
-        """Leave the run as one that nobody has judged."""
-        with suppress(OSError):
-            (self.path / VERDICT).unlink(missing_ok=True)
-
     def read_verdict_outcome(self) -> str | None:
         """What was decided; None if nothing was, or it cannot be read."""
         verdict = self.read_verdict()
         outcome = None if verdict is None else verdict.get("outcome")
         return outcome if isinstance(outcome, str) else None
 
-    def _write(self, name: str, data: bytes) -> None:
-        with _file_system(f"write {name} to {self.path}"):
-            unfinished = self.path / f".{name}.unfinished"
-            try:
-                unfinished.write_bytes(data)
-                unfinished.replace(self.path / name)
-            except OSError:
+    def _keep(self, making: Mapping[str, Make]) -> None:
+        try:
+            for name, make in making.items():
+                with _file_system(f"write {name} to {self.path}"):
+                    make(self._unfinished(name))
+                    _sync(self._unfinished(name))
+            with _file_system(f"write to {self.path}"):
+                for name in making:
+                    self._unfinished(name).replace(self.path / name)
+                _sync(self.path)
+        except BaseException:
+            for name in making:
                 with suppress(OSError):
-                    unfinished.unlink(missing_ok=True)
-                raise
+                    self._unfinished(name).unlink(missing_ok=True)
+            raise
+
+    def _unfinished(self, name: str) -> Path:
+        return self.path / f".{name}.unfinished"
+
+
+def _sync(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 class GuardedFile:

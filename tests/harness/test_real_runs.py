@@ -177,7 +177,17 @@ def test_a_harness_that_is_killed_takes_all_with_it_and_the_next_run_starts(
     )  # the latter where the machine is too busy
     assert jsonl.read(again.run / "history.jsonl").operations
     files = {path.name for path in again.run.iterdir()}
-    assert files == {"plan.json", "history.jsonl", "history.parquet", "verdict.json", "report.html", "nodes"}
+    assert files == {
+        *(
+            "plan.json",
+            "history.jsonl",
+            "history.parquet",
+            "hashes.json",
+            "verdict.json",
+            "report.html",
+            "nodes",
+        )
+    }
 
 
 def test_a_port_in_use_is_one_line_with_3(start: Callable[..., Running]) -> None:

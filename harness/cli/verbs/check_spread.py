@@ -12,7 +12,7 @@ import msgspec
 
 from harness.cli import spark_group
 from harness.cli.exit_codes import ExitCode, gravest
-from harness.errors import HarnessError, StoreError, WrongUse
+from harness.errors import StoreError, WrongUse
 
 if TYPE_CHECKING:
     from pathlib import Path as Folder
@@ -32,7 +32,9 @@ def check_spread(
             f"{option} does not go with --engine spark or many runs; check one run in process"
         )
     if engine == "process":
-        return _tell_many(_in_process(_runs(path)), as_json)
+        from harness.conclude import judged_again
+
+        return _tell_many(((run, judged_again(run)) for run in _runs(path)), as_json)
     spark_group.ensure("--engine spark")
     if path.is_file() and path.suffix == ".parquet" and not (path.parent / "plan.json").exists():
         return _check_parquet(path, as_json, given["timeout_s"] or 600.0, _session(master, conf))
@@ -61,18 +63,6 @@ def _runs(path: Path) -> list[Folder]:
     if not runs:
         raise WrongUse(f"{path} holds no runs; try: qsync run first")
     return sorted(runs, key=lambda run: (run.name, str(run)))
-
-
-def _in_process(runs: Iterable[Path]) -> Iterable[tuple[Path, dict[str, Any]]]:
-    from harness.finish import finish
-    from harness.store import RunFolder
-
-    for run in runs:
-        folder = RunFolder(run)
-        try:
-            yield run, finish(folder, folder.read_plan())
-        except HarnessError as error:
-            yield run, {"outcome": "not-evidence", "exit_code": error.exit_code, "sentence": error.message}
 
 
 def _tell_many(found: Iterable[tuple[Path, Mapping[str, Any]]], as_json: bool) -> int:
@@ -105,12 +95,16 @@ _OUTCOMES = {"valid": "valid", "invalid": "anomaly", "unknown": "unknown"}
 
 def _check_parquet(path: Path, as_json: bool, timeout_s: float, session: AbstractContextManager[Any]) -> int:
     """All registers of a big record."""
+    from checkers.history.errors import HistoryError
     from harness.judge import EXIT_CODES
 
-    with session as spark:
-        from harness.pipeline.spread import check_parquet
+    try:
+        with session as spark:
+            from harness.pipeline.spread import check_parquet
 
-        found = check_parquet(spark, path, timeout_s=timeout_s)
+            found = check_parquet(spark, path, timeout_s=timeout_s)
+    except HistoryError as error:
+        raise StoreError(f"{path}: {error}") from error
     if found is None:
         raise StoreError(
             f"{path} cannot be taken as columns (values that are no whole numbers, other operations than read, write "

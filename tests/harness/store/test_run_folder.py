@@ -8,6 +8,7 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from checkers.history import jsonl
@@ -99,13 +100,13 @@ def test_a_read_only_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(StoreError, match="Read-only file system"):
         folder.open_history()
     with pytest.raises(StoreError, match="Read-only file system"):
-        folder.write_verdict({})
+        keep_verdict(folder, {})
 
 
 def test_a_half_written_verdict_never_looks_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, a full disk would leave half a verdict in the place of the old one."""
     folder = RunFolder.create(tmp_path, PLAN)
-    folder.write_verdict({"outcome": "anomaly"})
+    keep_verdict(folder, {"outcome": "anomaly"})
 
     def half(self: Path, data: bytes) -> int:
         with self.open("wb") as file:
@@ -114,8 +115,13 @@ def test_a_half_written_verdict_never_looks_whole(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(Path, "write_bytes", half)
     with pytest.raises(StoreError, match="No space left on device"):
-        folder.write_verdict({"outcome": "valid"})
+        keep_verdict(folder, {"outcome": "valid"})
     assert folder.read_verdict() == {"outcome": "anomaly"}
+
+
+def keep_verdict(folder: RunFolder, verdict: dict[str, object]) -> None:
+    """As a judgement of a run without a record keeps it."""
+    folder.keep_judgement({"verdict.json": lambda path: path.write_bytes(msgspec.json.encode(verdict))}, {})
 
 
 def fill(record: jsonl.Writer, size: int) -> None:
@@ -177,9 +183,9 @@ def test_all_runs_are_found_oldest_first(tmp_path: Path) -> None:
     """If it failed, a campaign would leave runs out, or count the newest twice."""
     first = RunFolder.create(tmp_path, PLAN, at=AT)
     second = RunFolder.create(tmp_path, Plan(name="a"), at=AT.replace(hour=6))
-    second.write_verdict({"outcome": "valid"})
+    keep_verdict(second, {"outcome": "valid"})
     third = RunFolder.create(tmp_path, PLAN, at=AT.replace(hour=7))
-    third.write_verdict({"made": "by somebody else"})
+    keep_verdict(third, {"made": "by somebody else"})
     assert [(run.folder.path, run.outcome) for run in find_runs(tmp_path)] == [
         (first.path, None),
         (second.path, "valid"),

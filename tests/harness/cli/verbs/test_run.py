@@ -180,7 +180,17 @@ def test_a_valid_run_is_0_and_leaves_everything(qsync: Qsync, results: Path) -> 
     assert done.out.count("\n") <= 15
     assert "again   ./qsync run --seed 3 --cluster sim --time-limit 2 --rate 100 --faults none" in done.out
     files = {path.name for path in only_run(results).iterdir()}
-    assert files == {"plan.json", "history.jsonl", "history.parquet", "verdict.json", "report.html", "nodes"}
+    assert files == {
+        *(
+            "plan.json",
+            "history.jsonl",
+            "history.parquet",
+            "hashes.json",
+            "verdict.json",
+            "report.html",
+            "nodes",
+        )
+    }
     assert (results / "latest").resolve() == only_run(results)
 
 
@@ -271,7 +281,7 @@ def test_a_run_whose_columns_cannot_be_kept_has_no_verdict(
     monkeypatch.setattr("checkers.history.parquet.write", full)
     done = qsync(*QUICK)
     assert done.code == 3
-    assert "cannot write the columns" in done.line
+    assert "cannot write history.parquet" in done.line
     assert not (only_run(results) / "verdict.json").exists()
 
 

@@ -1,0 +1,131 @@
+"""A run's own list of hashes, `hashes.json`, which is written with its verdict.
+
+    {"format": "qsync-hashes", "version": 1, "files": {"history.jsonl": {"bytes": 812, "sha256": "9f86…"}, …}}
+
+| file | in the list as |
+|---|---|
+| plan.json, history.jsonl, logs and snapshots below nodes/ | the record: its hashes are taken before it is judged |
+| history.parquet, verdict.json | what the judgement made of the record |
+
+A file that could not be read then is listed as null and is not compared. The page is not listed: no reader takes
+anything from it. A run without the list is one of an earlier version, or was never judged; it is read as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from harness.errors import StoreError
+
+HASHES = "hashes.json"
+FORMAT = "qsync-hashes"
+VERSION = 1
+RECORD = ("plan.json", "history.jsonl", "nodes/*/log.jsonl", "nodes/*/*.xlog", "nodes/*/*.snap")
+"""Patterns of the files that are judged. Snapshots: before Tarantool 2.10 they say which spaces are synchronous."""
+
+
+class Hashed(msgspec.Struct, frozen=True):
+    """A file's length and the SHA-256 of its content, in hexadecimal digits."""
+
+    bytes: int
+    sha256: str
+
+
+class _Document(msgspec.Struct, kw_only=True):
+    format: str = FORMAT
+    version: int = VERSION
+    files: dict[str, Hashed | None]
+
+
+CHANGED = f"it differs from its {HASHES}"
+"""Begins the reason for which such a run is left out."""
+
+Files = Mapping[str, Hashed | None]
+"""Names within the run's folder → hashes; None of a file that cannot be read."""
+
+
+def of_file(path: Path) -> Hashed:
+    """Raises OSError."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+        return Hashed(file.tell(), digest.hexdigest())
+
+
+def of_record(folder: Path) -> Files:
+    """The files that are judged, as they are now."""
+    names = sorted(str(path.relative_to(folder)) for pattern in RECORD for path in folder.glob(pattern))
+    return {name: _of_readable(folder / name) for name in names}
+
+
+def document(files: Files) -> bytes:
+    """The content of hashes.json."""
+    return msgspec.json.format(msgspec.json.encode(_Document(files=dict(files))), indent=1) + b"\n"
+
+
+def listed(folder: Path) -> Files | None:
+    """What the list of a run says; None if it has none. StoreError if it cannot be read."""
+    try:
+        found = msgspec.json.decode((folder / HASHES).read_bytes(), type=_Document)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:  # DecodeError: of another form, too
+        raise StoreError(f"{folder / HASHES} cannot be read: {error}") from error
+    if (found.format, found.version) != (FORMAT, VERSION):
+        raise StoreError(
+            f"{folder / HASHES}: expected {FORMAT} {VERSION}, got {found.format} {found.version}; "
+            "try: the qsync that wrote it"
+        )
+    return found.files
+
+
+def changed(folder: Path, is_wanted: Callable[[str], bool] = lambda name: True) -> list[str]:
+    """Which files of a run are not as the list says, in words; none if the run has no list.
+
+    `is_wanted`: of a copy that has some of the files only, which should be there. Raises StoreError as `listed`.
+    """
+    was = listed(folder)
+    if was is None:
+        return []
+    there = {name for name in was if is_wanted(name) or (folder / name).exists()}
+    return list(_different({name: was[name] for name in was if name in there}, folder, of_record(folder)))
+
+
+def must_be_as_judged(folder: Path, record: Files) -> None:
+    """StoreError, which names the files, if a run was judged and its record is another one now."""
+    was = listed(folder)
+    if was is None:
+        return
+    of_the_record = {name: was[name] for name in was if name in record or is_of_record(name)}
+    different = list(_different(of_the_record, folder, record))
+    if different:
+        raise StoreError(
+            f"{folder}: the record has changed since the run was judged: {'; '.join(different)}; its verdict is "
+            f"kept; try: the file as it was, or remove {HASHES} to judge the record as it is now"
+        )
+
+
+def _different(was: Files, folder: Path, record: Files) -> Iterator[str]:
+    """`record`: the files of the record as they are now; others are read."""
+    for name in sorted({*was, *record}):
+        if name not in was:
+            yield f"{name} was added"
+        elif not (folder / name).exists():
+            yield f"{name} is missing"
+        elif was[name] not in (None, record[name] if name in record else _of_readable(folder / name)):
+            yield f"{name} has another content"
+
+
+def is_of_record(name: str) -> bool:
+    """Whether a file of this name in a run's folder is among those that are judged."""
+    return any(PurePosixPath(f"/{name}").match(f"/{pattern}") for pattern in RECORD)
+
+
+def _of_readable(path: Path) -> Hashed | None:
+    try:
+        return of_file(path)
+    except OSError:
+        return None
