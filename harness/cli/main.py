@@ -1,17 +1,20 @@
 """`qsync VERB …`: finds the verb, runs it, and turns however it ended into an exit code and at most one line.
 
 A verb is a click command that returns its exit code (None is 0). It raises a HarnessError, or
-click's own errors for wrong use; Ctrl-C reaches it as KeyboardInterrupt. Its module is imported when the verb
+click's own errors for wrong use; Ctrl-C and SIGTERM reach it as KeyboardInterrupt. Its module is imported when the verb
 is asked for and not before, so that `--help` pays for none of them.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
 import click
@@ -59,6 +62,24 @@ def qsync() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (the process's own by default) and return its exit code."""
+    with _ended_in_order():
+        return _main(arguments)
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """SIGTERM is Ctrl-C: what was begun is undone, temporary folders go."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     try:
         code = qsync.main(arguments, prog_name="qsync", standalone_mode=False)
         sys.stdout.flush()
@@ -90,7 +111,11 @@ def _one_line(error: click.ClickException) -> str:
 
 
 def _name(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    try:
+        words = f"{error}"
+    except Exception:  # Spark's own can be read only while it runs
+        words = "it cannot say why"
+    return " ".join(f"{type(error).__name__}: {words}".split())
 
 
 def _keep(error: Exception) -> str:
@@ -99,7 +124,7 @@ def _keep(error: Exception) -> str:
         if note.startswith(TRACEBACK_NOTE):
             return str(note.removeprefix(TRACEBACK_NOTE))
     with tempfile.NamedTemporaryFile("w", prefix="qsync-traceback-", suffix=".txt", delete=False) as file:
-        file.writelines(traceback.format_exception(error))
+        file.writelines(traceback.format_exception(error))  # of one that cannot be read it says so
     return file.name
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from harness.cluster import faketime_files
 from harness.cluster.changing_cut import ChangingCut
 from harness.cluster.clock_faults import ClockFault, write_clock
 from harness.cluster.connections import Admin, Connections
@@ -133,6 +134,7 @@ class LocalCluster(RealCluster):
                 await self._roster.stop()
         finally:
             self._enclosure.remove()
+            faketime_files.remove_leftovers()  # those of processes that a node began, too
             try:
                 if self._mounted is not None:
                     await self._mounted.stop()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from harness.cluster import faketime_files
 from harness.cluster.processes import NodeProcess, Orders
 from harness.cluster.relay.remote import Relay
 from harness.errors import ClusterError, NodeEnded
@@ -192,6 +193,7 @@ class Roster:
         """See the process end. Its port may be anybody's now, its number soon too."""
         how = await process.ended()
         is_told = process.pid in self._told
+        faketime_files.remove_of(process.pid)
         refused = how in REFUSED and process.node in self._may_refuse
         if refused:
             self._may_refuse[process.node] += process.last_words()[-1:]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,13 @@ from checkers.history.history import History
 from checkers.history.operation import Event
 from harness import report
 from harness.errors import StoreError
+from harness.scratch import scratch
 
 
 def write(target: Path, source: Path, history: History, verdict: Mapping[str, Any]) -> None:
     """Write the page to `target`. StoreError in one line if it cannot be written."""
-    with tempfile.TemporaryDirectory(prefix="qsync-page-") as made:
-        folder = Path(made) / "check" / source.name
+    with scratch("page") as made:
+        folder = made / "check" / source.name
         folder.mkdir(parents=True)
         (folder / "plan.json").write_bytes(b"{}")
         (folder / "verdict.json").write_bytes(msgspec.json.encode(verdict))

@@ -13,7 +13,6 @@ import re
 import shlex
 import signal
 import subprocess
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 
 from checkers.verdict import Result
 from harness.errors import WrongUse
+from harness.scratch import scratch
 
 _WORDS: tuple[tuple[str, Result], ...] = (
     (r"not[ -]linearizable|nonlinearizable|invalid|illegal|false|anomal(?:y|ies)", "invalid"),
@@ -67,8 +67,8 @@ def ask(command: str, edn: str, file: Path | None, timeout_s: float) -> Opinion:
         raise WrongUse(
             "--second-opinion needs a command, such as: java -jar elle-cli.jar --model list-append"
         )
-    with tempfile.TemporaryDirectory(prefix="qsync-second-opinion-") as folder:
-        copy = Path(folder) / "history.edn"
+    with scratch("second-opinion") as folder:
+        copy = folder / "history.edn"
         copy.write_text(edn, encoding="utf-8")
         given = str(copy if file is None else file.resolve())
         if not any("{file}" in word or "{edn}" in word for word in words):

@@ -13,7 +13,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,6 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from harness.pipeline.java import Java
+from harness.scratch import scratch
 
 QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 """A JVM that finds the archive unfit says so on stdout, where a verb's JSON goes."""
@@ -89,12 +89,12 @@ def make(java: Java) -> bool:
         if java.home.is_relative_to(sys.prefix):  # that of PyPI lacks the archive that ours stands on
             _run([str(java.home / "bin" / "java"), "-Xshare:dump"])
         with (
-            tempfile.TemporaryDirectory(prefix="qsync-classes-", ignore_cleanup_errors=True) as folder,
+            scratch("classes") as folder,
             suppress(subprocess.TimeoutExpired),
         ):
-            words = [sys.executable, "-P", "-m", "harness.pipeline.class_archive", folder]
+            words = [sys.executable, "-P", "-m", "harness.pipeline.class_archive", str(folder)]
             _run(
-                words, {MAKES: str(unfinished), "TMPDIR": folder}
+                words, {MAKES: str(unfinished), "TMPDIR": str(folder)}
             )  # whatever it leaves when it is ended goes, too
         unfinished.touch()
         unfinished.replace(archive)

@@ -7,7 +7,6 @@ begins with a look at everything: where an earlier stream was need not be known.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -18,6 +17,7 @@ from harness.errors import HarnessError, StoreError
 from harness.pipeline.analyze import analyze
 from harness.pipeline.overview import PAGE, overview
 from harness.pipeline.session import session
+from harness.scratch import scratch
 from harness.store.objects import Address
 from harness.store.run_folder import REPORT
 
@@ -41,7 +41,7 @@ def follow(
     folder.mkdir(parents=True, exist_ok=True)
     with (
         session(master, conf=conf, log=folder / "_spark.log") as spark,
-        tempfile.TemporaryDirectory(prefix="qsync-follow-", ignore_cleanup_errors=True) as checkpoint,
+        scratch("follow") as checkpoint,
     ):
         bring_in(spark, results, folder, tell)
         pages = (
@@ -50,7 +50,7 @@ def follow(
         query = (
             pages.select("path")
             .writeStream.foreachBatch(lambda batch, number: bring_in(spark, results, folder, tell))
-            .option("checkpointLocation", checkpoint)
+            .option("checkpointLocation", str(checkpoint))
             .trigger(processingTime=EVERY)
             .start()
         )

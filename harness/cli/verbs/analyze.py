@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -62,11 +61,14 @@ def command(
     settings = settings_of(conf)
     runs = place_of(results)
     place = tables_place(runs, tables)
-    with _spool(runs, place, spool, master) as folder:
-        log = (place if isinstance(place, Path) else folder) / "_spark.log"
-        if not follow:
-            source_of(runs, folder)  # a wrong one is told before anything is installed
-        spark_group.ensure("qsync analyze")
+    given = _given_spool(runs, place, spool, master)
+    if not follow:
+        source_of(runs, given or Path())  # a wrong one is told before anything is installed
+    spark_group.ensure("qsync analyze")  # which may begin this command anew: nothing is made before
+    with _spool(runs, place, given) as folder:
+        kept = place if isinstance(place, Path) else folder
+        assert kept is not None
+        log = kept / "_spark.log"
         if follow:
             return _follow(runs, place, folder, master, settings, log)
 
@@ -81,27 +83,40 @@ def command(
     return ExitCode.VALID
 
 
-@contextmanager
-def _spool(runs: Path | Address, place: Path | Address, given: Path | None, master: str) -> Iterator[Path]:
-    """The folder to which things at addresses are fetched: one that is kept, or one for this call."""
-    from harness.errors import StoreError, WrongUse
+def _given_spool(runs: Path | Address, place: Path | Address, given: Path | None, master: str) -> Path | None:
+    """The folder for things at addresses that a person named. WrongUse if there must be one."""
+    from harness.errors import WrongUse
 
-    needs_one = not (isinstance(runs, Path) and isinstance(place, Path))
     given = given or (Path(os.environ["QSYNC_SPOOL"]) if "QSYNC_SPOOL" in os.environ else None)
-    if needs_one and given is None and not master.startswith("local"):
+    if _are_far(runs, place) and given is None and not master.startswith("local"):
         raise WrongUse(
             f"the workers of {master} must see the folder that runs are fetched to; try: --spool FOLDER, one that all "
             "machines see"
         )
-    if given is not None:
+    return given
+
+
+@contextmanager
+def _spool(runs: Path | Address, place: Path | Address, given: Path | None) -> Iterator[Path | None]:
+    """The folder to which things at addresses are fetched: one that is kept, or one for this call; else None."""
+    from harness.errors import StoreError
+    from harness.scratch import scratch
+
+    if not _are_far(runs, place):
+        yield None
+    elif given is None:
+        with scratch("spool") as folder:
+            yield folder
+    else:
         try:
             given.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"cannot write to {given}: {error.strerror}; try: --spool FOLDER") from error
         yield given.absolute()
-        return
-    with tempfile.TemporaryDirectory(prefix="qsync-spool-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+
+
+def _are_far(runs: Path | Address, place: Path | Address) -> bool:
+    return not (isinstance(runs, Path) and isinstance(place, Path))
 
 
 def settings_of(conf: tuple[str, ...]) -> dict[str, str]:
@@ -134,7 +149,7 @@ def _tell(report: Report, html: Path | None, as_json: bool, place: Path | Addres
 def _follow(
     results: Path | Address,
     place: Path | Address,
-    spool: Path,
+    spool: Path | None,
     master: str,
     settings: dict[str, str],
     log: Path,
@@ -147,5 +162,6 @@ def _follow(
     if isinstance(results, Path) and isinstance(place, Path):
         follow(results, place, master, settings, tell)
     else:
+        assert spool is not None
         follow_address(results, place, spool, master, settings, tell, log=log)
     return ExitCode.VALID

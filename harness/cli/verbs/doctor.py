@@ -61,11 +61,12 @@ def command(as_json: bool, fix: bool, clean: bool, inventory: str | None) -> int
 
 
 def _clean(inventory: str | None) -> int:
-    """Of harnesses that are no more: disks, containers, networks, packet rules and groups of processes here, or
-    folders and processes there. Here also versions and images of nodes that nobody wanted for long."""
+    """Of harnesses that are no more: disks, containers, networks, packet rules, groups of processes, shared memory and
+    temporary folders here, or folders and processes there. Here also versions and images of nodes that were not wanted
+    for long."""
     removed, kept = 0, 0
     for look in (
-        (_left_mounted, _old_versions, _left_here, _old_images)
+        (_left_mounted, _left_by_processes, _old_versions, _left_here, _old_images)
         if inventory is None
         else (lambda: _left_there(inventory),)
     ):
@@ -97,6 +98,13 @@ def _left_mounted() -> list[str]:
     from harness.cluster.mounted_disk.mounts import remove_leftovers
 
     return remove_leftovers()
+
+
+def _left_by_processes() -> list[str]:
+    from harness import scratch
+    from harness.cluster import faketime_files
+
+    return faketime_files.remove_leftovers() + scratch.remove_leftovers()
 
 
 def _old_versions() -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,7 +100,6 @@ def command(
         judge=_judge(engine or campaign.engine, _master(master, campaign.master), conf),
         publish=_address(publish or campaign.publish),
     )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service that is stopped ends as by Ctrl-C
     summary, folder = work.run(anew=anew)
     if as_json:
         import msgspec

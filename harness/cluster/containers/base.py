@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import subprocess
 import tarfile
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from harness.errors import ClusterError
+from harness.scratch import scratch
 
 LOCAL_BASE = "qsync-base:local"
 PACKAGES = (
@@ -42,10 +42,10 @@ _GROUP = "root:x:0:\nnogroup:x:65534:\n"
 
 def make_base(client: Any) -> str:
     """Import the image as `LOCAL_BASE`; returns its name. Raises ClusterError if packages cannot be had."""
-    with tempfile.TemporaryDirectory(prefix="qsync-base-") as folder:
-        root = Path(folder) / "root"
-        _unpack(_download(Path(folder)), root)
-        archive = Path(folder) / "base.tar"
+    with scratch("base") as folder:
+        root = folder / "root"
+        _unpack(_download(folder), root)
+        archive = folder / "base.tar"
         with tarfile.open(archive, "w") as tar:
             tar.add(root, arcname=".")
         repository, _, tag = LOCAL_BASE.partition(":")

@@ -9,7 +9,6 @@ import hashlib
 import os
 import shutil
 import socket
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from harness.cluster.containers.base import LOCAL_BASE
 from harness.cluster.containers.ownership import RunId
 from harness.cluster.wheels import versions_of_a_node, wheels
 from harness.errors import ClusterError
+from harness.scratch import scratch
 
 ROOT = Path(__file__).parents[3]
 BASE = "QSYNC_BASE_IMAGE"
@@ -162,8 +162,7 @@ def build(
     """
     import docker
 
-    with tempfile.TemporaryDirectory(prefix="qsync-image-") as folder:
-        context = Path(folder)
+    with scratch("image") as context:
         for path in sources:
             target = context / under / path.relative_to(root)
             target.parent.mkdir(parents=True, exist_ok=True)

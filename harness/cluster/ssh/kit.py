@@ -21,6 +21,7 @@ _PATTERNS: Final = (
     "harness/cluster/damaged_files.py",
     "harness/cluster/empty_disk.py",
     "harness/cluster/family.py",
+    "harness/cluster/faketime_files.py",
     "harness/cluster/place.py",
     "harness/cluster/probe.py",
     "harness/cluster/storage.py",

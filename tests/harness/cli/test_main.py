@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -118,3 +119,46 @@ def test_the_gravest_of_many_runs_is_told() -> None:
     assert gravest([ExitCode.VALID, ExitCode.UNKNOWN, ExitCode.NOT_EVIDENCE]) == ExitCode.NOT_EVIDENCE
     assert gravest([ExitCode.VALID, ExitCode.VALID]) == ExitCode.VALID
     assert gravest([]) == ExitCode.NOT_EVIDENCE
+
+
+def test_sigterm_ends_a_verb_as_ctrl_c_does(tmp_path: Path) -> None:
+    """If it failed, a verb that a service manager stops would leave its temporary folders, whatever it was doing."""
+    program = """
+import os, signal, sys, time
+import click
+from harness.cli import main
+from harness.scratch import scratch
+
+@click.command()
+def command():
+    with scratch("test") as folder:
+        assert folder.is_dir()
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+
+main.Verbs.get_command = lambda self, context, name: command
+sys.exit(main.main(["test"]))
+"""
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.strip()) == (130, "qsync: interrupted")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_that_cannot_be_read_is_no_anomaly(
+    verb: Callable[[Callable[[], object]], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If it failed, an error of Spark's whose session has ended would end with 1, the code of an anomaly."""
+
+    class Unreadable(Exception):
+        def __str__(self) -> str:
+            raise AssertionError
+
+    def broken() -> None:
+        raise Unreadable
+
+    verb(broken)
+    assert main(["try"]) == ExitCode.BROKEN
+    assert "Unreadable" in capsys.readouterr().err

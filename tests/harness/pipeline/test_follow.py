@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from tests.harness.pipeline.stored_runs import store_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
-WAIT_S = 90
+WAIT_S = 300
 
 
 def test_runs_that_come_in_are_in_the_tables_without_another_call(tmp_path: Path) -> None:
@@ -41,6 +42,31 @@ def test_runs_that_come_in_are_in_the_tables_without_another_call(tmp_path: Path
         process.communicate()
     assert len({row["run"] for row in _rows(results / "_tables" / "runs")}) == 2
     assert (results / "_tables" / "overview.html").exists()
+
+
+def test_it_ends_in_order_by_sigterm_and_leaves_no_temporary_folder(tmp_path: Path) -> None:
+    """If it failed, a service that is stopped would leave folders among the temporary files, night after night."""
+    results, temporary = tmp_path / "results", tmp_path / "temporary"
+    temporary.mkdir()
+    store_run(results, 1)
+    words = [sys.executable, "-P", "-m", "harness.cli", "analyze", "--follow", "--results", str(results)]
+    environ = {**os.environ, "TMPDIR": str(temporary)}
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environ)
+    watchdog = threading.Timer(WAIT_S, process.kill)
+    watchdog.start()
+    try:
+        _until(process, "following")
+        assert any(temporary.glob("qsync-*"))
+        process.terminate()
+        assert process.stderr is not None
+        assert "the tables are whole" in process.stderr.read()
+        assert process.wait() == 0
+    finally:
+        watchdog.cancel()
+        process.kill()
+        process.communicate()
+    left = {path.name for path in temporary.iterdir() if not path.name.startswith("hsperfdata")}
+    assert not {name for name in left if not name.startswith(("qsync-kernels-", "qsync-spark-java-"))}
 
 
 def _until(process: subprocess.Popen[str], word: str) -> str:

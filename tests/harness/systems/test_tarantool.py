@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -14,11 +15,12 @@ import pytest
 from checkers.history import Event, Header, History
 from harness.assemble import parts_of
 from harness.cli.main import main
+from harness.cluster.faketime_files import SHARED
 from harness.draw import faults_of
 from harness.errors import WrongUse
 from harness.judge.outcome import checks_of
 from harness.plan import Plan, from_json
-from harness.systems.tarantool import Tarantool
+from harness.systems.tarantool import FAKETIME_LIBRARY, Tarantool
 from tests.harness.felt import TRIES
 
 TARANTOOL = Tarantool()
@@ -216,3 +218,16 @@ def test_a_stored_plan_raises_again_what_was_found(
     if plan == "crash":
         (crash,) = [check for check in verdict["checks"] if check["checker"] == "crash"]
         assert any("txn_limbo" in line for line in crash["witnesses"][0]["explanation"])
+
+
+@pytest.mark.real
+@pytest.mark.skipif(shutil.which("tarantool") is None, reason="no `tarantool` on PATH")
+@pytest.mark.skipif(not any(Path("/usr/lib").glob(FAKETIME_LIBRARY)), reason="no libfaketime")
+def test_killed_nodes_leave_nothing_in_shared_memory(tmp_path: Path) -> None:
+    """If it failed, each kill would leave two files in the memory of the machine, until it has none."""
+    verdict = _run(tmp_path, "--faults", "kill", "--time-limit", "10", "--seed", "4", "--rate", "30")[1]
+    assert any(each["bit"] for each in verdict["evidence"]["faults"])
+    said = "".join(path.read_text() for path in Path(verdict["folder"]).glob("nodes/*/tarantool.log"))
+    pids = set(re.findall(r"^\S+ \S+ \[(\d+)\] main", said, re.MULTILINE))
+    assert len(pids) > 3, "a node was started again"
+    assert not pids & {path.name.rpartition("_")[2] for path in SHARED.glob("*faketime*")}

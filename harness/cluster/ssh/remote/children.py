@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from harness.cluster import faketime_files
 from harness.cluster.family import MARK, Family, Stopped, new_mark, still_listens
 from harness.cluster.limits.enclosure import launcher
 from harness.cluster.limits.group import Group
@@ -166,6 +167,7 @@ class Children:
 
     async def _watch(self, child: Child, starved: Starved) -> None:
         code = await child.process.wait()
+        faketime_files.remove_of(child.pid)
         child.over.set()
         said = starved.said(child.pid) if code == -signal.SIGKILL else ""
         self._on_end(child.node, child.pid, code, child.last_words(), said)

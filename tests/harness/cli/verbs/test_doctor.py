@@ -121,7 +121,7 @@ def test_what_is_still_there_is_not_told_as_removed(
 ) -> None:
     """If it failed, a clean-up that removed nothing would read like one that did."""
     nothing: Callable[[], list[str]] = list
-    for look in ("_left_mounted", "_old_versions", "_old_images"):
+    for look in ("_left_mounted", "_left_by_processes", "_old_versions", "_old_images"):
         monkeypatch.setattr(doctor, look, nothing)
     monkeypatch.setattr(doctor, "_left_here", lambda: left)
     done = CliRunner().invoke(command, ["--clean"], standalone_mode=False)
@@ -137,7 +137,7 @@ def test_without_a_daemon_the_rest_is_cleaned_and_what_was_not_looked_for_is_tol
     monkeypatch.setattr(
         "harness.cluster.containers.ownership.remove_tables", lambda: ["packet rules qsync_b"]
     )
-    for look in ("_left_mounted", "_old_versions"):
+    for look in ("_left_mounted", "_left_by_processes", "_old_versions"):
         monkeypatch.setattr(doctor, look, list)
     done = CliRunner().invoke(command, ["--clean"], standalone_mode=False)
     assert done.return_value == 0
