@@ -19,7 +19,7 @@ from harness.campaign.judging import Judge, judged
 from harness.check import RunCheck, run_here
 from harness.errors import HarnessError
 from harness.pipeline.checking import answers, spread_checks
-from harness.pipeline.session import SparkError, session
+from harness.pipeline.session import SparkError, in_one_line, session
 from harness.store import RunFolder
 
 if TYPE_CHECKING:
@@ -35,18 +35,14 @@ def judge_on(master: str, settings: Mapping[str, str]) -> Judge:
     """A judge that starts its session when there is something to judge."""
 
     def judge(results: Path, runs: list[ToJudge]) -> Iterator[Ended]:
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
-        try:
-            with session(master, conf=settings) as spark:
-                yield from judge_with(spark, results, runs)
-        except (PySparkException, Py4JError) as error:
-            why = str(error).strip().splitlines()
-            raise SparkError(
-                f"Spark could not judge the runs: {why[0][:300] if why else type(error).__name__}; they are kept: the "
-                "same command goes on, with --engine process without Spark"
-            ) from error
+        with (
+            session(master, conf=settings) as spark,
+            in_one_line(
+                SparkError,
+                "the runs are kept: the same command goes on, with --engine process without Spark",
+            ),
+        ):
+            yield from judge_with(spark, results, runs)
 
     return judge
 

@@ -1,13 +1,14 @@
 """One Spark session: the Java that there is, quiet, on loopback where the master is this machine.
 
 Whatever a JVM says goes to a log file, whose name is told if it does not start. `spark://…`, `k8s://…` and `yarn`
-masters work by plain Spark configuration: `conf` and SPARK_CONF_DIR are handed on, and the code that workers run is
-sent to them as a zip.
+masters work by plain Spark configuration: `conf` and SPARK_CONF_DIR are handed on, and the packages that workers run
+are sent to them. They unpack each package to a folder of its own: a module finds the files beside it as in a checkout.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError
 from harness.pipeline import class_archive, java
+from harness.scratch import scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,23 +47,50 @@ def session(
     quick: bool = True,
     memory_mib: int | None = None,
 ) -> Iterator[SparkSession]:
-    """The session, stopped at the end. `log`: where the JVM's own words go (default: a temporary file)."""
+    """The session, stopped at the end. `log`: where the JVM's own words go (default: a temporary file).
+
+    What Spark raises in its time comes out as SparkError.
+    """
     found = java.find(os.environ)
-    settings = {**_settings(master, quick, memory_mib, class_archive.options(found)), **(conf or {})}
     is_temporary = log is None
     log = log or Path(tempfile.gettempdir()) / f"qsync-spark-{os.getpid()}.log"
-    with _environment(found, master), _stderr_to(log):
-        spark = _started(master, settings, log)
-    with tempfile.TemporaryDirectory(prefix="qsync-code-", ignore_cleanup_errors=True) as code:
+    with scratch("spark") as folder:
+        words = f"-Djava.io.tmpdir={folder} {class_archive.options(found)}"
+        settings = {**_settings(master, quick, memory_mib, words), **(conf or {})}
+        with _environment(found, master), _stderr_to(log):
+            spark = _started(master, settings, log)
         try:
             if not master.startswith("local"):
-                spark.sparkContext.addPyFile(str(_shipped(Path(code))))
-            yield spark
+                for package in SHIPPED:
+                    spark.sparkContext.addArchive(f"{packed(ROOT / package, folder)}#{package}")
+            with in_one_line(SparkError, f"its own words are in {log}"):
+                yield spark
         finally:
             with _stderr_to(log):
                 _stop(spark)
     if is_temporary:
         log.unlink(missing_ok=True)  # of a session that broke it is kept
+
+
+@contextmanager
+def in_one_line(kind: type[HarnessError], then: str) -> Iterator[None]:
+    """What Spark raises, as one line: its messages are pages of Java. Within a session: later it cannot be read.
+
+    `then`: what the message ends with.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        lines = [line.strip().removeprefix("Caused by: ") for line in str(error).strip().splitlines()]
+        causes = [line for line in lines if _CAUSE.match(line)]
+        why = (causes or lines or [type(error).__name__])[-1 if causes else 0]
+        raise kind(f"Spark could not finish: {why[:300]}; {then}") from error
+
+
+_CAUSE = re.compile(r"[\w.$]*(Error|Exception): (?!Traceback)")
 
 
 def _started(master: str, settings: Mapping[str, str], log: Path) -> SparkSession:
@@ -108,9 +137,10 @@ def _wait_for(process: Any) -> None:
         process.wait()
 
 
-def _settings(master: str, quick: bool, memory_mib: int | None, classes: str = "") -> dict[str, str]:
+def _settings(master: str, quick: bool, memory_mib: int | None, more: str) -> dict[str, str]:
+    """`more`: options of the JVM."""
     log4j = Path(__file__).with_name("log4j2.properties")
-    words = (f"-Dlog4j2.configurationFile={log4j.as_uri()}", QUICK_START if quick else "", classes)
+    words = (f"-Dlog4j2.configurationFile={log4j.as_uri()}", QUICK_START if quick else "", more)
     java_options = " ".join(word for word in words if word)
     settings = {
         "spark.driver.extraJavaOptions": java_options,
@@ -124,11 +154,11 @@ def _settings(master: str, quick: bool, memory_mib: int | None, classes: str = "
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.parquet.compression.codec": "zstd",
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",  # writing them is Spark's default
         "spark.sql.sources.partitionOverwriteMode": "dynamic",
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
         "spark.python.worker.reuse": "true",
         "spark.executorEnv.PYTHONHASHSEED": "0",
-        "spark.executorEnv.NUMBA_CACHE_DIR": str(Path(tempfile.gettempdir()) / f"qsync-numba-{os.getuid()}"),
     }
     if master.startswith("local"):
         settings |= {
@@ -136,7 +166,6 @@ def _settings(master: str, quick: bool, memory_mib: int | None, classes: str = "
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
         }
-        del settings["spark.executorEnv.NUMBA_CACHE_DIR"]  # on this machine its own cache is warm
     return settings
 
 
@@ -184,13 +213,13 @@ def _stderr_to(log: Path) -> Iterator[None]:
         os.close(saved)
 
 
-def _shipped(folder: Path) -> Path:
-    """The code that workers import, as a zip; machine code of kernels is made anew where they run."""
-    path = folder / "qsync-code.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for package in SHIPPED:
-            for source in sorted((ROOT / package).rglob("*.py")):
-                archive.write(source, source.relative_to(ROOT))
+def packed(package: Path, folder: Path) -> Path:
+    """A zip in `folder` of all files of a package, page.css and the like too; machine code is made where it runs."""
+    path = folder / f"{package.name}.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
+        for file in sorted(package.rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                archive.write(file, file.relative_to(package))
     return path
 
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +15,6 @@ from harness.finish import finish
 from harness.pipeline import checking, spread
 from harness.store import RunFolder
 from tests.harness.pipeline.stored_runs import store_run
-from tests.reserved_ports import reserved
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 
@@ -141,89 +135,3 @@ def test_what_columns_cannot_hold_is_left_to_the_check_in_process(spark: Any, tm
     )
     parquet.write(path, type(history).of(history.header, events))
     assert spread.check_parquet(spark, path) is None
-
-
-# ---- a master of its own
-
-
-@pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
-    """A standalone master and two workers on loopback, as they come with PySpark."""
-    import pyspark
-
-    from harness.pipeline.java import find
-
-    port = reserved(1)
-    spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
-    environ = {
-        **os.environ,
-        "JAVA_HOME": str(find(os.environ).home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    }
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(name: str, *words: str) -> Path:
-        log = tmp_path / f"{name}.log"
-        command = [spark_class, f"org.apache.spark.deploy.{words[0]}", *words[1:]]
-        with log.open("wb") as file:
-            started.append(subprocess.Popen(command, env=environ, stdout=file, stderr=file, cwd=tmp_path))
-        return log
-
-    url = f"spark://127.0.0.1:{port}"
-    try:
-        log = start(
-            "master", "master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"
-        )
-        until(log, "New state: ALIVE")
-        for number in (1, 2):
-            work = str(tmp_path / f"work{number}")
-            log = start(
-                f"worker{number}", "worker.Worker", "--cores", "1", "--memory", "1g", "--host", "127.0.0.1",
-                "--webui-port", "0", "--work-dir", work, url,
-            )  # fmt: skip
-            until(log, "Successfully registered with master")
-        yield url
-    finally:
-        for process in reversed(started):
-            process.terminate()
-        for process in started:
-            process.wait(timeout=60)
-
-
-def until(log: Path, words: str) -> None:
-    deadline_s = time.monotonic() + 60
-    while words not in log.read_text(errors="replace"):
-        assert time.monotonic() < deadline_s, log.read_text(errors="replace")
-        time.sleep(0.1)
-
-
-def test_a_standalone_master_with_two_workers_does_the_same(
-    master: str, results: Path, tmp_path: Path
-) -> None:
-    """If it failed, `--master spark://…` would need more than a master: code on its workers, another Python, a Java."""
-    words = [
-        sys.executable,
-        "-P",
-        "-m",
-        "harness.cli",
-        "check",
-        "--engine",
-        "spark",
-        "--json",
-        "--master",
-        master,
-    ]
-    conf = ("spark.executor.memory=512m", "spark.driver.host=127.0.0.1", "spark.driver.bindAddress=127.0.0.1")
-    words += [word for each in conf for word in ("--conf", each)]
-    for path in runs(results)[:1]:  # the one with an anomaly
-        before = msgspec.json.decode((path / "verdict.json").read_bytes())
-        done = subprocess.run([*words, str(path)], capture_output=True, check=False, timeout=150)
-        assert done.returncode == before["exit_code"], done.stderr
-        assert without_times(msgspec.json.decode(done.stdout)) == without_times(
-            {**before, "folder": str(path.resolve())}
-        )
-    executors = list(tmp_path.glob("work*/app-*/*/stderr"))
-    assert {path.relative_to(tmp_path).parts[0] for path in executors} == {"work1", "work2"}
