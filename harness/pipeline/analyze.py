@@ -19,14 +19,16 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from checkers.history import HistoryError, parquet
 from harness.errors import StoreError
 from harness.pipeline.overview import AGGREGATES
 from harness.pipeline.places import place_of
 from harness.pipeline.remote_tables import RemoteTables
 from harness.pipeline.sources import Source, source_of
 from harness.pipeline.tables import State, Tables
-from harness.store import LeftOut, Scan, StoredRun
+from harness.store import LeftOut, Scan, StoredRun, hashes
 from harness.store.objects import Address
+from harness.store.remote_runs import at_once
 from harness.store.run_folder import COLUMNS, HISTORY
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ class Report:
     known: int = 0
     left_out: list[LeftOut] = field(default_factory=list)
     foreign: list[LeftOut] = field(default_factory=list)
+    changed_files: int = 0
+    """How many of `left_out` are runs with a file that is not the one that their hashes are of."""
     seconds: float = 0.0
     spark: Mapping[str, str] = field(default_factory=dict)
 
@@ -90,9 +94,8 @@ def analyze(
         elif state.schema not in ("", _schema_mark()):
             _read_again(state, found)
         report = _bring_in(tables, state, source, found, session, step)
-        if isinstance(tables, RemoteTables):
-            for name in AGGREGATES:
-                tables.files(name)
+        for name in AGGREGATES:  # they are here then, and verified, for who shows them
+            tables.files(name)
     report.seconds = round(time.monotonic() - began_s, 3)
     return report
 
@@ -132,8 +135,9 @@ def _bring_in(
     with ExitStack() as stack:
         spark: SparkSession | None = None
         for portion in source.portions(fresh, lambda what: step(what, 0, STEPS)):
-            usable, broken = _usable(portion.runs)
-            report.left_out += [*portion.left_out, *broken]
+            usable, broken = _usable(portion.runs, source.has)
+            report.left_out = [*broken, *report.left_out, *portion.left_out]  # of many, the first are shown
+            report.changed_files += sum(each.why.startswith(hashes.CHANGED) for each in broken)
             if not usable:
                 continue
             if spark is None:
@@ -148,7 +152,9 @@ def _bring_in_portion(
     spark: SparkSession, tables: Tables, state: State, usable: list[StoredRun], step: Step, report: Report
 ) -> None:
     before = dict(state.runs)
-    with _in_one_line():
+    from harness.pipeline.session import in_one_line
+
+    with in_one_line(StoreError, "the tables are as they were"):
         strange = _Batch(spark, tables, state, usable, step).run()
     taken = [run for run in usable if run not in strange]
     report.left_out += [_not_ours(run) for run in strange]
@@ -166,29 +172,35 @@ def _not_ours(run: StoredRun) -> LeftOut:
     return LeftOut(run.address or run.path, NOT_OURS)
 
 
-def _usable(runs: Sequence[StoredRun]) -> tuple[list[StoredRun], list[LeftOut]]:
-    """Those whose columns can be read: a kill may have come between the verdict and the columns."""
-    usable: list[StoredRun] = []
-    broken: list[LeftOut] = []
-    for run in runs:
-        why = _why_broken(run)
-        if why is None:
-            usable.append(run)
-        else:
-            broken.append(LeftOut(run.address or run.path, why))
-    return usable, broken
+def _usable(
+    runs: Sequence[StoredRun], is_fetched: Callable[[str], bool]
+) -> tuple[list[StoredRun], list[LeftOut]]:
+    """Those that are whole: a kill may have come between the verdict and the columns, a disk may have spoilt a file.
+
+    `is_fetched`: which files of a run are here.
+    """
+    reasons = at_once(partial(_why_broken, is_fetched), runs)
+    found = list(zip(runs, reasons, strict=True))
+    broken = [LeftOut(run.address or run.path, why) for run, why in found if why is not None]
+    return [run for run, why in found if why is None], broken
 
 
-def _why_broken(run: StoredRun) -> str | None:
+def _why_broken(is_fetched: Callable[[str], bool], run: StoredRun) -> str | None:
     import pyarrow
-    import pyarrow.parquet
 
     try:
-        names = set(pyarrow.parquet.read_schema(run.path / COLUMNS).names)
+        changed = hashes.changed(run.path, is_fetched)
+        if changed:
+            return (
+                f"{hashes.CHANGED}: {'; '.join(changed)}; try: the file as it was, or qsync check {run.place}"
+            )
+        names = set(parquet.opened(run.path / COLUMNS).schema_arrow.names)
     except FileNotFoundError:
         empty = _is_empty(run.path / HISTORY)
         return None if empty else f"half-written: no {COLUMNS}; try: qsync check {run.place}"
-    except (OSError, pyarrow.ArrowException):
+    except StoreError as error:
+        return error.message
+    except (OSError, pyarrow.ArrowException, HistoryError):
         return f"half-written: {COLUMNS} is torn; try: qsync check {run.place}"
     lacking = {"index", "time_ns", "process", "type", "f", "value"} - names
     return f"{COLUMNS} is not ours: it has no column {sorted(lacking)[0]}" if lacking else None
@@ -198,22 +210,6 @@ def _is_empty(history: Path) -> bool:
     """Nothing but the header was recorded."""
     with history.open("rb") as lines:
         return sum(1 for _, _ in zip(lines, range(2), strict=False)) < 2
-
-
-@contextmanager
-def _in_one_line() -> Iterator[None]:
-    """What Spark raises, as one line: its messages are pages of Java."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        causes = [
-            line.strip() for line in str(error).splitlines() if "Caused by" in line or "Exception" in line
-        ]
-        why = (causes[-1] if causes else str(error).strip().splitlines()[0]).removeprefix("Caused by: ")
-        raise StoreError(f"Spark could not finish: {why[:300]}; the tables are as they were") from error
 
 
 @contextmanager

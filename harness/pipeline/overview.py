@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import StoreError
 from harness.report.tables_page import Cell, Page, Section, html
+from harness.store.hashes import HASHES
 from harness.terminal.colour import printable
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ class Overview:
             lines.append(
                 f"  {row['fingerprint']}  {says.get(row['fingerprint'], ''):<11}  {where}: {row['shape']}"
             )
+        if report.changed_files:
+            left_out = _many(report.changed_files, "run")
+            lines.append(f"{left_out} left out: a file differs from {HASHES}")
         lines += [
             printable(f"left out  {each.path}: {each.why}")
             for each in [*report.left_out, *report.foreign][:LEFT_OUT_SHOWN]
@@ -83,6 +87,7 @@ class Overview:
             "known": report.known,
             "seconds": report.seconds,
             "left_out": left_out,
+            "changed_files": report.changed_files,
             "outcomes": self._counts(),
             "fingerprints": [
                 {"fingerprint": row["fingerprint"], "shape": row["shape"], "runs": row["runs"]}
@@ -108,6 +113,7 @@ class Overview:
             if runs
             else "There are no finished runs in the tables yet."
         )
+        changed = [("left out", _many(report.changed_files, "run"), f"a file differs from {HASHES}")]
         return Page(
             title=f"{runs} runs · qsync analyze",
             crumbs=("analyze", self._place),
@@ -122,6 +128,7 @@ class Overview:
                     f"{report.known} known, {report.seconds:.1f} s",
                 ),
                 ("operations ok", f"{sum(row['ok'] or 0 for row in self.rows['trend']):,}", ""),
+                *(changed if report.changed_files else ()),
             ),
             notes=tuple(
                 f"{each.path}: {each.why}" for each in [*report.left_out, *report.foreign][:LEFT_OUT_SHOWN]
@@ -272,11 +279,16 @@ def overview(folder: Path, place: str = "") -> Overview:
 
 
 def _rows(folder: Path) -> Rows:
+    import pyarrow
     import pyarrow.parquet
 
     rows: Rows = []
     for file in sorted(folder.glob("*.parquet")):
-        rows += pyarrow.parquet.read_table(file).to_pylist()
+        try:
+            rows += pyarrow.parquet.read_table(file, page_checksum_verification=True).to_pylist()
+        except (OSError, pyarrow.ArrowException) as error:
+            why = " ".join(str(error).split())
+            raise StoreError(f"{file} cannot be read: {why}; try: qsync analyze --anew") from error
     return rows
 
 

@@ -99,8 +99,9 @@ class RemoteTables(Tables):
         return [self.folder / name for name in names]
 
     def _is_here(self, name: str) -> bool:
+        file = self.folder / name
         try:
-            return (self.folder / name).stat().st_size == self._manifest.files[name]
+            return file.stat().st_size == self._manifest.files[name] and self.is_whole(file)
         except FileNotFoundError:
             return False
 
@@ -108,10 +109,14 @@ class RemoteTables(Tables):
         file = self.folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         if not self._store.fetch(self.address / name, file) or not self._is_here(name):
-            raise StoreError(f"{self.address / name} is missing or torn; try: qsync analyze --anew")
+            raise StoreError(
+                f"{self.address / name} is missing, torn, or has changed since it was written; "
+                "try: qsync analyze --anew"
+            )
 
     def forget_all(self) -> None:
         """Nothing is known any more; what is there stays in effect until the first batch takes its place."""
+        self._sums = {}
         self._manifest.gone |= dict.fromkeys(self._manifest.files, time.time())
         self._manifest.files = {}
 
@@ -132,6 +137,7 @@ class RemoteTables(Tables):
         gone = {self._name(path) for path in removed}
         gone |= {name for name in self._manifest.files if name.partition("/")[0] in replaced}
         files = {name: size for name, size in self._manifest.files.items() if name not in gone}
+        self._note_sums(state, sent, gone)
         fresh = Manifest(
             files=files | {name: path.stat().st_size for name, path in sent.items()},
             gone=self._manifest.gone | dict.fromkeys(sorted(gone), time.time()),
@@ -184,9 +190,6 @@ class RemoteTables(Tables):
         """Put a document beside the tables."""
         self._store.write(self.address / name, data)
 
-    def _name(self, path: Path) -> str:
-        return str(PurePosixPath(path.relative_to(self.folder)))
-
 
 def files_of(address: Address, table: str) -> list[str]:
     """The files of one table, as the manifest at an address names them now: addresses."""
@@ -199,6 +202,8 @@ def files_of(address: Address, table: str) -> list[str]:
 
 def opened(place: str, table: str) -> dict[str, Any]:
     """What `pyarrow.dataset.dataset` wants to read one table at an address: `dataset(**opened("s3://…", "runs"))`."""
+    from pyarrow.dataset import ParquetFileFormat, ParquetFragmentScanOptions
+
     address = address_of(place)
     if address is None:
         raise WrongUse(f"expected an address such as s3://bucket/results/_tables, got {place}")
@@ -207,5 +212,7 @@ def opened(place: str, table: str) -> dict[str, Any]:
         "source": [f"{address.key}/{key}" for key in keys],
         "filesystem": ObjectStore(address).files,
         "partitioning": "hive",
-        "format": "parquet",
+        "format": ParquetFileFormat(
+            default_fragment_scan_options=ParquetFragmentScanOptions(page_checksum_verification=True)
+        ),
     }

@@ -6,7 +6,6 @@ fetched, a portion at a time, to the spool; it is removed as soon as its rows ar
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,15 +13,13 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.errors import StoreError, WrongUse
-from harness.store import LeftOut, RunFolder, Scan, StoredRun, scan
+from harness.store import LeftOut, RunFolder, Scan, StoredRun, hashes, scan
 from harness.store.objects import Address, ObjectStore
 from harness.store.remote_runs import WentAway, at_once, fetch_run, scan_address
 from harness.store.run_folder import COLUMNS, HISTORY, PLAN, VERDICT
 
 PORTION = 200
 RUNS = "runs"
-_NODE_FILES = re.compile(r"nodes/[^/]+/(log\.jsonl|[^/]+\.(xlog|snap))")
-"""Snapshots too: before Tarantool 2.10 they say which spaces are synchronous."""
 
 Fetched = Callable[[str], None]
 """Told of progress, in words."""
@@ -47,6 +44,10 @@ class Source(Protocol):
         """These runs, with their files here for as long as the portion is at work."""
         ...
 
+    def has(self, name: str) -> bool:
+        """Whether a portion has the file of that name of every run that has one."""
+        ...
+
 
 class FolderSource:
     """results/ on this machine."""
@@ -61,6 +62,9 @@ class FolderSource:
 
     def portions(self, runs: Sequence[StoredRun], tell: Fetched) -> Iterator[Portion]:
         yield Portion(runs)
+
+    def has(self, name: str) -> bool:
+        return True
 
 
 class AddressSource:
@@ -85,6 +89,9 @@ class AddressSource:
             finally:
                 shutil.rmtree(self.spool, ignore_errors=True)
 
+    def has(self, name: str) -> bool:
+        return _is_wanted(name)
+
     def _fetch(self, run: StoredRun) -> LeftOut | None:
         """What the tables are made of; the record itself only where witnesses or an empty record are looked at."""
         assert run.address is not None
@@ -102,7 +109,7 @@ class AddressSource:
 
 
 def _is_wanted(name: str) -> bool:
-    return name in (PLAN, VERDICT, COLUMNS) or _NODE_FILES.fullmatch(name) is not None
+    return name in (PLAN, VERDICT, COLUMNS, hashes.HASHES) or (hashes.is_of_record(name) and name != HISTORY)
 
 
 def source_of(results: Path | Address, spool: Path | None) -> Source:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import fcntl
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,6 +24,8 @@ from typing import Any
 import msgspec
 
 from harness.errors import StoreError
+from harness.store import hashes
+from harness.store.remote_runs import at_once
 
 FORMAT = "qsync-tables"
 VERSION = 1
@@ -37,10 +39,12 @@ LOCK = "_lock"
 class State:
     """run → its stamp; `schema` names the tables' schema: with another one all is made anew.
 
-    `strange` are those whose documents are not ours: they are not tried again until they change.
+    `strange` are those whose documents are not ours: they are not tried again until they change. `sums`: data file →
+    the SHA-256 of its content, by which it is verified before it is read; earlier versions noted none.
     """
 
     runs: dict[str, str] = field(default_factory=dict)
+    sums: dict[str, str] = field(default_factory=dict)
     strange: dict[str, str] = field(default_factory=dict)
     batch: int = 0
     schema: str = ""
@@ -54,6 +58,7 @@ class Tables:
         self.staging = folder / STAGING
         self.place = str(folder)
         """Where they are, for people."""
+        self._sums: Mapping[str, str] = {}
 
     @contextmanager
     def opened(self) -> Iterator[State]:
@@ -74,17 +79,49 @@ class Tables:
                 ) from error
             self._finish_commit()
             shutil.rmtree(self.staging, ignore_errors=True)
-            yield self._state()
+            state = self._state()
+            self._sums = state.sums
+            yield state
 
     def files(self, table: str) -> list[Path]:
-        """The data files of a table, those of its partitions too."""
-        return sorted(self.folder.glob(f"{table}/**/*.parquet"))
+        """The data files of a table, those of its partitions too. StoreError if one is not as it was written."""
+        return self._verified(self._files(table))
 
     def partition(self, table: str, campaign: str, date: str) -> list[Path]:
-        return sorted((self.folder / table / f"campaign={campaign}" / f"date={date}").glob("*.parquet"))
+        folder = self.folder / table / f"campaign={campaign}" / f"date={date}"
+        return self._verified(sorted(folder.glob("*.parquet")))
+
+    def _files(self, table: str) -> list[Path]:
+        return sorted(self.folder.glob(f"{table}/**/*.parquet"))
+
+    def _verified(self, files: list[Path]) -> list[Path]:
+        changed = [
+            file for file, is_whole in zip(files, at_once(self.is_whole, files), strict=True) if not is_whole
+        ]
+        if changed:
+            raise StoreError(
+                f"{changed[0]} has changed since it was written ({len(changed)} of {len(files)} files); "
+                "try: the file as it was, or qsync analyze --anew"
+            )
+        return files
+
+    def is_whole(self, file: Path) -> bool:
+        """A data file is as it was written, as far as that was noted."""
+        noted = self._sums.get(self._name(file))
+        return noted is None or hashes.of_file(file).sha256 == noted
+
+    def _note_sums(self, state: State, written: Mapping[str, Path], gone: Set[str]) -> None:
+        """Of the files that will be there: `written` by their names-to-be, and what is not `gone`."""
+        kept = {name: known for name, known in state.sums.items() if name not in gone}
+        state.sums = kept | {name: hashes.of_file(path).sha256 for name, path in written.items()}
+        self._sums = state.sums
+
+    def _name(self, path: Path) -> str:
+        return str(path.relative_to(self.folder))
 
     def forget_all(self) -> None:
         """Remove every table: they will be made anew."""
+        self._sums = {}
         for path in self.folder.iterdir():
             if path.name != LOCK:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -92,12 +129,13 @@ class Tables:
     def commit(self, state: State, removed: Sequence[Path], replaced: Sequence[str]) -> None:
         """Put what lies in staging in place. `removed`: files that the batch replaces; `replaced`: whole tables."""
         moves = [
-            (str(path.relative_to(self.folder)), self._place(path, state.batch, number))
+            (self._name(path), self._place(path, state.batch, number))
             for number, path in enumerate(sorted(self.staging.glob("**/*.parquet")))
         ]
-        gone = {str(path.relative_to(self.folder)) for path in removed}
+        gone = {self._name(path) for path in removed}
         for table in replaced:
-            gone |= {str(path.relative_to(self.folder)) for path in self.files(table)}
+            gone |= {self._name(path) for path in self._files(table)}
+        self._note_sums(state, {to: self.folder / source for source, to in moves}, gone)
         document = {
             "format": FORMAT,
             "version": VERSION,
@@ -131,7 +169,7 @@ class Tables:
         found = self._read(STATE)
         if found is None or found.get("version") != VERSION:
             return State()
-        return State(**{name: found[name] for name in State.__dataclass_fields__})
+        return State(**{name: found[name] for name in State.__dataclass_fields__ if name in found})
 
     def _read(self, name: str) -> Mapping[str, Any] | None:
         try:

@@ -33,9 +33,15 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torn = store_run(folder, 4)
     (torn / "verdict.json").unlink()
     cut = store_run(folder, 5)
+    (cut / "hashes.json").unlink()  # as a run of an earlier version
     (cut / "history.parquet").write_bytes((cut / "history.parquet").read_bytes()[:-9])
     strange = store_run(folder, 6)
+    (strange / "hashes.json").unlink()
     (strange / "verdict.json").write_text("[1]")
+    spoilt = store_run(folder, 8) / "history.parquet"
+    data = bytearray(spoilt.read_bytes())
+    data[len(data) // 2 : len(data) // 2 + 4] = bytes(each ^ 0x55 for each in data[len(data) // 2 :][:4])
+    spoilt.write_bytes(data)
     return folder
 
 
@@ -68,7 +74,9 @@ def test_what_is_whole_is_taken_and_all_else_is_named(analyzed: tuple[Report, Pa
         "half-written: it has no verdict (yet)": 1,
         "half-written: history.parquet is torn": 1,
         "plan.json or verdict.json is not ours": 1,
+        "it differs from its hashes.json: history.parquet has another content": 1,
     }
+    assert report.changed_files == 1
     assert [each.path.name for each in report.foreign] == ["notes.txt"]
 
 
@@ -181,7 +189,7 @@ def test_a_second_call_does_nothing_and_needs_no_spark(analyzed: tuple[Report, P
 
     again = analyze(results, tables, no_session)
     assert (again.new, again.changed, again.known) == (0, 0, 3)
-    assert len(again.left_out) == 3
+    assert len(again.left_out) == 4
     assert before == {path: path.stat().st_mtime_ns for path in tables.rglob("*.parquet")}
 
 
@@ -194,6 +202,7 @@ def test_only_what_is_new_or_changed_is_read_and_nothing_is_there_twice(
     name, path = min(runs(moved).items())
     verdict = msgspec.json.decode((path / "verdict.json").read_bytes())
     (path / "verdict.json").write_bytes(msgspec.json.encode({**verdict, "sentence": "mended"}))
+    (path / "hashes.json").unlink()
     added = store_run(moved, 7)
     for other in runs(moved).values():
         if other not in (path, added):
@@ -239,6 +248,9 @@ def test_the_overview_shows_what_came_out(analyzed: tuple[Report, Path], tmp_pat
     (first, *_) = rows(tables, "recurrence")
     assert first["fingerprint"] in page and "notes.txt" in page and "isolate-owner" in page
     screen = "\n".join(found.lines(report, tmp_path / "page.html"))
+    assert "1 run left out: a file differs from hashes.json" in screen
+    assert screen.index("history.parquet has another content") < screen.index("notes.txt")
+    assert "history.parquet has another content" in page and "1 run" in page
     assert "3 new, 0 changed" in screen and first["fingerprint"] in screen and "notes.txt" in screen
 
 
@@ -256,3 +268,32 @@ def test_a_job_that_breaks_is_one_line_and_leaves_the_tables_as_they_were(
         analyze(results, tmp_path / "tables", lambda: nullcontext(spark))
     assert "\n" not in raised.value.message
     assert list((tmp_path / "tables").glob("*/**/*.parquet")) == []
+
+
+def test_rows_that_changed_on_the_disk_are_not_read_again(
+    analyzed: tuple[Report, Path], results: Path, spark: Any, tmp_path: Path
+) -> None:
+    """If it failed, a spoilt file of the tables would spoil every aggregate that is made of it, unnoticed."""
+    shutil.copytree(results, tmp_path / "results", symlinks=True)
+    moved, tables = tmp_path / "results", tmp_path / "results" / "_tables"
+    file = next((tables / "runs").glob("**/*.parquet"))
+    data = bytearray(file.read_bytes())
+    data[-40] ^= 0x20  # in the footer, which has no checksum of Parquet's
+    file.write_bytes(data)
+    store_run(moved, 9)
+    with pytest.raises(StoreError, match=rf"{file.name} has changed since it was written"):
+        analyze(moved, tables, lambda: nullcontext(spark))
+    assert analyze(moved, tables, lambda: nullcontext(spark), anew=True).new == 4
+
+
+def test_spark_verifies_the_checksums_of_pages(spark: Any, results: Path, tmp_path: Path) -> None:
+    """If it failed, a file that is spoilt between our look and Spark's reading would give other rows."""
+    import pyarrow.parquet
+
+    source = next(iter(runs(results).values())) / "history.parquet"
+    column = pyarrow.parquet.ParquetFile(source).metadata.row_group(0).column(1)
+    data = bytearray(source.read_bytes())
+    data[column.data_page_offset + column.total_compressed_size // 2] ^= 0xFF
+    (tmp_path / "history.parquet").write_bytes(data)
+    with pytest.raises(Exception, match=r"(?i)crc|checksum"):
+        spark.read.parquet(str(tmp_path / "history.parquet")).collect()
