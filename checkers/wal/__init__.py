@@ -38,13 +38,17 @@ def check(logs: Sequence[NodeLog], rules: LogRules) -> Verdict:
 def check_replayed(nodes: Sequence[Replayed], rules: LogRules, settled: Settled | None = None) -> Verdict:
     """The same over logs that were replayed already; `settled`: what clients were told must not contradict them.
 
-    Without any record the verdict is unknown. `details["findings"]` says which logs are damaged or missing,
-    `details["notes"]` what was left out for that, `details["breaches"]` counts by rule, `details["nodes"]` what became
-    of the transactions in each log.
+    Without any record the verdict is unknown; where a log is damaged or missing it is invalid or unknown, never valid.
+    `details["findings"]` says which logs are damaged or missing, `details["notes"]` what was left out for that,
+    `details["breaches"]` counts by rule, `details["nodes"]` what became of the transactions in each log.
     """
     records = sum(len(node.log.records) for node in nodes)
+    lost = _lost(nodes, rules.members)
     if records == 0:
-        return Verdict(checker=NAME, model=MODEL, result="unknown", summary="there are no records to audit")
+        why = f": {'; '.join(lost)}" if lost else ""
+        return Verdict(
+            checker=NAME, model=MODEL, result="unknown", summary=f"there are no records to audit{why}"
+        )
     cluster = Cluster(
         nodes=nodes,
         quorum=rules.quorum,
@@ -57,10 +61,13 @@ def check_replayed(nodes: Sequence[Replayed], rules: LogRules, settled: Settled 
         "records": records,
         "nodes": {node.log.node: _counts(node) for node in nodes},
         "breaches": dict(Counter(witness.rule for witness in witnesses)),
-        "findings": _lost(nodes, rules.members),
+        "findings": lost,
         "notes": _notes(nodes, cluster.is_complete),
     }
     counts = f"{records:,} records, {_confirmed(nodes):,} synchronous transactions confirmed"
+    if not witnesses and lost:
+        summary = f"rows are missing: {'; '.join(lost)}; what is left agrees: {counts}"
+        return Verdict(checker=NAME, model=MODEL, result="unknown", summary=summary, details=details)
     if not witnesses:
         summary = f"the logs of {len(nodes)} nodes agree: {counts}"
         return Verdict(checker=NAME, model=MODEL, result="valid", summary=summary, details=details)

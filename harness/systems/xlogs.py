@@ -7,6 +7,7 @@ options of its space do, which stand in the log and the snapshot as rows of `_sp
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from nodes.iproto import xlog
 from nodes.iproto.errors import XlogError
 from nodes.iproto.messages import Key, Row, Type
 from nodes.iproto.packing import pack
-from nodes.kernel.vclock import covers
+from nodes.kernel.vclock import covers, text
 
 SPACES = 280
 """The system space `_space`."""
@@ -51,10 +52,26 @@ def read_logs(folder: Path) -> tuple[NodeLog, ...]:
 
 def read_log(folder: Path) -> NodeLog:
     """The log of one node from its files."""
-    files = {
-        path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix in (".xlog", ".snap")
-    }
-    return log_of(folder.name, files)
+    files: dict[str, bytes] = {}
+    unreadable: list[str] = []
+    for path in sorted(folder.iterdir()):
+        if path.suffix in (".xlog", ".snap"):
+            try:
+                files[path.name] = path.read_bytes()
+            except OSError as error:
+                unreadable.append(f"{path.name}: cannot be read: {error.strerror}")
+    log = log_of(folder.name, files)
+    damage = "; ".join((*unreadable, *([log.damage] if log.damage else ())))
+    return replace(log, damage=damage or None)
+
+
+def logs_of(disks: Mapping[str, Mapping[str, bytes]]) -> tuple[NodeLog, ...]:
+    """As `read_logs`, from the bytes of each node's files by name."""
+    return tuple(
+        log_of(node, files)
+        for node, files in sorted(disks.items())
+        if any(name.endswith(".xlog") for name in files)
+    )
 
 
 def log_of(node: str, files: Mapping[str, bytes]) -> NodeLog:
@@ -109,9 +126,12 @@ class _Reader:
         if self.begins is None or self._is_behind_a_gap(found.meta.vclock):
             self.begins, self.vclock = found.meta.vclock, dict(found.meta.vclock)
             self.records.clear()
-        # The torn end of the newest file is what a kill leaves: it was never acknowledged.
-        if found.damage is not None and not (is_last and not xlog.goes_on(data, found.good_bytes)):
-            self.damage.append(f"{name}: {found.damage}")
+        elif not covers(self.vclock, found.meta.vclock):
+            before, after = text(self.vclock), text(found.meta.vclock)
+            self.damage.append(f"{name}: begins at {after}, but the log before it ends at {before}")
+        # The torn end of a file is what a kill leaves: it was never acknowledged, and the next file does not count it.
+        if found.damage is not None and not xlog.is_torn(data, found):
+            self.damage.append(f"{name}: {found.damage}, but more rows follow")
         has_flags = _version(found.meta.server_version) >= FLAGS_SINCE
         for number, row in enumerate(found.rows, start=1):
             self.vclock[row.replica_id] = max(row.lsn, self.vclock.get(row.replica_id, 0))

@@ -16,10 +16,11 @@ from nodes.kernel.vclock import text
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """`is_sound`: all of it can be used."""
+    """`is_sound`: all of it can be used. `is_torn`: only its end is torn, which is legal in the newest log of a node."""
 
     is_sound: bool
     sentence: str
+    is_torn: bool = False
 
 
 def inspect(data: bytes) -> Inspection:
@@ -29,12 +30,15 @@ def inspect(data: bytes) -> Inspection:
     except XlogError as error:
         return Inspection(False, f"{error}; none of {len(data)} bytes is good")
     if found.meta is None:
-        return Inspection(False, f"damaged: {found.damage}")
+        return Inspection(False, f"damaged: {found.damage}", xlog.is_torn(data, found))
     what = _what(found.meta, found)
     if found.damage is not None:
-        torn = "" if xlog.goes_on(data, found.good_bytes) else ", as a crash leaves it"
-        lost = "; more good rows stand behind the damage" if not torn else ""
-        return Inspection(False, f"{what} damaged{torn}: {found.damage}{lost}")
+        is_torn = xlog.is_torn(data, found)
+        if is_torn:
+            return Inspection(False, f"{what} damaged, as a crash leaves it: {found.damage}", is_torn=True)
+        goes_on = xlog.goes_on(data, found.good_bytes)
+        behind = "more good rows stand" if goes_on else "an end marker stands"
+        return Inspection(False, f"{what} damaged: {found.damage}; {behind} behind the damage")
     if found.meta.kind == "SNAP" and not found.finished:
         good = f"the {len(found.rows)} rows in all {len(data)} bytes are good"
         return Inspection(False, f"{what} damaged: a snapshot without its end marker is not whole; {good}")

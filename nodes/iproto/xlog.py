@@ -162,6 +162,13 @@ def goes_on(data: bytes, damage: int) -> bool:
     return place >= 0
 
 
+def is_torn(data: bytes, found: Xlog) -> bool:
+    """True if the damage is a torn end, as a crash leaves it: no good row and no end marker stands behind it."""
+    if found.damage is None or found.finished or data.endswith(_END):
+        return False
+    return found.meta is None or not goes_on(data, found.good_bytes)
+
+
 def _checksum(payload: bytes) -> int:
     """CRC-32C with initial value 0 and no final inversion; the library inverts on both ends."""
     return crc32c(payload, 0xFFFFFFFF) ^ 0xFFFFFFFF
