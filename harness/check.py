@@ -20,6 +20,16 @@ class Check:
     summary: str
     model: str
     run: Callable[[History], Verdict]
+    is_per_key: bool = False
+    """The verdict on a whole history follows from those on its keys, each by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What all checks of one command may cost together: seconds, and MiB for a search. None: as each check has it."""
+
+    timeout_s: float | None = None
+    memory_mib: float | None = None
 
 
 RunCheck = Callable[[Check, History], Verdict]

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from harness.check import RunCheck, run_here
+from harness.check import Limits, RunCheck, run_here
 from harness.errors import ClusterError, HarnessError, StoreError, WrongUse
-from harness.finish import finish
+from harness.finish import NO_LIMITS, finish
 from harness.plan import Plan
 from harness.store import RunFolder
 
@@ -72,14 +72,14 @@ def conclude(
     return verdict, INTERRUPTED if recorded.interrupted and code != ANOMALY else code
 
 
-def judged_again(folder: Path) -> dict[str, Any]:
+def judged_again(folder: Path, limits: Limits = NO_LIMITS) -> dict[str, Any]:
     """Judge a stored run again: its outcome, exit code and sentence. Never raises.
 
     Of a run that cannot be judged it says why; an earlier verdict stays in the folder then.
     """
     run = RunFolder(folder)
     try:
-        verdict = finish(run, run.read_plan())
+        verdict = finish(run, run.read_plan(), limits=limits)
     except HarnessError as error:
         return {"outcome": "not-evidence", "exit_code": error.exit_code, "sentence": error.message}
     except Exception as error:  # a defect of the harness breaks this run, not the others

@@ -17,6 +17,10 @@ TRACEBACK_NOTE = "traceback in "
 """Begins the note on an exception that says which file keeps its traceback."""
 
 
+FAILED = "failed"
+"""A line of the harness in the record: why the run was broken off. It counts whoever judges the run, and whenever."""
+
+
 class HarnessError(Exception):
     """`message` is one line that says what was expected, what came, and what to try."""
 

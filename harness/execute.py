@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from checkers.history.jsonl import Writer
 from harness.assemble import Parts, header, real, refuse_what_this_machine_cannot, simulated
 from harness.conductor import Conductor, Progress
-from harness.errors import TRACEBACK_NOTE, HarnessError
+from harness.errors import FAILED, TRACEBACK_NOTE, HarnessError
 from harness.store import RunFolder
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ def execute(
         record.close()
     except HarnessError as error:
         failure = error
+        _note(record, error.message)
     except Exception as error:
+        _note(record, f"the harness itself broke: {type(error).__name__}: {error}")
         _keep_traceback(folder, error)
         raise
     finally:
@@ -68,6 +70,14 @@ class _Interrupts:
     """How often a person asked for the end of the run."""
 
     asked: int = 0
+
+
+def _note(record: Writer, why: str) -> None:
+    """Whoever judges the record later must know that the run was broken off. One without an event says so by itself."""
+    if not record.time_ns:
+        return
+    with suppress(HarnessError):  # a record that cannot be written any more is cut off, and tells it by that
+        record.record("info", "harness", FAILED, time_ns=record.time_ns, value=why)
 
 
 def _keep_traceback(folder: RunFolder, error: Exception) -> None:

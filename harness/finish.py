@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,21 +12,20 @@ from checkers.history import parquet
 from checkers.history.errors import HistoryError
 from checkers.history.history import History
 from checkers.history.jsonl import read
-from checkers.history.members import have_changed, left, quorums
 from checkers.verdict import Verdict
-from checkers.wal import LogRules, NodeLog
 from harness import report
-from harness.check import RunCheck, run_here
+from harness.check import Limits, RunCheck, run_here
 from harness.errors import StoreError
-from harness.judge import judge
-from harness.judge.promised import promise_of
+from harness.judge.limits import Clock
 from harness.judge.strongest import strongest
+from harness.judge.whole_run import verdict_of
 from harness.plan import Plan
 from harness.store import RunFolder, hashes
 from harness.store.run_folder import COLUMNS, REPORT, VERDICT, Make
-from harness.systems import system_of
 from harness.systems.xlogs import read_logs
 from harness.workloads import WORKLOADS
+
+NO_LIMITS = Limits()
 
 
 def read_history(folder: RunFolder) -> History:
@@ -53,31 +51,44 @@ def finish(
     failure: str | None = None,
     run_check: RunCheck = run_here,
     is_new: bool = False,
+    limits: Limits = NO_LIMITS,
+    key: str | None = None,
+    promise: str | None = None,
 ) -> dict[str, Any]:
     """Judge a run; write verdict.json, history.parquet, hashes.json and report.html; returns the verdict.
 
-    Raises StoreError if they cannot be written, and leaves those of an earlier judgement as they are. An anomaly is
-    returned all the same, with that as a finding: a full disk must not hide it. StoreError also if the record is not
-    the one that was judged before, unless the run `is_new`: then it is over only now.
+    `limits`, `key` (judge this one alone where keys are judged one by one) and `promise` (a stricter one than the
+    plan's) ask for another verdict than the run's own: nothing is written then, and its `asked` says what was asked.
+
+    Raises StoreError if the files cannot be written, and leaves those of an earlier judgement as they are. An anomaly
+    is returned all the same, with that as a finding: a full disk must not hide it. StoreError also if the record is not
+    the one that was judged before, unless the run `is_new`: then it is over only now. WrongUse for what cannot be asked.
     """
     record = hashes.of_record(folder.path)
     if not is_new:
         hashes.must_be_as_judged(folder.path, record)
     history = _read(folder)
-    promise = promise_of(plan, history)
-    verdict = judge(
-        plan,
-        promise,
+    asked = _asked(limits, key, promise)
+    clock = Clock(limits)
+    verdict = verdict_of(
+        plan if promise is None else msgspec.structs.replace(plan, promise=promise),
         history,
+        read_logs(folder.nodes),
         interrupted=interrupted,
         failure=failure,
         plan_file=folder.plan_file,
-        logs=logs_of_members(read_logs(folder.nodes), history),
-        rules=rules_of(system_of(plan.system).log_rules(plan), history),
         run_check=run_check,
+        key=key,
+        limits=limits,
     )
-    verdicts = [Verdict.from_json(check) for check in verdict["checks"]]
-    verdict["strongest"] = strongest(WORKLOADS[plan.workload], history, verdicts)
+    if not clock.is_over:
+        verdicts = [Verdict.from_json(check) for check in verdict["checks"]]
+        verdict["strongest"] = strongest(WORKLOADS[plan.workload], history, verdicts)
+    if asked:
+        if promise is not None and promise != plan.promise:
+            own = f"--promise {plan.promise}" if plan.promise else verdict["promise"]["configuration"]
+            verdict["sentence"] = f"Judged by --promise {promise}, not by {own}: {verdict['sentence']}"
+        return {**verdict, "asked": asked}
     try:
         _keep(folder, record, history, verdict)
     except StoreError as error:
@@ -89,26 +100,15 @@ def finish(
     return verdict
 
 
-def rules_of(rules: LogRules | None, history: History) -> LogRules | None:
-    """How many logs there should be, and how many make a quorum, is one number only where nobody left or came.
-
-    Where the quorum alone changes, the least that it ever was is what every decision had.
-    """
-    if rules is None or not history.told_members:
-        return rules
-    if have_changed(history):
-        return replace(rules, members=None, quorum=None)
-    if rules.quorum is None:
-        return rules
-    told = [each for each in quorums(history) if each is not None]
-    return replace(rules, quorum=min(told, default=None))
-
-
-def logs_of_members(logs: Sequence[NodeLog], history: History) -> tuple[NodeLog, ...]:
-    """Those of nodes that were members at the end: what a node held that left, and never heard what became of it, says
-    nothing of the others."""
-    gone = left(history)
-    return tuple(log for log in logs if log.node not in gone)
+def _asked(limits: Limits, key: str | None, promise: str | None) -> dict[str, str | float]:
+    """What a person asked of this verdict alone, by option."""
+    asked: dict[str, str | float | None] = {
+        "--timeout": limits.timeout_s,
+        "--memory": limits.memory_mib,
+        "--key": key,
+        "--promise": promise,
+    }
+    return {option: value for option, value in asked.items() if value is not None}
 
 
 def _keep(folder: RunFolder, record: hashes.Files, history: History, verdict: dict[str, Any]) -> None:

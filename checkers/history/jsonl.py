@@ -64,7 +64,8 @@ class Writer:
         self._file = file
         self._write = file.write
         self._index = 0
-        self._time_ns = 0
+        self.time_ns = 0
+        """Of the last event."""
         file.write(header_line(header) + b"\n")
 
     @classmethod
@@ -90,7 +91,7 @@ class Writer:
         wait: str | None = None,
     ) -> Event:
         """Append one event with the next index. `time_ns` may not be less than that of the one before."""
-        assert time_ns >= self._time_ns, (time_ns, self._time_ns)
+        assert time_ns >= self.time_ns, (time_ns, self.time_ns)
         event = Event(
             index=self._index,
             time_ns=time_ns,
@@ -108,7 +109,7 @@ class Writer:
         )
         self._write(_encode(event) + b"\n")
         self._index += 1
-        self._time_ns = time_ns
+        self.time_ns = time_ns
         return event
 
     def flush(self) -> None:

@@ -18,11 +18,11 @@ from harness.campaign.journal import Ended, Found, ToJudge, now
 from harness.check import RunCheck, run_here
 from harness.conclude import Recorded, conclude
 from harness.errors import HarnessError
+from harness.judge import EXIT_CODES
 from harness.judge.outcome import NOT_PROMISED
 
-BROKEN, NOT_EVIDENCE, INTERRUPTED = 70, 3, 130
-CODES = {"valid": 0, "anomaly": 1, "unknown": 2, "not-evidence": NOT_EVIDENCE}
-"""The exit code of a run with this outcome."""
+BROKEN, INTERRUPTED = 70, 130
+NOT_EVIDENCE = EXIT_CODES["not-evidence"]
 
 Judge = Callable[[Path, list[ToJudge]], Iterator[Ended]]
 """results/ and recorded runs → what is noted of each, in whatever order they come to an end."""
@@ -85,7 +85,7 @@ def _found(verdict: Mapping[str, Any]) -> Iterator[Found]:
 
 def believed(told: dict[str, Any], code: int) -> dict[str, Any]:
     """The same, unless the exit code says otherwise: who says valid and ends with something else is not believed."""
-    if told["outcome"] == "anomaly" or CODES.get(told["outcome"]) == code:
+    if told["outcome"] == "anomaly" or EXIT_CODES.get(told["outcome"]) == code:
         return told
     sentence = f"it ended with {code} though its verdict says {told['outcome']}: {told['sentence']}"
     return {**told, **told_by_line(sentence, NOT_EVIDENCE if code in (NOT_EVIDENCE, INTERRUPTED) else BROKEN)}

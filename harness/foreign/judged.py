@@ -22,7 +22,7 @@ from checkers.history.foreign import Recognized, read
 from checkers.history.history import History
 from checkers.verdict import Verdict
 from harness.errors import StoreError, WrongUse
-from harness.judge import EXIT_CODES, FORMAT, VERSION, Outcome
+from harness.judge import EXIT_CODES, FORMAT, VERSION, Outcome, outcome_of
 
 OURS = ("ours", "parquet")
 
@@ -97,13 +97,13 @@ def _model(asked: Asked, history: History) -> str:
 
 def _document(asked: Asked, kind: str, history: History, judgement: Judgement) -> dict[str, Any]:
     evidence = _evidence(history)
-    outcome = _outcome(judgement, evidence["missing"])
+    outcome = outcome_of([judgement.result], evidence["missing"])
     return {
         "format": FORMAT,
         "version": VERSION,
         "outcome": outcome,
         "exit_code": EXIT_CODES[outcome],
-        "sentence": _sentence(outcome, judgement, evidence),
+        "sentence": f"{_subject(asked)}{_sentence(outcome, judgement, evidence)}",
         "promise": {each.checker: each.model for each in judgement.verdicts if _is_promised(each, judgement)},
         "violations": list(judgement.violations),
         "findings": _findings(judgement),
@@ -151,12 +151,9 @@ def _evidence(history: History) -> dict[str, Any]:
     }
 
 
-def _outcome(judgement: Judgement, missing: list[str]) -> Outcome:
-    if judgement.violations:
-        return "anomaly"
-    if missing:
-        return "not-evidence"
-    return "unknown" if judgement.result == "unknown" else "valid"
+def _subject(asked: Asked) -> str:
+    """What is judged if it is not all of the file: it is said first."""
+    return "" if asked.key is None else f"Of the key {asked.key} alone: "
 
 
 def _sentence(outcome: Outcome, judgement: Judgement, evidence: Mapping[str, Any]) -> str:

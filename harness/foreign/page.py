@@ -14,6 +14,7 @@ from checkers.history.operation import Event
 from harness import report
 from harness.errors import StoreError
 from harness.scratch import scratch
+from harness.store import RunFolder
 
 
 def write(target: Path, source: Path, history: History, verdict: Mapping[str, Any]) -> None:
@@ -26,6 +27,12 @@ def write(target: Path, source: Path, history: History, verdict: Mapping[str, An
         jsonl.write(folder / "history.jsonl", history.header, _readable(history))
         page = report.write(folder).read_bytes()
     write_file(target, page, "the page")
+
+
+def write_of_run(target: Path, run: RunFolder, verdict: Mapping[str, Any]) -> None:
+    """The page of a stored run by this verdict, which need not be the stored one. Its folder stays as it is."""
+    shown = msgspec.json.decode(msgspec.json.encode(verdict))
+    write_file(target, report.html(run.path, shown).encode("utf-8", "replace"), "the page")
 
 
 def write_file(target: Path, data: bytes, what: str) -> None:

@@ -21,10 +21,9 @@ from harness.errors import HarnessError
 from harness.execute import in_virtual_time
 from harness.faults.lanes import MEMBERSHIP
 from harness.hunt.variety import hunted
-from harness.judge import judge
-from harness.judge.promised import promise_of
+from harness.judge.whole_run import verdict_of
 from harness.plan import Plan
-from harness.systems.xlogs import log_of
+from harness.systems.xlogs import logs_of
 from harness.workloads.failing import AS_IT_HAD_TO
 from harness.workloads.mixed_spaces import ASYNCHRONOUS as ASYNCHRONOUS_SPACE
 from harness.workloads.register import ONCE
@@ -93,13 +92,11 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
         failure = error.message
     history = jsonl.parse(record.getvalue())
     machines = cluster.world.machines.items()
-    verdict = judge(
+    verdict = verdict_of(
         plan,
-        promise_of(plan, history),
         history,
+        logs_of({name: machine.disk.files() for name, machine in machines}),
         failure=failure,
-        logs=[log_of(name, machine.disk.files()) for name, machine in machines],
-        rules=parts.system.log_rules(plan),
         asks_by_name=not has_drawn_faults,
     )
     evidence = verdict["evidence"]

@@ -2,40 +2,56 @@
 
 Two things come of it. A verdict over the logs (`checkers.wal`): what one node confirmed no other may have rolled back,
 and what clients were told for sure the logs must not deny. And the checks over what clients saw once more, with the
-operations settled whose outcome no client learned: those verdicts stand beside the others, never in their place.
+operations settled whose outcome no client learned: those verdicts stand beside the others, never in their place. A
+promised check that only then is invalid breaks the promise all the same, under a name of its own (`linearizable-settled`).
+
+Every verb judges by `Audit.judged`: what `qsync audit` of a run finds is found by `run` and `check` as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from checkers import wal
 from checkers.history.history import History
+from checkers.history.members import at_the_end
 from checkers.verdict import Verdict, run_safely
 from checkers.wal import LogRules, NodeLog, Settled
-from harness.workloads.checks import Check
+from harness.check import Check, RunCheck, run_here
 
 SETTLED_CHECKS = frozenset({"linearizable", "transactional"})
 """Checks that an operation without an outcome leaves room to."""
+SETTLED = "-settled"
+"""Ends the name of a check whose verdict is about a history that the logs settled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """`settling` is None where there is no history; `settled` are the verdicts over what it settled."""
+    """`settling` is None where there is no history; `settled` are the checks over what it settled, with their verdicts."""
 
     logs: Verdict
     settling: Settled | None = None
-    settled: tuple[Verdict, ...] = ()
+    settled: tuple[tuple[Check, Verdict], ...] = ()
+
+    def judged(self, promised: str, violated: Collection[str] = ()) -> list[tuple[str, Verdict]]:
+        """The verdicts that count, with what they are judged against. `promised`: what the logs must be; `violated`:
+        checks that are invalid as it is, and need no settling."""
+        again = [
+            (check.model, replace(verdict, checker=check.name + SETTLED))
+            for check, verdict in self.settled
+            if verdict.result == "invalid" and check.model and check.name not in violated
+        ]
+        return [(promised, self.logs), *again]
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """A sentence for each check that no longer holds with what the logs know."""
+        """A sentence for each check that no longer holds with what the logs know, where nothing is promised."""
         return tuple(
             f"with the outcomes that only the logs know it is not {verdict.model}: {verdict.witnesses[0].summary}"
-            for verdict in self.settled
-            if verdict.result == "invalid"
+            for check, verdict in self.settled
+            if verdict.result == "invalid" and not check.model
         )
 
     def settled_json(self) -> dict[str, Any] | None:
@@ -46,12 +62,16 @@ class Audit:
             "happened": len(self.settling.happened),
             "did_not": len(self.settling.did_not),
             "open": len(self.settling.open),
-            "checks": [verdict.to_json() for verdict in self.settled],
+            "checks": [verdict.to_json() for _, verdict in self.settled],
         }
 
 
 def audit(
-    logs: Sequence[NodeLog], rules: LogRules, history: History | None = None, checks: Sequence[Check] = ()
+    logs: Sequence[NodeLog],
+    rules: LogRules,
+    history: History | None = None,
+    checks: Sequence[Check] = (),
+    run_check: RunCheck = run_here,
 ) -> Audit:
     """Judge the logs of a cluster and, with them, what its clients saw: by those of `checks` that settling changes."""
     nodes = [wal.replay(log, rules.promotes) for log in logs]
@@ -60,8 +80,18 @@ def audit(
     is_final = rules.is_complete(logs) and history.settled is True
     settling = wal.settle(history, nodes, is_final=is_final)
     again = [check for check in checks if check.name in SETTLED_CHECKS and settling.did_not]
+    agree = Check(wal.NAME, "", "", lambda _: wal.check_replayed(nodes, rules, settling))
     return Audit(
-        logs=run_safely(wal.check_replayed, nodes, rules, settling, name=wal.NAME),
+        logs=_of_all_members(run_check(agree, history), logs, history),
         settling=settling,
-        settled=tuple(run_safely(check.run, settling.history, name=check.name) for check in again),
+        settled=tuple((check, run_check(check, settling.history)) for check in again),
     )
+
+
+def _of_all_members(verdict: Verdict, logs: Sequence[NodeLog], history: History) -> Verdict:
+    """Not valid without the log of each member that there was at the end, whoever came and left."""
+    absent = [node for node in at_the_end(history) if node not in {log.node for log in logs}]
+    if not absent or verdict.result != "valid":
+        return verdict
+    summary = f"rows are missing: {', '.join(absent)} left no log; what is left agrees"
+    return replace(verdict, result="unknown", summary=summary)

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from checkers import kept
+from checkers.by_model import only_key
 from checkers.convergence import NAME as CONVERGENCE
 from checkers.history.history import History
 from checkers.verdict import Verdict
-from checkers.wal import NAME as AUDIT
 from checkers.wal import LogRules, NodeLog
-from harness.check import Check, RunCheck, run_here
+from harness.check import Check, Limits, RunCheck, run_here
+from harness.errors import WrongUse
 from harness.judge.asked_faults import absent_of_a_group, missing_by_name
 from harness.judge.audit import audit
 from harness.judge.detected import could_not_join, may_only_be_detected, refusals
@@ -26,9 +27,11 @@ from harness.judge.evidence import (
     stopped_for_good,
     was_interrupted,
 )
+from harness.judge.limits import Clock
 from harness.judge.versions import NAME as UPGRADE
 from harness.judge.versions import incompatible, versions_json
-from harness.judge.words import Outcome, repeat_line, sentence
+from harness.judge.weighed import EXIT_CODES, outcome_of
+from harness.judge.words import repeat_line, sentence
 from harness.plan import Plan
 from harness.systems import system_of
 from harness.systems.promises import Promise
@@ -42,7 +45,6 @@ NOT_PROMISED = "not promised here, and not kept: "
 """How a finding begins that would be a violation elsewhere."""
 OF_READS = frozenset({"bank", "balances", "counter", "set-full", "transactional"})
 """Checks that have nothing to judge where nobody reads anything but dirty."""
-EXIT_CODES: dict[Outcome, int] = {"valid": 0, "anomaly": 1, "unknown": 2, "not-evidence": 3}
 
 
 def judge(
@@ -57,19 +59,25 @@ def judge(
     rules: LogRules | None = None,
     run_check: RunCheck = run_here,
     asks_by_name: bool = True,
+    key: str | None = None,
+    limits: Limits = Limits(),
 ) -> dict[str, Any]:
     """The content of verdict.json. `plan_file` is where the plan is kept, for the line that repeats the run.
 
-    `logs` are those of the nodes and `rules` how to read them (None: nobody knows, so they are not looked at).
+    `logs` are those of the nodes and `rules` how to read them (None: the system leaves none, so none are promised).
     `run_check` says how a check comes to its verdict: here, or by somebody who has spread the work.
     `asks_by_name`: somebody wrote down the names of the faults, and each must be felt (`harness.judge.asked_faults`).
+    `key`: the only one that checks of single keys judge; the others are left out, and the run is not valid by that.
+    Raises WrongUse if there is no such key, or no such check. `limits`: of all checks together.
     """
+    clock = Clock(limits)
     workload = WORKLOADS[plan.workload]
     checks = checks_of(plan, promise)
-    judged = [(check.model, run_check(check, history)) for check in checks]
-    audited = None if rules is None or not logs else audit(logs, rules, history, checks)
+    left_out = () if key is None else _left_out_by(key, checks, history)
+    judged = [(check.model, _judged(check, history, clock.within(run_check), key)) for check in checks]
+    audited = None if rules is None else audit(logs, rules, history, checks, clock.within(run_here))
     if audited is not None:
-        judged.append((promise.logs, audited.logs))
+        judged += audited.judged(promise.logs, [each.checker for _, each in judged if each.result == "invalid"])
     verdicts = [verdict for _, verdict in judged]
     promised = [verdict for model, verdict in judged if model]
     was_ended = interrupted or was_interrupted(history)
@@ -82,18 +90,17 @@ def judge(
         evidence["missing"] += missing_by_name(plan, history, evidence["left_out"])
     excused = {CONVERGENCE} if is_damaged and stopped else _without_reads(plan, promise, promised)
     decisive = [each for each in promised if each.result != "unknown" or each.checker not in excused]
-    outcome = _outcome(decisive, evidence["missing"])
+    outcome = outcome_of((each.result for each in decisive), evidence["missing"], left_out)
     return {
         "format": FORMAT,
         "version": VERSION,
         "outcome": outcome,
         "exit_code": EXIT_CODES[outcome],
-        "sentence": sentence(outcome, promised, evidence),
+        "sentence": sentence(outcome, promised, evidence, left_out),
         "promise": {
             "configuration": promise.configuration,
             "why": promise.why,
-            **{check.name: check.model for check in checks if check.model},
-            **({AUDIT: promise.logs} if audited is not None and promise.logs else {}),
+            **{verdict.checker: model for model, verdict in judged if model},
         },
         "violations": [verdict.checker for verdict in promised if verdict.result == "invalid"],
         "findings": [
@@ -130,6 +137,27 @@ def judge(
     }
 
 
+def _judged(check: Check, history: History, run_check: RunCheck, key: str | None) -> Verdict:
+    """By the check's own name: a verdict under another one would leave a promised check without any."""
+    is_selected = key is not None and check.is_per_key
+    verdict = run_check(check, only_key(history, key) if is_selected and key is not None else history)
+    return verdict if verdict.checker == check.name else replace(verdict, checker=check.name)
+
+
+def _left_out_by(key: str, checks: Sequence[Check], history: History) -> tuple[str, ...]:
+    """What `--key` leaves out, in words."""
+    names = [check.name for check in checks if check.is_per_key]
+    keys = dict.fromkeys(str(each.key) for each in history.operations if each.key is not None)
+    if not names:
+        raise WrongUse("--key: no check of this workload judges keys one by one; leave it out")
+    if key not in keys:
+        known = ", ".join(list(keys)[:8]) + (", …" if len(keys) > 8 else "")
+        raise WrongUse(f"--key {key!r} is not in this run: it has {known or 'no keys'}")
+    others = len(keys) - 1
+    told = f"{', '.join(names)} judged the key {key} alone, and left out {others} other keys"
+    return (told,) if others else ()
+
+
 def _without_reads(plan: Plan, promise: Promise, promised: Sequence[Verdict]) -> set[str]:
     """Checks of what reads show, where no read is promised to be fresh, and there was none that they could judge.
 
@@ -146,7 +174,13 @@ def checks_of(plan: Plan, promise: Promise) -> tuple[Check, ...]:
     submitted = (of_submitted(promise, plan.promise),) if plan.submits else ()
     workload = WORKLOADS[plan.workload]
     of_system = (_of_cells(check, workload) for check in system_of(plan.system).checks(plan))
-    return (*workload.checks(promise, plan.promise), *submitted, *of_system)
+    of_workload = (_as_asked(check, plan.promise) for check in workload.checks(promise, plan.promise))
+    return (*of_workload, *submitted, *of_system)
+
+
+def _as_asked(check: Check, stricter: str | None) -> Check:
+    """What a person promises is promised, also where the store promises nothing."""
+    return replace(check, model=stricter) if stricter == check.name and not check.model else check
 
 
 def _of_cells(check: Check, workload: Workload) -> Check:
@@ -166,19 +200,3 @@ def _findings(judged: Sequence[tuple[str, Verdict]]) -> Iterator[dict[str, str]]
                 "checker": verdict.checker,
                 "summary": f"{NOT_PROMISED}{verdict.summary}",
             }
-
-
-def _outcome(verdicts: Sequence[Verdict], missing: Sequence[str]) -> Outcome:
-    results = {verdict.result for verdict in verdicts}
-    if "invalid" in results:
-        return "anomaly"
-    if missing:
-        return "not-evidence"
-    return "unknown" if "unknown" in results else "valid"
-
-
-def _allowed(verdict: Verdict, unpromised: Sequence[Verdict]) -> tuple[str, ...]:
-    """What would be a violation if anything had been promised."""
-    if verdict.result != "invalid" or not any(verdict is other for other in unpromised):
-        return ()
-    return (f"{NOT_PROMISED}{verdict.summary}",)

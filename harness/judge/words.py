@@ -5,15 +5,29 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from checkers.verdict import Verdict
+from harness.judge.weighed import Outcome
 from harness.plan import Plan
 
-Outcome = Literal["valid", "anomaly", "unknown", "not-evidence"]
+
+def sentence(
+    outcome: Outcome, verdicts: Sequence[Verdict], evidence: dict[str, Any], left_out: Sequence[str] = ()
+) -> str:
+    """`left_out`: what a person asked not to be judged; it is said first."""
+    text = _sentence(outcome, verdicts, evidence)
+    if not left_out:
+        return text
+    found = "" if outcome == "unknown" and _nothing_undecided(verdicts) else f" {text}"
+    return f"Not all was judged: {'; '.join(left_out)}.{found or ' Nothing wrong was found in the rest.'}"
 
 
-def sentence(outcome: Outcome, verdicts: Sequence[Verdict], evidence: dict[str, Any]) -> str:
+def _nothing_undecided(verdicts: Sequence[Verdict]) -> bool:
+    return all(verdict.result == "valid" for verdict in verdicts)
+
+
+def _sentence(outcome: Outcome, verdicts: Sequence[Verdict], evidence: dict[str, Any]) -> str:
     match outcome:
         case "anomaly":
             return _anomaly([verdict for verdict in verdicts if verdict.result == "invalid"])

@@ -45,7 +45,9 @@ def last_screen(verdict: Mapping[str, Any], run_folder: Path, *, colour: bool = 
     """
     head = [*_verdict_lines(verdict, colour), ""]
     counts = [_counts(verdict), _faults(verdict), *_versions(verdict), *_strongest(verdict)]
-    foot = ["", f"report  {_shown(run_folder / 'report.html')}", *_again(verdict)]
+    report = f"report  {_shown(run_folder / 'report.html')}"
+    asked = " ".join(str(option) for option in verdict.get("asked", ()))
+    foot = ["", f"nothing was written, because of {asked}" if asked else report, *_again(verdict)]
     room = LINES - len(head) - len(counts) - len(foot)
     return "\n".join([*head, *counts, *_check_lines(verdict, room, colour), *foot])
 

@@ -151,6 +151,7 @@ class Register:
                 lambda history: linearizable.check(
                     history, timeout_s=CHECK_TIMEOUT_S, reads=reads, failed_cas_observes=observes
                 ),
+                is_per_key=True,
             ),
             quorum,
             Check(
@@ -158,12 +159,14 @@ class Register:
                 "reads at a replica show confirmed values only and never go back",
                 promise.replica_reads,
                 prefix.check,
+                is_per_key=True,
             ),
             Check(
                 "dirty",
                 "dirty reads show only what somebody asked to write",
                 promise.dirty_reads,
                 dirty.check,
+                is_per_key=True,
             ),
             convergence,
             *others,

@@ -16,7 +16,8 @@ from checkers.history.operation import Event
 from checkers.wal import LogRules
 from harness.errors import StoreError
 from harness.faults.fault import Fault
-from harness.finish import finish, rules_of
+from harness.finish import finish
+from harness.judge.whole_run import rules_of
 from harness.judge import judge
 from harness.plan import Drawn, Operation, Plan
 from harness.store import RunFolder

@@ -6,20 +6,16 @@ import os
 import sys
 import textwrap
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from checkers.verdict import merged
 from harness.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from checkers.history.history import History
-    from checkers.wal import LogRules
     from harness.judge.audit import Audit
-    from harness.workloads.checks import Check
 
 TOLD_MAX = 8
 WIDTH = 110
@@ -52,10 +48,9 @@ def command(
     return ExitCode(audit["exit_code"])
 
 
-def _audit(path: Path, promotes: str | None, has_votes: bool | None, quorum: int | None) -> Audit:
-    from checkers.wal import LogRules
+def _audit(path: Path, promotes: str | None, has_votes: bool | None, quorum: int | None) -> Audited:
+    from checkers.wal import MODEL, LogRules
     from harness.errors import WrongUse
-    from harness.finish import logs_of_members, rules_of
     from harness.judge.audit import audit
     from harness.systems.xlogs import read_logs
 
@@ -63,71 +58,92 @@ def _audit(path: Path, promotes: str | None, has_votes: bool | None, quorum: int
         raise WrongUse(
             f"{path}: expected a run's folder or a folder of logs; try: ./qsync audit results/latest"
         )
-    is_run = (path / "plan.json").exists()
-    logs = read_logs(path / "nodes" if is_run else path)
+    if (path / "plan.json").exists():
+        if (promotes, has_votes, quorum) != (None, None, None):
+            raise WrongUse(
+                f"{path} is a run, whose plan says how its logs are read: --promotes, --votes and --quorum are for other "
+                f"folders; try: ./qsync audit {path / 'nodes'}"
+            )
+        return _of_run(path)
+    logs = read_logs(path)
     if not logs:
         raise WrongUse(f"{path}: expected *.xlog files in a folder for each node, found none; try: {_TRY}")
     # Without a plan: as real Tarantool is, and nothing that nobody said is counted on.
-    rules, history, checks = (
-        _of_run(path) if is_run else (LogRules(promotes="at once", has_votes=False), None, ())
+    rules = LogRules(
+        promotes="synchronous" if promotes == "synchronous" else "at once",
+        has_votes=bool(has_votes),
+        quorum=quorum,
+        members=None if quorum is None else len(logs),
     )
-    if history is not None:  # as `check` does: who has left says nothing of the others
-        logs, rules = logs_of_members(logs, history), rules_of(rules, history) or rules
-    if promotes is not None:
-        rules = replace(rules, promotes="synchronous" if promotes == "synchronous" else "at once")
-    if has_votes is not None:
-        rules = replace(rules, has_votes=has_votes)
-    if quorum is not None:
-        rules = replace(rules, quorum=quorum, members=rules.members or len(logs))
-    return audit(logs, rules, history, checks)
+    return Audited(audit(logs, rules), MODEL)
 
 
 _TRY = "./qsync run, and then ./qsync audit results/latest"
 
 
-def _of_run(path: Path) -> tuple[LogRules, History, tuple[Check, ...]]:
-    """How the logs of a run are to be read, what its clients saw, and how that is judged."""
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """An audit, and what the logs were promised to be ("": nothing, and what is found is no violation)."""
+
+    audit: Audit
+    promised: str
+
+
+def _of_run(path: Path) -> Audited:
+    """The logs as the plan says, what clients saw settled by them, and all that judged as `run` and `check` judge it."""
     from harness.errors import WrongUse
     from harness.finish import read_history
+    from harness.judge.audit import audit
     from harness.judge.outcome import checks_of
     from harness.judge.promised import promise_of
+    from harness.judge.whole_run import logs_of_members, rules_of
     from harness.store import resolve
     from harness.systems import system_of
+    from harness.systems.xlogs import read_logs
 
     folder = resolve(path)
-    plan = folder.read_plan()
-    system = system_of(plan.system)
-    rules = system.log_rules(plan)
+    plan, history = folder.read_plan(), read_history(folder)
+    rules = rules_of(system_of(plan.system).log_rules(plan), history)
     if rules is None:
         raise WrongUse(f"{path}: the nodes of {plan.system} leave no xlogs; try: ./qsync check {path}")
-    history = read_history(folder)
-    return rules, history, checks_of(plan, promise_of(plan, history))
+    promise = promise_of(plan, history)
+    logs = logs_of_members(read_logs(folder.nodes), history)
+    return Audited(audit(logs, rules, history, checks_of(plan, promise)), promise.logs)
 
 
-OUTCOMES = {"valid": ("valid", 0), "invalid": ("anomaly", 1), "unknown": ("unknown", 2)}
+def _to_json(found: Audited) -> dict[str, Any]:
+    from harness.judge import EXIT_CODES, outcome_of
 
-
-def _to_json(found: Audit) -> dict[str, Any]:
-    outcome, code = OUTCOMES[merged([found.logs.result, *(verdict.result for verdict in found.settled)])]
+    judged = found.audit.judged(found.promised)
+    # Where nothing is promised of the logs, a rule that they break is a finding; rows that are missing are not.
+    promised = [each for model, each in judged if model or each.result == "unknown"]
+    outcome = outcome_of(each.result for each in promised) if promised else "valid"
     return {
         "format": "qsync-audit",
         "version": 1,
         "outcome": outcome,
-        "exit_code": code,
+        "exit_code": EXIT_CODES[outcome],
         "sentence": _sentence(found),
-        "checks": [found.logs.to_json()],
-        "settled": found.settled_json(),
+        "violations": [each.checker for each in promised if each.result == "invalid"],
+        "checks": [found.audit.logs.to_json()],
+        "settled": found.audit.settled_json(),
     }
 
 
-def _sentence(found: Audit) -> str:
-    text = (
-        found.logs.witnesses[0].summary if found.logs.witnesses else (*found.findings, found.logs.summary)[0]
-    )
+def _sentence(found: Audited) -> str:
+    from harness.judge.outcome import NOT_PROMISED
+
+    judged = found.audit.judged(found.promised)
+    violated = [each for model, each in judged if model and each.result == "invalid"]
+    if violated:
+        text = violated[0].witnesses[0].summary
+    else:
+        logs = found.audit.logs
+        text = f"{NOT_PROMISED if logs.result == 'invalid' else ''}{logs.summary}"
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
-def _screen(found: Audit, audit: dict[str, Any], path: Path) -> str:
+def _screen(found: Audited, audit: dict[str, Any], path: Path) -> str:
     from harness.terminal.colour import painted, printable, wants_colour
     from harness.terminal.last_screen import BADGES
 
@@ -135,7 +151,7 @@ def _screen(found: Audit, audit: dict[str, Any], path: Path) -> str:
     badge, tone = BADGES[audit["outcome"]]
     lines = textwrap.wrap(f"{badge}  {printable(audit['sentence'])}", WIDTH)
     lines[0] = painted(badge, "bold", tone, on=colour) + lines[0].removeprefix(badge)
-    told = (*_node_lines(found), *_settled_lines(found), *_witness_lines(found))
+    told = (*_node_lines(found.audit), *_settled_lines(found.audit), *_witness_lines(found))
     return "\n".join([*lines, "", *map(printable, told), "", f"again   ./qsync audit {printable(str(path))}"])
 
 
@@ -159,14 +175,15 @@ def _settled_lines(found: Audit) -> Iterator[str]:
         f"  settled    {happened + did_not + still} writes without an outcome: {happened} happened, {did_not} did not, "
         f"{still} stay open"
     )
-    for verdict in found.settled:
+    for _, verdict in found.settled:
         yield f"             with that {verdict.checker} is {verdict.result}"
 
 
-def _witness_lines(found: Audit) -> Iterator[str]:
-    witnesses = [witness for verdict in (found.logs, *found.settled) for witness in verdict.witnesses]
-    for witness in witnesses[:TOLD_MAX]:
-        yield f"  violation  {witness.rule}: {witness.summary}"
+def _witness_lines(found: Audited) -> Iterator[str]:
+    judged = found.audit.judged(found.promised)
+    witnesses = [(model, witness) for model, verdict in judged for witness in verdict.witnesses]
+    for model, witness in witnesses[:TOLD_MAX]:
+        yield f"  {'violation' if model else 'finding  '}  {witness.rule}: {witness.summary}"
         yield from (f"             {text}" for text in witness.explanation)
     if len(witnesses) > TOLD_MAX:
         yield f"  … and {len(witnesses) - TOLD_MAX} more (--json shows all)"

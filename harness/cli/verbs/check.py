@@ -61,13 +61,16 @@ def command(path: Path, as_json: bool, engine: str, master: str, conf: tuple[str
     PATH is a run's folder or a file in it, or any history: history.jsonl or .parquet, Jepsen's EDN or log,
     Porcupine's key-value file, elle-cli's JSON. Beside a file nothing is written. A run's address in an object store
     (s3://bucket/results/PLAN/RUN) is fetched to results/_fetched/ and judged there.
+
+    A run is judged by its plan. With --timeout, --memory, --key or --promise its stored verdict stays as it is, and
+    what was left out is never VALID; --model and --failed-cas are for other histories.
     """
     path = _here(path)
     if engine == "spark" or _holds_runs(path):
         from harness.cli.verbs.check_spread import check_spread
 
         return check_spread(path, as_json, engine, master, conf, given)
-    folder = None if any(given[name] is not None for name in _ABOUT_FILES) else _run_folder(path)
+    folder = _run_folder(path)
     if folder is not None:
         return _check_run(folder, as_json, **given)
     return _check_file(path, as_json, **given)
@@ -92,10 +95,6 @@ def _holds_runs(path: Path) -> bool:
     )
 
 
-_ABOUT_FILES = ("model", "key", "timeout_s", "memory_mib", "failed_cas")
-"""Options that look at a record by itself, whatever its run was promised."""
-
-
 def _run_folder(path: Path) -> RunFolder | None:
     """The run that is meant; None if `path` is a file that belongs to no run of ours."""
     from harness.store import resolve
@@ -112,23 +111,39 @@ def _check_run(
     folder: RunFolder,
     as_json: bool,
     *,
+    model: str | None,
     promise: str | None,
+    key: str | None,
+    timeout_s: float | None,
+    memory_mib: float | None,
+    failed_cas: str | None,
     verifies: bool,
     html: Path | None,
     edn: Path | None,
     second_opinion: str | None,
-    **_: None,
 ) -> int:
     import msgspec
 
     from harness.assemble import parts_of
+    from harness.check import Limits
+    from harness.errors import WrongUse
     from harness.finish import finish, read_history
 
+    for option, value in (("--model", model), ("--failed-cas", failed_cas)):
+        if value is not None:
+            raise WrongUse(
+                f"{option} is for histories of others, and {folder.path} is a run, which its plan says how to judge; to read "
+                "its record as one of others, copy history.jsonl to another folder and check that file"
+            )
     plan = folder.read_plan()
-    if promise is not None:
-        plan = msgspec.structs.replace(plan, promise=promise)
-    parts_of(plan)
-    verdict = finish(folder, plan)
+    parts_of(plan if promise is None else msgspec.structs.replace(plan, promise=promise))
+    verdict = finish(
+        folder,
+        plan,
+        limits=Limits(timeout_s=timeout_s, memory_mib=memory_mib),
+        key=key,
+        promise=promise,
+    )
     if verifies:
         from harness.foreign import verified
 
@@ -136,9 +151,9 @@ def _check_run(
     if edn is not None or second_opinion is not None:
         _other_tools(read_history(folder), None, verdict, edn, second_opinion, SECOND_OPINION_S)
     if html is not None:
-        from harness.foreign.page import write_file
+        from harness.foreign import page
 
-        write_file(html, (folder.path / "report.html").read_bytes(), "the page")
+        page.write_of_run(html, folder, verdict)
     _print_run(verdict, folder.path, as_json)
     return ExitCode(verdict["exit_code"])
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from harness.check import Limits
 from harness.cli import spark_group
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.errors import StoreError, WrongUse
@@ -17,26 +18,22 @@ from harness.errors import StoreError, WrongUse
 if TYPE_CHECKING:
     from pathlib import Path as Folder
 
-ALLOWED = ("promise", "timeout_s")
-"""Options of the verb that mean something here too: of a history.parquet the time limit."""
-
-
 def check_spread(
     path: Path, as_json: bool, engine: str, master: str, conf: tuple[str, ...], given: Mapping[str, Any]
 ) -> int:
     """Judge what PATH holds: all runs below it, one run, or a history.parquet."""
-    refused = [name for name, value in given.items() if value and name != "timeout_s"]
-    if refused:
-        option = "--" + refused[0].removesuffix("s" if refused[0] == "verifies" else "").replace("_", "-")
-        raise click.UsageError(
-            f"{option} does not go with --engine spark or many runs; check one run in process"
-        )
+    is_columns = path.is_file() and path.suffix == ".parquet" and not (path.parent / "plan.json").exists()
+    allowed = ("timeout_s",) if is_columns else ("timeout_s", "memory_mib") if engine == "process" else ()
+    for name, value in given.items():
+        if value not in (None, False) and name not in allowed:
+            raise click.UsageError(
+                f"{OPTIONS.get(name, '--' + name)} does not go with --engine spark or many runs; check one run in process"
+            )
     if engine == "process":
-        from harness.conclude import judged_again
-
-        return _tell_many(((run, judged_again(run)) for run in _runs(path)), as_json)
+        limits = Limits(timeout_s=given["timeout_s"], memory_mib=given["memory_mib"])
+        return _tell_many(_in_process(_runs(path), limits), as_json)
     spark_group.ensure("--engine spark")
-    if path.is_file() and path.suffix == ".parquet" and not (path.parent / "plan.json").exists():
+    if is_columns:
         return _check_parquet(path, as_json, given["timeout_s"] or 600.0, _session(master, conf))
     if path.is_dir() and not (path / "history.jsonl").exists():
         runs = _runs(path)
@@ -45,6 +42,16 @@ def check_spread(
 
             return _tell_many(check_runs(spark, runs), as_json)
     return _check_run(path, as_json, _session(master, conf))
+
+
+OPTIONS = {
+    "timeout_s": "--timeout",
+    "memory_mib": "--memory",
+    "verifies": "--verify",
+    "failed_cas": "--failed-cas",
+    "second_opinion": "--second-opinion",
+}
+"""Those that are not called as their parameter."""
 
 
 def _session(master: str, conf: tuple[str, ...]) -> AbstractContextManager[Any]:
@@ -63,6 +70,15 @@ def _runs(path: Path) -> list[Folder]:
     if not runs:
         raise WrongUse(f"{path} holds no runs; try: qsync run first")
     return sorted(runs, key=lambda run: (run.name, str(run)))
+
+
+def _in_process(runs: Iterable[Path], limits: Limits) -> Iterable[tuple[Path, dict[str, Any]]]:
+    from harness.conclude import judged_again
+    from harness.judge.limits import Clock
+
+    clock = Clock(limits)
+    for run in runs:
+        yield run, judged_again(run, clock.left)
 
 
 def _tell_many(found: Iterable[tuple[Path, Mapping[str, Any]]], as_json: bool) -> int:
@@ -90,13 +106,10 @@ def _check_run(path: Path, as_json: bool, session: AbstractContextManager[Any]) 
     return ExitCode(verdict["exit_code"])
 
 
-_OUTCOMES = {"valid": "valid", "invalid": "anomaly", "unknown": "unknown"}
-
-
 def _check_parquet(path: Path, as_json: bool, timeout_s: float, session: AbstractContextManager[Any]) -> int:
     """All registers of a big record."""
     from checkers.history.errors import HistoryError
-    from harness.judge import EXIT_CODES
+    from harness.judge import EXIT_CODES, outcome_of
 
     try:
         with session as spark:
@@ -110,7 +123,7 @@ def _check_parquet(path: Path, as_json: bool, timeout_s: float, session: Abstrac
             f"{path} cannot be taken as columns (values that are no whole numbers, other operations than read, write "
             f"and cas, or a record that does not add up); try: qsync check {path}"
         )
-    outcome: Any = _OUTCOMES[found.verdict.result]
+    outcome = outcome_of([found.verdict.result])
     if as_json:
         document = {
             "outcome": outcome,

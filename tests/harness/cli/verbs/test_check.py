@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from harness.assemble import parts_of
 from harness.cli.verbs.list import TABLES
+from harness.execute import execute
 from harness.store import RunFolder
 from tests.harness.cli.verbs.conftest import Qsync
-from tests.harness.runs import recorded, small
+from tests.harness.runs import small
 
 PLAN = small(time_limit_s=3.0, faults=("none",), replica_reads=0.5, seed=5)
 
 
 @pytest.fixture(scope="module")
-def record() -> bytes:
-    return recorded(PLAN).data
+def executed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return execute(parts_of(PLAN), tmp_path_factory.mktemp("executed")).folder.path
 
 
 @pytest.fixture
-def stored(results: Path, record: bytes) -> RunFolder:
-    """A run whose record is there and nothing else."""
-    folder = RunFolder.create(results, PLAN)
-    folder.history.write_bytes(record)
-    return folder
+def stored(results: Path, executed: Path) -> RunFolder:
+    """A run that nobody has judged: its plan, its record, and its nodes' files."""
+    folder = results / executed.parent.name / executed.name
+    shutil.copytree(executed, folder)
+    return RunFolder(folder)
 
 
 def test_a_stored_run_is_judged_again(qsync: Qsync, stored: RunFolder) -> None:
@@ -50,10 +53,18 @@ def test_a_stored_run_can_be_judged_by_a_stricter_promise(qsync: Qsync, results:
         seed=5,
         configuration="C",
     )
-    folder = RunFolder.create(results, slow)
-    folder.history.write_bytes(recorded(slow).data)
+    folder = execute(parts_of(slow), results).folder
     assert qsync("check", folder.path).code == 0
-    assert qsync("check", folder.path, "--promise", "linearizable").code == 1
+    before = contents(folder)
+    done = qsync("check", folder.path, "--promise", "linearizable")
+    assert done.code == 1
+    assert done.out.startswith("ANOMALY  Judged by --promise linearizable, not by C: ")
+    assert contents(folder) == before
+
+
+def contents(folder: RunFolder) -> dict[str, bytes]:
+    """What was decided, as it is stored."""
+    return {name: (folder.path / name).read_bytes() for name in ("verdict.json", "report.html")}
 
 
 def no_plan(folder: RunFolder) -> None:

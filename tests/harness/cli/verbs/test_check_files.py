@@ -11,8 +11,9 @@ import pytest
 
 from checkers import verify
 from checkers.history import foreign
+from harness.assemble import parts_of
 from harness.foreign.second_opinion import opinion
-from harness.store import RunFolder
+from harness.execute import execute
 from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.runs import recorded, small
 
@@ -75,6 +76,7 @@ def test_one_key_alone(qsync: Qsync, bad: Path) -> None:
     """If it failed, one key of a long history could not be looked at."""
     assert qsync("check", bad, "--key", "x").code == 0
     assert qsync("check", bad, "--key", "y").code == 1
+    assert qsync("check", bad, "--key", "x").out.startswith("VALID  Of the key x alone: ")
     done = qsync("check", bad, "--key", "z")
     assert "it has x, y" in done.line
     assert done.code == 64
@@ -257,14 +259,10 @@ def test_a_record_of_ours_outside_of_its_folder(qsync: Qsync, tmp_path: Path) ->
     lone.write_bytes(data)
     assert qsync("check", lone).code == 0
     assert not (tmp_path / "verdict.json").exists()
-    folder = RunFolder.create(tmp_path / "results", plan)
-    folder.history.write_bytes(data)
-    assert qsync("check", folder.path, "--model", "cas-register").code == 0
-    assert folder.read_verdict() is None
+    folder = execute(parts_of(plan), tmp_path / "results").folder
     edn = tmp_path / "run.edn"
     assert qsync("check", folder.path, "--edn", edn, "--second-opinion", says("true")).code == 0
     assert folder.read_verdict() is not None
-    assert qsync("check", folder.path / "history.parquet", "--key", "r0-1").code == 0
     assert qsync("check", edn).code == 0
 
 

@@ -1,0 +1,76 @@
+"""From a run's plan, record and logs to its verdict: the one way for every verb, stored run or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from checkers.history.history import History
+from checkers.history.members import have_changed, left, quorums
+from checkers.wal import LogRules, NodeLog
+from harness.check import Limits, RunCheck, run_here
+from harness.errors import FAILED
+from harness.judge.outcome import judge
+from harness.judge.promised import promise_of
+from harness.plan import Plan
+from harness.systems import system_of
+
+
+def verdict_of(
+    plan: Plan,
+    history: History,
+    logs: Sequence[NodeLog],
+    *,
+    interrupted: bool = False,
+    failure: str | None = None,
+    plan_file: Path | None = None,
+    run_check: RunCheck = run_here,
+    asks_by_name: bool = True,
+    key: str | None = None,
+    limits: Limits = Limits(),
+) -> dict[str, Any]:
+    """The content of verdict.json, by `judge`. `logs`: of all nodes that left one."""
+    return judge(
+        plan,
+        promise_of(plan, history),
+        history,
+        interrupted=interrupted,
+        failure=failure or told_failure(history),
+        plan_file=plan_file,
+        logs=logs_of_members(logs, history),
+        rules=rules_of(system_of(plan.system).log_rules(plan), history),
+        run_check=run_check,
+        asks_by_name=asks_by_name,
+        key=key,
+        limits=limits,
+    )
+
+
+def told_failure(history: History) -> str | None:
+    """Why the harness broke the run off, if its record says so."""
+    told = (event.value for event in history.events if event.process == "harness" and event.f == FAILED)
+    return next((str(why) for why in told), None)
+
+
+def rules_of(rules: LogRules | None, history: History) -> LogRules | None:
+    """How many logs there should be, and how many make a quorum, is one number only where nobody left or came.
+
+    Where the quorum alone changes, the least that it ever was is what every decision had.
+    """
+    if rules is None or not history.told_members:
+        return rules
+    if have_changed(history):
+        return replace(rules, members=None, quorum=None)
+    if rules.quorum is None:
+        return rules
+    told = [each for each in quorums(history) if each is not None]
+    return replace(rules, quorum=min(told, default=None))
+
+
+def logs_of_members(logs: Sequence[NodeLog], history: History) -> tuple[NodeLog, ...]:
+    """Those of nodes that were members at the end: what a node held that left, and never heard what became of it, says
+    nothing of the others."""
+    gone = left(history)
+    return tuple(log for log in logs if log.node not in gone)
