@@ -27,6 +27,7 @@ from harness.errors import WrongUse
 from harness.faults.fault import Count, Does, Fault
 from harness.faults.lanes import MEMBERSHIP
 from harness.faults.membership import quorum_of
+from harness.wrong_values import in_words
 from nodes.kernel.chance import Streams
 from nodes.qsync import quorum as quorums
 
@@ -361,6 +362,22 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return Streams(self.seed)
 
 
+def fault_names(given: Any) -> Any:
+    """The names that a person wrote, separated by commas or as a list. ValueError for no name, or "none" among others.
+
+    What is neither is given back, for the form of a plan to refuse.
+    """
+    if isinstance(given, str):
+        given = [name.strip() for name in given.split(",") if name.strip()]
+        if not given:
+            raise ValueError(
+                "expected names, separated by commas, and got no name; a run without faults has: none"
+            )
+    if isinstance(given, list | tuple) and "none" in given and len(set(map(str, given))) > 1:
+        raise ValueError(f"none is for no fault at all, and stands alone, got {', '.join(map(str, given))}")
+    return given
+
+
 def to_json(plan: Plan) -> bytes:
     """One field a line, and in the drawn-out form one fault or operation a line."""
     fields = msgspec.to_builtins(plan)
@@ -382,14 +399,15 @@ def _rows(rows: list[object]) -> str:
 
 def from_json(data: bytes, source: str) -> Plan:
     """Read a plan; WrongUse says what is wrong with it, in one line that names `source`."""
+    document: Any = None
     try:
+        document = msgspec.json.decode(data)
         return msgspec.json.decode(data, type=Plan)
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:  # every error of msgspec is a ValueError
+        told = in_words(error, document, Plan)
         raise WrongUse(
-            f"{source}: not a plan: {error}; try: qsync run --write-plan FILE writes one"
+            f"{source}: not a plan: {told}; try: qsync run --write-plan FILE writes one"
         ) from error
-    except ValueError as error:
-        raise WrongUse(f"{source}: {error}") from error
 
 
 def read(path: Path) -> Plan:

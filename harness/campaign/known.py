@@ -16,11 +16,12 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from harness.errors import WrongUse
+from harness.wrong_values import in_words
 
 Standing = Literal["new", "known", "expired"]
 NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
@@ -63,14 +64,16 @@ def read(path: Path | None, today: datetime.date) -> KnownList:
     """The list in a file; an empty one of no file. WrongUse if it is not as it should be."""
     if path is None:
         return KnownList((), today)
+    table: dict[str, Any] | None = None
     try:
-        file = msgspec.convert(tomllib.loads(path.read_text()), _File)
+        table = tomllib.loads(path.read_text())
+        file = msgspec.convert(table, _File)
     except OSError as error:
         raise WrongUse(f"cannot read {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise WrongUse(f"{path} is no TOML: {error}") from error
     except msgspec.ValidationError as error:
         raise WrongUse(
-            f'{path}: {error}; an entry is [[known]] with fingerprints = […], issue = "…", expires = 2026-12-31'
+            f'{path}: {in_words(error, table, _File)}; an entry is [[known]] with fingerprints = […], issue = "…", expires = 2026-12-31'
         ) from error
     return KnownList(tuple(file.known), today)

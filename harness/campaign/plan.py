@@ -47,7 +47,8 @@ import msgspec
 
 from harness.assemble import parts_of
 from harness.errors import WrongUse
-from harness.plan import Name, Plan
+from harness.plan import Name, Plan, fault_names
+from harness.wrong_values import in_words
 
 LISTS = ("faults", "bugs")
 """Fields whose values are lists: a text names one, or several with commas between."""
@@ -132,15 +133,17 @@ class Campaign:
 
 def read(path: Path) -> Campaign:
     """The campaign in a file; WrongUse in one line that names what is wrong with it."""
+    table: Any = None
     try:
-        text = path.read_text()
-        file = msgspec.convert(tomllib.loads(text), CampaignFile)
+        table = tomllib.loads(path.read_text())
+        file = msgspec.convert(table, CampaignFile)
     except OSError as error:
         raise WrongUse(f"cannot read {path}: {error.strerror}; try: plans/smoke.toml") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise WrongUse(f"{path} is no TOML: {error}") from error
     except msgspec.ValidationError as error:
-        raise WrongUse(f"{path}: {error}; docs/campaigns.md shows the form") from error
+        told = in_words(error, table, CampaignFile)
+        raise WrongUse(f"{path}: {told}; docs/campaigns.md shows the form") from error
     return campaign_of(file, path)
 
 
@@ -217,7 +220,10 @@ def _value(name: str, value: Any) -> Any:
     if name not in LISTS:
         return value
     if isinstance(value, str):
-        return [part.strip() for part in value.split(",") if part.strip()]
+        names = [part.strip() for part in value.split(",") if part.strip()]
+        return names or (
+            [""] if name == "faults" else []
+        )  # a fault without a name is a slip, "" for bugs is none
     return value
 
 
@@ -233,10 +239,11 @@ def _cell(file: CampaignFile, name: str, fields: Fields, path: Path) -> Cell:
         if _has(whole, change.where):
             whole |= {key: _value(key, value) for key, value in change.plan.items()}
     try:
+        whole["faults"] = fault_names(whole.get("faults", Plan().faults))
         plan = msgspec.convert({**whole, "name": name}, Plan)
         parts_of(plan)
-    except (msgspec.ValidationError, ValueError, WrongUse) as error:
-        told = error.message if isinstance(error, WrongUse) else str(error)
+    except (ValueError, WrongUse) as error:
+        told = error.message if isinstance(error, WrongUse) else in_words(error, whole, Plan)
         words = ", ".join(f"{key} = {_word(value)}" for key, value in fields.items())
         raise WrongUse(f"{path}: the cell {words}: {told}; or leave it out with [[exclude]]") from error
     return Cell(cell_name(plan, [key for key in fields if key not in NAMED]), plan)

@@ -77,7 +77,9 @@ def judge(
     judged = [(check.model, _judged(check, history, clock.within(run_check), key)) for check in checks]
     audited = None if rules is None else audit(logs, rules, history, checks, clock.within(run_here))
     if audited is not None:
-        judged += audited.judged(promise.logs, [each.checker for _, each in judged if each.result == "invalid"])
+        judged += audited.judged(
+            promise.logs, [each.checker for _, each in judged if each.result == "invalid"]
+        )
     verdicts = [verdict for _, verdict in judged]
     promised = [verdict for model, verdict in judged if model]
     was_ended = interrupted or was_interrupted(history)

@@ -20,7 +20,9 @@ Outcome = Literal["valid", "anomaly", "unknown", "not-evidence"]
 EXIT_CODES: dict[Outcome, int] = {"valid": 0, "anomaly": 1, "unknown": 2, "not-evidence": 3}
 
 
-def outcome_of(results: Iterable[Result], missing: Sequence[str] = (), left_out: Sequence[str] = ()) -> Outcome:
+def outcome_of(
+    results: Iterable[Result], missing: Sequence[str] = (), left_out: Sequence[str] = ()
+) -> Outcome:
     """`results`: of the promised checks. `missing`: what keeps a run from being evidence. `left_out`: what a person
     asked not to be judged, in words."""
     result = merged(results)

@@ -174,7 +174,7 @@ def test_what_is_wrong_with_a_drawn_line_names_its_place(place: str, row: dict[s
     drawn = {"faults": [], "operations": [], **row}
     with pytest.raises(WrongUse) as refused:
         from_json(json.dumps({"drawn": drawn}).encode(), "some.json")
-    assert f"$.drawn.{place}`" in refused.value.message
+    assert f"drawn.{place}: " in refused.value.message
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{", b"\xff\xfe", b"[]", b'"x"', b'{"seed": 1}garbage'])

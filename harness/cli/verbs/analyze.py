@@ -14,6 +14,7 @@ import click
 from harness.cli import spark_group
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import results_option, spark_options
+from harness.cli.param_types import Folder, OutputFile
 
 if TYPE_CHECKING:
     from harness.pipeline.analyze import Report
@@ -21,19 +22,17 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@results_option
+@results_option(takes_address=True)
 @click.option(
-    "--tables", type=click.Path(path_type=Path), help="Where the tables are kept. [default: results/_tables]"
+    "--tables", type=Folder(takes_address=True), help="Where the tables are kept. [default: results/_tables]"
 )
 @spark_options
 @click.option("--anew", is_flag=True, help="Forget the tables and make them from every run.")
 @click.option("--follow", is_flag=True, help="Keep the tables fresh until Ctrl-C.")
-@click.option(
-    "--html", type=click.Path(path_type=Path), help="Where the overview goes. [default: in the tables]"
-)
+@click.option("--html", type=OutputFile(), help="Where the overview goes. [default: in the tables]")
 @click.option(
     "--spool",
-    type=click.Path(path_type=Path),
+    type=Folder(),
     help="For addresses: a folder to fetch to, which all workers see; it keeps a copy of tables. "
     "[default: a temporary one]",
 )

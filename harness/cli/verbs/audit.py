@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.exit_codes import ExitCode
+from harness.cli.param_types import InputPath, Whole
 
 if TYPE_CHECKING:
     from harness.judge.audit import Audit
@@ -22,14 +23,14 @@ WIDTH = 110
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=InputPath())
 @click.option(
     "--promotes",
     type=click.Choice(["synchronous", "at-once"]),
     help="When a PROMOTE takes effect: with a quorum of its own, or when it is written (as in Tarantool).",
 )
 @click.option("--votes/--no-votes", "has_votes", default=None, help="Whether an owner needs votes.")
-@click.option("--quorum", type=click.IntRange(1, 31), help="How many nodes make a quorum.")
+@click.option("--quorum", type=Whole(1, 31), help="How many nodes make a quorum.")
 @click.option("--json", "as_json", is_flag=True, help="Print the audit as JSON, and nothing else.")
 def command(
     path: Path, promotes: str | None, has_votes: bool | None, quorum: int | None, as_json: bool

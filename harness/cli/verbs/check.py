@@ -11,6 +11,7 @@ import click
 
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import spark_options
+from harness.cli.param_types import InputPath, Number, OutputFile, Text
 
 if TYPE_CHECKING:
     from checkers.history.history import History
@@ -20,17 +21,16 @@ SECOND_OPINION_S = 600.0
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=InputPath())
 @click.option(
     "--model",
+    type=Text(),
     help="What the operations mean: cas-register, kv, append, bank, … (any other word lists all).",
 )
-@click.option("--promise", help="Judge against this model, such as linearizable.")
+@click.option("--promise", type=Text(), help="Judge against this model, such as linearizable.")
 @click.option("--key", help="Judge this key alone.")
-@click.option(
-    "--timeout", "timeout_s", type=click.FloatRange(0, min_open=True), help="Seconds for each check."
-)
-@click.option("--memory", "memory_mib", type=click.FloatRange(0, min_open=True), help="MiB for a search.")
+@click.option("--timeout", "timeout_s", type=Number(0, is_open=True), help="Seconds for all checks together.")
+@click.option("--memory", "memory_mib", type=Number(0, is_open=True), help="MiB for a search.")
 @click.option(
     "--failed-cas",
     type=click.Choice(["observes", "says-nothing"]),
@@ -40,12 +40,13 @@ SECOND_OPINION_S = 600.0
     "--verify", "verifies", is_flag=True, help="Check the proofs with a program that shares no code."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON, and nothing else.")
-@click.option("--html", type=click.Path(path_type=Path), help="Write the report to this file.")
+@click.option("--html", type=OutputFile(), help="Write the report to this file.")
+@click.option("--edn", type=OutputFile(), help="Write the history as Jepsen's EDN to this file.")
 @click.option(
-    "--edn", type=click.Path(path_type=Path), help="Write the history as Jepsen's EDN to this file."
-)
-@click.option(
-    "--second-opinion", metavar="CMD", help="Ask another checker too; {file} and {edn} are filled in."
+    "--second-opinion",
+    type=Text(),
+    metavar="CMD",
+    help="Ask another checker too; {file} and {edn} are filled in.",
 )
 @click.option(
     "--engine",

@@ -18,6 +18,7 @@ from harness.errors import StoreError, WrongUse
 if TYPE_CHECKING:
     from pathlib import Path as Folder
 
+
 def check_spread(
     path: Path, as_json: bool, engine: str, master: str, conf: tuple[str, ...], given: Mapping[str, Any]
 ) -> int:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import click
 
 from harness.cli.options import ROOT
+from harness.cli.param_types import Text
 from harness.errors import ClusterError
 
 SLOW_SYNC_MS = 50.0
@@ -36,7 +37,7 @@ class Finding(NamedTuple):
 @click.option("--json", "as_json", is_flag=True, help="The findings as JSON, and nothing else.")
 @click.option("--fix", is_flag=True, help="Make the base image of containers where none can be pulled.")
 @click.option("--clean", is_flag=True, help="Remove what runs that were killed have left behind.")
-@click.option("--inventory", help="With --clean: on the hosts of this file, instead of here.")
+@click.option("--inventory", type=Text(), help="With --clean: on the hosts of this file, instead of here.")
 def command(as_json: bool, fix: bool, clean: bool, inventory: str | None) -> int:
     """What this machine can do, what is missing, and the one command that gets it."""
     if inventory is not None and not clean:

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping
 
 import click
 
+from harness.cli.param_types import Text
+
 TABLES = ("systems", "promises", "clusters", "workloads", "faults", "checkers", "bugs")
 
 
 @click.command()
 @click.argument("table", required=False, type=click.Choice(TABLES))
-@click.option("--cluster", help="What this cluster can do of the faults, and why not the rest.")
+@click.option("--cluster", type=Text(), help="What this cluster can do of the faults, and why not the rest.")
 def command(table: str | None, cluster: str | None) -> int:
     """The tables of names: systems and what they promise, clusters, workloads, faults, checkers, bugs."""
     from harness.assemble import CLUSTERS

@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import results_option, spark_options
+from harness.cli.param_types import InputPath, Number, Text, Whole
 
 if TYPE_CHECKING:
     from harness.campaign.judging import Judge
@@ -20,24 +21,25 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
-@results_option
+@click.argument("plan_file", metavar="PLAN", type=InputPath())
+@results_option()
 @click.option(
     "--known",
     "known_file",
-    type=click.Path(path_type=Path),
+    type=InputPath(),
     help="Accepted fingerprints. [default: known.toml beside PLAN]",
 )
+@click.option("--budget", "budget_s", type=Number(0, is_open=True), help="Seconds, in place of the plan's.")
 @click.option(
-    "--budget", "budget_s", type=click.FloatRange(0, min_open=True), help="Seconds, in place of the plan's."
-)
-@click.option(
-    "--first-seed", type=click.IntRange(0), help="In place of the plan's; else every campaign has new ones."
+    "--first-seed",
+    type=Whole(0, (1 << 52) - 1),
+    help="In place of the plan's; else every campaign has new ones.",
 )
 @click.option("--anew", is_flag=True, help="Begin a new campaign, even if the last one was not ended.")
 @click.option("--list", "lists", is_flag=True, help="Show the cells of the matrix, and run nothing.")
 @click.option(
     "--on-end",
+    type=Text(),
     metavar="CMD",
     help="A shell command for the end; $QSYNC_CAMPAIGN, $QSYNC_EXIT_CODE, $QSYNC_SENTENCE.",
 )
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--publish",
+    type=Text(),
     metavar="ADDRESS",
     help="s3://bucket/prefix: share runs and history with other machines. In place of the plan's.",
 )

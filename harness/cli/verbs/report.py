@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
+from harness.cli.param_types import InputPath
+
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=InputPath())
 def command(path: Path) -> int:
     """Write report.html of a stored run again: PATH is its folder."""
     from harness import report

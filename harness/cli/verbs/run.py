@@ -13,6 +13,7 @@ import click
 
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.options import plan_of, plan_options, results_option
+from harness.cli.param_types import OutputFile, Whole
 from harness.errors import HarnessError
 
 if TYPE_CHECKING:
@@ -24,17 +25,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @plan_options
-@results_option
-@click.option(
-    "--repeat", type=click.IntRange(1), default=1, help="Run so many times, with seeds that follow."
-)
+@results_option()
+@click.option("--repeat", type=Whole(1), default=1, help="Run so many times, with seeds that follow.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON, and nothing else.")
 @click.option(
     "--record-only", is_flag=True, help="Keep the record and judge nothing; exit 3: no evidence yet."
 )
-@click.option(
-    "--write-plan", type=click.Path(path_type=Path), help="Write the plan to a file instead of running."
-)
+@click.option("--write-plan", type=OutputFile(), help="Write the plan to a file instead of running.")
 @click.option("--drawn", is_flag=True, help="With --write-plan: every fault and operation as a line.")
 def command(
     plan_file: Path | None,
@@ -47,6 +44,10 @@ def command(
     **given: Any,
 ) -> int:
     """One run: a cluster is loaded and broken, its history is judged, a page shows the verdict."""
+    if drawn and write_plan is None:
+        raise click.UsageError("--drawn is for a plan that is written: it needs --write-plan FILE")
+    if write_plan is not None and (repeat > 1 or record_only):
+        raise click.UsageError("--write-plan runs nothing: --repeat and --record-only do not go with it")
     plan = plan_of(plan_file, **given)
     if write_plan is not None:
         return _write_plan(plan, write_plan, drawn)

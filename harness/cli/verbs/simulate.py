@@ -13,15 +13,14 @@ import click
 
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.options import plan_of, plan_options, results_option
+from harness.cli.param_types import Whole
 
 
 @click.command()
 @plan_options
-@results_option
-@click.option(
-    "--seeds", type=click.IntRange(1), default=100, show_default=True, help="How many, from --seed on."
-)
-@click.option("--jobs", type=click.IntRange(1), default=None, help="Processes at once; default: all cores.")
+@results_option()
+@click.option("--seeds", type=Whole(1), default=100, show_default=True, help="How many, from --seed on.")
+@click.option("--jobs", type=Whole(1), default=None, help="Processes at once; default: all cores.")
 @click.option("--keep-going", is_flag=True, help="Do not stop at the first anomaly.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON line a seed, and nothing else.")
 def command(

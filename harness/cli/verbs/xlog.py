@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.exit_codes import ExitCode
+from harness.cli.param_types import InputPath
 
 if TYPE_CHECKING:
     from nodes.iproto.messages import Row
@@ -17,7 +18,7 @@ SUFFIXES = (".xlog", ".snap")
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, required=True, type=InputPath())
 @click.option("--rows", "with_rows", is_flag=True, help="Print each good row too, one JSON object a line.")
 def command(paths: tuple[Path, ...], with_rows: bool) -> int:
     """One line for each xlog or snap file, ours or any Tarantool's.

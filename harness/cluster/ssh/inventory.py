@@ -25,6 +25,7 @@ from typing import Annotated, Any
 import msgspec
 
 from harness.errors import WrongUse
+from harness.wrong_values import in_words
 
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
 Words = Annotated[str, msgspec.Meta(min_length=1)]
@@ -89,10 +90,7 @@ def _host(path: str, number: int, fields: Mapping[str, Any]) -> Host:
     try:
         return msgspec.convert(fields, Host)
     except msgspec.ValidationError as error:
-        text, _, field = str(error).partition(" - at `$.")
-        name = field.rstrip("`")
-        where = f"host {number}" + (f", {name}" if name else "")
-        raise WrongUse(f"{path}: {where}: {text[0].lower()}{text[1:]}") from error
+        raise WrongUse(f"{path}: host {number}: {in_words(error, fields, Host)}") from error
 
 
 def _complete(host: Host, folder: Path, accept_new_host_keys: bool) -> Host:

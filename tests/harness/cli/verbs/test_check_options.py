@@ -36,16 +36,15 @@ def judged(folder: Path, plan: Plan) -> RunFolder:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("made")
-    return {
-        name: judged(root, plan).path
-        for name, plan in (("sound", SOUND), ("broken", BROKEN))
-    }
+    return {name: judged(root, plan).path for name, plan in (("sound", SOUND), ("broken", BROKEN))}
 
 
 @pytest.fixture
 def runs(made: dict[str, Path], tmp_path: Path) -> dict[str, RunFolder]:
     return {
-        name: RunFolder(shutil.copytree(path, tmp_path / "runs" / path.parent.name / path.name, symlinks=True))
+        name: RunFolder(
+            shutil.copytree(path, tmp_path / "runs" / path.parent.name / path.name, symlinks=True)
+        )
         for name, path in made.items()
     }
 
@@ -55,9 +54,7 @@ def contents(run: RunFolder) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", OTHER_VERDICTS)
-def test_an_anomaly_stays_one_or_is_not_decided(
-    qsync: Qsync, runs: dict[str, RunFolder], name: str
-) -> None:
+def test_an_anomaly_stays_one_or_is_not_decided(qsync: Qsync, runs: dict[str, RunFolder], name: str) -> None:
     """If it failed, an option would drop promised checks, and an anomaly would be VALID."""
     before = contents(runs["broken"])
     done = qsync("check", runs["broken"].path, *OTHER_VERDICTS[name])
@@ -152,7 +149,8 @@ def test_all_runs_of_a_folder_within_one_limit(qsync: Qsync, runs: dict[str, Run
 
 
 @pytest.mark.parametrize(
-    "words", [("--key", "r0-1"), ("--model", "kv"), ("--promise", "linearizable"), ("--failed-cas", "observes")]
+    "words",
+    [("--key", "r0-1"), ("--model", "kv"), ("--promise", "linearizable"), ("--failed-cas", "observes")],
 )
 def test_what_selects_is_refused_for_many_runs_and_on_spark(
     qsync: Qsync, runs: dict[str, RunFolder], words: tuple[str, str]
