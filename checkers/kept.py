@@ -32,7 +32,8 @@ Gone = Callable[[History, Sequence[Operation]], Iterable[Witness]]
 def check(history: History, gone: Gone) -> Verdict:
     """Whether no acknowledged effect is missing in all nodes' final dumps.
 
-    `details`: dumps (how many members gave one), vacuous (nothing could be judged). Raises what `gone` raises.
+    Unknown where not every member gave a final state in which all was quiet. `details`: dumps (how many members gave
+    one), vacuous (nothing could be judged). Raises what `gone` raises.
     """
     dumps = last_dumps(history)
     is_whole = bool(dumps) and {*at_the_end(history)} <= {each.node for each in dumps}
@@ -43,7 +44,7 @@ def check(history: History, gone: Gone) -> Verdict:
         summary = "nothing to judge: not every member gave a final state in which all was quiet"
     return Verdict(
         checker=NAME,
-        result="invalid" if witnesses else "valid",
+        result="invalid" if witnesses else "valid" if is_whole else "unknown",
         summary=summary,
         model=MODEL,
         witnesses=witnesses[:WITNESSES_MAX],

@@ -32,6 +32,9 @@ class Limits:
     memory_mib: float | None = None
 
 
+NO_LIMITS = Limits()
+
+
 RunCheck = Callable[[Check, History], Verdict]
 """How a check comes to its verdict on a history."""
 

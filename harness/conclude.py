@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from harness.check import Limits, RunCheck, run_here
+from harness.check import NO_LIMITS, Limits, RunCheck, run_here
 from harness.errors import ClusterError, HarnessError, StoreError, WrongUse
-from harness.finish import NO_LIMITS, finish
+from harness.finish import finish
 from harness.plan import Plan
 from harness.store import RunFolder
 

@@ -14,7 +14,7 @@ from checkers.history.history import History
 from checkers.history.jsonl import read
 from checkers.verdict import Verdict
 from harness import report
-from harness.check import Limits, RunCheck, run_here
+from harness.check import NO_LIMITS, Limits, RunCheck, run_here
 from harness.errors import StoreError
 from harness.judge.limits import Clock
 from harness.judge.strongest import strongest
@@ -24,8 +24,6 @@ from harness.store import RunFolder, hashes
 from harness.store.run_folder import COLUMNS, REPORT, VERDICT, Make
 from harness.systems.xlogs import read_logs
 from harness.workloads import WORKLOADS
-
-NO_LIMITS = Limits()
 
 
 def read_history(folder: RunFolder) -> History:
@@ -62,7 +60,8 @@ def finish(
 
     Raises StoreError if the files cannot be written, and leaves those of an earlier judgement as they are. An anomaly
     is returned all the same, with that as a finding: a full disk must not hide it. StoreError also if the record is not
-    the one that was judged before, unless the run `is_new`: then it is over only now. WrongUse for what cannot be asked.
+    the one that was judged before, unless the run `is_new`: then it is over only now. WrongUse for what cannot be
+    asked.
     """
     record = hashes.of_record(folder.path)
     if not is_new:

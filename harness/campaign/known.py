@@ -74,6 +74,7 @@ def read(path: Path | None, today: datetime.date) -> KnownList:
         raise WrongUse(f"{path} is no TOML: {error}") from error
     except msgspec.ValidationError as error:
         raise WrongUse(
-            f'{path}: {in_words(error, table, _File)}; an entry is [[known]] with fingerprints = […], issue = "…", expires = 2026-12-31'
+            f"{path}: {in_words(error, table, _File)}; "
+            'an entry is [[known]] with fingerprints = […], issue = "…", expires = 2026-12-31'
         ) from error
     return KnownList(tuple(file.known), today)

@@ -186,9 +186,15 @@ def plan_options(function: F) -> F:
         click.option(
             "--stray-writes", type=Number(), help="Share of writes that go to replicas, which refuse them."
         ),
-        click.option("--roaming", type=Number(), help="Share of clients that read at one node after the other."),
-        click.option("--failing", type=Number(), help="Share of transactions with a statement that must fail."),
-        click.option("--write-once", type=Number(), help="Share of writes to a key that nothing else writes."),
+        click.option(
+            "--roaming", type=Number(), help="Share of clients that read at one node after the other."
+        ),
+        click.option(
+            "--failing", type=Number(), help="Share of transactions with a statement that must fail."
+        ),
+        click.option(
+            "--write-once", type=Number(), help="Share of writes to a key that nothing else writes."
+        ),
         click.option("--promise", type=Text(), help="Judge against a stricter model: linearizable."),
         click.option(
             "--bug", "bugs", type=Text(), multiple=True, help="Switch a seeded bug on (may be repeated)."

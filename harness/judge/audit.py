@@ -3,7 +3,8 @@
 Two things come of it. A verdict over the logs (`checkers.wal`): what one node confirmed no other may have rolled back,
 and what clients were told for sure the logs must not deny. And the checks over what clients saw once more, with the
 operations settled whose outcome no client learned: those verdicts stand beside the others, never in their place. A
-promised check that only then is invalid breaks the promise all the same, under a name of its own (`linearizable-settled`).
+promised check that only then is invalid breaks the promise all the same, under a name of its own
+(`linearizable-settled`).
 
 Every verb judges by `Audit.judged`: what `qsync audit` of a run finds is found by `run` and `check` as well.
 """
@@ -29,7 +30,7 @@ SETTLED = "-settled"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """`settling` is None where there is no history; `settled` are the checks over what it settled, with their verdicts."""
+    """`settling` is None where there is no history; `settled`: the checks over what it settled, and their verdicts."""
 
     logs: Verdict
     settling: Settled | None = None

@@ -13,7 +13,7 @@ from checkers.convergence import NAME as CONVERGENCE
 from checkers.history.history import History
 from checkers.verdict import Verdict
 from checkers.wal import LogRules, NodeLog
-from harness.check import Check, Limits, RunCheck, run_here
+from harness.check import NO_LIMITS, Check, Limits, RunCheck, run_here
 from harness.errors import WrongUse
 from harness.judge.asked_faults import absent_of_a_group, missing_by_name
 from harness.judge.audit import audit
@@ -60,7 +60,7 @@ def judge(
     run_check: RunCheck = run_here,
     asks_by_name: bool = True,
     key: str | None = None,
-    limits: Limits = Limits(),
+    limits: Limits = NO_LIMITS,
 ) -> dict[str, Any]:
     """The content of verdict.json. `plan_file` is where the plan is kept, for the line that repeats the run.
 

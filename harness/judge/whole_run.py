@@ -10,7 +10,7 @@ from typing import Any
 from checkers.history.history import History
 from checkers.history.members import have_changed, left, quorums
 from checkers.wal import LogRules, NodeLog
-from harness.check import Limits, RunCheck, run_here
+from harness.check import NO_LIMITS, Limits, RunCheck, run_here
 from harness.errors import FAILED
 from harness.judge.outcome import judge
 from harness.judge.promised import promise_of
@@ -29,7 +29,7 @@ def verdict_of(
     run_check: RunCheck = run_here,
     asks_by_name: bool = True,
     key: str | None = None,
-    limits: Limits = Limits(),
+    limits: Limits = NO_LIMITS,
 ) -> dict[str, Any]:
     """The content of verdict.json, by `judge`. `logs`: of all nodes that left one."""
     return judge(

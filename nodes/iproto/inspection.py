@@ -16,7 +16,7 @@ from nodes.kernel.vclock import text
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """`is_sound`: all of it can be used. `is_torn`: only its end is torn, which is legal in the newest log of a node."""
+    """`is_sound`: all of it can be used. `is_torn`: only its end is torn, as a crash leaves it."""
 
     is_sound: bool
     sentence: str

@@ -17,8 +17,8 @@ from checkers.wal import LogRules
 from harness.errors import StoreError
 from harness.faults.fault import Fault
 from harness.finish import finish
-from harness.judge.whole_run import rules_of
 from harness.judge import judge
+from harness.judge.whole_run import rules_of
 from harness.plan import Drawn, Operation, Plan
 from harness.store import RunFolder
 from harness.systems import system_of

@@ -62,8 +62,8 @@ def _audit(path: Path, promotes: str | None, has_votes: bool | None, quorum: int
     if (path / "plan.json").exists():
         if (promotes, has_votes, quorum) != (None, None, None):
             raise WrongUse(
-                f"{path} is a run, whose plan says how its logs are read: --promotes, --votes and --quorum are for other "
-                f"folders; try: ./qsync audit {path / 'nodes'}"
+                f"{path} is a run, whose plan says how its logs are read: --promotes, --votes and --quorum are for "
+                f"other folders; try: ./qsync audit {path / 'nodes'}"
             )
         return _of_run(path)
     logs = read_logs(path)
@@ -91,7 +91,7 @@ class Audited:
 
 
 def _of_run(path: Path) -> Audited:
-    """The logs as the plan says, what clients saw settled by them, and all that judged as `run` and `check` judge it."""
+    """The logs read as the plan says, and judged as `run` and `check` judge them."""
     from harness.errors import WrongUse
     from harness.finish import read_history
     from harness.judge.audit import audit

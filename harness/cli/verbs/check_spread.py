@@ -28,7 +28,8 @@ def check_spread(
     for name, value in given.items():
         if value not in (None, False) and name not in allowed:
             raise click.UsageError(
-                f"{OPTIONS.get(name, '--' + name)} does not go with --engine spark or many runs; check one run in process"
+                f"{OPTIONS.get(name, '--' + name)} does not go with --engine spark or many runs; check one run in "
+                "process"
             )
     if engine == "process":
         limits = Limits(timeout_s=given["timeout_s"], memory_mib=given["memory_mib"])

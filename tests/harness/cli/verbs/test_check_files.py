@@ -12,8 +12,8 @@ import pytest
 from checkers import verify
 from checkers.history import foreign
 from harness.assemble import parts_of
-from harness.foreign.second_opinion import opinion
 from harness.execute import execute
+from harness.foreign.second_opinion import opinion
 from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.runs import recorded, small
 

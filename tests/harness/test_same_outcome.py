@@ -1,0 +1,303 @@
+"""One stored run has one outcome, whoever asks for it; and none is valid by a check that was not judged."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkers.history.history import History
+from checkers.verdict import Verdict
+from harness import report
+from harness.assemble import parts_of
+from harness.campaign.journal import ToJudge
+from harness.campaign.judging import judged
+from harness.check import Check, run_here
+from harness.conclude import Recorded, conclude
+from harness.errors import HarnessError
+from harness.execute import execute
+from harness.finish import read_history
+from harness.judge import EXIT_CODES, outcome_of
+from harness.judge.audit import SETTLED
+from harness.judge.outcome import OF_READS
+from harness.judge.whole_run import verdict_of
+from harness.store import RunFolder, find_runs, scan
+from harness.systems.xlogs import read_logs
+from harness.workloads import WORKLOADS
+from tests.harness.cli.verbs.conftest import Qsync, qsync, results
+from tests.harness.runs import small
+from tests.harness.stored import BEFALLS, Kind, a_log_that_contradicts, a_log_with_a_hole, nothing, stored
+
+__all__ = ["qsync", "results"]
+
+NO_MODEL = ("configuration", "why")
+"""What stands in a verdict's promise beside the names of checks."""
+KINDS = (
+    Kind("sound", small(time_limit_s=2.0, rate=60.0, faults=("none",), seed=5), BEFALLS),
+    Kind(
+        "broken",
+        small(time_limit_s=6.0, rate=60.0, faults=("isolate-owner",), bugs=("confirm-early",), seed=1),
+        (nothing, BEFALLS[5], BEFALLS[7], a_log_with_a_hole),
+    ),
+    Kind(
+        "unpromised",
+        small(time_limit_s=2.0, rate=60.0, faults=("none",), configuration="B", seed=2),
+        (nothing, a_log_that_contradicts),
+    ),
+    Kind("elected", small(time_limit_s=4.0, rate=60.0, configuration="H", faults=("none",), seed=3)),
+    Kind("append", small(time_limit_s=2.0, rate=60.0, workload="append", faults=("none",), seed=4)),
+)
+
+
+WITH_OPTIONS = ("sound-5-a_log_with_a_hole", "sound-5-interrupted", "broken-1-nothing", "elected-3-nothing")
+
+
+@pytest.fixture(autouse=True)
+def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page says what the verdict says, and takes longer than the rest."""
+
+    def write(folder: Path) -> Path:
+        (folder / "report.html").write_text("")
+        return folder / "report.html"
+
+    monkeypatch.setattr(report, "write", write)
+    monkeypatch.setattr("harness.finish.strongest", lambda *_: None)
+
+
+def by_run(run: RunFolder) -> tuple[int, str | None]:
+    """As `qsync run` ends, but for Ctrl-C, whose code says that a person ended the run."""
+    try:
+        verdict, code = conclude(Recorded(str(run.path)))
+    except HarnessError as error:
+        return error.exit_code, None
+    assert code == verdict["exit_code"]
+    return code, verdict["outcome"]
+
+
+def by_check(qsync: Qsync, *words: object) -> tuple[int, str | None]:
+    done = qsync("check", *words, "--json")
+    return done.code, json.loads(done.out)["outcome"] if done.out else None
+
+
+def by_check_of_all(qsync: Qsync, run: RunFolder, *words: str) -> tuple[int, str | None]:
+    """Of the results folder, which has this run alone."""
+    done = qsync("check", run.path.parent.parent, *words, "--json")
+    (line,) = done.out.splitlines()
+    told = json.loads(line)
+    assert told["exit_code"] == done.code
+    return done.code, told["outcome"]
+
+
+def by_nightly(run: RunFolder) -> tuple[int, str | None]:
+    name = str(run.path.relative_to(run.path.parent.parent))
+    ended = judged(run.path.parent.parent, ToJudge(cell="one", seed=0, at="", seconds=0.0, run=name))
+    return ended.exit_code, ended.outcome
+
+
+def by_tables(run: RunFolder) -> str | None:
+    """What `qsync analyze` takes: the stored verdict of runs that have one."""
+    root = run.path.parent.parent
+    (found,) = find_runs(root)
+    assert [each.path for each in scan(root).runs] == ([run.path] if found.outcome is not None else [])
+    return found.outcome
+
+
+def same(qsync: Qsync, run: RunFolder) -> tuple[int, str | None]:
+    """The exit code and the outcome, which are the same by all ways."""
+    code, outcome = by_run(run)
+    assert by_check(qsync, run.path) == (code, outcome)
+    told = by_check_of_all(qsync, run)
+    assert told == (code, outcome or "not-evidence")
+    assert by_nightly(run) == told
+    assert by_tables(run) == outcome
+    return code, outcome
+
+
+def same_with_options(qsync: Qsync, run: RunFolder, code: int, outcome: str | None) -> None:
+    """No option makes it better, and none changes what is stored."""
+    told = (code, outcome or "not-evidence")
+    before = (run.path / "verdict.json").read_bytes() if outcome else b""
+    assert by_check(qsync, run.path, "--timeout", "600", "--memory", "4096") == (code, outcome)
+    assert by_check_of_all(qsync, run, "--timeout", "600") == told
+    for limited in (
+        by_check(qsync, run.path, "--timeout", "1e-9"),
+        by_check_of_all(qsync, run, "--timeout", "1e-9"),
+    ):
+        assert limited[0] != 0
+        assert limited[1] in (None, "unknown", "not-evidence")
+    stricter = by_check(qsync, run.path, "--promise", "linearizable")
+    assert stricter[0] == code or stricter[0] == EXIT_CODES["anomaly"]
+    if outcome is not None:
+        assert (run.path / "verdict.json").read_bytes() == before
+
+
+def audited_alike(qsync: Qsync, run: RunFolder) -> None:
+    """As far as the logs alone can tell."""
+    verdict = run.read_verdict()
+    done = qsync("audit", run.path, "--json")
+    if verdict is None:
+        assert done.code not in (0, 1)
+        return
+    audit = json.loads(done.out)
+    of_logs = [name for name in violations(verdict) if name == "audit" or name.endswith(SETTLED)]
+    assert set(of_logs) <= set(audit["violations"])
+    settled = {name.removesuffix(SETTLED) for name in audit["violations"]}
+    assert settled <= {*violations(verdict), "audit"}
+    assert ("audit" in settled) == ("audit" in of_logs)
+    assert done.code != 1 or verdict["outcome"] == "anomaly"
+    if done.code == 2 and "audit" in promised(verdict):
+        assert verdict["outcome"] != "valid"
+    code = qsync("xlog", run.nodes).code
+    damaged = bool(audit["checks"][0]["details"].get("findings"))
+    assert (code == 1) <= (done.code != 0 or not promised(verdict).get("audit")), (
+        "a damaged log is audited as valid"
+    )
+    assert damaged or code != 1
+
+
+def violations(verdict: dict[str, Any]) -> list[str]:
+    return list(verdict["violations"])
+
+
+def promised(verdict: dict[str, Any]) -> dict[str, str]:
+    return {name: model for name, model in verdict["promise"].items() if name not in NO_MODEL}
+
+
+def rests_on_what_was_judged(verdict: dict[str, Any]) -> None:
+    """Every promised check has a verdict; in a valid run all of them are valid, but those that nothing could show."""
+    checks = {check["checker"]: check for check in verdict["checks"]}
+    assert promised(verdict).keys() <= checks.keys()
+    if verdict["outcome"] != "valid":
+        return
+    unjudged = {name for name in promised(verdict) if checks[name]["result"] != "valid"}
+    assert all(name in OF_READS and checks[name]["details"]["vacuous"] for name in unjudged), unjudged
+
+
+def test_every_verb_gives_a_stored_run_the_same_outcome(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, a run would be valid by one verb and an anomaly, unknown or no evidence by another."""
+    outcomes = {}
+    for name, run in stored(tmp_path, KINDS):
+        try:
+            code, outcomes[name] = same(qsync, run)
+            if name in WITH_OPTIONS:
+                same_with_options(qsync, run, code, outcomes[name])
+            audited_alike(qsync, run)
+            verdict = run.read_verdict()
+            if verdict is not None:
+                rests_on_what_was_judged(verdict)
+        except AssertionError as error:
+            error.add_note(f"of the run {name}")
+            raise
+    expected = {
+        "sound-5-nothing": "valid",
+        "sound-5-a_torn_log": "valid",
+        "sound-5-no_logs": "unknown",
+        "sound-5-a_log_missing": "unknown",
+        "sound-5-a_log_with_a_hole": "unknown",
+        "sound-5-a_log_of_garbage": "unknown",
+        "sound-5-a_log_that_contradicts": "anomaly",
+        "sound-5-interrupted": "not-evidence",
+        "sound-5-broken_off": "not-evidence",
+        "sound-5-record_torn": "not-evidence",
+        "sound-5-record_cut": "not-evidence",
+        "sound-5-record_lacks_a_line": None,
+        "sound-5-record_empty": None,
+        "broken-1-no_logs": "anomaly",
+        "unpromised-2-a_log_that_contradicts": "valid",
+    }
+    assert {name: outcomes[name] for name in expected} == expected
+
+
+@pytest.mark.nightly
+def test_two_hundred_stored_runs(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, there would be a workload, a configuration or a fault under which verbs disagree."""
+    seen: dict[str | None, int] = {}
+    for name, run in stored(tmp_path, tuple(many())):
+        try:
+            code, outcome = same(qsync, run)
+            same_with_options(qsync, run, code, outcome)
+            audited_alike(qsync, run)
+            verdict = run.read_verdict()
+            if verdict is not None:
+                rests_on_what_was_judged(verdict)
+        except AssertionError as error:
+            error.add_note(f"of the run {name}")
+            raise
+        seen[outcome] = seen.get(outcome, 0) + 1
+        shutil.rmtree(run.path.parent.parent)
+    assert sum(seen.values()) >= 200
+    assert set(seen) == {"valid", "anomaly", "unknown", "not-evidence", None}
+
+
+def many() -> Iterator[Kind]:
+    """Workloads, configurations, faults and bugs, each with some of what may befall a run."""
+    shorter = {"time_limit_s": 6.0, "rate": 80.0}
+    plans = [small(workload=name, faults=("kill",), seed=1, **shorter) for name in WORKLOADS]
+    plans += [
+        small(configuration=letter, faults=("isolate-owner",), seed=2, **shorter) for letter in "ABCDEFGHI"
+    ]
+    bugs = ("confirm-early", "no-term-filter", "duplicate-confirm", "ack-without-term")
+    plans += [small(bugs=(bug,), configuration="H", seed=3, **shorter) for bug in bugs]
+    plans += [
+        small(faults=(name,), seed=4, **shorter)
+        for name in ("power-all", "torn-tail", "membership", "bit-flip")
+    ]
+    plans += [
+        small(commit_wait="mixed", seed=6, **shorter),
+        small(mvcc=False, configuration="F", seed=6, **shorter),
+    ]
+    for number, plan in enumerate(plans):
+        yield Kind(f"{number}", plan, (nothing, *BEFALLS[1 + number % 2 :: 2]))
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_a_promised_check_that_is_not_judged_is_never_valid(workload: str, tmp_path: Path) -> None:
+    """If it failed, a checker that breaks, is skipped, or answers for another one would be a green light."""
+    configuration = "I" if workload in ("register", "append") else "C"  # where it rests on `kept` as well
+    plan = small(
+        workload=workload, configuration=configuration, time_limit_s=3.0, rate=60.0, faults=("none",), seed=7
+    )
+    run = execute(parts_of(plan), tmp_path).folder
+    history, logs = read_history(run), read_logs(run.nodes)
+    known: dict[str, Verdict] = {}
+
+    def once(check: Check, of: History) -> Verdict:
+        if check.name not in known:
+            known[check.name] = run_here(check, of)
+        return known[check.name]
+
+    whole = verdict_of(plan, history, logs, run_check=once)
+    names = [name for name in promised(whole) if name != "audit"]
+    assert len(names) >= 4
+    assert "audit" in promised(whole) or configuration == "I"
+    assert whole["outcome"] == "valid" or configuration == "C"  # too short for some workloads' evidence
+    for skipped in names:
+
+        def skipping(check: Check, of: History, skipped: str = skipped) -> Verdict:
+            unknown = Verdict(checker=check.name, result="unknown", summary="it was skipped")
+            return unknown if check.name == skipped else once(check, of)
+
+        def breaking(check: Check, of: History, skipped: str = skipped) -> Verdict:
+            return run_here(replace(check, run=broken), of) if check.name == skipped else once(check, of)
+
+        for run_check in (skipping, breaking):
+            found = verdict_of(plan, history, logs, run_check=run_check)
+            assert found["outcome"] != "valid", skipped
+            assert skipped in found["promise"]
+    assert configuration == "I" or verdict_of(plan, history, (), run_check=once)["outcome"] != "valid"
+
+
+def broken(history: History) -> Verdict:
+    raise ZeroDivisionError
+
+
+def test_no_promised_check_at_all_is_unknown() -> None:
+    """If it failed, a run of which nothing is promised would be valid whatever it showed."""
+    assert outcome_of([]) == "unknown"
+    assert outcome_of(["valid"], left_out=["all keys but one"]) == "unknown"
+    assert outcome_of(["invalid", "unknown"], ["no load"], ["a key"]) == "anomaly"
