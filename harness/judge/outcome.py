@@ -91,6 +91,7 @@ def judge(
     if asks_by_name and history.faults and failure is None and not was_ended:
         evidence["missing"] += missing_by_name(plan, history, evidence["left_out"])
     excused = {CONVERGENCE} if is_damaged and stopped else _without_reads(plan, promise, promised)
+    excused |= _shown_by_fresh_reads(promise, promised)
     decisive = [each for each in promised if each.result != "unknown" or each.checker not in excused]
     outcome = outcome_of((each.result for each in decisive), evidence["missing"], left_out)
     return {
@@ -136,6 +137,16 @@ def judge(
             "seed": plan.seed,
             "bugs": list(plan.bugs),
         },
+    }
+
+
+def _shown_by_fresh_reads(promise: Promise, promised: Sequence[Verdict]) -> set[str]:
+    """`kept`, where not every member gave a final state, and fresh reads were asked what was kept in its stead."""
+    is_shown = promise.has_fresh_reads
+    return {
+        each.checker
+        for each in promised
+        if is_shown and each.checker == kept.NAME and each.details.get("vacuous")
     }
 
 

@@ -11,10 +11,12 @@ import pytest
 from checkers import linearizable
 from checkers.history import parquet
 from checkers.history.operation import Event
-from harness.finish import finish
+from harness.finish import finish, in_short
 from harness.pipeline import checking, spread
+from harness.plan import Plan
 from harness.store import RunFolder
 from tests.harness.pipeline.stored_runs import store_run
+from tests.harness.stored import BEFALLS, Kind, stored
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 
@@ -71,6 +73,21 @@ def test_many_runs_are_judged_and_written_by_the_workers(spark: Any, results: Pa
         assert found[path] == {name: verdict[name] for name in ("outcome", "exit_code", "sentence")}
         again = msgspec.json.decode((path / "verdict.json").read_bytes())
         assert without_times(again) == without_times(verdict)
+
+
+def test_stored_runs_of_all_kinds_have_the_outcome_on_spark_that_they_have_without(
+    spark: Any, tmp_path: Path
+) -> None:
+    """If it failed, a verdict would depend on the engine where logs are missing, torn or wrong, or the record is."""
+    plan = Plan(cluster="sim", time_limit_s=2.0, rate=60.0, faults=("none",), seed=5)
+    found = [run for _, run in stored(tmp_path, (Kind("sound", plan, BEFALLS),))]
+    plain = [in_short(run) for run in found]
+    assert len({each["outcome"] for each in plain}) == 4
+    for run in found:
+        run.forget_verdict()
+    assert [told for _, told in checking.check_runs(spark, [run.path for run in found])] == plain
+    for run, told in zip(found, plain, strict=True):
+        assert (run.read_verdict_outcome() or "not-evidence") == told["outcome"]
 
 
 def big_record(path: Path, *, lie: bool) -> None:
