@@ -22,6 +22,7 @@ from harness.systems.xlogs import log_of
 from nodes.iproto import xlog
 from nodes.iproto.messages import Row, Type
 from tests.harness.runs import small
+from tests.harness.stored import a_log_with_a_hole, a_torn_log, nothing
 
 
 def judged(plan: Plan) -> dict[str, Any]:
@@ -156,3 +157,42 @@ def stored(results: Path, plan: Plan) -> tuple[Path, dict[str, Any]]:
     """A run in its folder, judged."""
     folder = execute(parts_of(plan), results).folder
     return folder.path, finish(folder, folder.read_plan())
+
+
+def test_a_hole_between_two_logs_is_told(tmp_path: Path) -> None:
+    """Breaks if a log that is gone from the middle went unnoticed: the rows in it may be what the others contradict."""
+    uuid = "7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7"
+
+    def file(first: int, last: int) -> bytes:
+        rows = [
+            Row(Type.INSERT.value, 1, lsn, 1.0, lsn, body={16: 512, 33: ("x", lsn)})
+            for lsn in range(first, last + 1)
+        ]
+        begins = {1: first - 1} if first > 1 else {}
+        return xlog.encode_header("XLOG", uuid, begins) + b"".join(xlog.encode_block([row]) for row in rows)
+
+    whole = {f"{first - 1:020d}.xlog": file(first, first + 1) for first in (1, 3, 5)}
+    assert log_of("a", whole).is_whole
+    torn = {**whole, f"{2:020d}.xlog": whole[f"{2:020d}.xlog"] + b"\xd5\xba\x0b\xab\x20"}
+    assert log_of("a", torn).is_whole, "a torn end that the next file does not count is legal"
+    without = {name: data for name, data in whole.items() if name != f"{2:020d}.xlog"}
+    damage = log_of("a", without).damage
+    assert damage is not None
+    assert "begins at {1: 4}, but the log before it ends at {1: 2}" in damage
+    closed = file(1, 3) + xlog.encode_eof()
+    broken = bytearray(closed)
+    broken[len(closed) - 8] ^= 0xFF
+    assert not log_of("a", {f"{0:020d}.xlog": bytes(broken)}).is_whole, "a closed log was whole"
+
+
+def test_xlog_and_audit_agree_on_the_logs_of_a_run(tmp_path: Path) -> None:
+    """Breaks if one says that a log is damaged and the other that all is well."""
+    from harness.cli.verbs.xlog import command as xlog_command
+
+    for befalls, code in ((nothing, 0), (a_torn_log, 0), (a_log_with_a_hole, 2)):
+        folder = execute(parts_of(small(time_limit_s=2.0, faults=("none",), seed=5)), tmp_path).folder
+        befalls(folder)
+        done = CliRunner().invoke(command, [str(folder.path)], standalone_mode=False)
+        assert done.return_value == code, done.output
+        seen = CliRunner().invoke(xlog_command, [str(folder.nodes)], standalone_mode=False)
+        assert seen.return_value == (1 if code else 0), seen.output
