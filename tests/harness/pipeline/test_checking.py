@@ -11,7 +11,8 @@ import pytest
 from checkers import linearizable
 from checkers.history import parquet
 from checkers.history.operation import Event
-from harness.finish import finish, in_short
+from harness.conclude import judged_again
+from harness.finish import finish
 from harness.pipeline import checking, spread
 from harness.plan import Plan
 from harness.store import RunFolder
@@ -81,10 +82,10 @@ def test_stored_runs_of_all_kinds_have_the_outcome_on_spark_that_they_have_witho
     """If it failed, a verdict would depend on the engine where logs are missing, torn or wrong, or the record is."""
     plan = Plan(cluster="sim", time_limit_s=2.0, rate=60.0, faults=("none",), seed=5)
     found = [run for _, run in stored(tmp_path, (Kind("sound", plan, BEFALLS),))]
-    plain = [in_short(run) for run in found]
+    plain = [judged_again(run.path) for run in found]
     assert len({each["outcome"] for each in plain}) == 4
     for run in found:
-        run.forget_verdict()
+        (run.path / "verdict.json").unlink(missing_ok=True)
     assert [told for _, told in checking.check_runs(spark, [run.path for run in found])] == plain
     for run, told in zip(found, plain, strict=True):
         assert (run.read_verdict_outcome() or "not-evidence") == told["outcome"]
