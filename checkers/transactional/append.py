@@ -100,7 +100,7 @@ class _Lists:
         )
         version, readers, own_later = kernels.judge_reads(
             *(c.first, c.outcome, c.f, c.key, c.value, c.length, c.elements, owner, previous, last, shown),
-            *(longest, part, table, base, maker, made, bad, counts, samples),
+            *(longest, part, table, base, maker, made, bad, committed, counts, samples),
         )
         return cls(
             committed=committed,
@@ -132,7 +132,6 @@ def _replayed(columns: Columns, kernels: Any, lists: _Lists, time: Time) -> Int3
     order, total = kernels.replay(
         *(
             c.first,
-            c.outcome,
             time.invoke,
             c.f,
             c.key,
@@ -152,7 +151,6 @@ def _graph(columns: Columns, kernels: Any, graph_kernels: Any, lists: _Lists) ->
     source, target, kind, cause, effect, whole = kernels.dependencies(
         *(
             c.first,
-            c.outcome,
             c.f,
             c.key,
             lists.owner,

@@ -308,14 +308,16 @@ def judge_reads(
     maker: Int32s,
     made: Int32s,
     bad: Int32s,
+    committed: Int8s,
     counts: Int64s,
     samples: Any,
 ) -> tuple[Any, Any, Any]:
     """(version int32[m], readers int32[v], own_later int8[m]).
 
-    version: of a transaction's first read of a key, the version that it found (without its own appends), else NONE; of
-    an append, the version that it made, or NONE. readers: how many such reads found a version. own_later: of an append,
-    how many of them are its own transaction's, come later, and found the version before it.
+    version: of a read, the version that it found (without its own appends), or NONE if it is there only because the
+    transaction had read or written the key before; of an append, the version that it made, or NONE. readers: how many
+    such reads found a version. own_later: of an append, how many of them are its own transaction's, come later, and
+    found the version before it.
     """
     version = made.copy()
     readers = numpy.zeros(len(maker), int32)
@@ -323,7 +325,7 @@ def judge_reads(
     mark = numpy.full(len(f), NONE, int32)
     own_later = numpy.zeros(len(f), int8)
     for txn in range(len(outcome)):
-        if outcome[txn] != OK:
+        if committed[txn] == 0:
             continue
         for micro in range(first[txn], first[txn + 1]):
             on = key[micro]
@@ -369,14 +371,14 @@ def judge_reads(
                 )
             if not right:
                 note(counts, samples, INTERNAL, micro, previous[micro])
-            if before != NONE or not right or not fits:
+            if not fits or (right and before != NONE):
                 continue
             writer = maker[found]
             if writer != NONE and owner[writer] != txn and last[writer] == 0:
                 note(counts, samples, G1B, micro, writer)
             version[micro] = found
             readers[found] += 1
-            if earliest != NONE:
+            if earliest != NONE and right:
                 wanted = made[earliest] if made[earliest] != NONE else base[on + 1]
                 if wanted - 1 == found:
                     own_later[earliest] += 1
@@ -387,7 +389,6 @@ def judge_reads(
 def can_follow(
     txn: int,
     first: Int64s,
-    outcome: Int8s,
     f: Int8s,
     key: Int32s,
     owner: Int32s,
@@ -408,8 +409,6 @@ def can_follow(
                 return found, False
             continue
         if found == NONE:
-            if outcome[txn] != OK:
-                continue
             found = base[on + 1]  # nobody read it: it comes after all that was read
         own = int(own_later[micro])
         origin = previous[micro]
@@ -432,7 +431,6 @@ def can_follow(
 @kernel
 def replay(
     first: Int64s,
-    outcome: Int8s,
     invoke: Int64s,
     f: Int8s,
     key: Int32s,
@@ -455,7 +453,7 @@ def replay(
 
     completed_at[event] is the ok transaction that ended there, or NONE. `readers` is used up.
     """
-    count = len(outcome)
+    count = len(committed)
     current = base[:-1].astype(int32)
     order = numpy.empty(count, int32)
     gone = numpy.zeros(count, int8)
@@ -484,7 +482,6 @@ def replay(
             wanted, drained = can_follow(
                 txn,
                 first,
-                outcome,
                 f,
                 key,
                 owner,
@@ -532,7 +529,6 @@ def replay(
 @kernel
 def dependencies(
     first: Int64s,
-    outcome: Int8s,
     f: Int8s,
     key: Int32s,
     owner: Int32s,
@@ -566,14 +562,14 @@ def dependencies(
     unread = numpy.full(keys, NONE, int32)
     next_unread = numpy.full(len(f), NONE, int32)
     for micro in range(len(f)):
-        if f[micro] == WRITE and version[micro] == NONE and outcome[owner[micro]] == OK:
+        if f[micro] == WRITE and version[micro] == NONE and committed[owner[micro]] == 1:
             next_unread[micro] = unread[key[micro]]
             unread[key[micro]] = micro
     size, whole = 0, True
     room = 1 << 16
     edges = numpy.empty((4, room), int32)
     kinds = numpy.empty(room, int8)
-    for txn in range(len(outcome)):
+    for txn in range(len(committed)):
         if committed[txn] == 0:
             continue
         for micro in range(first[txn], first[txn + 1]):

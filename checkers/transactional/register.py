@@ -101,21 +101,27 @@ class _Order:
         circular = self._circular(versions, earlier, later)
         if len(circular):
             _note_circles(columns, counts, samples, circular)
-            bad = numpy.isin(columns.key[later], columns.key[circular])
+            bad = numpy.isin(self._key(later), columns.key[circular])
             earlier, later = earlier[~bad], later[~bad]
         self.earlier, self.later = earlier, later
         self.versions = versions
 
+    def _key(self, version: Int32s) -> Int32s:
+        """Of a version, which is a write or, numbered after them all, the null of a key."""
+        nulls = numpy.arange(self.columns.key_count, dtype=numpy.int32)
+        return numpy.concatenate([self.columns.key, nulls])[version]
+
     def _circular(self, versions: int, earlier: Int32s, later: Int32s) -> Int32s:
-        """Versions that follow themselves; null never does."""
+        """Writes that come before themselves, or before their key's null, before which nothing can be."""
         offsets, place = self.kernels.rows(earlier, versions)
         targets = later[place]
         table, accepting = numpy.zeros((1, 1), numpy.int8), numpy.zeros(1, numpy.int8)
         kinds = numpy.zeros(len(targets), numpy.int8)
         ends = numpy.zeros(versions, numpy.int64)
         component, _, _ = self.kernels.components(offsets, targets, kinds, table, ends, accepting)
-        same = component[earlier] == component[later]
-        return numpy.unique(later[same])
+        back = (component[earlier] == component[later]) | (later >= len(self.columns.f))
+        writes = numpy.unique(numpy.concatenate([earlier[back], later[back]]))
+        return writes[writes < len(self.columns.f)]
 
     def graph(self, kernels: Any, owner: Int32s, version: Int32s, committed: Int8s) -> tuple[Graph, bool]:
         c = self.columns

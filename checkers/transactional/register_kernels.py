@@ -57,7 +57,8 @@ def judge_registers(
     counts: Int64s,
     samples: Any,
 ) -> Any:
-    """version int32[m]: what a transaction's first read of a key found if it had not written it, else NONE.
+    """version int32[m]: what a read found, or NONE if it is there only because the transaction had read or written the
+    key before.
 
     An unsure transaction of which something was read is marked in `committed`.
     """
@@ -91,9 +92,9 @@ def judge_registers(
             if length[micro] < 0:
                 continue
             if before != NONE:
-                if value[before] != value[micro]:
-                    note(counts, samples, INTERNAL, micro, before)
-                continue
+                if value[before] == value[micro]:
+                    continue
+                note(counts, samples, INTERNAL, micro, before)
             if value[micro] == NIL:
                 version[micro] = micros + key[micro]
                 continue
@@ -101,7 +102,8 @@ def judge_registers(
             if source == NONE:
                 note(counts, samples, GARBAGE, micro, NONE)
             elif owner[source] == txn:
-                note(counts, samples, FUTURE, micro, source)
+                if source > micro:
+                    note(counts, samples, FUTURE, micro, source)
             elif outcome[owner[source]] == FAIL:
                 note(counts, samples, G1A, micro, source)
             else:
@@ -128,9 +130,9 @@ def known_pairs(
             if f[micro] != WRITE:
                 continue
             before = previous[micro]
-            while before != NONE and f[before] != WRITE and version[before] == NONE:
+            while before != NONE and f[before] != WRITE and previous[before] != NONE:
                 before = previous[before]
-            if before != NONE:
+            if before != NONE and (f[before] == WRITE or version[before] != NONE):
                 earlier[size] = before if f[before] == WRITE else version[before]
                 later[size] = micro
                 size += 1

@@ -121,16 +121,17 @@ class Brute:
                 if not right:
                     self._see("internal")
                 base = _without(value, mine[key])
-                if key not in state and right and base == orders[key][: len(base)]:
+                if (key not in state or not right) and base == orders[key][: len(base)]:
                     if base and (key, base[-1]) in self.writer and base[-1] not in base[:-1]:
                         writer = self.writer[key, base[-1]]
                         if writer != number and self._writes(writer, key)[-1] != base[-1]:
                             self._see("G1b")
                     if not mine[key]:
-                        first[key] = value
+                        first.setdefault(key, value)
                     external.append((number, key, base, f))
                 state[key] = value
-            self._own_order(txn, orders)
+        for number in sorted(self.committed):
+            self._own_order(self.txns[number], orders)
         if any(len(each) > 1 for each in updates.values()):
             self._see("lost-update")
         self._append_edges(orders, external)
@@ -172,8 +173,8 @@ class Brute:
             return [n for n in found if n in self.committed]
 
         unread: dict[Any, set[int]] = defaultdict(set)
-        for number, txn in self._ok():
-            for f, key, value in txn.value:
+        for number in sorted(self.committed):
+            for f, key, value in self.txns[number].value:
                 if f == "append" and value not in orders.get(key, []):
                     unread[key].add(number)
         for key, order in orders.items():
@@ -199,38 +200,44 @@ class Brute:
     def _register(self) -> None:
         seen = set()
         for _, txn in self._ok():
-            for key, value in _first_reads(txn):
+            for key, value in _reads_of_others(txn):
                 if (key, value) in self.writer:
                     seen.add(self.writer[key, value])
         self.committed = self._committed(seen)
         found: list[tuple[int, Any, Any, str]] = []
+        first: dict[tuple[int, Any], Any] = {}
         for number, txn in self._ok():
             state: dict[Any, Any] = {}
             origin: dict[Any, Any] = {}
+            written: dict[Any, set[Any]] = defaultdict(set)
             for f, key, value in txn.value:
                 if f == "w":
+                    written[key].add(value)
                     source = self.writer.get((key, origin.get(key)))
                     if source is not None and self.txns[source].type == "fail":
                         self._see("dirty-update")
-                elif key in state:
-                    if state[key] != value:
+                elif key not in state or state[key] != value:
+                    if key in state:
                         self._see("internal")
-                else:
-                    origin[key] = value
-                    if self._judge_register(number, key, value):
+                    else:
+                        origin[key] = value
+                    if self._judge_register(number, key, value, written[key]):
                         found.append((number, key, value, f))
+                        if key not in state:
+                            first[number, key] = value
                 state[key] = value
-        self._lost_updates(found)
-        self._register_edges(found)
+        self._lost_updates(first)
+        self._register_edges(found, first)
 
-    def _judge_register(self, reader: int, key: Any, value: Any) -> bool:
+    def _judge_register(self, reader: int, key: Any, value: Any, written: set[Any]) -> bool:
         if value is None:
             return True
         writer = self.writer.get((key, value))
         if writer is None:
             self._see("garbage-read")
         elif writer == reader:
-            self._see("future-read")
+            if value not in written:
+                self._see("future-read")
         elif self.txns[writer].type == "fail":
             self._see("G1a")
         else:
@@ -239,16 +246,18 @@ class Brute:
             return True
         return False
 
-    def _lost_updates(self, found: list[tuple[int, Any, Any, str]]) -> None:
+    def _lost_updates(self, first: dict[tuple[int, Any], Any]) -> None:
         updates: dict[Any, set[int]] = defaultdict(set)
-        for number, key, value, _ in found:
+        for (number, key), value in first.items():
             if self._writes(number, key):
                 updates[key, value].add(number)
         if any(len(each) > 1 for each in updates.values()):
             self._see("lost-update")
 
-    def _register_edges(self, found: list[tuple[int, Any, Any, str]]) -> None:
-        after = self._versions_after({(number, key): value for number, key, value, _ in found})
+    def _register_edges(
+        self, found: list[tuple[int, Any, Any, str]], first: dict[tuple[int, Any], Any]
+    ) -> None:
+        after = self._versions_after(first)
         for version, later in after.items():
             for other in later:
                 if version[1] is not None:
@@ -363,13 +372,13 @@ class Brute:
         self.found[name + suffix] = min(known, len(kinds))
 
 
-def _first_reads(txn: Operation) -> list[tuple[Any, Any]]:
-    seen: set[Any] = set()
+def _reads_of_others(txn: Operation) -> list[tuple[Any, Any]]:
+    state: dict[Any, Any] = {}
     reads = []
     for f, key, value in txn.value:
-        if f in ("r", "rp") and key not in seen and value is not None:
+        if f in ("r", "rp") and value is not None and (key not in state or state[key] != value):
             reads.append((key, value))
-        seen.add(key)
+        state[key] = value
     return reads
 
 
