@@ -113,6 +113,13 @@ class Verdict:
         )
 
 
+class CheckerDefect(Exception):
+    """A checker caught itself at something that it must never do: a proof of its own that does not replay.
+
+    Not a verdict, and not an unknown either: `run_safely` lets it through, and the command ends with exit code 70.
+    """
+
+
 def merged(results: Iterable[Result]) -> Result:
     """Invalid if any is; else unknown if any is, or if there is none at all; else valid."""
     seen = set(results)
@@ -130,7 +137,7 @@ def run_safely(
 ) -> Verdict:
     """What `checker(*arguments, **options)` says, with the seconds it took.
 
-    A checker that raises says unknown, with the error's name and where it was raised.
+    A checker that raises says unknown, with the error's name and where it was raised; but CheckerDefect goes through.
     """
     started_s = clock()
     title = name or str(getattr(checker, "__name__", type(checker).__name__))
@@ -138,6 +145,8 @@ def run_safely(
         verdict = checker(*arguments, **options)
         if not isinstance(verdict, Verdict):
             raise TypeError(f"expected a Verdict of {title}, got {type(verdict).__name__}")
+    except CheckerDefect:
+        raise
     except (HistoryError, ModelError) as error:
         verdict = Verdict(checker=title, result="unknown", summary=f"cannot be judged: {error}")
     except Exception as error:  # whatever it is: a broken checker must neither pass nor stop the others

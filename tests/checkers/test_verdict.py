@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from checkers.history import HistoryError
-from checkers.verdict import Result, Verdict, Witness, merged, run_safely
+from checkers.verdict import CheckerDefect, Result, Verdict, Witness, merged, run_safely
 
 RESULTS: tuple[Result, ...] = ("valid", "invalid", "unknown")
 WITNESS = Witness(
@@ -89,3 +89,13 @@ def test_invalid_needs_a_witness() -> None:
 def test_json_round_trip() -> None:
     """A stored verdict would say something else when it is read again."""
     assert Verdict.from_json(INVALID.to_json()) == INVALID
+
+
+def test_a_defect_of_a_checker_is_no_verdict() -> None:
+    """If this fails, a proof that does not replay is told as unknown, and nobody looks for the defect."""
+
+    def caught() -> Verdict:
+        raise CheckerDefect("a proof does not replay")
+
+    with pytest.raises(CheckerDefect):
+        run_safely(caught)
