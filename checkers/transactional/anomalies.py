@@ -17,6 +17,33 @@ ended before that began". `-predicate` marks a G-single or G-nonadjacent that ne
 
 Models are pairs: what must have no cycle (the base), and with which order it must agree (nothing; that of each client:
 strong-session-…; real time: strong-…). `strict-serializable` is strong serializable.
+
+**What a model means here.** A history is of a model if some execution of the model explains it. In the execution every
+ok transaction happened and read what it was answered, no failed one happened, and each unsure (info) one happened as a
+whole or not at all; one that was read of happened. Values are written once a key, and null is what nobody wrote.
+
+serializable
+    The transactions run one after the other.
+repeatable-read (Adya's PL-2.99)
+    The same, but a read by predicate may show any earlier state.
+snapshot-isolation
+    Each transaction reads at its snapshot and writes at its later commit. Of two that write one key, one has its
+    snapshot after the other's commit: the first committer wins.
+parallel-snapshot-isolation (Cerone, Bernardi & Gotsman, 2015)
+    Each transaction sees a set of others, which holds all that its members saw. Of two that write one key, one saw the
+    other. A read gives the last version that was seen.
+read-atomic (Bailis et al., 2014)
+    There is an order of transactions, whose writes are versions in that order. Each reads of earlier ones. Its reads
+    agree with each other and with its own writes. It reads no version older than one by a transaction that it read of.
+read-committed (Adya's PL-2)
+    There is such an order. Each read gives the last version that some earlier transaction wrote of the key.
+read-uncommitted (Adya's PL-1)
+    There is such an order, and versions come in it as reads show them: the longest read of a list (of equals, the
+    first) is the order of its appends, and who reads a register and then writes it makes a later version.
+
+With strong-session-… or strong-…, a transaction comes after (reads after the commit of) all that were over before it
+began, in its session or anywhere. A predicate read is a read like any other to every base but repeatable-read.
+`tests/checkers/transactional/definitions.py` has the same in code that tries all executions.
 """
 
 from __future__ import annotations
@@ -31,7 +58,7 @@ BASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("read-uncommitted",),
         ("G1a", "G1b", "G1c", "dirty-update", "incompatible-order"),
     ),
-    "read-atomic": (("read-committed",), ("internal",)),
+    "read-atomic": (("read-committed",), ("internal", "fractured-read")),
     "parallel-snapshot-isolation": (("read-atomic",), ("G-single", "G-single-predicate", "lost-update")),
     "snapshot-isolation": (
         ("parallel-snapshot-isolation",),
@@ -65,9 +92,15 @@ OTHERS = (
     "G1a",
     "G1b",
     "internal",
+    "fractured-read",
     "lost-update",
 )
 """What is seen without looking for cycles; worst first."""
+OF_KEYS = "cyclic-versions"
+"""With -process or -realtime: what the model promises of each key by itself has no order of versions. Every model with
+that order promises it that forbids G-single."""
+NO_ORDER = "no-order"
+"""No execution of the judged model gives these answers, although none of the anomalies above is in them."""
 ALIASES = {
     "strict-serializable": "strong-serializable",
     "strong-session-strict-serializable": "strong-serializable",
@@ -89,6 +122,7 @@ MODELS: dict[str, tuple[str, int]] = _all_models()
 ANOMALIES: tuple[str, ...] = (
     *OTHERS,
     *(cycle + order for order in ORDERS for cycle in CYCLES),
+    *(OF_KEYS + order for order in ORDERS[1:]),
 )
 """Worst first."""
 
@@ -115,6 +149,7 @@ def forbidden(model: str) -> frozenset[str]:
     base, order = MODELS[model_of(model)]
     plain = forbidden_by_base(base)
     cycles = [name for name in plain if name in CYCLES]
+    cycles += [OF_KEYS] if "G-single" in plain else []
     return plain.union(*([name + suffix for name in cycles] for suffix in ORDERS[1 : order + 1]))
 
 
@@ -139,10 +174,14 @@ def below_of(base: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def ruled_out(found: Iterable[str]) -> tuple[str, ...]:
-    """The models that a history with these anomalies is not of, in the order of the table."""
-    seen = frozenset(found)
-    return tuple(model for model in MODELS if seen & forbidden(model))
+def ruled_out(found: Iterable[str], refuted: Iterable[str] = ()) -> tuple[str, ...]:
+    """The models that a history with these anomalies is not of, and not of `refuted` either, in the table's order."""
+    seen, models = frozenset(found), frozenset(refuted)
+    return tuple(
+        model
+        for model in MODELS
+        if seen & forbidden(model) or model in models or models.intersection(weaker(model))
+    )
 
 
 def strongest(models: Iterable[str]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import numpy
 
 from checkers.history.errors import ModelError
 from checkers.transactional.append_kernels import RULES, SAMPLES
-from checkers.transactional.columns import OK, Columns, Int8s, Int32s, Int64s
+from checkers.transactional.columns import OK, WRITE, Columns, Int8s, Int32s, Int64s
 from checkers.transactional.graph import Graph, Time, completed_at, graph_of
 
 EDGES_MAX = 1 << 28
@@ -37,6 +37,10 @@ class Analysis:
     `committed` int8[n] marks the transactions that took place; `counts` and `problems` (a few of each rule) what is
     wrong by itself; `order` int32[…] is a serial order within real time if one was found on the way. `whole` is False
     if edges were left out because there were too many.
+
+    `version` int32[m]: which version a read found, -1 for none; `source` int32[m]: the write that made it, -1 for none.
+    `reads` and `writes` are the micro-operations whose place among the versions the edges do not decide: first reads of
+    a register, and its writes that others may see; of lists only appends that nobody read.
     """
 
     committed: Int8s
@@ -45,6 +49,11 @@ class Analysis:
     order: Int32s | None
     graph: Graph | None
     time: Time
+    owner: Int32s
+    version: Int32s
+    source: Int32s
+    reads: Int64s
+    writes: Int64s
     whole: bool = True
 
 
@@ -63,6 +72,18 @@ def analysis(columns: Columns, kernels: Any, graph_kernels: Any) -> Analysis:
         order=order,
         graph=graph,
         time=time,
+        owner=lists.owner,
+        version=lists.version,
+        source=numpy.where(lists.version >= 0, lists.maker[lists.version], -1).astype(numpy.int32)
+        if len(lists.maker)
+        else lists.version,
+        reads=numpy.zeros(0, numpy.int64),
+        writes=numpy.flatnonzero(
+            (columns.f == WRITE)
+            & (lists.last == 1)
+            & (lists.version < 0)
+            & (lists.committed[lists.owner] == 1)
+        ),
         whole=whole,
     )
 
@@ -74,6 +95,7 @@ class _Lists:
     committed: Int8s
     owner: Int32s
     previous: Int32s
+    last: Int8s
     version: Int32s
     readers: Int32s
     own_later: Int8s
@@ -106,6 +128,7 @@ class _Lists:
             committed=committed,
             owner=owner,
             previous=previous,
+            last=last,
             version=version,
             readers=readers,
             own_later=own_later,

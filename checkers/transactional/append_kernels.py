@@ -14,7 +14,16 @@ import numpy
 from numpy import int8, int32, int64
 
 from checkers.compiled import kernel
-from checkers.transactional.columns import FAIL, INFO, OK, WRITE, Int8s, Int32s, Int64s
+from checkers.transactional.columns import (
+    FAIL,
+    INFO,
+    OK,
+    READ,
+    WRITE,
+    Int8s,
+    Int32s,
+    Int64s,
+)
 
 NONE = -1
 SAMPLES = 16
@@ -276,6 +285,8 @@ def judge_list(
         if mark[writer] == micro:
             twice = writer
         mark[writer] = micro
+        if writer > micro and owner[writer] == owner[micro]:
+            note(counts, samples, FUTURE, micro, writer)
         if aborted == NONE and outcome[owner[writer]] == FAIL and owner[writer] != owner[micro]:
             aborted = writer
     if garbage:
@@ -333,19 +344,26 @@ def judge_reads(
             if f[micro] == WRITE:
                 if before == NONE:
                     continue
-                unordered = made[before] == NONE or made[before] > made[micro]
-                if f[before] == WRITE and made[micro] != NONE and unordered:
-                    note(counts, samples, INCOMPATIBLE, micro, before)
+                wrote = before
+                while wrote != NONE and f[wrote] != WRITE:
+                    wrote = previous[wrote]
+                unordered = wrote != NONE and (made[wrote] == NONE or made[wrote] > made[micro])
+                if made[micro] != NONE and unordered:
+                    note(counts, samples, INCOMPATIBLE, micro, wrote)
                 alone, origin = f[before] != WRITE, before
                 while previous[origin] != NONE:
                     origin = previous[origin]
                     alone = alone and f[origin] != WRITE
+                reader = previous[micro]
+                while reader != NONE and (f[reader] == WRITE or version[reader] < made[micro]):
+                    reader = previous[reader]
+                if reader != NONE and made[micro] != NONE:
+                    note(counts, samples, FUTURE, reader, micro)
+                    continue
                 found = version[origin]
                 if found == NONE or f[origin] == WRITE:
                     continue
-                if made[micro] != NONE and made[micro] <= found:
-                    note(counts, samples, FUTURE, origin, micro)
-                elif alone and updater[found] == NONE:
+                if alone and updater[found] == NONE:
                     updater[found] = micro
                 elif alone:
                     note(counts, samples, LOST, micro, updater[found])
@@ -371,7 +389,14 @@ def judge_reads(
                 )
             if not right:
                 note(counts, samples, INTERNAL, micro, previous[micro])
-            if not fits or (right and before != NONE):
+            new = before == NONE or not right
+            if f[micro] == READ and not new:  # the first that is of the row itself, after reads by predicates
+                before = previous[micro]
+                while before != NONE and f[before] != READ:
+                    earliest = before if f[before] == WRITE else earliest
+                    before = previous[before]
+                new = before == NONE
+            if not fits or not new:
                 continue
             writer = maker[found]
             if writer != NONE and owner[writer] != txn and last[writer] == 0:
@@ -515,7 +540,7 @@ def replay(
                     made_waiting[found] = NONE
                 else:
                     readers[found] -= 1
-                    if readers[found] > 1:
+                    if readers[found] > 2:  # whoever waits may have read it itself, by a predicate and not
                         continue
                     waiting = drained_waiting[found]
                     drained_waiting[found] = NONE

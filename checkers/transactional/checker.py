@@ -3,9 +3,14 @@
     verdict = check(history, workload="append", model="snapshot-isolation")
     verdict = check_columns(columns, workload="append")            # big histories: arrays, see columns.Columns
 
-Beside the anomalies that the promised model forbids (they make the verdict invalid), `details` names those that it
-allows (`findings`), the models that are ruled out and the strongest that are left, every smallest cycle as data for
-a picture, and the proof: an order of the transactions for valid, the cycle with its evidence for invalid.
+Valid stands on a proof that was found and then replayed (`proving`), invalid on an anomaly or on the knowledge that
+there is no proof; between the two it is unknown. A proof that does not replay is a defect of this checker, and raises
+CheckerDefect.
+
+Beside the anomalies that the promised model forbids, `details` names those that it allows (`findings`), the models that
+are ruled out, the strongest that are left (`left`: nothing refutes them) and the strongest that are proved (`held`),
+every smallest cycle as data for a picture, and the proof: an order of the transactions for valid, the cycle with its
+evidence for invalid.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy
@@ -27,8 +33,9 @@ from checkers.transactional import (
     graph_kernels,
     register,
     register_kernels,
+    replay_kernels,
 )
-from checkers.transactional.append import Analysis
+from checkers.transactional.append import Analysis, Problem
 from checkers.transactional.columns import (
     FAIL,
     INFO,
@@ -41,42 +48,54 @@ from checkers.transactional.columns import (
     Workload,
     columns_of,
 )
+from checkers.transactional.core import smallest
 from checkers.transactional.explanation import Explanation
-from checkers.transactional.graph import KINDS, serial_order
-from checkers.transactional.search import Search
+from checkers.transactional.graph import KINDS
+from checkers.transactional.proving import Attempt, Kernels, Proof, Prover
+from checkers.transactional.search import EDGES_MAX, PLAIN_EDGES_MAX, Limit, Search
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 
 NAME = "transactional"
 PLAIN_BELOW = 50_000
 """Histories with fewer micro-operations and elements are judged by the plain twin: loading numba would take longer."""
-PLAIN_SEARCH_S = 2.0
-"""For so long the plain twin looks for cycles; what it has not decided by then, the compiled kernels decide."""
 ORDER_SHOWN_MAX = 10_000
-PROVED_BY = {"parallel-snapshot-isolation": "snapshot-isolation"}
-"""No order proves parallel snapshot isolation; where the stronger model holds, its order does."""
-SEARCH_PART = 0.8
-"""The part of the time limit that the search for cycles may take; the rest is for the proof and the words."""
+HELD_MAX = 20_000
+"""Of more transactions than this, only the promised model is proved."""
+HELD_PART = 10
+"""Of the budget of a proof that was asked for, this part goes into each that was not."""
+CORE_PART = 50
+"""And this part into each try to leave out some of the transactions that have no order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Kernels:
-    append: Any
-    register: Any
-    graph: Any
-
-    @classmethod
-    def for_size(cls, size: int, plain_below: int) -> _Kernels:
-        load: Callable[[Any], Any] = (lambda module: module) if size < plain_below else compiled.load
-        return cls(append=load(append_kernels), register=load(register_kernels), graph=load(graph_kernels))
+def _kernels_for(size: int, plain_below: int) -> Kernels:
+    load: Callable[[Any], Any] = (lambda module: module) if size < plain_below else compiled.load
+    return Kernels(
+        append=load(append_kernels),
+        register=load(register_kernels),
+        graph=load(graph_kernels),
+        replay=load(replay_kernels),
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Judged:
-    """All that was found: anomalies with their witnesses, worst first, and what time did not suffice for."""
+    """All that was found: anomalies with their witnesses, worst first, and what the budget did not suffice for.
+
+    `refuted`: models that have no execution; `proved`: those that have a proof.
+    """
 
     found: dict[str, Witness]
     pictures: dict[str, Any]
     undecided: tuple[str, ...]
+    refuted: list[str]
+    proved: list[str]
+
+    def add(self, name: str, witness: Witness, picture: dict[str, Any]) -> None:
+        self.found[name], self.pictures[name] = witness, picture
+
+    def out(self) -> tuple[str, ...]:
+        """The models that are ruled out."""
+        return anomalies.ruled_out(self.found, self.refuted)
 
 
 def check(
@@ -84,7 +103,7 @@ def check(
     *,
     workload: Workload = "append",
     model: str = "serializable",
-    timeout_s: float = 30.0,
+    timeout_s: float | None = None,
     sequential_keys: bool = False,
     linearizable_keys: bool = False,
     plain_below: int = PLAIN_BELOW,
@@ -93,10 +112,11 @@ def check(
 ) -> Verdict:
     """Whether the operations with f "txn" show an anomaly that `model` forbids (see `anomalies.MODELS`).
 
-    `workload`: "append" or "rw-register", the micro-operations (see `columns`). `timeout_s`: at its end the verdict is
-    unknown, unless a forbidden anomaly was already found. `sequential_keys`, `linearizable_keys`: what is promised of
-    registers one by one (see `register`). `session`: see `columns_of`. Raises ModelError for what is no transaction, or
-    a value written to a key twice; KeyError for an unknown model.
+    `workload`: "append" or "rw-register", the micro-operations (see `columns`). What the search may cost is counted in
+    steps; `timeout_s` is one limit more, by the clock: at its end the verdict is unknown, unless a forbidden anomaly
+    was already found. `sequential_keys`, `linearizable_keys`: what is promised of registers one by one beside what the
+    model implies (see `register`). `session`: see `columns_of`. Raises ModelError for what is no transaction, or a
+    value written to a key twice; KeyError for an unknown model; CheckerDefect for a proof that does not replay.
     """
     begun_s = clock()
     columns = columns_of(history, workload, session)
@@ -104,7 +124,7 @@ def check(
         columns,
         workload=workload,
         model=model,
-        timeout_s=timeout_s - (clock() - begun_s),
+        timeout_s=None if timeout_s is None else timeout_s - (clock() - begun_s),
         sequential_keys=sequential_keys,
         linearizable_keys=linearizable_keys,
         plain_below=plain_below,
@@ -119,7 +139,7 @@ def check_columns(
     *,
     workload: Workload = "append",
     model: str = "serializable",
-    timeout_s: float = 30.0,
+    timeout_s: float | None = None,
     sequential_keys: bool = False,
     linearizable_keys: bool = False,
     plain_below: int = PLAIN_BELOW,
@@ -128,22 +148,24 @@ def check_columns(
     """As `check`, from arrays; their shapes and dtypes are with `Columns`. `plain_below`: see PLAIN_BELOW."""
     begun_s = clock()
     promised = anomalies.model_of(model)
-    kernels = _Kernels.for_size(len(columns.f) + len(columns.elements), plain_below)
-    known = _analysis(columns, workload, kernels, sequential_keys, linearizable_keys)
-    order = _strict_order(known, kernels)
+    size = len(columns.f) + len(columns.elements)
+    analyse = partial(_analysis, columns, workload, sequential_keys, linearizable_keys)
+    is_plain = size < plain_below == PLAIN_BELOW
+    limit = Limit(PLAIN_EDGES_MAX if is_plain else EDGES_MAX, timeout_s, clock)
+    prover = _prover(columns, workload, analyse, _kernels_for(size, plain_below), limit)
     search = None
-    if order is None:
-        is_plain = len(columns.f) + len(columns.elements) < plain_below == PLAIN_BELOW
-        search_s = min(timeout_s, PLAIN_SEARCH_S) if is_plain else timeout_s
-        search = _searched(known, kernels, begun_s + search_s * SEARCH_PART, clock)
-        if search.undecided and is_plain:
-            kernels = _Kernels.for_size(PLAIN_BELOW, PLAIN_BELOW)
-            search = _searched(known, kernels, begun_s + timeout_s * SEARCH_PART, clock)
-    judged = _judged(Explanation(columns, workload), known, search)
-    if order is None and search is not None:
-        order = _order_for(promised, known, kernels, search, judged)
-    kind = "" if order is None else _kind_of_order(columns, workload, promised, known, kernels, order)
-    return _verdict(columns, workload, promised, known, judged, order, kind, clock() - begun_s)
+    if prover.strict_order() is None:
+        search = _searched(prover, prover.known, limit)
+        if search.undecided and is_plain and not limit.is_late:
+            prover = _prover(columns, workload, analyse, _kernels_for(PLAIN_BELOW, PLAIN_BELOW), limit)
+            limit.edges = EDGES_MAX
+            search = _searched(prover, prover.known, limit)
+    judged = _judged(Explanation(columns, workload), prover.known, search)
+    attempt = _attempted(promised, prover, judged)
+    if attempt.result == "refuted":
+        _explain(promised, prover, judged, partial(_is_refuted, workload, promised))
+    _prove_others(prover, judged)
+    return _verdict(promised, prover, judged, attempt, clock() - begun_s)
 
 
 def serial_order_of(
@@ -154,22 +176,28 @@ def serial_order_of(
     sequential_keys: bool = False,
     linearizable_keys: bool = False,
 ) -> Int32s | None:
-    """The order that proves a valid verdict, as numbers of transactions; None if there is none.
+    """The order that proves a valid verdict, as numbers of transactions; None if none was found.
 
-    For snapshot isolation each transaction stands twice: t where its snapshot is taken, n + t where it commits.
+    For snapshot isolation each transaction may stand twice: t where its snapshot is taken, n + t where it commits.
     """
-    kernels = _Kernels.for_size(len(columns.f) + len(columns.elements), PLAIN_BELOW)
-    known = _analysis(columns, workload, kernels, sequential_keys, linearizable_keys)
-    order = _strict_order(known, kernels)
-    if order is not None or known.graph is None:
-        return order
-    search = Search(kernels.graph, known.graph, known.time, float("inf"), time.monotonic)
-    return _order_for(anomalies.model_of(model), known, kernels, search, None)
+    analyse = partial(_analysis, columns, workload, sequential_keys, linearizable_keys)
+    prover = _prover(
+        columns, workload, analyse, _kernels_for(len(columns.f) + len(columns.elements), PLAIN_BELOW)
+    )
+    prover.strict_order()
+    proof = prover.attempt(anomalies.model_of(model)).proof
+    return None if proof is None else proof.order
 
 
 def _analysis(
-    columns: Columns, workload: Workload, kernels: _Kernels, sequential_keys: bool, linearizable_keys: bool
+    columns: Columns,
+    workload: Workload,
+    sequential_keys: bool,
+    linearizable_keys: bool,
+    kernels: Kernels,
+    order: int = 0,
 ) -> Analysis:
+    """`order`: of sessions or real time, which the model promises of each register by itself."""
     if workload not in WORKLOADS:
         raise KeyError(f"expected one of {', '.join(WORKLOADS)}, got {workload!r}")
     if workload == "append":
@@ -179,69 +207,131 @@ def _analysis(
         kernels.append,
         kernels.register,
         kernels.graph,
-        sequential_keys=sequential_keys,
-        linearizable_keys=linearizable_keys,
+        sequential_keys=sequential_keys or order == 1,
+        linearizable_keys=linearizable_keys or order == 2,
     )
 
 
-def _strict_order(known: Analysis, kernels: _Kernels) -> Int32s | None:
-    """An order of all dependencies within real time: if there is one, there is no cycle of any class."""
-    if known.order is not None or known.graph is None:
-        return known.order
-    return serial_order(kernels.graph, known.graph, known.time, "serializable", 2, None)
+def _prover(
+    columns: Columns,
+    workload: Workload,
+    analyse: Callable[..., Analysis],
+    kernels: Kernels,
+    limit: Limit | None = None,
+) -> Prover:
+    known = analyse(kernels)
+    return Prover(
+        columns, workload, kernels, known, lambda order: analyse(kernels, order), limit or Limit(EDGES_MAX)
+    )
 
 
-def _searched(known: Analysis, kernels: _Kernels, deadline_s: float, clock: Callable[[], float]) -> Search:
+def _searched(prover: Prover, known: Analysis, limit: Limit) -> Search:
     assert known.graph is not None
-    search = Search(kernels.graph, known.graph, known.time, deadline_s, clock)
+    search = Search(prover.kernels.graph, known.graph, known.time, limit)
     search.run()
     return search
 
 
 def _judged(explanation: Explanation, known: Analysis, search: Search | None) -> _Judged:
     witnesses, pictures = {}, {}
-    for problem in known.problems:
+    for problem in [*known.problems, *_fractured(known)]:
         if problem.rule not in witnesses:
             witnesses[problem.rule] = explanation.problem_witness(problem)
             pictures[problem.rule] = explanation.problem_json(problem)
     for name, cycle in search.cycles.items() if search else ():
         witnesses[name] = explanation.cycle_witness(name, cycle)
         pictures[name] = explanation.cycle_json(cycle)
-    found = {name: witnesses[name] for name in anomalies.ANOMALIES if name in witnesses}
-    return _Judged(found=found, pictures=pictures, undecided=tuple(search.undecided) if search else ())
+    return _Judged(
+        found={name: witnesses[name] for name in anomalies.ANOMALIES if name in witnesses},
+        pictures=pictures,
+        undecided=tuple(search.undecided) if search else (),
+        refuted=[],
+        proved=[],
+    )
 
 
-def _order_for(
-    model: str, known: Analysis, kernels: _Kernels, search: Search, judged: _Judged | None
-) -> Int32s | None:
-    """An order that proves `model`, None if it is not to be proved or there is none."""
-    if judged is not None and set(judged.found) & anomalies.forbidden(model):
-        return None
-    assert known.graph is not None
+def _fractured(known: Analysis) -> list[Problem]:
+    if known.graph is None:
+        return []
+    edges = [known.graph.edge(int(number)) for number in known.graph.fractured()[:1]]
+    return [Problem(rule="fractured-read", micro=edge.cause, cause=edge.effect) for edge in edges]
+
+
+# ---- proofs
+
+
+def _attempted(model: str, prover: Prover, judged: _Judged) -> Attempt:
+    """The promised model's proof, if nothing speaks against it yet."""
+    if anomalies.forbidden(model) & judged.found.keys() or not _has_read(prover.columns):
+        return Attempt("open")
+    attempt = prover.attempt(model)
+    if attempt.result == "proved":
+        judged.proved.append(model if prover.strict is None else "strict-serializable")
+    return attempt
+
+
+def _explain(model: str, prover: Prover, judged: _Judged, is_refuted: Callable[[Columns], bool]) -> None:
+    """Name what makes the promised model impossible: an anomaly of single keys, or a few transactions without order."""
     base, order = anomalies.MODELS[model]
-    clients = search.with_clients_order() if order == 1 else None
-    return serial_order(kernels.graph, known.graph, known.time, PROVED_BY.get(base, base), order, clients)
+    explanation = Explanation(prover.columns, prover.workload)
+    keyed, suffix = prover.keyed(base, order), anomalies.ORDERS[order]
+    if keyed is not prover.known:
+        for problem in keyed.problems:
+            if problem.rule == anomalies.OF_KEYS:
+                named = replace(problem, rule=problem.rule + suffix)
+                judged.add(named.rule, explanation.problem_witness(named), explanation.problem_json(named))
+                return
+        for name, cycle in _searched(prover, keyed, Limit(PLAIN_EDGES_MAX)).cycles.items():
+            plain = next(each for each in reversed(anomalies.CYCLES) if name.startswith(each))
+            title = ("G-single" if plain in ("G0", "G1c") else plain) + suffix
+            if title in anomalies.forbidden(model):
+                picture = explanation.cycle_json(cycle) | {"of_keys": True}
+                judged.add(title, explanation.cycle_witness(title, cycle), picture)
+                return
+    judged.refuted.append(model)
+    core = smallest(prover.columns, prover.workload, prover.known, is_refuted)
+    judged.add(
+        anomalies.NO_ORDER, explanation.no_order_witness(core, model), explanation.no_order_json(core, model)
+    )
 
 
-def _verdict(
-    columns: Columns,
-    workload: Workload,
-    model: str,
-    known: Analysis,
-    judged: _Judged,
-    order: Int32s | None,
-    kind: str,
-    seconds: float,
-) -> Verdict:
-    forbidden = anomalies.forbidden(model)
+def _is_refuted(workload: Workload, model: str, columns: Columns) -> bool:
+    """Whether a part of a history is not of the model."""
+    kernels = _kernels_for(0, 1)
+    prover = _prover(columns, workload, partial(_analysis, columns, workload, False, False), kernels)
+    prover.strict_order()
+    if prover.known.counts.keys() & anomalies.forbidden(model):
+        return True
+    return prover.attempt(model, CORE_PART).result == "refuted"
+
+
+def _prove_others(prover: Prover, judged: _Judged) -> None:
+    """The strongest models that hold: those that are left are tried, the strongest first."""
+    if len(prover.columns) > HELD_MAX or not _has_read(prover.columns):
+        return
+    for model in sorted(anomalies.MODELS, key=lambda name: -len(anomalies.weaker(name))):
+        implied = {weaker for name in judged.proved for weaker in (name, *anomalies.weaker(name))}
+        if model in implied or model in judged.out():
+            continue
+        match prover.attempt(model, HELD_PART).result:
+            case "proved":
+                judged.proved.append(model)
+            case "refuted":
+                judged.refuted.append(model)
+
+
+def _verdict(promised: str, prover: Prover, judged: _Judged, attempt: Attempt, seconds: float) -> Verdict:
+    columns, known = prover.columns, prover.known
+    forbidden = anomalies.forbidden(promised) | {anomalies.NO_ORDER}
     violations = [name for name in judged.found if name in forbidden]
-    undecided = [name for name in judged.undecided if name in forbidden]
-    result, summary = _conclusion(model, columns, known, judged, violations, undecided, order)
-    out = anomalies.ruled_out(judged.found)
+    result, summary = _conclusion(promised, prover, judged, violations, attempt)
+    out = judged.out()
     open_ = anomalies.ruled_out(judged.undecided) if judged.undecided else ()
-    left = tuple(name for name in anomalies.MODELS if name not in out)
+    left = anomalies.strongest(name for name in anomalies.MODELS if name not in out)
+    held = anomalies.strongest(judged.proved)
+    sure = {weaker for name in held for weaker in (name, *anomalies.weaker(name))}
     details = {
-        "workload": workload,
+        "workload": prover.workload,
         "transactions": len(columns),
         "ok": int((columns.outcome == OK).sum()),
         "failed": int((columns.outcome == FAIL).sum()),
@@ -254,15 +344,17 @@ def _verdict(
         "undecided": list(judged.undecided),
         "vacuous": not _has_read(columns),
         "ruled_out": list(out),
-        "left": list(anomalies.strongest(left)),
-        "left_undecided": [name for name in open_ if name not in out],
-        "proof": _proof(columns, result, violations, order, kind),
+        "left": list(left),
+        "left_undecided": [name for name in open_ if name not in out and name not in sure],
+        "held": list(held),
+        "not_refuted": [name for name in left if name not in sure],
+        "proof": _proof(columns, result, violations, attempt.proof),
     }
     return Verdict(
         checker=NAME,
         result=result,
         summary=summary,
-        model=model,
+        model=promised,
         witnesses=tuple(judged.found[name] for name in violations)[:WITNESSES_MAX]
         if result == "invalid"
         else (),
@@ -278,34 +370,24 @@ def _has_read(columns: Columns) -> bool:
 
 
 def _conclusion(
-    model: str,
-    columns: Columns,
-    known: Analysis,
-    judged: _Judged,
-    violations: list[str],
-    undecided: list[str],
-    order: Int32s | None,
+    model: str, prover: Prover, judged: _Judged, violations: list[str], attempt: Attempt
 ) -> tuple[Result, str]:
     if violations:
         others = f" ({len(violations)} anomalies in all that it forbids)" if len(violations) > 1 else ""
         return "invalid", f"not {model}: {judged.found[violations[0]].summary}{others}"
-    if undecided:
-        return "unknown", f"time did not suffice to rule out {', '.join(undecided)}"
-    if not known.whole:
-        return "unknown", "there are too many dependencies between writes whose order nobody read"
-    if not _has_read(columns):
+    if not _has_read(prover.columns):
         return "unknown", "no transaction read anything: there is nothing to judge"
-    if order is None and _has_order(model):
-        return "unknown", "no cycle was found, and no order either"
+    if attempt.result != "proved":
+        undecided = [name for name in judged.undecided if name in anomalies.forbidden(model)]
+        why = prover.limit.words()
+        if undecided:
+            return "unknown", f"{why} did not suffice to rule out {', '.join(undecided)}"
+        if not prover.known.whole:
+            return "unknown", "there are too many dependencies between writes whose order nobody read"
+        return "unknown", f"{why} did not suffice to find an order, or that there is none"
     allowed = f"; it allows {', '.join(judged.found)}, which was seen" if judged.found else ""
-    return (
-        "valid",
-        f"{int((known.committed == 1).sum())} transactions show nothing that {model} forbids{allowed}",
-    )
-
-
-def _has_order(model: str) -> bool:
-    return anomalies.MODELS[model][0] not in PROVED_BY
+    count = int((prover.known.committed == 1).sum())
+    return "valid", f"{count} transactions show nothing that {model} forbids{allowed}"
 
 
 def _count(known: Analysis, name: str) -> dict[str, int]:
@@ -320,38 +402,15 @@ def _edge_counts(known: Analysis) -> dict[str, int] | None:
     return {KINDS[0]: int(counts[0]), KINDS[1]: int(counts[1]), KINDS[2]: int(counts[2] + counts[3])}
 
 
-def _kind_of_order(
-    columns: Columns, workload: Workload, model: str, known: Analysis, kernels: _Kernels, order: Int32s
-) -> str:
-    """What the order is.
-
-    serial-order            run one by one in this order, the transactions give just the answers that were got
-    order                   it agrees with all dependencies that the model cares for (and are known: of registers only
-                            some are)
-    snapshots-and-commits   each transaction stands twice; what depends on a commit has its snapshot after it
-    """
-    c = columns
-    if len(order) and int(order.max()) >= len(c):
-        return "snapshots-and-commits"
-    if workload == "rw-register":
-        serial = kernels.register.replays(order, c.first, c.outcome, c.f, c.key, c.value, c.key_count)
-        return "serial-order" if serial else "order"
-    whole = known.order is not None or anomalies.MODELS[model][0] == "serializable"
-    return "serial-order" if whole and not known.counts else "order"
-
-
-def _proof(
-    columns: Columns, result: Result, violations: list[str], order: Int32s | None, kind: str
-) -> dict[str, Any]:
-    """What a reader can check for himself; "decided, without proof" where there is nothing to show."""
+def _proof(columns: Columns, result: Result, violations: list[str], found: Proof | None) -> dict[str, Any]:
+    """What a reader can check for himself (see `proving` for the kinds)."""
     if result == "invalid":
         return {"kind": "anomaly", "names": violations}
-    if result == "unknown" or order is None:
-        return {"kind": "none", "says": "decided, without proof" if result == "valid" else "not decided"}
-    count = len(columns)
-    twice = kind == "snapshots-and-commits"
+    if result == "unknown" or found is None:
+        return {"kind": "none", "says": "not decided"}
+    count, order = len(columns), found.order
     proof: dict[str, Any] = {
-        "kind": kind,
+        "kind": found.kind,
         "length": len(order),
         "sha256": hashlib.sha256(order.astype("<i4").tobytes()).hexdigest(),
         "recompute": "checkers.transactional.serial_order_of(columns, workload=…, model=…)",
@@ -363,7 +422,7 @@ def _proof(
                 [event, "commit" if node >= count else "snapshot"]
                 for event, node in zip(events, order.tolist(), strict=True)
             ]
-            if twice
+            if found.kind == "snapshots-and-commits"
             else events
         )
     return proof

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from checkers.transactional.anomalies import NO_ORDER
 from checkers.transactional.append import Problem
 from checkers.transactional.columns import PREDICATE_READ, UNKNOWN, WRITE, Columns, Workload
 from checkers.transactional.graph import KINDS, PROCESS, REALTIME, RW_PREDICATE, WR, WW, Cycle, Edge
@@ -50,6 +51,21 @@ class Explanation:
             key=columns.key_name(int(columns.key[problem.micro])),
             explanation=(sentence,),
         )
+
+    def no_order_witness(self, core: Sequence[int], model: str) -> Witness:
+        """That the transactions of `core` have no execution of the model."""
+        sentence = f"no execution that is {model} gives the answers of these {len(core)} transactions"
+        return Witness(
+            rule=NO_ORDER,
+            summary=f"{NO_ORDER}: {sentence}",
+            events=self._events(core),
+            explanation=(f"All orders were tried: {sentence}.",),
+        )
+
+    def no_order_json(self, core: Sequence[int], model: str) -> dict[str, Any]:
+        """The same for a picture, which has no edges."""
+        transactions = [self._transaction_json(txn, f"T{place + 1}") for place, txn in enumerate(core)]
+        return {"transactions": transactions, "edges": [], "at": [], "model": model}
 
     def cycle_json(self, cycle: Cycle) -> dict[str, Any]:
         """{"transactions": […], "edges": […]}: all that a picture of the cycle needs."""
@@ -152,7 +168,11 @@ class Explanation:
                 return (
                     f"{reader} {self._did(problem.micro)} on top of what {writer} {wrote}, which had failed"
                 )
-            case "cyclic-versions":
+            case "fractured-read":
+                return (
+                    f"{reader} read {key} as {answer}, yet it saw something else by {writer}, which {wrote}"
+                )
+            case "cyclic-versions" | "cyclic-versions-process" | "cyclic-versions-realtime":
                 return f"the order of the versions of {key} is a circle: what is promised of single keys does not hold"
         raise AssertionError(problem)
 

@@ -6,7 +6,7 @@ model cares for is the proof that no cycle of them exists.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy
@@ -51,6 +51,12 @@ class Graph:
     def edge(self, number: int) -> Edge:
         columns = (self.source, self.target, self.kind, self.cause, self.effect)
         return Edge(*(int(column[number]) for column in columns))
+
+    def fractured(self) -> Int64s:
+        """The rw edges (no predicate's) from a transaction to one of which it read something else (Bailis, 2014)."""
+        there = self.source.astype(numpy.int64) * len(self) + self.target
+        back = self.target.astype(numpy.int64) * len(self) + self.source
+        return numpy.flatnonzero((self.kind == RW) & numpy.isin(back, there[self.kind == WR]))
 
     def within(self, kernels: Any, chosen: NDArray[numpy.bool_]) -> Graph:
         """The same nodes, and only the edges that are chosen."""
@@ -104,6 +110,17 @@ class Time:
             taking_part=committed == 1,
         )
 
+    def groups(self, txn: NDArray[Any], group: NDArray[Any]) -> tuple[Int64s, Int64s, Int64s]:
+        """Rows of transactions by group, as `graph_kernels.pairs_in_time` wants them.
+
+        (order: the rows by group and invocation; begin: where each group does; by_end: places in `order`.)
+        """
+        order = numpy.lexsort((self.invoke[txn], group))
+        ranked = group[order]
+        begin = numpy.flatnonzero(numpy.diff(ranked, prepend=ranked[:1] - 1, append=ranked[-1:] + 1))
+        by_end = numpy.lexsort((self.ends[txn[order]], ranked))
+        return order, begin.astype(numpy.int64), by_end
+
 
 def _sparse(complete: Int64s, count: int) -> bool:
     """Whether the events are too far apart to stand in an array, or two transactions ended at one."""
@@ -129,36 +146,84 @@ def completed_at(ends: Int64s, taking_part: NDArray[numpy.bool_]) -> Int32s:
     return closed
 
 
-def serial_order(
-    kernels: Any, graph: Graph, time: Time, base: str, order: int, process_edges: Graph | None
-) -> Int32s | None:
-    """A proof that no cycle forbids `base`: an order of the transactions that its edges agree with, None if none does.
+def with_steps(kernels: Any, graph: Graph, source: Int32s, target: Int32s) -> Graph:
+    """The graph and steps of one client, or of one session, to its next."""
+    nothing = numpy.full(len(source), -1, numpy.int32)
+    return graph_of(
+        kernels,
+        len(graph),
+        numpy.concatenate([graph.source, source]),
+        numpy.concatenate([graph.target, target]),
+        numpy.concatenate([graph.kind, numpy.full(len(source), PROCESS, numpy.int8)]),
+        numpy.concatenate([graph.cause, nothing]),
+        numpy.concatenate([graph.effect, nothing]),
+    )
 
-    For snapshot isolation every transaction stands twice, t where its snapshot is taken and n + t where it commits.
+
+def in_order(kernels: Any, graph: Graph, time: Time, order: int) -> Graph:
+    """The graph and steps from what was over to what then began: in each session (order 1), anywhere (2), none (0).
+
+    Only the nearest, the rest follows.
     """
-    graph = process_edges if order == 1 and process_edges is not None else graph
-    kinds = _ORDERED.get(base)
-    count = len(graph)
-    none = numpy.full(count, -1, numpy.int64)
-    gate = time.invoke if order == 2 else none
-    closed = completed_at(time.ends, time.taking_part) if order == 2 else numpy.zeros(0, numpy.int32)
-    if base == "snapshot-isolation":
-        graph = _twice(kernels, graph, time)
+    if order == 0:
+        return graph
+    members = numpy.flatnonzero(time.taking_part).astype(numpy.int32)
+    group = time.process[members] if order == 1 else numpy.zeros(len(members), numpy.int64)
+    by_invocation, begin, by_end = time.groups(members, group)
+    rows = members[by_invocation]
+    room = 64 * len(rows) + 1024
+    while True:
+        source, target, whole = kernels.pairs_in_time(
+            begin, time.invoke[rows], time.ends[rows], by_end, rows, rows, room
+        )
+        if whole:
+            return with_steps(kernels, graph, source, target)
+        room *= 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraints:
+    """What an order has to agree with: edges, and real time (see `graph_kernels.serial_order`).
+
+    `split`: every transaction stands twice, t where its snapshot is taken and n + t where it commits.
+    """
+
+    graph: Graph
+    gate: Int64s
+    closed: Int32s
+    split: bool
+
+    @classmethod
+    def of(cls, kernels: Any, graph: Graph, time: Time, base: str, *, realtime: bool) -> Constraints:
+        """Those of the model's base; `graph` holds the order of sessions too if that counts."""
+        count = len(graph)
+        none = numpy.full(count, -1, numpy.int64)
+        gate = time.invoke if realtime else none
+        closed = completed_at(time.ends, time.taking_part) if realtime else numpy.zeros(0, numpy.int32)
+        if base != "snapshot-isolation":
+            graph = graph.within(kernels, numpy.isin(graph.kind, ORDERED[base]))
+            return cls(graph=graph, gate=gate, closed=closed, split=False)
         gate = numpy.concatenate([gate, none])
         closed = numpy.where(closed >= 0, closed + count, closed).astype(numpy.int32)
-        kinds = _ORDERED["serializable"]
-    if kinds is None:
-        return None
-    wanted = numpy.zeros(5, numpy.int8)
-    wanted[list(kinds)] = 1
-    found, total = kernels.serial_order(graph.offsets, graph.target, graph.kind, wanted, gate, closed)
-    if total < len(graph):
-        return None
-    chosen: Int32s = found[time.taking_part[found % count]]
-    return chosen
+        return cls(graph=_twice(kernels, graph), gate=gate, closed=closed, split=True)
+
+    def with_graph(self, graph: Graph) -> Constraints:
+        return replace(self, graph=graph)
+
+    def order(self, kernels: Any, time: Time) -> Int32s | None:
+        """An order that agrees with them, of those that take part; None if there is none."""
+        graph, count = self.graph, len(time.taking_part)
+        wanted = numpy.ones(5, numpy.int8)
+        found, total = kernels.serial_order(
+            graph.offsets, graph.target, graph.kind, wanted, self.gate, self.closed
+        )
+        if total < len(graph):
+            return None
+        chosen: Int32s = found[time.taking_part[found % count]]
+        return chosen
 
 
-_ORDERED: dict[str, tuple[int, ...]] = {
+ORDERED: dict[str, tuple[int, ...]] = {  # what must not form a circle
     "read-uncommitted": (WW, PROCESS),
     "read-committed": (WW, WR, PROCESS),
     "read-atomic": (WW, WR, PROCESS),
@@ -167,7 +232,7 @@ _ORDERED: dict[str, tuple[int, ...]] = {
 }
 
 
-def _twice(kernels: Any, graph: Graph, time: Time) -> Graph:
+def _twice(kernels: Any, graph: Graph) -> Graph:
     """Snapshots before their commits, commits before snapshots that depend on them; rw: a snapshot before a commit."""
     count = len(graph)
     anti = (graph.kind == RW) | (graph.kind == RW_PREDICATE)

@@ -155,6 +155,41 @@ def serial_order(
 
 
 @kernel
+def pairs_in_time(
+    begin: Int64s, invoke: Int64s, ends: Int64s, by_end: Int64s, entered: Int32s, left: Int32s, room: int
+) -> tuple[Any, Any, bool]:
+    """(earlier, later int32[…], whether all found room): per group, what was over before something else began.
+
+    Row r of group g is one transaction, rows begin[g] … begin[g+1]-1 in the order of invocation; by_end holds the same
+    rows in the order of their ends. Of two rows, what the earlier left is paired with what the later entered with.
+    Only the nearest are paired: the rest follows.
+    """
+    earlier = numpy.empty(room, int32)
+    later = numpy.empty(room, int32)
+    size = 0
+    for on in range(len(begin) - 1):
+        over, kept = (
+            begin[on],
+            begin[on],
+        )  # in by_end: those before `over` have ended, those before `kept` are followed
+        latest = NONE  # when the last of those that ended was invoked
+        for row in range(begin[on], begin[on + 1]):
+            while over < begin[on + 1] and ends[by_end[over]] < invoke[row]:
+                latest = max(latest, invoke[by_end[over]])
+                over += 1
+            while kept < over and ends[by_end[kept]] < latest:
+                kept += 1
+            for place in range(kept, over):
+                if left[by_end[place]] != entered[row]:
+                    if size == room:
+                        return earlier, later, False
+                    earlier[size] = left[by_end[place]]
+                    later[size] = entered[row]
+                    size += 1
+    return earlier[:size], later[:size], True
+
+
+@kernel
 def walk_back(
     here: int, parent: Int64s, by_edge: Int64s, begin: int, states: int, path: Int64s, mark: Int8s
 ) -> int:
@@ -203,8 +238,8 @@ def shortest_closing(
     parent: Int64s,
     by_edge: Int64s,
     queue: Int64s,
-) -> tuple[int, int]:
-    """(position reached, length of the best cycle): cycles of one edge of `starts` and a path back by the automaton.
+) -> tuple[int, int, int]:
+    """(position reached, length of the best cycle, steps left): one edge of `starts` and a path back by the automaton.
 
     Tries starts[position:] in turn, breadth first, for a cycle of fewer than `best` edges (2**30: any), which it leaves
     in `found`. Stops at a cycle of `least` edges, or after so many steps (then the position is where to go on).
@@ -264,7 +299,7 @@ def shortest_closing(
                 queue[tail] = there
                 tail += 1
         position += 1
-    return position, best
+    return position, best, steps
 
 
 @kernel
@@ -288,7 +323,7 @@ def shortest_back_in_time(
     parent: Int64s,
     by_edge: Int64s,
     queue: Int64s,
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """As `shortest_closing`, for cycles with one realtime edge: paths from a node of `starts` to one which had ended
     before it began. `found` holds the path's edges; the length counts the realtime edge too.
 
@@ -339,4 +374,4 @@ def shortest_back_in_time(
                 queue[tail] = there
                 tail += 1
         position += 1
-    return position, best
+    return position, best, steps

@@ -61,7 +61,7 @@ def analysis(
     if sequential_keys:
         pairs.append(touches.of_each_process())
     if linearizable_keys:
-        *found, whole = touches.in_real_time(register_kernels)
+        *found, whole = touches.in_real_time(graph_kernels)
         pairs.append((found[0], found[1]))
     order = _Order(columns, graph_kernels, counts, samples, pairs)
     graph, all_edges = order.graph(register_kernels, owner, version, committed)
@@ -72,6 +72,11 @@ def analysis(
         order=None,
         graph=graph,
         time=time,
+        owner=owner,
+        version=version,
+        source=numpy.where(version < len(c.f), version, -1).astype(numpy.int32),
+        reads=numpy.flatnonzero((version >= 0) & (c.f != WRITE)),
+        writes=numpy.flatnonzero((c.f == WRITE) & (last == 1) & (committed[owner] == 1)),
         whole=whole and all_edges,
     )
 
@@ -176,7 +181,7 @@ class _Touches:
     ) -> _Touches:
         c = columns
         write = (c.f == WRITE) & (committed[owner] == 1)
-        first = ((version >= 0) & (c.f != WRITE)) | (write & (previous < 0))
+        first = (previous < 0) & (write | ((version >= 0) & (c.f != WRITE)))
         entries = numpy.flatnonzero(first).astype(numpy.int32)
         entered = numpy.where(write[entries], entries, version[entries]).astype(numpy.int32)
         finals = numpy.flatnonzero(write & (last == 1))
@@ -201,13 +206,9 @@ class _Touches:
 
     def in_real_time(self, kernels: Any) -> tuple[Int32s, Int32s, bool]:
         """What was left behind before something else began is before what that entered with."""
-        invoke, ends = self.time.invoke[self.txn], self.time.ends[self.txn]
-        order = numpy.lexsort((invoke, self.key))
-        key, invoke, ends = self.key[order], invoke[order], ends[order]
-        by_end = numpy.lexsort((ends, key))
-        begin = numpy.searchsorted(key, numpy.arange(int(key.max(initial=-1)) + 2))
-        room = 64 * len(key) + 1024
+        order, begin, by_end = self.time.groups(self.txn, self.key)
+        invoke, ends = self.time.invoke[self.txn[order]], self.time.ends[self.txn[order]]
         found: tuple[Int32s, Int32s, bool] = kernels.pairs_in_time(
-            begin.astype(numpy.int64), invoke, ends, by_end, self.entered[order], self.left[order], room
+            *(begin, invoke, ends, by_end, self.entered[order], self.left[order], 64 * len(order) + 1024)
         )
         return found

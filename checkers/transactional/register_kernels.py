@@ -9,10 +9,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy
-from numpy import int8, int32, int64
+from numpy import int8, int32
 
 from checkers.compiled import kernel
-from checkers.transactional.columns import FAIL, INFO, NIL, OK, PREDICATE_READ, WRITE, Int8s, Int32s, Int64s
+from checkers.transactional.columns import (
+    FAIL,
+    INFO,
+    NIL,
+    OK,
+    PREDICATE_READ,
+    READ,
+    WRITE,
+    Int8s,
+    Int32s,
+    Int64s,
+)
 
 NONE = -1
 SAMPLES = 16
@@ -91,10 +102,13 @@ def judge_registers(
                 continue
             if length[micro] < 0:
                 continue
-            if before != NONE:
-                if value[before] == value[micro]:
-                    continue
+            if before != NONE and value[before] != value[micro]:
                 note(counts, samples, INTERNAL, micro, before)
+            elif before != NONE:
+                while f[micro] == READ and before != NONE and f[before] == PREDICATE_READ:
+                    before = previous[before]
+                if before != NONE:
+                    continue  # else the first that is of the row itself, after reads by predicates
             if value[micro] == NIL:
                 version[micro] = micros + key[micro]
                 continue
@@ -137,40 +151,6 @@ def known_pairs(
                 later[size] = micro
                 size += 1
     return earlier[:size], later[:size]
-
-
-@kernel
-def pairs_in_time(
-    begin: Int64s, invoke: Int64s, ends: Int64s, by_end: Int64s, entered: Int32s, left: Int32s, room: int
-) -> tuple[Any, Any, bool]:
-    """(earlier, later int32[…], whether all found room): per key, what was over before something else began.
-
-    Row r of a key is one transaction that touched it, rows begin[k] … begin[k+1]-1 in the order of invocation; by_end
-    holds the same rows in the order of their ends. Only the nearest are paired: the rest follows.
-    """
-    earlier = numpy.empty(room, int32)
-    later = numpy.empty(room, int32)
-    size = 0
-    for on in range(len(begin) - 1):
-        over, kept = (
-            begin[on],
-            begin[on],
-        )  # in by_end: those before `over` have ended, those before `kept` are followed
-        latest = NONE  # when the last of those that ended was invoked
-        for row in range(begin[on], begin[on + 1]):
-            while over < begin[on + 1] and ends[by_end[over]] < invoke[row]:
-                latest = max(latest, invoke[by_end[over]])
-                over += 1
-            while kept < over and ends[by_end[kept]] < latest:
-                kept += 1
-            for place in range(kept, over):
-                if left[by_end[place]] != entered[row]:
-                    if size == room:
-                        return earlier, later, False
-                    earlier[size] = left[by_end[place]]
-                    later[size] = entered[row]
-                    size += 1
-    return earlier[:size], later[:size], True
 
 
 @kernel
@@ -220,19 +200,3 @@ def dependencies(
                 kinds[size] = kind
                 size += 1
     return edges[0, :size], edges[1, :size], kinds[:size], edges[2, :size], edges[3, :size], whole
-
-
-@kernel
-def replays(
-    order: Int32s, first: Int64s, outcome: Int8s, f: Int8s, key: Int32s, value: Int64s, key_count: int
-) -> bool:
-    """Whether every read gives what the transactions before it in `order` left behind."""
-    state = numpy.full(key_count, NIL, int64)
-    for place in range(len(order)):
-        txn = order[place]
-        for micro in range(first[txn], first[txn + 1]):
-            if f[micro] == WRITE:
-                state[key[micro]] = value[micro]
-            elif outcome[txn] == OK and state[key[micro]] != value[micro]:
-                return False
-    return True

@@ -8,6 +8,7 @@ beside those worse ones.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -26,33 +27,75 @@ from checkers.transactional.classes import (
     plain_classes,
 )
 from checkers.transactional.columns import Int32s, Int64s
-from checkers.transactional.graph import PROCESS, REALTIME, RW_PREDICATE, Cycle, Edge, Graph, Time, graph_of
+from checkers.transactional.graph import (
+    PROCESS,
+    REALTIME,
+    RW_PREDICATE,
+    Cycle,
+    Edge,
+    Graph,
+    Time,
+    in_order,
+    with_steps,
+)
 
 ANY = 2**30
 STEPS = 5_000_000
-"""How many edges a kernel may look at between two looks at the clock: some 20 ms."""
+"""How many edges a kernel may look at between two looks at the clock, if there is a time limit: some 20 ms."""
+EDGES_MAX = 1_000_000_000
+"""How many edges a search may look at in all: some 5 s."""
+PLAIN_EDGES_MAX = 1_000_000
+"""The same for kernels that are not compiled: some 2 s."""
 TRANSITIVE_MAX = 200_000
 """How many "the same client did this first" there may be for all pairs to be edges, and not neighbours only."""
 
 
-class OutOfTime(Exception):
-    """The time limit was met; what was found until then stands."""
+class OutOfBudget(Exception):
+    """The budget was spent; what was found until then stands."""
 
 
-class Search:
-    """Looks for the smallest cycle of every class, worst first, until `deadline_s` of `clock`.
+class Limit:
+    """What a search may cost: edges that it looks at, and, only if a person asked for it, seconds.
 
-    `cycles` holds what was found, by name; `undecided` the classes that time did not suffice for.
+    The same history has the same verdict on every machine unless the time limit is met; then `words` say so.
     """
 
     def __init__(
-        self, kernels: Any, graph: Graph, time: Time, deadline_s: float, clock: Callable[[], float]
+        self, edges: int, timeout_s: float | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        self.edges = edges
+        self.timeout_s = timeout_s
+        self.clock = clock
+        self.deadline_s = None if timeout_s is None else clock() + timeout_s
+        self.is_late = False
+
+    def slice(self) -> int:
+        """How many edges may be looked at before the next call; raises OutOfBudget at the end."""
+        if self.late() or self.edges <= 0:
+            raise OutOfBudget
+        return min(STEPS, self.edges)
+
+    def late(self) -> bool:
+        """Whether the time limit was met, now or before."""
+        self.is_late = self.is_late or (self.deadline_s is not None and self.clock() > self.deadline_s)
+        return self.is_late
+
+    def words(self) -> str:
+        """Which of the two was spent."""
+        return f"the time limit of {self.timeout_s:g} s" if self.is_late else "the budget of the search"
+
+
+class Search:
+    """Looks for the smallest cycle of every class, worst first, within `limit`.
+
+    `cycles` holds what was found, by name; `undecided` the classes that the limit did not suffice for.
+    """
+
+    def __init__(self, kernels: Any, graph: Graph, time: Time, limit: Limit) -> None:
         self.kernels = kernels
         self.graph = graph
         self.time = time
-        self.deadline_s = deadline_s
-        self.clock = clock
+        self.limit = limit
         self.cycles: dict[str, Cycle] = {}
         self.undecided: list[str] = []
         self.predicates = bool((graph.kind == RW_PREDICATE).any())
@@ -63,7 +106,7 @@ class Search:
             try:
                 for name, find in level():
                     self._look_for(name, suffix, find)
-            except OutOfTime:
+            except OutOfBudget:
                 names = (
                     name + suffix for name in CYCLES if self.predicates or name not in BY_PREDICATE.values()
                 )
@@ -83,15 +126,11 @@ class Search:
             return
         try:
             cycle = find()
-        except OutOfTime:
+        except OutOfBudget:
             self.undecided.append(name)
             return
         if cycle is not None:
             self.cycles[name] = cycle
-
-    def with_clients_order(self) -> Graph:
-        """The graph with "the same client did this first" between neighbours."""
-        return self._with_process_edges(range(len(self.graph)), all_pairs=False)
 
     def _plain(self) -> Iterator[tuple[str, Callable[[], Cycle | None]]]:
         graph, component = self._cyclic(self.graph)
@@ -104,12 +143,14 @@ class Search:
     def _process(self) -> Iterator[tuple[str, Callable[[], Cycle | None]]]:
         if not len(self.graph.source):
             return
-        graph, component = self._cyclic(self.with_clients_order())
+        graph, component = self._cyclic(in_order(self.kernels, self.graph, self.time, 1))
         members = numpy.unique(graph.source).astype(numpy.int64)
         if not (graph.kind == PROCESS).any():
             return
         if self._pairs(members) <= TRANSITIVE_MAX:
-            graph, component = self._cyclic(self._with_process_edges(members, all_pairs=True))
+            graph, component = self._cyclic(
+                with_steps(self.kernels, self.graph, *self._process_pairs(members))
+            )
         starts = numpy.flatnonzero(graph.kind == PROCESS)
         for each in classes_in_time((PROCESS,), predicates=self.predicates):
             yield each.name + "-process", partial(self._closing, graph, component, starts, each)
@@ -123,7 +164,7 @@ class Search:
             yield each.name + "-realtime", partial(self._back_in_time, starts, each)
 
     def _components(self, graph: Graph, automaton: Automaton) -> tuple[Int32s, Int64s, int]:
-        self._look_at_the_clock()
+        self.limit.slice()
         found: tuple[Int32s, Int64s, int] = self.kernels.components(
             graph.offsets, graph.target, graph.kind, automaton.table, self.time.ends, automaton.accepting
         )
@@ -135,44 +176,20 @@ class Search:
         chosen = component[graph.source] == component[graph.target]
         return graph.within(self.kernels, chosen), component
 
-    def _look_at_the_clock(self) -> None:
-        if self.clock() > self.deadline_s:
-            raise OutOfTime
-
-    def _with_process_edges(self, members: Any, *, all_pairs: bool) -> Graph:
-        """The graph and, among `members`, "the same client did this first"; of neighbours only, or of all pairs."""
-        source, target = self._process_pairs(numpy.asarray(members, numpy.int64), all_pairs=all_pairs)
-        nothing = numpy.full(len(source), -1, numpy.int32)
-        graph = self.graph
-        return graph_of(
-            self.kernels,
-            len(graph),
-            numpy.concatenate([graph.source, source]),
-            numpy.concatenate([graph.target, target]),
-            numpy.concatenate([graph.kind, numpy.full(len(source), PROCESS, numpy.int8)]),
-            numpy.concatenate([graph.cause, nothing]),
-            numpy.concatenate([graph.effect, nothing]),
-        )
-
-    def _process_pairs(self, members: Int64s, *, all_pairs: bool) -> tuple[Int32s, Int32s]:
+    def _process_pairs(self, members: Int64s) -> tuple[Int32s, Int32s]:
+        """All of `members` that one client did first and next."""
         members = members[self.time.taking_part[members]]
         ranked = members[numpy.argsort(self.time.process[members], kind="stable")]
         process = self.time.process[ranked]
-        sources, targets = [], []
-        distance = 1
-        while distance < len(ranked):
+        sources, targets = [numpy.zeros(0, numpy.int64)], [numpy.zeros(0, numpy.int64)]
+        for distance in range(1, len(ranked)):
             same = numpy.flatnonzero(process[:-distance] == process[distance:])
+            if not len(same):
+                break
             over = same[self.time.ends[ranked[same]] < self.time.invoke[ranked[same + distance]]]
             sources.append(ranked[over])
             targets.append(ranked[over + distance])
-            if not all_pairs or not len(same):
-                break
-            distance += 1
-        none = [numpy.zeros(0, numpy.int64)]
-        return (
-            numpy.concatenate(sources or none).astype(numpy.int32),
-            numpy.concatenate(targets or none).astype(numpy.int32),
-        )
+        return numpy.concatenate(sources).astype(numpy.int32), numpy.concatenate(targets).astype(numpy.int32)
 
     def _pairs(self, members: Int64s) -> int:
         _, sizes = numpy.unique(self.time.process[members], return_counts=True)
@@ -189,12 +206,13 @@ class Search:
         room = _Room(len(graph), len(automaton.accepting))
         position, best = 0, ANY
         while position < len(starts) and best > least:
-            self._look_at_the_clock()
-            position, best = self.kernels.shortest_closing(
+            steps = self.limit.slice()
+            position, best, left = self.kernels.shortest_closing(
                 *(graph.offsets, graph.target, graph.kind, graph.source),
                 *(automaton.table, automaton.accepting, starts, position, best, least),
-                *(component, rank, STEPS, *room.arrays),
+                *(component, rank, steps, *room.arrays),
             )
+            self.limit.edges -= steps - left
         numbers = room.found[:best].tolist() if best < ANY else None
         if self._worth_every_path(graph, wanted, best):
             numbers = exhaustive.closing(graph, starts, wanted, best - 1) or numbers
@@ -209,12 +227,13 @@ class Search:
         room = _Room(len(graph), states)
         position, best = 0, ANY
         while position < len(starts) and best > least:
-            self._look_at_the_clock()
-            position, best = self.kernels.shortest_back_in_time(
+            steps = self.limit.slice()
+            position, best, left = self.kernels.shortest_back_in_time(
                 *(graph.offsets, graph.target, graph.kind, automaton.table, automaton.accepting),
                 *(starts, position, best, least),
-                *(time.invoke, time.ends, earliest, STEPS, *room.arrays),
+                *(time.invoke, time.ends, earliest, steps, *room.arrays),
             )
+            self.limit.edges -= steps - left
         numbers = room.found[: best - 1].tolist() if best < ANY else None
         if self._worth_every_path(graph, wanted, best):
             numbers = exhaustive.back_in_time(graph, time, starts, wanted, best - 2) or numbers

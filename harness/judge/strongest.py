@@ -1,7 +1,8 @@
 """The strongest model that a run satisfied, beside the one that was promised.
 
 Asked of all answers but dirty ones, wherever they were served: where stale reads are allowed and there were some, it is
-weaker than what the promise says of fresh ones. Domain checkers (a bank, a counter, …) know no models: None.
+weaker than what the promise says of fresh ones. Of isolation models, those are named that have a proof, and beside them
+those that nothing refutes. Domain checkers (a bank, a counter, …) know no models: None.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable
 from checkers import by_model, transactional
 from checkers.history.history import History
 from checkers.transactional.columns import Workload as Words
-from checkers.verdict import Verdict
+from checkers.verdict import CheckerDefect, Verdict
 from harness.workloads.transactions import selected
 from harness.workloads.workload import Workload
 
@@ -28,6 +29,8 @@ def strongest(workload: Workload, history: History, verdicts: Iterable[Verdict])
             return None
         limits = by_model.Limits(timeout_s=TIMEOUT_S)
         return by_model.strongest(history, workload.model, verdicts, limits)
+    except CheckerDefect:
+        raise
     except Exception as error:  # it only describes: a verdict stands without it
         return f"not known ({type(error).__name__}: {error})"
 
@@ -37,7 +40,5 @@ def _of_transactions(words: Words, history: History) -> str | None:
     chosen = selected(history, lambda each: each.mode != "dirty")
     if not chosen.operations:
         return None
-    found = transactional.check(chosen, workload=words, model="strict-serializable", timeout_s=TIMEOUT_S)
-    left = " and ".join(found.details["left"]) or "none"
-    undecided = found.details["left_undecided"]
-    return f"{left} ({', '.join(undecided)} not decided)" if undecided else left
+    found = transactional.check(chosen, workload=words, model="strict-serializable")
+    return by_model.strongest_isolation(found)

@@ -26,13 +26,13 @@ def _showing(anomaly: str) -> tuple[Planted, ...]:
     return tuple(each for each in CATALOGUE if each.anomaly == anomaly)
 
 
-def around(chance: random.Random, anomaly: str) -> tuple[History, Workload]:
+def around(chance: random.Random, anomaly: str, transactions: int = TRANSACTIONS) -> tuple[History, Workload]:
     """A history drawn from `chance` around one of the catalogue's that show `anomaly`, and what it is a history of."""
     origin = chance.choice(_showing(anomaly))
     txns = [_at_a_moment(place, each) for place, each in enumerate(origin.txns)]
     for _ in range(chance.choice((0, 0, 1, 1, 2))):
         txns = _changed(chance, txns, origin.workload)
-    for _ in range(chance.randint(0, max(0, TRANSACTIONS - len(txns)))):
+    for _ in range(chance.randint(0, max(0, transactions - len(txns)))):
         txns.append(_stranger(chance, txns, origin.workload))
     return history(*txns), origin.workload
 

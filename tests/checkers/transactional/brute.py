@@ -42,6 +42,9 @@ class Brute:
             self._append()
         else:
             self._register()
+        for (one, other), kinds in self.edges.items():
+            if "wr" in kinds and "rw" in self.edges.get((other, one), set()):
+                self._see("fractured-read")
         self._cycles()
         self.every |= set(self.found)
 
@@ -102,30 +105,34 @@ class Brute:
             state: dict[Any, list[Any]] = {}
             mine: dict[Any, list[Any]] = defaultdict(list)
             first: dict[Any, list[Any]] = {}
+            found: dict[Any, int] = {}
+            rows: set[Any] = set()
             for f, key, said in txn.value:
                 value = said
                 if f == "append":
-                    if key in first and first[key] == orders[key][: len(first[key])]:
-                        if value in first[key]:
-                            self._see("future-read")
-                        elif not mine[key]:
-                            updates[key, len(first[key])].add(number)
+                    if value in orders.get(key, []) and orders[key].index(value) < found.get(key, 0):
+                        self._see("future-read")
+                    elif key in first and not mine[key]:
+                        updates[key, len(first[key])].add(number)
                     mine[key].append(value)
                     if key in state:
                         state[key] = [*state[key], value]
                     continue
                 value = list(value or [])
-                self._judge_list(number, key, value)
+                self._judge_list(number, key, value, mine[key])
                 tail = mine[key] if key not in state else []
                 right = value == state[key] if key in state else (not tail or value[-len(tail) :] == tail)
                 if not right:
                     self._see("internal")
                 base = _without(value, mine[key])
-                if (key not in state or not right) and base == orders[key][: len(base)]:
+                row = f == "r" and key not in rows
+                rows |= {key} if f == "r" else set()
+                if (key not in state or not right or row) and base == orders[key][: len(base)]:
                     if base and (key, base[-1]) in self.writer and base[-1] not in base[:-1]:
                         writer = self.writer[key, base[-1]]
                         if writer != number and self._writes(writer, key)[-1] != base[-1]:
                             self._see("G1b")
+                    found[key] = max(found.get(key, 0), len(base))
                     if not mine[key]:
                         first.setdefault(key, value)
                     external.append((number, key, base, f))
@@ -144,7 +151,6 @@ class Brute:
         last: dict[Any, Any] = {}
         for f, key, value in txn.value:
             if f != "append":
-                last.pop(key, None)
                 continue
             order = orders.get(key, [])
             if (
@@ -155,11 +161,13 @@ class Brute:
                 self._see("incompatible-order")
             last[key] = value
 
-    def _judge_list(self, reader: int, key: Any, value: list[Any]) -> None:
+    def _judge_list(self, reader: int, key: Any, value: list[Any], mine: list[Any]) -> None:
         for each in value:
             writer = self.writer.get((key, each))
             if writer is None:
                 self._see("garbage-read")
+            elif writer == reader and each not in mine:
+                self._see("future-read")
             elif self.txns[writer].type == "fail":
                 self._see("G1a")
 
@@ -210,21 +218,23 @@ class Brute:
             state: dict[Any, Any] = {}
             origin: dict[Any, Any] = {}
             written: dict[Any, set[Any]] = defaultdict(set)
+            rows: set[Any] = set()
             for f, key, value in txn.value:
                 if f == "w":
                     written[key].add(value)
                     source = self.writer.get((key, origin.get(key)))
                     if source is not None and self.txns[source].type == "fail":
                         self._see("dirty-update")
-                elif key not in state or state[key] != value:
-                    if key in state:
+                elif key not in state or state[key] != value or (f == "r" and key not in rows | set(written)):
+                    if key in state and state[key] != value:
                         self._see("internal")
-                    else:
+                    elif key not in state:
                         origin[key] = value
-                    if self._judge_register(number, key, value, written[key]):
+                    if self._judge_register(number, key, value, written.get(key, set())):
                         found.append((number, key, value, f))
                         if key not in state:
                             first[number, key] = value
+                rows |= {key} if f == "r" else set()
                 state[key] = value
         self._lost_updates(first)
         self._register_edges(found, first)

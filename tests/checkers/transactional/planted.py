@@ -61,7 +61,14 @@ LISTS = [
         ok(1, "ax1 ay1", 0, 9),
         ok(2, "rx1 ry", 0, 9),
         ok(3, "ry1", 10, 11),
-        left="strong-read-atomic",
+        left="strong-read-committed",
+    ),
+    planted(
+        "one of two keys is read as it was before",
+        *("fractured-read", 0),
+        ok(1, "ax1 ay1", 0, 9),
+        ok(2, "rx1 ry", 0, 9),
+        left="strong-read-committed",
     ),
     planted(
         "two readers see two writers in opposite orders (long fork)",
@@ -290,6 +297,13 @@ REGISTERS = [
     ),
     planted("write skew", "G2-item", 2, ok(1, "rx wy1", 0, 9), ok(2, "ry wx1", 0, 9)),
     planted("write skew by predicates", "G2", 2, ok(1, "px wy1", 0, 9), ok(2, "py wx1", 0, 9)),
+    planted(
+        "one of two writes is read as it was",
+        "fractured-read",
+        0,
+        ok(1, "wx1 wy1", 0, 9),
+        register(2, "rx1 ry", 0, 9),
+    ),
     planted("a stale read", "G-single-realtime", 2, ok(1, "wx1", 0, 1), register(2, "rx", 2, 3)),
     planted("its own write is missing", "internal", 0, ok(1, "wx1 rx2", 0, 9), ok(2, "wx2", 0, 9)),
     planted("it reads what it writes only then", "future-read", 0, ok(1, "rx1 wx1")),
@@ -298,6 +312,13 @@ REGISTERS = [
         "both read one version and write", "lost-update", 0, ok(1, "rx wx1", 0, 9), ok(2, "rx wx2", 0, 9)
     ),
     planted("nobody wrote it", "garbage-read", 0, ok(1, "wx1"), register(2, "rx7")),
+    planted(
+        "what was overwritten is read again",
+        *("cyclic-versions-realtime", 0),
+        ok(1, "wx1", 0, 1),
+        ok(1, "wx2", 2, 3),
+        register(1, "rx1", 4, 5),
+    ),
     planted(
         "the versions follow each other in a circle",
         *("cyclic-versions", 0),

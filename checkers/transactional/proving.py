@@ -1,0 +1,359 @@
+"""Proofs that a history is of a model: how they are found, and how they are replayed before they are believed.
+
+    serial-order            one by one in this order, the transactions give just the answers that were got
+    snapshots-and-commits   each transaction stands twice: where it reads and where it commits; between the two nobody
+                            else commits a key that it writes
+    order                   of versions: with the writers of each key in this order, nothing that the model forbids is
+                            there (see `anomalies`)
+
+Each of them keeps the model's order of sessions or of real time. A serial order proves every model.
+
+An order that agrees with all known dependencies comes in linear time, and replays nearly always. Where it does not
+(registers tell little of the order of their versions; a list says nothing of appends that nobody read), an order is
+looked for by `execution`, for parallel snapshot isolation by `visibility`; both find one if there is one, or say that
+there is none, or that their budget did not suffice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy
+
+from checkers.transactional import anomalies, execution, visibility
+from checkers.transactional.append import Analysis
+from checkers.transactional.columns import PREDICATE_READ, READ, WRITE, Columns, Int32s, Int64s, Workload
+from checkers.transactional.graph import (
+    ORDERED,
+    PROCESS,
+    WR,
+    WW,
+    Constraints,
+    completed_at,
+    in_order,
+    with_steps,
+)
+from checkers.transactional.search import Limit
+from checkers.verdict import CheckerDefect
+
+Kind = Literal["serial-order", "snapshots-and-commits", "order"]
+SNAPSHOTS = "snapshot-isolation"
+PARALLEL = "parallel-snapshot-isolation"
+ATOMIC = "read-atomic"
+KEYED = frozenset({PARALLEL, SNAPSHOTS, "repeatable-read", "serializable"})
+"""With an order of sessions, these promise that each key by itself is sequential; with real time, linearizable."""
+GUIDED_PART = 4
+"""An order like that of real time, where it need not be, is looked for with this part of the budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """`order`: transactions; of snapshots and commits t where t reads, n + t where it commits."""
+
+    kind: Kind
+    order: Int32s
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A proof, or the knowledge that there is none, or neither."""
+
+    result: Literal["proved", "refuted", "open"]
+    proof: Proof | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernels:
+    """The kernels of each family, compiled or plain."""
+
+    append: Any
+    register: Any
+    graph: Any
+    replay: Any
+
+
+class Prover:
+    """Looks for proofs. `known` is what the answers say by themselves; `with_keys(order)` what follows beside if each
+    key alone is sequential (order 1) or linearizable (order 2).
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        workload: Workload,
+        kernels: Kernels,
+        known: Analysis,
+        with_keys: Callable[[int], Analysis],
+        limit: Limit,
+    ) -> None:
+        self.columns = columns
+        self.workload = workload
+        self.kernels = kernels
+        self.known = known
+        self.with_keys = cache(with_keys)
+        self.limit = limit
+        self.strict: Proof | None = None
+
+    def strict_order(self) -> Int32s | None:
+        """An order of all known dependencies within real time: if there is one, there is no cycle of any class."""
+        known = self.known
+        order = known.order
+        if order is None:
+            assert known.graph is not None
+            limits = Constraints.of(
+                self.kernels.graph, known.graph, known.time, "serializable", realtime=True
+            )
+            order = limits.order(self.kernels.graph, known.time)
+        if order is None or known.counts:
+            return order
+        proof = Proof(kind="serial-order", order=order)
+        if self.replays(proof, "strict-serializable"):
+            self.strict = proof
+        elif self.workload == "append":
+            raise self._defect(proof, "strict-serializable")
+        return order
+
+    def attempt(self, model: str, part: int = 1) -> Attempt:
+        """Prove or refute that the history is of `model`, none of whose anomalies has been found.
+
+        `part`: the search takes one part in so many of its budget.
+        """
+        if self.strict is not None:
+            return Attempt("proved", self.strict)
+        if not self.known.whole or self.limit.late():
+            return Attempt("open")
+        base, order = anomalies.MODELS[model]
+        if base == PARALLEL:
+            stronger = self._executed(SNAPSHOTS, order, part)
+            found = stronger if stronger.result == "proved" else self._seen(order, part)
+        elif base in KEYED:
+            found = self._executed(base, order, part)
+        else:
+            found = self._arbitrated(base, order)
+        if found.proof is not None and not self.replays(found.proof, model):
+            raise self._defect(found.proof, model)
+        return found
+
+    def _defect(self, proof: Proof, model: str) -> CheckerDefect:
+        return CheckerDefect(
+            f"the {proof.kind} that was found for {model} does not replay: a defect of the checker"
+        )
+
+    def keyed(self, base: str, order: int) -> Analysis:
+        """What is known if a model of this base and order is promised."""
+        has_more = self.workload == "rw-register" and order > 0 and base in KEYED
+        if base == "repeatable-read" and (self.columns.f == PREDICATE_READ).any():
+            has_more = False  # what is promised of keys counts reads by predicates too
+        return self.with_keys(order) if has_more else self.known
+
+    # looking
+
+    def _executed(self, base: str, order: int, part: int) -> Attempt:
+        known, kernels = self.keyed(base, order), self.kernels.graph
+        if "cyclic-versions" in known.counts:
+            return Attempt("refuted")
+        limits = self._constraints(known, base, order)
+        kind: Kind = "snapshots-and-commits" if limits.split else "serial-order"
+        found = limits.order(kernels, known.time)
+        if found is None:
+            return Attempt("refuted")
+        proof = Proof(kind=kind, order=found)
+        if self._keeps(proof, base, order):
+            return Attempt("proved", proof)
+        if not known.whole:  # what is promised of keys may say too much to look at
+            return Attempt("open")
+        problem = self._problem(known, limits, base)
+        tries = [problem] if order == 2 else [self._guided(problem), problem]
+        for each in tries:
+            limit = execution.limit_of(problem) // (part if each is problem else part * GUIDED_PART)
+            done = execution.execute(each, limit, self.limit.late)
+            if done.order is not None:
+                return Attempt("proved", Proof(kind=kind, order=done.order))
+        return Attempt("refuted" if done.result == "none" else "open")
+
+    def _constraints(self, known: Analysis, base: str, order: int) -> Constraints:
+        assert known.graph is not None
+        graph = in_order(self.kernels.graph, known.graph, known.time, order % 2)
+        return Constraints.of(self.kernels.graph, graph, known.time, base, realtime=order == 2)
+
+    def _problem(self, known: Analysis, limits: Constraints, base: str) -> execution.Problem:
+        c = self.columns
+        reads = known.reads
+        if base == "repeatable-read":
+            reads = reads[c.f[reads] == READ]
+        writes = known.writes if self.workload == "rw-register" or limits.split else known.writes[:0]
+        return execution.Problem(
+            graph=limits.graph,
+            reads=_by_transaction(c, known, reads),
+            writes=_by_transaction(c, known, writes),
+            null=len(c.f),
+            gate=limits.gate,
+            closed=limits.closed,
+            ends=known.time.ends,
+            taking_part=known.time.taking_part,
+        )
+
+    def _guided(self, problem: execution.Problem) -> execution.Problem:
+        """The same with all that writes in the order of real time, as most stores have it."""
+        time, count = self.known.time, len(self.columns)
+        writes = numpy.array([bool(each) for each in problem.writes], numpy.bool_)
+        gate = numpy.full(len(problem.graph), -1, numpy.int64)
+        gate[:count] = numpy.where(writes, time.invoke, -1)
+        closed = completed_at(time.ends, time.taking_part & writes)
+        if problem.split:
+            closed = numpy.where(closed >= 0, closed + count, closed).astype(numpy.int32)
+        return problem.gated(gate, closed)
+
+    def _arbitrated(self, base: str, order: int) -> Attempt:
+        known, kernels = self.known, self.kernels.graph
+        limits = self._constraints(known, base, order)
+        if base == ATOMIC:
+            forced = list(self._not_fractured())
+            if any(other < 0 for _, other in forced):
+                return Attempt("refuted")
+            pairs = numpy.array(forced, numpy.int32).reshape(-1, 2)
+            limits = limits.with_graph(with_steps(kernels, limits.graph, pairs[:, 0], pairs[:, 1]))
+        found = limits.order(kernels, known.time)
+        return Attempt("refuted") if found is None else Attempt("proved", Proof(kind="order", order=found))
+
+    def _not_fractured(self) -> Iterator[tuple[int, int]]:
+        """(one, other): other's version is read by a transaction that saw one, which wrote the key too; -1: null is."""
+        known, c = self.known, self.columns
+        reads = numpy.flatnonzero((known.version >= 0) & (c.f != WRITE))
+        by_reader: dict[int, list[int]] = {}
+        for micro in reads.tolist():
+            by_reader.setdefault(int(known.owner[micro]), []).append(micro)
+        writes = _keys_written(c, known)
+        for reader, micros in by_reader.items():
+            sources = {int(known.owner[known.source[each]]) for each in micros if known.source[each] >= 0}
+            for micro in micros:
+                if c.f[micro] == PREDICATE_READ:
+                    continue
+                source = int(known.source[micro])
+                read = int(known.owner[source]) if source >= 0 else -1
+                for one in sorted(sources - {read, reader}):
+                    if int(c.key[micro]) in writes.get(one, ()):
+                        yield one, read
+
+    def _seen(self, order: int, part: int) -> Attempt:
+        """By what each transaction must have seen, for parallel snapshot isolation."""
+        result, found = visibility.order_of(self._visible(order), part, self.limit.late)
+        if found is None:
+            return Attempt("refuted" if result == "none" else "open")
+        return Attempt("proved", Proof(kind="order", order=found))
+
+    def _visible(self, order: int) -> visibility.Seen:
+        known, c = self.known, self.columns
+        assert known.graph is not None
+        graph = in_order(self.kernels.graph, known.graph, known.time, order)
+        chosen = numpy.isin(graph.kind, (WW, WR, PROCESS))
+        reads = numpy.flatnonzero((known.version >= 0) & (c.f != WRITE))
+        writers: dict[int, list[int]] = {}
+        for txn, keys in _keys_written(c, known).items():
+            for key in keys:
+                writers.setdefault(key, []).append(txn)
+        sources = known.source[reads]
+        return visibility.Seen(
+            members=numpy.flatnonzero(known.time.taking_part).tolist(),
+            pairs=list(
+                dict.fromkeys(zip(graph.source[chosen].tolist(), graph.target[chosen].tolist(), strict=True))
+            ),
+            reads=list(
+                zip(
+                    known.owner[reads].tolist(),
+                    c.key[reads].tolist(),
+                    numpy.where(sources >= 0, known.owner[sources], visibility.NOBODY).tolist(),
+                    strict=True,
+                )
+            ),
+            writers=writers,
+        )
+
+    # replaying
+
+    def replays(self, proof: Proof, model: str) -> bool:
+        """Whether the proof shows that the history is of `model`."""
+        return self._keeps(proof, *anomalies.MODELS[model])
+
+    def _keeps(self, proof: Proof, base: str, order: int) -> bool:
+        c, replay = self.columns, self.kernels.replay
+        nodes = numpy.ascontiguousarray(proof.order, numpy.int32)
+        serial = proof.kind != "snapshots-and-commits"
+        if replay.incomplete(nodes, c.outcome, serial) or not self._in_time(nodes, serial, order):
+            return False
+        if proof.kind == "order":
+            return self._has_versions(nodes, base, order)
+        return bool(
+            replay.contradicted(
+                *(nodes, serial, self.workload == "append", base != "repeatable-read"),
+                *(c.first, c.outcome, c.f, c.key, c.value, c.length, c.elements, c.key_count),
+            )
+            < 0
+        )
+
+    def _in_time(self, nodes: Int32s, serial: bool, order: int) -> bool:
+        if order == 0:
+            return True
+        c, time = self.columns, self.known.time
+        session = numpy.zeros(len(c), numpy.int64)
+        if order == 1:
+            _, session = numpy.unique(c.process, return_inverse=True)
+        sessions = int(session.max(initial=0)) + 1
+        session = numpy.ascontiguousarray(session, numpy.int64)
+        return bool(self.kernels.replay.early(nodes, time.invoke, time.ends, session, sessions, serial) < 0)
+
+    def _has_versions(self, nodes: Int32s, base: str, order: int) -> bool:
+        """Whether the known dependencies agree with the order, and no read with its versions shows an anomaly."""
+        known, c = self.known, self.columns
+        assert known.graph is not None
+        place = numpy.full(len(c), -1, numpy.int64)
+        place[nodes] = numpy.arange(len(nodes))
+        graph = known.graph
+        chosen = numpy.isin(graph.kind, ORDERED.get(base, (WW, WR)))
+        if (place[graph.source[chosen]] >= place[graph.target[chosen]]).any():
+            return False
+        if base == ATOMIC:
+            return all(other >= 0 and place[one] < place[other] for one, other in self._not_fractured())
+        if base != PARALLEL:
+            return True
+        seen = self._visible(order)
+        chains = [
+            pair
+            for writers in seen.writers.values()
+            for pair in pairwise(sorted(writers, key=lambda each: int(place[each])))
+        ]
+        past = visibility.past_of(seen.members, [*seen.pairs, *chains])
+        return all(
+            _latest(past[reader], seen.writers.get(key, ()), place) == writer
+            for reader, key, writer in seen.reads
+        )
+
+
+def _latest(past: int, writers: Sequence[int], place: Int64s) -> int:
+    """The last of the writers that was seen, by their places, or NOBODY."""
+    seen = [each for each in writers if past >> each & 1]
+    return max(seen, key=lambda each: int(place[each]), default=visibility.NOBODY)
+
+
+def _by_transaction(columns: Columns, known: Analysis, micros: Int64s) -> list[list[tuple[int, int]]]:
+    """Each one's keys with the versions that these micro-operations found; a write's version is itself."""
+    found: list[dict[int, int]] = [{} for _ in range(len(columns))]
+    versions = numpy.where(columns.f[micros] == WRITE, micros, known.version[micros])
+    for owner, key, version in zip(
+        known.owner[micros].tolist(), columns.key[micros].tolist(), versions.tolist(), strict=True
+    ):
+        found[owner][key] = version
+    return [list(each.items()) for each in found]
+
+
+def _keys_written(columns: Columns, known: Analysis) -> dict[int, dict[int, None]]:
+    """By transaction that took place, the keys that it wrote."""
+    found: dict[int, dict[int, None]] = {}
+    writes = numpy.flatnonzero((columns.f == WRITE) & (known.committed[known.owner] == 1))
+    for owner, key in zip(known.owner[writes].tolist(), columns.key[writes].tolist(), strict=True):
+        found.setdefault(owner, {})[key] = None
+    return found

@@ -1,0 +1,405 @@
+"""The isolation models by their definitions, for tiny histories: every execution is tried.
+
+A history is of a model if there is an execution of the model in which every ok transaction happened and gave its
+answers, no failed one happened, and each unsure one happened or not. This file shares nothing with
+`checkers.transactional`, and concludes nothing: it tries subsets, orders and interleavings.
+
+serializable, repeatable-read         one after the other; repeatable-read lets reads by predicates show earlier states
+snapshot-isolation                    a moment for the snapshot, a later one for the commit; who writes a key commits
+                                      while nobody else does who writes it
+parallel-snapshot-isolation           an order of versions, and for each transaction the least set of seen ones that is
+                                      closed and in which writers of one key saw each other; a read gives the last seen
+read-atomic                           an order of versions that agrees with who read of whom; no read gives a version
+                                      older than one by a transaction that was read of; reads agree with own writes
+read-committed                        an order of versions that agrees with who read of whom; only last versions
+read-uncommitted                      an order of versions alone
+
+strong-session-… and strong-…: the order has what was over before it began, in the session or anywhere, before it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import combinations, permutations
+from typing import Any
+
+from checkers.history import History, Operation
+
+BASES = (
+    "read-uncommitted",
+    "read-committed",
+    "read-atomic",
+    "parallel-snapshot-isolation",
+    "snapshot-isolation",
+    "repeatable-read",
+    "serializable",
+)
+State = dict[Any, tuple[Any, ...]]
+
+
+def name_of(base: str, order: int) -> str:
+    name = ("", "strong-session-", "strong-")[order] + base
+    return "strict-serializable" if name == "strong-serializable" else name
+
+
+class Definitions:
+    """`holds`: of each model by name, whether the history is of it."""
+
+    def __init__(self, history: History, workload: str) -> None:
+        self.lists = workload == "append"
+        self.txns = [each for each in history.operations if each.f == "txn"]
+        ok = [number for number, each in enumerate(self.txns) if each.type == "ok"]
+        unsure = [number for number, each in enumerate(self.txns) if each.type == "info"]
+        self.choices = [
+            sorted(ok + list(some))
+            for count in range(len(unsure) + 1)
+            for some in combinations(unsure, count)
+        ]
+        self.writer = {
+            (k, v): n for n, t in enumerate(self.txns) for f, k, v in t.value if f in ("w", "append")
+        }
+        self.holds = {name_of(base, order): self._holds(base, order) for base in BASES for order in range(3)}
+
+    def _holds(self, base: str, order: int) -> bool:
+        if not self._readable():
+            return False
+        if base == "snapshot-isolation":
+            return any(self._interleaves(chosen, order) for chosen in self.choices)
+        test = {
+            "serializable": self._runs,
+            "repeatable-read": self._runs_but_predicates,
+            "parallel-snapshot-isolation": self._sees,
+            "read-atomic": self._is_atomic,
+            "read-committed": self._is_committed,
+            "read-uncommitted": self._is_uncommitted,
+        }[base]
+        return any(test(each, order) for chosen in self.choices for each in self._orders(chosen, order))
+
+    def _readable(self) -> bool:
+        """No read shows what nobody wrote, or what its own transaction writes only later, or something twice."""
+        for number, txn in enumerate(self.txns):
+            if txn.type != "ok":
+                continue
+            mine = set()
+            for f, key, value in txn.value:
+                if f in ("w", "append"):
+                    mine.add((key, value))
+                    continue
+                shown = self._shown(value)
+                if len(set(shown)) < len(shown):
+                    return False
+                for each in shown:
+                    writer = self.writer.get((key, each))
+                    if writer is None or (writer == number and (key, each) not in mine):
+                        return False
+        return True
+
+    def _shown(self, value: Any) -> tuple[Any, ...]:
+        return () if value is None else tuple(value) if self.lists else (value,)
+
+    def _before(self, one: int, other: int, order: int) -> bool:
+        a, b = self.txns[one], self.txns[other]
+        return a.precedes(b) and (order == 2 or (order == 1 and a.process == b.process))
+
+    def _orders(self, chosen: Sequence[int], order: int) -> Iterator[tuple[int, ...]]:
+        for each in permutations(chosen):
+            if not any(self._before(late, early, order) for early, late in combinations(each, 2)):
+                yield each
+
+    def _writes(self, number: int) -> State:
+        """The last values that it writes of each key: of lists all, in their order."""
+        state: State = {}
+        for f, key, value in self.txns[number].value:
+            if f == "append":
+                state[key] = (*state.get(key, ()), value)
+            elif f == "w":
+                state[key] = (value,)
+        return state
+
+    def _after(self, state: State, number: int) -> State:
+        state = dict(state)
+        for key, values in self._writes(number).items():
+            state[key] = (*state.get(key, ()), *values) if self.lists else values
+        return state
+
+    # one state that a transaction reads
+
+    def _answers(self, number: int, state: State, predicates: bool = True) -> bool:
+        state = dict(state)
+        for f, key, value in self.txns[number].value:
+            if f == "append":
+                state[key] = (*state.get(key, ()), value)
+            elif f == "w":
+                state[key] = (value,)
+            elif self.txns[number].type != "ok" or (f == "rp" and not predicates):
+                continue
+            elif self._shown(value) != state.get(key, ()):
+                return False
+        return True
+
+    def _runs(self, order: Sequence[int], _: int) -> bool:
+        state: State = {}
+        for number in order:
+            if not self._answers(number, state):
+                return False
+            state = self._after(state, number)
+        return True
+
+    def _runs_but_predicates(self, order: Sequence[int], _: int) -> bool:
+        state: State = {}
+        past = [state]
+        for number in order:
+            if not self._answers(number, state, predicates=False):
+                return False
+            for f, key, value in self.txns[number].value:
+                free = f != "rp" or self.txns[number].type != "ok"
+                if not free and not any(self._agrees(number, key, value, each) for each in past):
+                    return False
+            if not self._repeats(number):
+                return False
+            state = self._after(state, number)
+            past.append(state)
+        return self._no_lost_update(order)
+
+    def _agrees(self, number: int, key: Any, value: Any, state: State) -> bool:
+        mine = self._writes(number).get(key, ())
+        shown = self._shown(value)
+        base = state.get(key, ())
+        if self.lists:
+            return any(shown == base + mine[:size] for size in range(len(mine) + 1))
+        return shown == base or shown in [
+            (v,) for f, k, v in self.txns[number].value if f == "w" and k == key
+        ]
+
+    def _repeats(self, number: int) -> bool:
+        """Within the transaction reads agree with its first read and its own writes."""
+        state: State = {}
+        own: State = defaultdict(tuple)
+        for f, key, value in self.txns[number].value:
+            if f in ("w", "append"):
+                own[key] = (*own[key], value) if self.lists else (value,)
+                if key in state:
+                    state[key] = (*state[key], value) if self.lists else (value,)
+                elif not self.lists:
+                    state[key] = (value,)
+                continue
+            if self.txns[number].type != "ok":
+                continue
+            shown = self._shown(value)
+            if key in state and state[key] != shown:
+                return False
+            if self.lists and own[key] and shown[-len(own[key]) :] != own[key]:
+                return False
+            state[key] = shown
+        return True
+
+    def _no_lost_update(self, order: Sequence[int]) -> bool:
+        """Of two that first read one version of a key and then wrote it, one did not see the other."""
+        seen = set()
+        for number in order:
+            first: dict[Any, Any] = {}
+            for f, key, value in self.txns[number].value:
+                if f in ("r", "rp") and key not in first and self.txns[number].type == "ok":
+                    first[key] = self._shown(value)
+                elif f in ("w", "append") and first.setdefault(key, None) is not None:
+                    if (key, first[key]) in seen:
+                        return False
+                    seen.add((key, first[key]))
+                    first[key] = None
+        return True
+
+    def _interleaves(self, chosen: Sequence[int], order: int) -> bool:
+        writes = {number: set(self._writes(number)) for number in chosen}
+
+        def go(begun: dict[int, set[Any]], over: frozenset[int], state: State) -> bool:
+            """`begun`: those with a snapshot and no commit, and the keys that were committed since."""
+            if len(over) == len(chosen):
+                return True
+            for number in chosen:
+                if number in over:
+                    continue
+                if number in begun:
+                    if not begun[number] & writes[number]:
+                        since = {n: keys | writes[number] for n, keys in begun.items() if n != number}
+                        if go(since, over | {number}, self._after(state, number)):
+                            return True
+                elif (
+                    all(o in over or not self._before(o, number, order) for o in chosen)
+                    and self._answers(number, state)
+                    and go({**begun, number: set()}, over, state)
+                ):
+                    return True
+            return False
+
+        return go({}, frozenset(), {})
+
+    # an order of versions
+
+    def _external(self, number: int) -> Iterator[tuple[str, Any, tuple[Any, ...], bool]]:
+        """(f, key, what a read shows of others, whether it is the first of the key), for reads that need others."""
+        state: State = {}
+        own: State = defaultdict(tuple)
+        rows: set[Any] = set()
+        for f, key, value in self.txns[number].value:
+            if f in ("w", "append"):
+                own[key] = (*own[key], value)
+                if not self.lists:
+                    state[key] = (value,)
+                elif key in state:
+                    state[key] = (*state[key], value)
+                continue
+            if self.txns[number].type != "ok":
+                continue
+            shown = self._shown(value)
+            row = (
+                f == "r" and key not in rows and (self.lists or not own[key])
+            )  # the first that is no predicate's
+            rows |= {key} if f == "r" else set()
+            if row or state.get(key) != shown:
+                yield (
+                    f,
+                    key,
+                    self._without_own(shown, own[key]),
+                    key not in state and (self.lists or not own[key]),
+                )
+            state[key] = shown
+
+    def _without_own(self, shown: tuple[Any, ...], own: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self.lists:
+            return shown[: -len(own)] if own and shown[-len(own) :] == own else shown
+        return () if shown and shown[0] in own else shown
+
+    def _versions(self, order: Sequence[int]) -> dict[Any, list[tuple[int, tuple[Any, ...]]]]:
+        """By key, the writers in their order, and the state after each."""
+        found: dict[Any, list[tuple[int, tuple[Any, ...]]]] = defaultdict(list)
+        for number in order:
+            for key, values in self._writes(number).items():
+                before = found[key][-1][1] if found[key] else ()
+                found[key].append((number, before + values if self.lists else values))
+        return found
+
+    def _source(self, number: int, key: Any, shown: tuple[Any, ...], versions: Any) -> int | None:
+        """Whose version it is; -1: nobody's; None: it is no last version of anybody who happened."""
+        if not shown:
+            return -1
+        for writer, state in versions[key]:
+            if state == shown and writer != number:
+                return int(writer)
+        if self.lists:  # within its own appends, which is its own affair
+            before = next((s for w, s in self._states_before(key, versions) if w == number), None)
+            mine = self._writes(number).get(key, ())
+            if before is not None and any(shown == before + mine[: n + 1] for n in range(len(mine))):
+                return int(next((w for w, s in versions[key] if s == before), -1))
+        return None
+
+    def _states_before(self, key: Any, versions: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        before: tuple[Any, ...] = ()
+        for writer, state in versions[key]:
+            yield writer, before
+            before = state
+
+    def _is_committed(self, order: Sequence[int], _: int) -> bool:
+        versions, place = self._versions(order), {number: at for at, number in enumerate(order)}
+        for number in order:
+            for _f, key, shown, _first in self._external(number):
+                source = self._source(number, key, shown, versions)
+                if source is None or (source >= 0 and place[source] > place[number]):
+                    return False
+        return True
+
+    def _is_atomic(self, order: Sequence[int], level: int) -> bool:
+        if not self._is_committed(order, level) or not all(self._repeats(number) for number in order):
+            return False
+        versions, place = self._versions(order), {number: at for at, number in enumerate(order)}
+        for number in order:
+            reads = list(self._external(number))
+            sources = {self._source(number, key, shown, versions) for _, key, shown, _ in reads} - {
+                -1,
+                number,
+            }
+            for f, key, shown, _ in reads:
+                mine = self._source(number, key, shown, versions)
+                for one in sources:
+                    other = f == "r" and one != mine and one is not None and key in self._writes(one)
+                    if other and (mine is None or mine < 0 or place[mine] < place[one]):
+                        return False
+        return True
+
+    def _sees(self, order: Sequence[int], level: int) -> bool:
+        if not self._is_committed(order, level) or not all(self._repeats(number) for number in order):
+            return False
+        versions = self._versions(order)
+        seen: dict[int, set[int]] = {}
+        for at, number in enumerate(order):
+            direct = {o for o in order[:at] if self._before(o, number, level)}
+            direct |= {o for o in order[:at] if set(self._writes(o)) & set(self._writes(number))}
+            sources = {
+                self._source(number, key, shown, versions) for _, key, shown, _ in self._external(number)
+            }
+            direct |= {each for each in sources if each is not None and each >= 0}
+            seen[number] = direct.union(*(seen[each] for each in direct))
+            for _, key, shown, _ in self._external(number):
+                last = [o for o in order[:at] if o in seen[number] and key in self._writes(o)]
+                if self._source(number, key, shown, versions) != (last[-1] if last else -1):
+                    return False
+        return True
+
+    def _is_uncommitted(self, order: Sequence[int], _: int) -> bool:
+        place = {number: at for at, number in enumerate(order)}
+        return all(
+            one != other and (one not in place or other not in place or place[one] < place[other])
+            for one, other in self._known_order(set(order))
+        )
+
+    def _left_out(self, number: int, chosen: set[int]) -> Iterator[tuple[int, int]]:
+        if self.txns[number].type == "info" and number not in chosen:
+            yield number, number
+
+    def _known_order(self, chosen: set[int]) -> Iterator[tuple[int, int]]:
+        """Lists: the longest read (of equals, the first) is the order. Registers: who reads and then writes is later.
+
+        Who was read of happened: unsure, it may not be left out (then it comes before itself).
+        """
+        longest: dict[Any, tuple[Any, ...]] = {}
+        for number, txn in enumerate(self.txns):
+            if txn.type != "ok":
+                continue
+            if not self.lists:
+                first: dict[Any, Any] = {}
+                for f, key, value in txn.value:
+                    if f != "w" and value is not None and (key, value) in self.writer:
+                        yield from self._left_out(self.writer[key, value], chosen)
+                    source = self.writer.get((key, first.get(key)))
+                    if f == "w" and source not in (None, number):
+                        yield source, number
+                    first.setdefault(key, None if f == "w" else value)
+                continue
+            own: State = defaultdict(tuple)
+            for f, key, value in txn.value:
+                if f == "append":
+                    own[key] = (*own[key], value)
+                    continue
+                shown = self._without_own(self._shown(value), own[key])
+                if len(shown) > len(longest.get(key, ())):
+                    longest[key] = shown
+        for key, values in longest.items():
+            writers = [self.writer[key, each] for each in values]
+            for each in writers:
+                yield from self._left_out(each, chosen)
+            yield from (
+                pair for pair in combinations([w for w in writers if w in chosen], 2) if pair[0] != pair[1]
+            )
+            rest = [each for each in sorted(chosen) if key in self._writes(each)]
+            for each in rest:
+                missing = [v for v in self._writes(each)[key] if v not in values]
+                if missing:
+                    yield from ((one, each) for one in writers if one in chosen and one != each)
+
+    def __repr__(self) -> str:
+        return "\n".join(_line(each) for each in self.txns)
+
+
+def _line(txn: Operation) -> str:
+    micros = " ".join(f"{f}{key}{'' if value is None else value}" for f, key, value in txn.value)
+    return f"{txn.type:5} process {txn.process} events {txn.invoke_index}-{txn.complete_index} {micros}"
