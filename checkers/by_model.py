@@ -21,6 +21,7 @@ from typing import Any
 from checkers import domain, linearizable, sessions
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.meaning import Judged
 from checkers.verdict import Result, Verdict, merged, run_safely
 
 CONFIGURATION_BYTES = 200  # what the search holds of one configuration, roughly
@@ -285,7 +286,7 @@ def strongest(
     asked = MODELS[model]
     known = {verdict.checker: verdict for verdict in verdicts}
     if asked.transactional is not None and "transactional" in known:
-        return " and ".join(known["transactional"].details.get("left", ())) or None
+        return strongest_isolation(known["transactional"])
     if asked.linearizable is None:
         return None
     if not asked.weaker:
@@ -295,6 +296,30 @@ def strongest(
     if left_out is None or any(not words.startswith("dirty") for words in left_out):
         return strongest_of(_results_everywhere(asked, history, limits, failed_cas_observes))
     return strongest_of({name: verdict.result for name, verdict in known.items()})
+
+
+def strongest_isolation(verdict: Verdict) -> str | None:
+    """The strongest isolation models that are proved, and those that are not, but nothing refutes; None: not judged."""
+    if "held" not in verdict.details or verdict.details["vacuous"]:
+        return None
+    held, left = (" and ".join(verdict.details[name]) for name in ("held", "not_refuted"))
+    if not left:
+        return held or "none"
+    return f"{held or 'none proved'} ({left} not refuted)"
+
+
+def judged_by(model: str, promise: str, *, failed_cas_observes: bool) -> Mapping[str, Judged]:
+    """By the name of its verdict, what `judge` was asked: for whoever verifies the proofs."""
+    asked, found = MODELS[model], {}
+    if asked.transactional is not None:
+        found["transactional"] = Judged(model=promise)
+    if asked.linearizable is not None:
+        found["linearizable"] = Judged(
+            model=asked.linearizable,
+            reads=linearizable.promised_linearizable,
+            failed_cas_observes=failed_cas_observes,
+        )
+    return found
 
 
 def _results_everywhere(

@@ -39,6 +39,26 @@ STEPS: dict[tuple[str, str], Callable[[Any, Any], Any]] = {  # state and value t
 }
 
 
+def every_read(role: str | None, mode: str | None) -> bool:
+    """All reads are judged."""
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What a verdict is about, as the promise says and not as the verdict does: whoever verifies it gives this.
+
+    `model`: the sequential model, or the isolation model of transactions. `reads`: of a read's role and mode, whether
+    it is judged. `failed_cas_observes`: whether a refused cas surely saw another value. `by_node`: whether reads keep
+    the order of the node that answered them, not of their client.
+    """
+
+    model: str
+    reads: Callable[[str | None, str | None], bool] = every_read
+    failed_cas_observes: bool = False
+    by_node: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Op:
     """An operation as it is judged. `over` is OPEN if it may still happen, or never does."""
@@ -52,6 +72,10 @@ class Op:
     @property
     def looks(self) -> bool:
         return self.word in LOOKS or (self.word == "txn" and all(word == "r" for word, _, _ in self.value))
+
+    def does_nothing(self, model: str) -> bool:
+        """Whether it neither changes nor shows anything, wherever it stands."""
+        return (model, self.word, self.value) == ("kv", "append", "")
 
 
 def keys_of(operation: Operation, model: str) -> set[str | None]:

@@ -1,6 +1,10 @@
 """Accepts or refuses the proofs in a linearizability verdict. Shares no code with the search: believe this, not that.
 
-    verify.check(history, verdict).holds      # the verdict follows from its proofs and the history
+    judged = verify.Judged(model="cas-register", reads=…, failed_cas_observes=True)      # what was promised
+    verify.check(history, verdict, judged).holds      # the verdict follows from its proofs and the history
+
+What is judged comes from the caller, who knows the promise: a verdict that judged by another model, or left out reads,
+is refused.
 
 | kind of proof | claims | is checked by |
 |---|---|---|
@@ -23,10 +27,12 @@ from typing import Any
 
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.meaning import FIRST, OPEN, STEPS, WRONG, Op, keys_of, op_of, plain
+from checkers.meaning import FIRST, OPEN, STEPS, WRONG, Judged, Op, keys_of, op_of, plain
 from checkers.verdict import Verdict
 
 STEPS_MAX = 1_000_000
+REGISTERS = {"cas-register": "register"}
+"""Models by their other names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +49,14 @@ class RefusedError(Exception):
     """A proof does not prove what it claims."""
 
 
-def check(history: History, verdict: Verdict) -> Verified:
+def check(history: History, verdict: Verdict, asked: Judged) -> Verified:
     """Check every proof of the verdict. It holds if one shows it invalid, or if each key's shows it valid."""
     details = verdict.details
-    model = {"cas-register": "register"}.get(details["model"], details["model"])
-    judged = [(keys_of(operation, model), op_of(operation, model)) for operation in _judged(history, details)]
+    model, claimed = (REGISTERS.get(each, each) for each in (asked.model, details["model"]))
+    if model != claimed:
+        return Verified(0, (f"it judges by {claimed}, not by {model}",), (), holds=False)
+    ops = ((keys_of(each, model), op_of(each, model)) for each in _judged(history, asked))
+    judged = [(keys, op) for keys, op in ops if not op.does_nothing(model)]
     proved: dict[str | None, str] = {}
     refused = []
     for proof in details.get("proofs", ()):
@@ -83,11 +92,10 @@ def _need(true: bool, otherwise: str) -> None:
         raise RefusedError(otherwise)
 
 
-def _judged(history: History, details: Mapping[str, Any]) -> Iterable[Operation]:
+def _judged(history: History, asked: Judged) -> Iterable[Operation]:
     for each in history.operations:
-        promise = f"{each.mode or 'no mode'} at {each.role or 'unknown role'}"
-        less = each.f == "read" and each.type == "ok" and promise in details["reads_not_judged"]
-        observed = each.f == "cas" and each.error == "mismatch" and details["failed_cas_observes"]
+        less = each.f == "read" and each.type == "ok" and not asked.reads(each.role, each.mode)
+        observed = each.f == "cas" and each.error == "mismatch" and asked.failed_cas_observes
         if each.f != "dump" and not less and (each.type != "fail" or observed):
             yield each
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from checkers.history.history import History
+from checkers.meaning import Judged
 from checkers.verdict import Verdict, run_safely
 
 
@@ -13,7 +14,8 @@ from checkers.verdict import Verdict, run_safely
 class Check:
     """One checker: its rule in a few words, and the model that it judges against.
 
-    "": nothing is promised here; what it finds is told, and is no violation.
+    "": nothing is promised here; what it finds is told, and is no violation. `judged`: what its proofs are about, for
+    whoever verifies them; None for a check without proofs.
     """
 
     name: str
@@ -22,6 +24,7 @@ class Check:
     run: Callable[[History], Verdict]
     is_per_key: bool = False
     """The verdict on a whole history follows from those on its keys, each by itself."""
+    judged: Judged | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,5 +43,5 @@ RunCheck = Callable[[Check, History], Verdict]
 
 
 def run_here(check: Check, history: History) -> Verdict:
-    """In this process; a checker that raises says unknown."""
+    """In this process; a checker that raises says unknown, unless it caught itself at a defect (CheckerDefect)."""
     return run_safely(check.run, history, name=check.name)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from checkers.linearizable import monitors
 from checkers.linearizable.models import Model
 from checkers.linearizable.order import placed
@@ -45,7 +47,7 @@ def of_no(
         values = [subjects[each].operation.value for each in found.core]
         asked = [subjects[each].operation.f for each in found.core]
         seen = [value[0] if f == "cas" else value for value, f in zip(values, asked, strict=True)]
-        different = {str(value): value for value in seen}
+        different = {msgspec.json.encode(value, order="sorted"): value for value in seen}
         return {"kind": "zones", "keys": list(keys), "values": list(different.values())}
     assert found.failing is not None
     until = subjects[found.failing].call.complete

@@ -20,6 +20,7 @@ from checkers.by_model import MODELS, Judgement, Limits
 from checkers.history import HistoryError
 from checkers.history.foreign import Recognized, read
 from checkers.history.history import History
+from checkers.meaning import Judged
 from checkers.verdict import Verdict
 from harness.errors import StoreError, WrongUse
 from harness.judge import EXIT_CODES, FORMAT, VERSION, Outcome, outcome_of
@@ -70,11 +71,25 @@ def judged(asked: Asked, kind: str, history: History) -> dict[str, Any]:
     if promise not in MODELS[model].promises:
         known = by_model.names_of(MODELS[model].promises)
         raise WrongUse(f"--promise {promise!r} is not known for {model}: expected one of {known}")
-    observes = kind in OURS if asked.failed_cas_observes is None else asked.failed_cas_observes
     judgement = by_model.judge(
-        history, model, promise=promise, limits=asked.limits, failed_cas_observes=observes
+        history,
+        model,
+        promise=promise,
+        limits=asked.limits,
+        failed_cas_observes=_observes(asked, kind),
     )
     return _document(asked, kind, history, judgement)
+
+
+def judged_in_file(asked: Asked, kind: str, verdict: Mapping[str, Any]) -> Mapping[str, Judged]:
+    """What `judged` looked at; of the verdict only the model's name is taken, which it may have guessed."""
+    model = str(verdict["run"]["workload"])
+    promise = asked.promise or MODELS[model].promises[0]
+    return by_model.judged_by(model, promise, failed_cas_observes=_observes(asked, kind))
+
+
+def _observes(asked: Asked, kind: str) -> bool:
+    return kind in OURS if asked.failed_cas_observes is None else asked.failed_cas_observes
 
 
 def _model(asked: Asked, history: History) -> str:

@@ -8,19 +8,31 @@ hides an anomaly; but it is said that its proof was refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from checkers import verify, verify_isolation
 from checkers.by_model import with_single_dequeues
 from checkers.history.history import History
+from checkers.meaning import Judged
 from checkers.verdict import Verdict
 from harness.judge import EXIT_CODES
+from harness.judge.outcome import checks_of
+from harness.judge.promised import promise_of
+from harness.plan import Plan
 
 
-def add_to(verdict: dict[str, Any], history: History) -> None:
-    """Check the proofs and put what came of it under "verified"; nothing if nothing was decided."""
-    found = [each for check in verdict["checks"] if (each := _verified(check, history)) is not None]
+def add_to(verdict: dict[str, Any], history: History, judged: Mapping[str, Judged]) -> None:
+    """Check the proofs and put what came of it under "verified"; nothing if nothing was decided.
+
+    `judged`: by the name of a check, what it was asked. It comes from the promise, never from the verdict.
+    """
+    found = [
+        each
+        for check in verdict["checks"]
+        if check["checker"] in judged
+        and (each := _verified(check, history, judged[check["checker"]])) is not None
+    ]
     if not found:
         return
     refused = [reason for each in found for reason in each.refused]
@@ -35,14 +47,20 @@ def add_to(verdict: dict[str, Any], history: History) -> None:
         verdict["sentence"] = f"Not decided: a proof was refused: {refused[0]}."
 
 
-def _verified(check: dict[str, Any], history: History) -> verify.Verified | None:
+def judged_in_run(plan: Plan, history: History) -> dict[str, Judged]:
+    """What a run of this plan was promised."""
+    checks = checks_of(plan, promise_of(plan, history))
+    return {check.name: check.judged for check in checks if check.judged is not None}
+
+
+def _verified(check: dict[str, Any], history: History, asked: Judged) -> verify.Verified | None:
     """None if the check has no proofs to look at."""
     if check["result"] == "unknown":
         return None
     if check["checker"] == "linearizable":
-        return verify.check(with_single_dequeues(history), Verdict.from_json(check))
+        return verify.check(with_single_dequeues(history), Verdict.from_json(check), asked)
     if "proof" in check.get("details", {}):
-        return verify_isolation.check(history, Verdict.from_json(check))
+        return verify_isolation.check(history, Verdict.from_json(check), asked)
     return None
 
 

@@ -16,6 +16,7 @@ from checkers import dirty, linearizable, prefix
 from checkers.history.history import History
 from checkers.history.operation import SUBMITTED
 from checkers.history.operation import Operation as Recorded
+from checkers.meaning import Judged
 from harness.check import Check
 from harness.clients.completion import Completion
 from harness.clients.transaction import (
@@ -152,6 +153,7 @@ class Register:
                     history, timeout_s=CHECK_TIMEOUT_S, reads=reads, failed_cas_observes=observes
                 ),
                 is_per_key=True,
+                judged=Judged(model="register", reads=reads, failed_cas_observes=observes),
             ),
             quorum,
             Check(

@@ -25,6 +25,7 @@ from checkers.domain import durability
 from checkers.history.history import History
 from checkers.history.members import answered_by
 from checkers.history.operation import Operation as Recorded
+from checkers.meaning import Judged
 from checkers.transactional.columns import Workload as Words
 from checkers.verdict import Verdict
 from harness.clients.completion import Completion
@@ -59,8 +60,6 @@ from nodes.iproto.messages import Request
 KEYS = 6
 EPOCH_NS = 2 * SECOND_NS
 STATEMENTS_MAX = 4
-SEARCH_S = 10.0
-"""What a search for cycles may take. Where there is none it takes no time; once one is found, more need not be."""
 KEYS_READ_AT_ONCE = 4
 SHARE_OF_USEFUL = 1 / 20
 """The share of the transactions that succeeded which must touch several keys, and see something."""
@@ -199,12 +198,14 @@ class Transactions:
                 "transactions that write, and reads that must be fresh, have one order that fits real time",
                 strict,
                 lambda history: self._strict(history, reads),
+                judged=Judged(model=STRICT, reads=reads),
             ),
             Check(
                 "snapshots",
                 "every read shows one moment of that order, and no node goes back",
                 forward,
                 self._snapshots,
+                judged=Judged(model=SNAPSHOTS, reads=_is_not_dirty, by_node=True),
             ),
             Check(
                 "dirty",
@@ -219,18 +220,17 @@ class Transactions:
 
     def _strict(self, history: History, reads: Reads) -> Verdict:
         chosen = selected(history, lambda each: reads(each.role, each.mode))
-        verdict = transactional.check(chosen, workload=self.model, model=STRICT, timeout_s=SEARCH_S)
+        verdict = transactional.check(chosen, workload=self.model, model=STRICT)
         told = {"findings": [], "reads_not_judged": left_out(history, chosen)}
         return replace(verdict, details={**verdict.details, **told})
 
     def _snapshots(self, history: History) -> Verdict:
         """Of all answers but dirty ones, each node's reads in their order. What is stale is told, not condemned."""
-        chosen = selected(history, lambda each: each.mode != "dirty")
+        chosen = selected(history, lambda each: _is_not_dirty(each.role, each.mode))
         verdict = transactional.check(
             chosen,
             workload=self.model,
             model=SNAPSHOTS,
-            timeout_s=SEARCH_S,
             session=partial(_session, history),
         )
         old = [name for name in verdict.details.get("findings", ()) if name.endswith("-realtime")]
@@ -306,6 +306,10 @@ def left_out(history: History, chosen: History) -> list[str]:
             if each.invoke_index not in kept
         }
     )
+
+
+def _is_not_dirty(role: str | None, mode: str | None) -> bool:
+    return mode != "dirty"
 
 
 def _session(history: History, operation: Recorded) -> str | None:

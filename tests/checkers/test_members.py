@@ -86,7 +86,8 @@ def test_snapshots_of_a_newcomer_begin_anew() -> None:
         history = shown_lists(comes)
         verdict = check.run(history)
         assert verdict.result == expected
-        assert not verify_isolation.check(history, verdict).refused
+        assert check.judged is not None
+        assert not verify_isolation.check(history, verdict, check.judged).refused
 
 
 def a_write_while_others_are_killed(*, restarted: bool) -> History:

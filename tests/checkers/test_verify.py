@@ -14,6 +14,7 @@ from checkers import linearizable, verify
 from checkers.history import Event, Header, History
 from checkers.linearizable.models import ILLEGAL, Model
 from checkers.linearizable.table import MODELS
+from checkers.meaning import Judged
 from checkers.verdict import Verdict, Witness
 from tests.checkers.linearizable import tiny_histories
 
@@ -29,6 +30,13 @@ def judged(name: str, chance: random.Random) -> tuple[History, Verdict]:
         verdict = linearizable.check(history, model=tiny_histories.NAMES.get(name, name))
         if verdict.result != "unknown":
             return history, verdict
+
+
+def asked(verdict: Verdict) -> Judged:
+    """What these tests ask for, whatever the verdict says of itself but the model's name."""
+    return Judged(
+        model=verdict.details["model"], reads=linearizable.promised_linearizable, failed_cas_observes=True
+    )
 
 
 def with_proofs(verdict: Verdict, result: str, proofs: list[dict[str, Any]]) -> Verdict:
@@ -91,7 +99,7 @@ def test_a_mutated_order_is_refused(name: str) -> None:
         order = _mutated_order(chance, proofs[place]["operations"], len(history.events))
         proofs[place] = {**proofs[place], "operations": order}
         right = replays(model, history, proofs[place]["keys"], order)
-        verified = verify.check(history, with_proofs(verdict, "valid", proofs))
+        verified = verify.check(history, with_proofs(verdict, "valid", proofs), asked(verdict))
         assert verified.holds == right, (proofs[place], history.operations)
         seen[right] += 1
 
@@ -127,7 +135,7 @@ def test_no_proof_speaks_against_a_true_history(name: str, forge: Callable[..., 
         if verdict.result != "valid":
             continue
         proof = forge(chance, history, history.operations[0].key)
-        verified = verify.check(history, with_proofs(verdict, "invalid", [proof]))
+        verified = verify.check(history, with_proofs(verdict, "invalid", [proof]), asked(verdict))
         assert not verified.holds and verified.refused and not verified.accepted, (proof, history.operations)
         refused += 1
 
@@ -148,7 +156,7 @@ def test_no_order_is_accepted_for_a_broken_history(name: str) -> None:
         for _ in range(5):
             chance.shuffle(indexes)
             forged = [{"kind": "order", "keys": keys, "operations": list(indexes)}]
-            assert not verify.check(history, with_proofs(verdict, "valid", forged)).holds
+            assert not verify.check(history, with_proofs(verdict, "valid", forged), asked(verdict)).holds
             refused += 1
 
 
@@ -165,7 +173,7 @@ def test_a_mutated_witness_never_speaks_against_what_is_true() -> None:
         changed["until"] = chance.randrange(proof["until"])
         before = History.of(Header(), history.events[: changed["until"] + 1])
         verdict_before = linearizable.check(before, model="cas-register")
-        verified = verify.check(history, with_proofs(verdict, "invalid", [changed]))
+        verified = verify.check(history, with_proofs(verdict, "invalid", [changed]), asked(verdict))
         assert not verified.holds or verdict_before.result == "invalid", (changed, history.operations)
         bent += 1
 
@@ -204,7 +212,7 @@ def test_what_forces_a_value_may_not_be_left_out() -> None:
     assert verdict.result == "valid"
     for named in ([0, 4], [0, 4, 6], [0, 6], [2, 4], [4], [6]):
         proof = {"kind": "witness", "keys": ["x"], "operations": named, "until": 7, "after": None}
-        verified = verify.check(history, with_proofs(verdict, "invalid", [proof]))
+        verified = verify.check(history, with_proofs(verdict, "invalid", [proof]), asked(verdict))
         assert not verified.holds, named
 
 
@@ -213,19 +221,19 @@ def test_an_unread_crashed_write_may_not_be_left_out_beside_a_mismatch() -> None
     history = built(("write", "ok", 1), ("write", "open", 2), ("cas", "fail", [1, 5]), ("read", "ok", 1))
     verdict = linearizable.check(history)
     assert verdict.result == "invalid"
-    assert verify.check(history, verdict).holds
+    assert verify.check(history, verdict, asked(verdict)).holds
     legal = built(("write", "ok", 1), ("write", "open", 2), ("cas", "fail", [1, 5]))
     verdict = linearizable.check(legal)
-    assert verdict.result == "valid" and verify.check(legal, verdict).holds
+    assert verdict.result == "valid" and verify.check(legal, verdict, asked(verdict)).holds
     proof = {"kind": "witness", "keys": ["x"], "operations": [0, 3], "until": 4, "after": None}
-    assert not verify.check(legal, with_proofs(verdict, "invalid", [proof])).holds
+    assert not verify.check(legal, with_proofs(verdict, "invalid", [proof]), asked(verdict)).holds
 
 
 def test_a_key_without_a_proof_is_told() -> None:
     """If this fails, a verdict passes for proved although a key was left out of it."""
     history = built(("write", "ok", 1), ("read", "ok", 1))
     verdict = linearizable.check(history)
-    verified = verify.check(history, with_proofs(verdict, "valid", []))
+    verified = verify.check(history, with_proofs(verdict, "valid", []), asked(verdict))
     assert not verified.holds and verified.without == ("x",)
 
 
@@ -235,3 +243,53 @@ def test_proofs_that_would_be_too_long_are_left_out_and_counted() -> None:
     assert len(linearizable.check(history).details["proofs"]) == 1
     verdict = linearizable.check(history, proof_operations=5)
     assert verdict.details["proofs"] == [] and verdict.details["decided_without_proof"] == 1
+
+
+def test_what_is_judged_is_not_for_the_verdict_to_say() -> None:
+    """If this fails, a verdict that leaves every read out, or the answers that are in the way, is verified."""
+    stale = built(("write", "ok", 1), ("write", "ok", 2), ("read", "ok", 1))
+    promised = Judged(model="register", reads=linearizable.promised_linearizable, failed_cas_observes=True)
+    verdict = linearizable.check(stale)
+    assert verdict.result == "invalid" and verify.check(stale, verdict, promised).holds
+    blind = linearizable.check(stale, reads=lambda role, mode: False)
+    order = {"kind": "order", "keys": ["x"], "operations": [0, 2]}
+    left_out = replace(blind, result="valid", details={**blind.details, "proofs": [order]})
+    assert left_out.details["reads_not_judged"]
+    assert verify.check(stale, left_out, promised).refused
+    refusal = built(("write", "ok", 1), ("cas", "fail", [1, 5]))
+    unseen = linearizable.check(refusal, failed_cas_observes=False)
+    forged = replace(
+        unseen, result="valid", details={**unseen.details, "proofs": [{**order, "operations": [0]}]}
+    )
+    assert verify.check(refusal, forged, promised).refused
+    assert verify.check(refusal, forged, replace(promised, failed_cas_observes=False)).holds
+    other = verify.check(stale, replace(verdict, details={**verdict.details, "model": "list"}), promised)
+    assert not other.holds and other.refused == ("it judges by list, not by register",)
+
+
+@pytest.mark.parametrize(
+    ("lines", "result"),
+    [
+        ([("append", ""), ("get", "")], "valid"),
+        ([("append", "a"), ("append", ""), ("get", "a"), ("append", "")], "valid"),
+        ([("append", ""), ("append", "a"), ("get", "b")], "invalid"),
+    ],
+)
+def test_nothing_appended_to_a_text_needs_no_place(lines: list[tuple[str, Any]], result: str) -> None:
+    """If this fails, a right verdict is refused where a client appended an empty text."""
+    history = built(*((f, "ok", value) for f, value in lines))
+    verdict = linearizable.check(history, model="kv")
+    assert verdict.result == result
+    found = verify.check(history, verdict, Judged(model="kv"))
+    assert found.holds and not found.refused
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, "1"), (None, "None"), (None, "null")])
+def test_zones_of_values_that_look_alike(one: Any, other: Any) -> None:
+    """If this fails, a right verdict is refused where a number and its text are both written."""
+    first = [] if one is None else [("write", "ok", one)]
+    history = built(*first, ("write", "ok", other), ("read", "ok", one), ("read", "ok", other))
+    verdict = linearizable.check(history)
+    assert verdict.result == "invalid" and verdict.details["proofs"][0]["kind"] == "zones"
+    assert len(verdict.details["proofs"][0]["values"]) == 2
+    assert verify.check(history, verdict, asked(verdict)).holds

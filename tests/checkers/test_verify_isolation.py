@@ -10,11 +10,19 @@ from typing import Any
 
 from checkers import transactional, verify_isolation
 from checkers.history.history import History
+from checkers.meaning import Judged
 from checkers.transactional.columns import WORKLOADS, Workload
 from checkers.verdict import Verdict
 from tests.checkers.transactional.tiny_database import LEVELS, TinyDatabase
+from tests.checkers.transactional.txns import Txn, ok
+from tests.checkers.transactional.txns import history as history_of
 
 MODELS = ("strict-serializable", "strong-session-serializable", "serializable")
+
+
+def asked(verdict: Verdict) -> Judged:
+    """What `drawn` asked the checker."""
+    return Judged(model=verdict.model)
 
 
 def drawn(seed: int) -> tuple[History, Verdict]:
@@ -31,7 +39,7 @@ def test_every_proof_is_accepted() -> None:
     seen: Counter[str] = Counter()
     for seed in range(900):
         history, verdict = drawn(seed)
-        found = verify_isolation.check(history, verdict)
+        found = verify_isolation.check(history, verdict, asked(verdict))
         assert not found.refused, f"seed {seed}: {found.refused}"
         seen[verdict.result] += found.accepted
     assert min(seen["valid"], seen["invalid"]) > 100, seen
@@ -75,12 +83,14 @@ def test_a_thousand_forgeries_are_refused() -> None:
     while refused < 1_000:
         history, verdict = drawn(seed)
         seed += 1
-        if not verify_isolation.check(history, verdict).holds:
+        if not verify_isolation.check(history, verdict, asked(verdict)).holds:
             continue
         for _ in range(6):
             bent = forged(verdict, chance)
             if bent is not None:
-                assert verify_isolation.check(history, bent).refused, f"seed {seed - 1}: {bent.details}"
+                assert verify_isolation.check(history, bent, asked(verdict)).refused, (
+                    f"seed {seed - 1}: {bent.details}"
+                )
                 refused += 1
 
 
@@ -94,7 +104,7 @@ def test_an_order_that_gives_other_answers_is_refused() -> None:
             continue
         backwards = copy.deepcopy(dict(verdict.details))
         backwards["proof"]["order"] = order[::-1]
-        found = verify_isolation.check(history, replace(verdict, details=backwards))
+        found = verify_isolation.check(history, replace(verdict, details=backwards), asked(verdict))
         seen += bool(found.refused)
     assert seen > 30
 
@@ -108,4 +118,55 @@ def test_a_transaction_left_out_of_the_order_is_missed() -> None:
         if verdict.result == "valid" and verdict.details["proof"]["kind"] == "serial-order" and ok:
             bent = copy.deepcopy(dict(verdict.details))
             bent["proof"]["order"] = [event for event in order if event != min(ok)]
-            assert verify_isolation.check(history, replace(verdict, details=bent)).refused
+            assert verify_isolation.check(history, replace(verdict, details=bent), asked(verdict)).refused
+
+
+def test_what_is_judged_is_not_for_the_verdict_to_say() -> None:
+    """If this fails, a verdict that leaves reads out, or judges by a weaker model, is verified."""
+    stale = history_of(ok(1, "ax1", 0, 1), ok(2, "rx", 2, 3))
+    promised = Judged(model="strict-serializable")
+    told = transactional.check(stale, model="strict-serializable")
+    assert told.result == "invalid" and verify_isolation.check(stale, told, promised).holds
+    order = {"kind": "serial-order", "order": [0]}
+    details = {**told.details, "proof": order, "reads_not_judged": ["no mode at unknown role"]}
+    blind = replace(told, result="valid", witnesses=(), details=details)
+    assert verify_isolation.check(stale, blind, promised).refused
+    weaker = transactional.check(stale, model="serializable")
+    assert weaker.result == "valid"
+    assert verify_isolation.check(stale, weaker, Judged(model="serializable")).holds
+    assert verify_isolation.check(stale, weaker, promised).refused
+    lie = replace(weaker, details={**weaker.details, "promised": "strict-serializable"})
+    assert verify_isolation.check(stale, lie, promised).refused
+
+
+def test_null_and_an_empty_list_are_one_version() -> None:
+    """If this fails, a right lost-update is refused where one read is null and the other []."""
+    one = Txn(type="ok", process=1, micros=[["r", "x", None], ["append", "x", 1]], begin=0, end=9)
+    other = Txn(type="ok", process=2, micros=[["r", "x", []], ["append", "x", 2]], begin=0, end=9)
+    found = history_of(one, other)
+    verdict = transactional.check(found, model="serializable")
+    assert "lost-update" in verdict.details["violations"]
+    assert not verify_isolation.check(found, verdict, Judged(model="serializable")).refused
+
+
+def test_snapshots_in_which_the_first_committer_does_not_win_are_refused() -> None:
+    """If this fails, two that wrote one key beside each other can be certified as snapshot isolated."""
+    both = history_of(ok(1, "ay1 ry1", 0, 9), ok(2, "ay3 ry3", 0, 9))
+    valid = transactional.check(history_of(ok(1, "ax1 rx1", 0, 9)), model="snapshot-isolation")
+    steps = [[0, "snapshot"], [1, "snapshot"], [0, "commit"], [1, "commit"]]
+    details = {**valid.details, "proof": {"kind": "snapshots-and-commits", "order": steps}}
+    found = verify_isolation.check(both, replace(valid, details=details), Judged(model="snapshot-isolation"))
+    assert found.refused and "did not see" in found.refused[0]
+
+
+def test_values_and_keys_that_look_alike() -> None:
+    """If this fails, 1 and "1" are one value to the verifier, and a proof can swap them."""
+    write = Txn(type="ok", process=1, micros=[["w", 1, "1"]], begin=0, end=1)
+    read = Txn(type="ok", process=2, micros=[["r", "1", None], ["r", 1, "1"]], begin=2, end=3)
+    wrong = Txn(type="ok", process=2, micros=[["r", 1, 1]], begin=2, end=3)
+    good = history_of(write, read)
+    verdict = transactional.check(good, workload="rw-register", model="strict-serializable")
+    assert verify_isolation.check(good, verdict, Judged(model="strict-serializable")).holds
+    assert verify_isolation.check(
+        history_of(write, wrong), verdict, Judged(model="strict-serializable")
+    ).refused

@@ -148,7 +148,8 @@ def _check_run(
     if verifies:
         from harness.foreign import verified
 
-        verified.add_to(verdict, read_history(folder))
+        history = read_history(folder)
+        verified.add_to(verdict, history, verified.judged_in_run(plan, history))
     if edn is not None or second_opinion is not None:
         _other_tools(read_history(folder), None, verdict, edn, second_opinion, SECOND_OPINION_S)
     if html is not None:
@@ -189,7 +190,7 @@ def _check_file(
 
     from checkers.by_model import Limits
     from harness.foreign import page, screen, verified
-    from harness.foreign.judged import Asked, asked_history, judged, recognized
+    from harness.foreign.judged import Asked, asked_history, judged, judged_in_file, recognized
 
     limits = Limits(timeout_s or Limits().timeout_s, memory_mib or Limits().memory_mib)
     observes = None if failed_cas is None else failed_cas == "observes"
@@ -205,7 +206,7 @@ def _check_file(
     history = asked_history(asked, found.history)
     verdict = judged(asked, found.kind, history)
     if verifies:
-        verified.add_to(verdict, history)
+        verified.add_to(verdict, history, judged_in_file(asked, found.kind, verdict))
     file = None if found.kind in ("ours", "parquet") else asked.path
     _other_tools(history, file, verdict, edn, second_opinion, max(SECOND_OPINION_S, 2 * limits.timeout_s))
     if html is not None:

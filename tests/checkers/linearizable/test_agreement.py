@@ -13,9 +13,15 @@ from checkers.linearizable import brute, forward, search
 from checkers.linearizable.models import Model
 from checkers.linearizable.search import Call, Limits
 from checkers.linearizable.table import MODELS
+from checkers.meaning import Judged
 from tests.checkers.linearizable import tiny_histories
 
 NO_LIMITS = Limits()
+
+
+def asked(model: str) -> Judged:
+    """What the checker judges if nothing is said but the model."""
+    return Judged(model=model, reads=linearizable.promised_linearizable, failed_cas_observes=True)
 
 
 def calls_by_keys(model: Model, history: History) -> list[list[Call]]:
@@ -46,7 +52,7 @@ def agree(name: str, count: int, seed: int) -> Counter[str]:
         assert verdict.result == (expected if verdict.details["observations"] else "unknown"), (
             history.operations
         )
-        verified = verify.check(history, verdict)
+        verified = verify.check(history, verdict, asked(verdict.details["model"]))
         assert not verified.refused, (verified, verdict, history.operations)
         assert verdict.result == "unknown" or verified.holds, (verified, verdict, history.operations)
         assert not verified.without and not verdict.details["decided_without_proof"]

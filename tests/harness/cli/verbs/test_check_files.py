@@ -11,6 +11,7 @@ import pytest
 
 from checkers import verify
 from checkers.history import foreign
+from checkers.transactional.proving import Prover
 from harness.assemble import parts_of
 from harness.execute import execute
 from harness.foreign.second_opinion import opinion
@@ -180,12 +181,39 @@ def test_a_refused_proof_is_no_verdict(
 ) -> None:
     """If it failed, a search that broke could go on calling stores valid."""
     monkeypatch.setattr(
-        verify, "check", lambda history, verdict: verify.Verified(0, ("it is wrong",), (), False)
+        verify, "check", lambda history, verdict, asked: verify.Verified(0, ("it is wrong",), (), False)
     )
     done = qsync("check", good, "--verify")
     assert "REFUSED  it is wrong" in done.out
     assert done.code == 2
     assert qsync("check", bad, "--verify").code == 1
+
+
+def transactions(tmp_path: Path) -> Path:
+    lines = [
+        f"{{:type {type_} :process {process} :f :txn :value {value}}}"
+        for process, value in ((0, "[[:append x 1]]"), (1, "[[:r x [1]]]"))
+        for type_ in (":invoke", ":ok")
+    ]
+    return written(tmp_path, lines)
+
+
+def test_proofs_of_transactions_are_verified(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, one would have to believe the search for an order."""
+    path = transactions(tmp_path)
+    for promise in ("strict-serializable", "snapshot-isolation", "read-committed"):
+        done = qsync("check", path, "--promise", promise, "--verify", "--json")
+        assert (done.code, json.loads(done.out)["verified"]["holds"]) == (0, True)
+
+
+def test_a_proof_that_does_not_replay_is_our_defect(
+    qsync: Qsync, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a defect of the checker would be told as a verdict on the store, valid or unknown."""
+    monkeypatch.setattr(Prover, "replays", lambda *_: False)
+    done = qsync("check", transactions(tmp_path))
+    assert done.code == 70
+    assert "does not replay" in done.line
 
 
 def test_a_second_opinion_stands_beside_ours(qsync: Qsync, bad: Path) -> None:
