@@ -16,6 +16,7 @@ from functools import partial
 
 from checkers.domain import write_once
 from checkers.history.history import History
+from checkers.history.operation import SUBMITTED
 from harness.clients.completion import Completion
 from harness.clients.transaction import (
     Refused,
@@ -153,9 +154,10 @@ class MixedSpaces(Keyed):
         )
 
     def missing(self, history: History) -> Iterator[str]:
-        done = [each.value["spaces"] for each in history.select(f="insert", outcome="ok")]
+        inserts = history.select(f="insert")
+        taken = [each.value["spaces"] for each in inserts if each.type == "ok" or each.error == SUBMITTED]
         for spaces in KINDS:
-            if not any(set(each) == set(spaces) for each in done):
+            if not any(set(each) == set(spaces) for each in taken):
                 yield f"no insert into {' and '.join(spaces)} was acknowledged"
         if not history.dumps:
             yield "no node gave a final dump of its rows"
