@@ -287,8 +287,10 @@ WRAPPED = """
 from pathlib import Path
 from harness.systems.own import OwnStore
 SOURCE = Path({example!r}).read_text()
+APART = "import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])"  # the image need not have setsid
 SYSTEM = OwnStore("a dictionary behind a wrapper", start=lambda place: (
-    "sh", "-c", 'export PYTHONPATH="$0"; setsid "$@" & wait', place.root, place.python, "-c", SOURCE, place.listen
+    "sh", "-c", 'export PYTHONPATH="$0"; "$@" & wait', place.root,
+    place.python, "-c", APART, place.python, "-c", SOURCE, place.listen
 ))
 """
 MISSING = """
