@@ -52,6 +52,7 @@ from checkers import (
 )
 from checkers.history.history import History
 from checkers.verdict import Result, Verdict, Witness, merged, run_safely
+from checkers.wal import early
 
 CHECKERS: dict[str, Callable[..., Verdict]] = {
     "linearizable": linearizable.check,
@@ -64,6 +65,7 @@ CHECKERS: dict[str, Callable[..., Verdict]] = {
     early_timeout.NAME: early_timeout.check,
     "replication": replication.check,
     "availability": availability.check,
+    early.NAME: early.check,
     **{checker.NAME: checker.check for checker in domain.CHECKERS},
     "staleness": sessions.check_staleness,
     **{name: partial(sessions.check, guarantee=name) for name in sessions.GUARANTEES},

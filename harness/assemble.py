@@ -219,6 +219,7 @@ def simulated(parts: Parts, folder: Path | None, *, record_trace: bool = False) 
         folder=folder,
         record_trace=record_trace,
         maker=parts.system.maker if isinstance(parts.system, MakesNodes) else None,
+        leaves_xlogs=parts.system.log_rules(plan) is not None,
     )
 
 

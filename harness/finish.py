@@ -22,7 +22,7 @@ from harness.judge.whole_run import verdict_of
 from harness.plan import Plan
 from harness.store import RunFolder, hashes
 from harness.store.run_folder import COLUMNS, REPORT, VERDICT, Make
-from harness.systems.xlogs import read_logs
+from harness.systems.xlogs import read_effects, read_logs
 from harness.workloads import WORKLOADS
 
 
@@ -76,6 +76,7 @@ def finish(
         interrupted=interrupted,
         failure=failure,
         plan_file=folder.plan_file,
+        effects=read_effects(folder.nodes),
         run_check=run_check,
         key=key,
         limits=limits,

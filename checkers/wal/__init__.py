@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
-from checkers.wal.agreement import RULES, Cluster
-from checkers.wal.record import Id, Kind, LogRules, NodeLog, Promotes, Record
+from checkers.wal.agreement import RULES, Cluster, one_of_each_first
+from checkers.wal.record import Id, Kind, LogRules, NodeLog, Promotes, Record, Snapshot
 from checkers.wal.replay import Fate, Replayed, replay
 from checkers.wal.settle import Settled, settle
 
@@ -27,6 +27,7 @@ CLIPPED = 120
 CONTRADICTIONS = {
     "acknowledged-but-discarded": "was acknowledged, and every log that has it discarded it",
     "failed-but-confirmed": "was said to have failed for sure, and a log confirms it",
+    "revealed-but-discarded": "was refused with a value that every log which has it discarded",
 }
 
 
@@ -76,7 +77,7 @@ def check_replayed(nodes: Sequence[Replayed], rules: LogRules, settled: Settled 
         model=MODEL,
         result="invalid",
         summary=f"the logs of {len(nodes)} nodes break the rules {len(witnesses)} times: {counts}",
-        witnesses=tuple(_one_of_each_first(witnesses)[:WITNESSES_MAX]),
+        witnesses=tuple(one_of_each_first(witnesses)[:WITNESSES_MAX]),
         details=details,
     )
 
@@ -94,7 +95,9 @@ def _contradictions(settled: Settled) -> list[Witness]:
             start_ns=operation.invoke_ns,
             end_ns=operation.complete_ns,
         )
-        for rule, operations in zip(CONTRADICTIONS, (settled.lost, settled.kept), strict=True)
+        for rule, operations in zip(
+            CONTRADICTIONS, (settled.lost, settled.kept, settled.revealed), strict=True
+        )
         for operation in operations
     ]
 
@@ -102,16 +105,6 @@ def _contradictions(settled: Settled) -> list[Witness]:
 def _clipped(value: object) -> str:
     text = str(value)
     return text if len(text) <= CLIPPED else text[: CLIPPED - 1] + "…"
-
-
-def _one_of_each_first(witnesses: list[Witness]) -> list[Witness]:
-    """A flood of one rule must not hide the only witness of another."""
-    seen: Counter[str] = Counter()
-    ranked = []
-    for place, witness in enumerate(witnesses):
-        ranked.append((seen[witness.rule], place, witness))
-        seen[witness.rule] += 1
-    return [witness for _, _, witness in sorted(ranked, key=lambda entry: entry[:2])]
 
 
 def _lost(nodes: Sequence[Replayed], members: int | None) -> list[str]:
@@ -158,6 +151,7 @@ __all__ = [
     "Record",
     "Replayed",
     "Settled",
+    "Snapshot",
     "check",
     "check_replayed",
     "replay",

@@ -5,7 +5,10 @@
 | confirmed-and-rolled-back | a synchronous transaction that one log confirms is not rolled back by another |
 | confirmed-and-void | nor is it written without its content anywhere |
 | same-lsn-other-content | the same (origin, lsn) is the same bytes everywhere, or a NOP |
+| claimed-but-missing | a log that has passed an lsn holds its row, if another log does |
+| snapshot-differs | a snapshot holds what another node's log had come to at the same vclock |
 | confirmed-order | of the confirmed synchronous transactions every log holds a run of the same sequence |
+| decision-without-entry | a CONFIRM or ROLLBACK names an entry that waits in the queue of its own log |
 | confirm-not-increasing | the CONFIRMs of one writer in one term grow: a second one for the same lsn is one too many |
 | two-owners-of-a-term | with votes, one replica alone writes PROMOTE in a term |
 | term-not-increasing | the terms of a replica's PROMOTEs grow, and a node's votes never go back |
@@ -18,11 +21,12 @@ The last two need every log whole: what a lost log held, nobody knows.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from checkers.verdict import Witness
-from checkers.wal.record import Id, Record
+from checkers.wal.record import Id, Record, Snapshot
 from checkers.wal.replay import Fate, Replayed
 
 
@@ -37,6 +41,10 @@ class Cluster:
     """The log of every member is here, and whole."""
 
 
+Place = tuple[int, object]
+"""Space, and first part of the key."""
+UNKNOWN: tuple[object, ...] = ("nobody knows",)
+USER_SPACES = 512
 Rule = Callable[[Cluster], Iterator[Witness]]
 
 
@@ -106,6 +114,89 @@ def same_lsn_other_content(cluster: Cluster) -> Iterator[Witness]:
                 )
 
 
+def claimed_but_missing(cluster: Cluster) -> Iterator[Witness]:
+    """A NOP takes the place of a row, and a row of one node alone that of a NOP elsewhere."""
+    held = [(node, {(row.origin, row.lsn) for row in node.log.records}) for node in cluster.nodes]
+    ends = [_end(node) for node in cluster.nodes]
+    told: set[str] = set()
+    for node in cluster.nodes:
+        for row in node.log.records:
+            if row.kind in ("nop", "vote"):
+                continue
+            for (other, rows), end in zip(held, ends, strict=True):
+                is_passed = other.log.begins.get(row.origin, 0) < row.lsn <= end.get(row.origin, 0)
+                is_missing = is_passed and (row.origin, row.lsn) not in rows
+                if is_missing and other.log.damage is None and other.log.node not in told:
+                    told.add(other.log.node)
+                    yield _witness(
+                        "claimed-but-missing",
+                        f"the log of {other.log.node} has come to lsn {end[row.origin]} of replica {row.origin} "
+                        f"and lacks lsn {row.lsn}, which {node.log.node} holds",
+                        other.log.node,
+                        f"{node.log.node}: {text(row)}",
+                    )
+
+
+def _end(node: Replayed) -> dict[int, int]:
+    end = dict(node.log.begins)
+    for row in node.log.records:
+        end[row.origin] = max(row.lsn, end.get(row.origin, 0))
+    return end
+
+
+def snapshot_differs(cluster: Cluster) -> Iterator[Witness]:
+    for node in cluster.nodes:
+        for snapshot in node.log.snapshots:
+            witness = next(filter(None, (_compared(node, snapshot, other) for other in cluster.nodes)), None)
+            if witness is not None:
+                yield witness
+
+
+def _compared(node: Replayed, snapshot: Snapshot, other: Replayed) -> Witness | None:
+    """With what the log of `other` comes to at its vclock, if that log reaches so far."""
+    found = state_at(other, snapshot.vclock)
+    if found is None:
+        return None
+    for place in sorted({*found, *snapshot.tuples}, key=repr):
+        if place[0] in snapshot.left_out:
+            continue
+        there, here = found.get(place, ()), snapshot.tuples.get(place, ())
+        if there is not UNKNOWN and list(here) != list(there):
+            return _witness(
+                "snapshot-differs",
+                f"the snapshot of {node.log.node} at {dict(snapshot.vclock)} has {here or 'nothing'} under key "
+                f"{place[1]!r} of space {place[0]}, and the log of {other.log.node} came to {there or 'nothing'}",
+                node.log.node,
+                f"{node.log.node}: {snapshot.place}",
+            )
+    return None
+
+
+def state_at(node: Replayed, vclock: Mapping[int, int]) -> dict[Place, tuple[object, ...]] | None:
+    """What the node's log makes of all rows up to `vclock`: tuples, () where one was deleted, or UNKNOWN.
+
+    None if the log does not reach from the beginning of all data, or from a snapshot, up to there.
+    """
+    begins, end = node.log.begins, _end(node)
+    covers = all(lsn <= vclock.get(origin, 0) for origin, lsn in begins.items() if origin)
+    reaches = all(lsn <= end.get(origin, 0) for origin, lsn in vclock.items() if origin)
+    if node.log.damage is not None or not (covers and reaches):
+        return None
+    first = next((each for each in node.log.snapshots if dict(each.vclock) == dict(begins)), None)
+    if first is None and any(begins.values()):
+        return None
+    state = {} if first is None else dict(first.tuples)
+    for row in node.log.records:
+        if row.kind != "write" or row.space < USER_SPACES or row.lsn > vclock.get(row.origin, 0):
+            continue
+        fate, place = node.fates[row.id], (row.space, row.key)
+        if fate == "pending":
+            state[place] = UNKNOWN  # here nobody knows yet whether it came about
+        elif fate in ("confirmed", "committed"):
+            state[place] = row.tuple if row.is_whole else UNKNOWN
+    return state
+
+
 def confirmed_order(cluster: Cluster) -> Iterator[Witness]:
     longest = max(cluster.nodes, key=lambda node: len(node.order), default=None)
     for node in cluster.nodes:
@@ -140,6 +231,30 @@ def _other_order(longest: Replayed, node: Replayed, step: int, expected: Id) -> 
         _story(name, node),
         _story(expected, longest),
     )
+
+
+def decision_without_entry(cluster: Cluster) -> Iterator[Witness]:
+    told: set[tuple[int, int]] = set()
+    for node in cluster.nodes:
+        if node.log.damage is not None:
+            continue  # the entry may stand in what could not be read
+        for row in node.contradictions:
+            if (row.origin, row.lsn) in told:
+                continue
+            told.add((row.origin, row.lsn))
+            named = next((rows for rows in node.transactions.values() if _is_named(rows, row)), None)
+            yield _witness(
+                "decision-without-entry",
+                f"the log of {node.log.node} has a {row.kind.upper()} of lsn {row.until} of replica {row.owner}, "
+                f"and no such entry waits there",
+                node.log.node,
+                text(row),
+                "the log has no such transaction" if named is None else _story(named[0].id, node),
+            )
+
+
+def _is_named(rows: Sequence[Record], decision: Record) -> bool:
+    return (rows[-1].origin, rows[-1].lsn) == (decision.owner, decision.until)
 
 
 def confirm_not_increasing(cluster: Cluster) -> Iterator[Witness]:
@@ -269,7 +384,10 @@ RULES: Mapping[str, Rule] = {
     "confirmed-and-rolled-back": confirmed_and_rolled_back,
     "confirmed-and-void": confirmed_and_void,
     "same-lsn-other-content": same_lsn_other_content,
+    "claimed-but-missing": claimed_but_missing,
+    "snapshot-differs": snapshot_differs,
     "confirmed-order": confirmed_order,
+    "decision-without-entry": decision_without_entry,
     "confirm-not-increasing": confirm_not_increasing,
     "two-owners-of-a-term": two_owners_of_a_term,
     "term-not-increasing": term_not_increasing,
@@ -300,3 +418,13 @@ def _story(name: Id, node: Replayed) -> str:
 
 def _witness(rule: str, summary: str, node: str, *explanation: str) -> Witness:
     return Witness(rule=rule, summary=summary, events=(), node=node, explanation=explanation)
+
+
+def one_of_each_first(witnesses: Sequence[Witness]) -> list[Witness]:
+    """A flood of one rule must not hide the only witness of another."""
+    seen: Counter[str] = Counter()
+    ranked = []
+    for place, witness in enumerate(witnesses):
+        ranked.append((seen[witness.rule], place, witness))
+        seen[witness.rule] += 1
+    return [witness for _, _, witness in sorted(ranked, key=lambda entry: entry[:2])]

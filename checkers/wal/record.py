@@ -44,10 +44,27 @@ class Record:
     space: int = 0
     tuple: tuple[object, ...] = ()
     """What the row puts in place; empty for a deletion."""
+    time_ns: int = 0
+    """When its origin wrote it, by that node's wall clock; 0: not known."""
+    key: object = None
+    """Of a row of data: the first part of the primary key that it is about."""
+    is_whole: bool = True
+    """The row alone tells what is there after it; an UPDATE does not."""
 
     @property
     def id(self) -> Id:
         return (self.origin, self.first or self.lsn)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """All data of the replicated spaces at a vclock: by space and first part of the key, the tuple."""
+
+    place: str
+    vclock: Mapping[int, int]
+    tuples: Mapping[tuple[int, object], tuple[object, ...]]
+    left_out: frozenset[int] = frozenset()
+    """Spaces that rows alone do not tell about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +79,8 @@ class NodeLog:
     records: tuple[Record, ...]
     begins: Mapping[int, int] = field(default_factory=dict)
     damage: str | None = None
+    snapshots: tuple[Snapshot, ...] = ()
+    """Those that can be read and compared, oldest first."""
 
     @property
     def is_whole(self) -> bool:

@@ -9,7 +9,9 @@ An independent reading of the rules, which shares no code with the nodes. In the
   Where PROMOTE is itself an entry (it *waits*: `checkers.wal.marks`), only when a CONFIRM of its own owner covers it;
   one that another one overtook comes to nothing. One of a term that is over says nothing.
 
-CONFIRM is cumulative, so CONFIRM 7 after ROLLBACK 5 is legal: 5 to 6 are no longer in the queue.
+CONFIRM is cumulative, so CONFIRM 7 after ROLLBACK 5 is legal: 5 to 6 are no longer in the queue. But 7 must be there: a
+decision names the last lsn of a synchronous entry that waits (of a PROMOTE, its own). A CONFIRM of what is confirmed
+already says nothing new. Any other decision contradicts the log that it stands in (`Replayed.contradictions`).
 
 Source: "Qsync internals", and `txn_limbo.c` of Tarantool.
 """
@@ -38,6 +40,8 @@ class Replayed:
     transactions: dict[Id, tuple[Record, ...]] = field(default_factory=dict)
     decided_by: dict[Id, Record] = field(default_factory=dict)
     """The CONFIRM, ROLLBACK or PROMOTE that decided about it."""
+    contradictions: list[Record] = field(default_factory=list)
+    """CONFIRMs and ROLLBACKs that name no entry of the queue as it was when they were written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +51,27 @@ class _Waiting:
     is_synchronous: bool
 
 
-class _Limbo:
+class Limbo:
+    """The queue as it is behind what was read so far."""
+
     def __init__(self, replayed: Replayed, promotes: Promotes) -> None:
         self.replayed = replayed
+        self.promotes = promotes
         self.waits = marks(replayed.log.records, promotes)
         self.queue: deque[_Waiting] = deque()
         self.pending: list[Record] = []
         self.term = 0
+        self.promotions: set[Id] = set()
+        """Every PROMOTE and DEMOTE so far, also those that came to nothing."""
+        self.confirmed_of: dict[int, int] = {}
+        """By owner: up to where its entries are confirmed."""
+
+    def read(self, rows: tuple[Record, ...]) -> None:
+        """What comes next in the log: all rows of a transaction, a decision, or a vote."""
+        if rows[0].kind in ("write", "nop"):
+            self.submit(rows)
+        elif rows[0].kind != "vote":
+            self.decide(rows[0])
 
     def submit(self, rows: tuple[Record, ...]) -> None:
         first = rows[0]
@@ -68,6 +86,8 @@ class _Limbo:
             self.replayed.fates[first.id] = "committed"
 
     def decide(self, row: Record) -> None:
+        if row.kind in ("confirm", "rollback") and not self._names_an_entry(row):
+            self.replayed.contradictions.append(row)
         match row.kind:
             case "confirm":
                 for promotion in reversed(self.pending):
@@ -78,9 +98,21 @@ class _Limbo:
             case "rollback":
                 self._roll_back(row, row.owner, row.until)
             case "promote" | "demote":
+                self.promotions.add(row.id)
                 self._promote(row)
 
+    def _names_an_entry(self, row: Record) -> bool:
+        named = (row.owner, row.until)
+        if row.until <= self.replayed.log.begins.get(row.owner, 0):
+            return True  # what stood in the queue then, is not here
+        if row.kind == "confirm" and (
+            row.until <= self.confirmed_of.get(row.owner, 0) or named in self.promotions
+        ):
+            return True
+        return any(entry.is_synchronous and (entry.id[0], entry.last) == named for entry in self.queue)
+
     def _confirm(self, decision: Record, owner: int, until: int) -> None:
+        self.confirmed_of[owner] = max(until, self.confirmed_of.get(owner, 0))
         while self.queue:
             entry = self.queue[0]
             if entry.is_synchronous and (entry.id[0] != owner or entry.last > until):
@@ -111,7 +143,8 @@ class _Limbo:
         if row.term <= self.term:
             return
         self.pending = sorted((*self.pending, row), key=lambda known: known.term)
-        if not self.waits[row.origin, row.lsn]:
+        waits = self.waits.get((row.origin, row.lsn), row.waits)
+        if waits is False or (waits is None and self.promotes == "at once"):
             self._take_over(row)
 
     def _take_over(self, promotion: Record) -> None:
@@ -134,12 +167,9 @@ class _Limbo:
 def replay(log: NodeLog, promotes: Promotes = "synchronous") -> Replayed:
     """What `log` says of every transaction in it."""
     replayed = Replayed(log)
-    limbo = _Limbo(replayed, promotes)
+    limbo = Limbo(replayed, promotes)
     for rows in _transactions(log):
-        if rows[0].kind in ("write", "nop"):
-            limbo.submit(rows)
-        elif rows[0].kind != "vote":
-            limbo.decide(rows[0])
+        limbo.read(rows)
     return replayed
 
 

@@ -16,7 +16,7 @@ must not talk a client's observation away.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from checkers.history.history import History
@@ -34,7 +34,7 @@ class Settled:
     """`history` with what is settled; the operations by what became of them, as indexes of their invocations.
 
     `lost` are operations that clients were told had happened and that the logs discarded; `kept` those that clients
-    were told had surely not, and that a log confirms. Both contradict the client, whatever the checkers say.
+    were told had surely not, and that a log confirms. Either contradicts the client, whatever the checkers say.
     """
 
     history: History
@@ -43,6 +43,8 @@ class Settled:
     open: tuple[int, ...]
     lost: tuple[Operation, ...]
     kept: tuple[Operation, ...]
+    revealed: tuple[Operation, ...] = ()
+    """Refused transactions that showed a value which every log discarded: what they saw was not confirmed."""
 
 
 def settle(history: History, nodes: Sequence[Replayed], *, is_final: bool) -> Settled:
@@ -78,7 +80,45 @@ def settle(history: History, nodes: Sequence[Replayed], *, is_final: bool) -> Se
         open=tuple(settled["open"]),
         lost=tuple(lost),
         kept=tuple(kept),
+        revealed=tuple(_revealing(history, nodes)) if is_final else (),
     )
+
+
+def _revealing(history: History, nodes: Sequence[Replayed]) -> Iterator[Operation]:
+    """A value that was confirmed at any time may be shown: it need not be the newest."""
+    fates: dict[Mark, set[Fate]] = {}
+    for node in nodes:
+        for name, rows in node.transactions.items():
+            for row in rows:
+                mark = _mark_of(row)
+                if mark is not None:
+                    fates.setdefault(mark, set()).add(node.fates[name])
+    for operation in history.operations:
+        shown = _shown_by_refusal(operation, history)
+        if shown is not None and shown in fates and fates[shown] <= {"rolled back", "nop"}:
+            yield operation
+
+
+def _shown_by_refusal(operation: Operation, history: History) -> Mark | None:
+    """Key and value that the answer of a refused transaction told, where the store says that it is confirmed."""
+    if operation.type != "fail" or operation.complete_index is None:
+        return None
+    match operation.f, operation.key, history.events[operation.complete_index].value:
+        case "transfer", _, {"from": str(account), "found": int(balance)}:
+            return account, balance
+        case "cas", str(key), [_, _, found] | (_, _, found) if found is not None:
+            return key, found
+    return None
+
+
+def joined(history: History, nodes: Iterable[Replayed]) -> Mapping[int, list[Id]]:
+    """By the index of its invocation: the one transaction of each operation that can be joined to one."""
+    found = _transactions(nodes)
+    names = {
+        index: {name for mark in marks for name in found.get(mark, ())}
+        for index, marks in _marks(history).items()
+    }
+    return {index: list(each) for index, each in names.items() if len(each) == 1}
 
 
 def _written(operation: Operation) -> list[Mark]:

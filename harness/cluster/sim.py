@@ -12,7 +12,9 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
+from checkers.wal.effects import Effect, to_lines
 from harness.cluster.sim_clients import VirtualClients
+from harness.cluster.sim_effects import Effects
 from harness.cluster.sim_faults import VirtualFaults
 from harness.cluster.sim_moments import Moments
 from harness.cluster.virtual_tasks import Pending, VirtualTask
@@ -20,6 +22,7 @@ from harness.cluster.wire import WireCodec, message_bytes
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault, Moment
 from harness.protocols import Ended, Reply
+from harness.systems.xlogs import EFFECTS
 from nodes.iproto.messages import Request
 from nodes.kernel.effects import Log
 from nodes.kernel.node import Node
@@ -56,14 +59,19 @@ class SimCluster:
         folder: Path | None = None,
         record_trace: bool = False,
         maker: Callable[[bytes], Callable[[], Node]] | None = None,
+        leaves_xlogs: bool = False,
     ) -> None:
-        """`maker` makes a node of a configuration that nobody knew when the run began."""
+        """`maker` makes a node of a configuration that nobody knew when the run began.
+
+        `leaves_xlogs`: the nodes write logs that `harness.systems.xlogs` reads, so that what their disks do is kept.
+        """
         codec = WireCodec() if seed % BYTES_EVERY == BYTES_EVERY - 1 else None
         self.world = World(seed, makers, durability=durability, codec=codec, record_trace=record_trace)
         self.world.network.size_of = message_bytes
         self._clients = VirtualClients(self.world)
         self._faults = VirtualFaults(self.world, self.sleep_until, heartbeat_ns)
         self._moments = Moments(self.world)
+        self._effects = Effects(self.world, self._clients.process_of) if leaves_xlogs else None
         self._folder = folder
         self._maker = maker
         self._sometimes: dict[str, int] = {}
@@ -127,6 +135,12 @@ class SimCluster:
             for file, data in machine.disk.files().items():
                 (folder / file).write_bytes(data)
             (folder / "log.jsonl").write_bytes(b"".join(self._logs[name]))
+        if self._effects is not None:
+            (nodes / EFFECTS).write_bytes(to_lines(self.effects()))
+
+    def effects(self) -> list[Effect]:
+        """What disks and links did until now; nothing where it was not kept."""
+        return [] if self._effects is None else self._effects.read()
 
     async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
         return await self._clients.call(process, node, request, timeout_ns)

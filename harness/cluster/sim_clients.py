@@ -53,6 +53,11 @@ class VirtualClients:
             self._forget(session, result.reason)
         return result
 
+    def process_of(self, link: int) -> int | None:
+        """The process that holds this connection, if a process still does."""
+        session = self._by_link.get(link)
+        return None if session is None else session.process
+
     def _session(self, process: int, node: str) -> Session:
         session = self._sessions.get((process, node))
         if session is None:

@@ -97,6 +97,7 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
         history,
         logs_of({name: machine.disk.files() for name, machine in machines}),
         failure=failure,
+        effects=cluster.effects(),
         asks_by_name=not has_drawn_faults,
     )
     evidence = verdict["evidence"]

@@ -1,10 +1,14 @@
 """The audit of a run: what its nodes' own logs say, by rules that no client could check.
 
-Two things come of it. A verdict over the logs (`checkers.wal`): what one node confirmed no other may have rolled back,
-and what clients were told for sure the logs must not deny. And the checks over what clients saw once more, with the
-operations settled whose outcome no client learned: those verdicts stand beside the others, never in their place. A
-promised check that only then is invalid breaks the promise all the same, under a name of its own
-(`linearizable-settled`).
+Three things come of it:
+
+- a verdict over the logs (`checkers.wal`): what one node confirmed no other may have rolled back, and what clients were
+  told for sure the logs must not deny
+- a verdict on the moments of answers and acknowledgements (`checkers.wal.early`): by the record of disks and links
+  where there is one, else by clocks
+- the checks over what clients saw once more, with the operations settled whose outcome no client learned: those
+  verdicts stand beside the others, never in their place. A promised check that only then is invalid breaks the promise
+  all the same, under a name of its own (`linearizable-settled`)
 
 Every verb judges by `Audit.judged`: what `qsync audit` of a run finds is found by `run` and `check` as well.
 """
@@ -19,7 +23,9 @@ from checkers import wal
 from checkers.history.history import History
 from checkers.history.members import at_the_end
 from checkers.verdict import Verdict, run_safely
-from checkers.wal import LogRules, NodeLog, Settled
+from checkers.wal import LogRules, NodeLog, Replayed, Settled, early
+from checkers.wal.effects import Effect
+from checkers.wal.settle import joined
 from harness.check import Check, RunCheck, run_here
 
 SETTLED_CHECKS = frozenset({"linearizable", "transactional"})
@@ -33,18 +39,28 @@ class Audit:
     """`settling` is None where there is no history; `settled`: the checks over what it settled, and their verdicts."""
 
     logs: Verdict
+    early: Verdict | None = None
+    """None where nothing tells when what was on disk."""
     settling: Settled | None = None
     settled: tuple[tuple[Check, Verdict], ...] = ()
 
-    def judged(self, promised: str, violated: Collection[str] = ()) -> list[tuple[str, Verdict]]:
-        """The verdicts that count, with what they are judged against. `promised`: what the logs must be; `violated`:
-        checks that are invalid as it is, and need no settling."""
+    def judged(
+        self, promised: str, answers: str, violated: Collection[str] = ()
+    ) -> list[tuple[str, Verdict]]:
+        """The verdicts that count, with what they are judged against. `promised`: what the logs must be; `answers`:
+        what the moments of answers must be; `violated`: checks that are invalid as it is, and need no settling."""
         again = [
             (check.model, replace(verdict, checker=check.name + SETTLED))
             for check, verdict in self.settled
             if verdict.result == "invalid" and check.model and check.name not in violated
         ]
-        return [(promised, self.logs), *again]
+        early = [] if self.early is None else [(answers, self.early)]
+        return [(promised, self.logs), *early, *again]
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What is said of the logs, and of the moments of answers where anything tells them."""
+        return (self.logs,) if self.early is None else (self.logs, self.early)
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -72,9 +88,13 @@ def audit(
     rules: LogRules,
     history: History | None = None,
     checks: Sequence[Check] = (),
+    effects: Sequence[Effect] = (),
     run_check: RunCheck = run_here,
 ) -> Audit:
-    """Judge the logs of a cluster and, with them, what its clients saw: by those of `checks` that settling changes."""
+    """Judge the logs of a cluster and, with them, what its clients saw: by those of `checks` that settling changes.
+
+    `effects`: what the nodes' disks and links did, if anybody saw that.
+    """
     nodes = [wal.replay(log, rules.promotes) for log in logs]
     if history is None:
         return Audit(logs=run_safely(wal.check_replayed, nodes, rules, name=wal.NAME))
@@ -84,6 +104,7 @@ def audit(
     agree = Check(wal.NAME, "", "", lambda _: wal.check_replayed(nodes, rules, settling))
     return Audit(
         logs=_of_all_members(run_check(agree, history), logs, history),
+        early=_early(history, effects, rules, nodes, run_check),
         settling=settling,
         settled=tuple((check, run_check(check, settling.history)) for check in again),
     )
@@ -96,3 +117,26 @@ def _of_all_members(verdict: Verdict, logs: Sequence[NodeLog], history: History)
         return verdict
     summary = f"rows are missing: {', '.join(absent)} left no log; what is left agrees"
     return replace(verdict, result="unknown", summary=summary)
+
+
+def _early(
+    history: History,
+    effects: Sequence[Effect],
+    rules: LogRules,
+    nodes: Sequence[Replayed],
+    run_check: RunCheck,
+) -> Verdict | None:
+    names = joined(history, nodes)
+    if effects:
+        promotes = rules.promotes
+        by_record = Check(
+            early.NAME,
+            "",
+            "",
+            lambda seen: early.check(seen, effects=effects, promotes=promotes, joined=names),
+        )
+        return run_check(by_record, history)
+    if history.header.cluster == "sim":
+        return None  # recorded before the simulator kept it
+    by_clocks = Check(early.NAME, "", "", lambda seen: early.check_by_clocks(seen, nodes, names))
+    return run_check(by_clocks, history)

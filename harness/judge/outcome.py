@@ -13,6 +13,7 @@ from checkers.convergence import NAME as CONVERGENCE
 from checkers.history.history import History
 from checkers.verdict import Verdict
 from checkers.wal import LogRules, NodeLog
+from checkers.wal.effects import Effect
 from harness.check import NO_LIMITS, Check, Limits, RunCheck, run_here
 from harness.errors import WrongUse
 from harness.judge.asked_faults import absent_of_a_group, missing_by_name
@@ -57,6 +58,7 @@ def judge(
     plan_file: Path | None = None,
     logs: Sequence[NodeLog] = (),
     rules: LogRules | None = None,
+    effects: Sequence[Effect] = (),
     run_check: RunCheck = run_here,
     asks_by_name: bool = True,
     key: str | None = None,
@@ -64,7 +66,8 @@ def judge(
 ) -> dict[str, Any]:
     """The content of verdict.json. `plan_file` is where the plan is kept, for the line that repeats the run.
 
-    `logs` are those of the nodes and `rules` how to read them (None: the system leaves none, so none are promised).
+    `logs` are those of the nodes and `rules` how to read them (None: the system leaves none, so none are promised);
+    `effects` is what their disks and links did, where somebody saw it.
     `run_check` says how a check comes to its verdict: here, or by somebody who has spread the work.
     `asks_by_name`: somebody wrote down the names of the faults, and each must be felt (`harness.judge.asked_faults`).
     `key`: the only one that checks of single keys judge; the others are left out, and the run is not valid by that.
@@ -75,11 +78,10 @@ def judge(
     checks = checks_of(plan, promise)
     left_out = () if key is None else _left_out_by(key, checks, history)
     judged = [(check.model, _judged(check, history, clock.within(run_check), key)) for check in checks]
-    audited = None if rules is None else audit(logs, rules, history, checks, clock.within(run_here))
+    audited = None if rules is None else audit(logs, rules, history, checks, effects, clock.within(run_here))
     if audited is not None:
-        judged += audited.judged(
-            promise.logs, [each.checker for _, each in judged if each.result == "invalid"]
-        )
+        violated = [each.checker for _, each in judged if each.result == "invalid"]
+        judged += audited.judged(promise.logs, promise.answers, violated)
     verdicts = [verdict for _, verdict in judged]
     promised = [verdict for model, verdict in judged if model]
     was_ended = interrupted or was_interrupted(history)

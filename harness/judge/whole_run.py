@@ -10,6 +10,7 @@ from typing import Any
 from checkers.history.history import History
 from checkers.history.members import have_changed, left, quorums
 from checkers.wal import LogRules, NodeLog
+from checkers.wal.effects import Effect
 from harness.check import NO_LIMITS, Limits, RunCheck, run_here
 from harness.errors import FAILED
 from harness.judge.outcome import judge
@@ -26,12 +27,14 @@ def verdict_of(
     interrupted: bool = False,
     failure: str | None = None,
     plan_file: Path | None = None,
+    effects: Sequence[Effect] = (),
     run_check: RunCheck = run_here,
     asks_by_name: bool = True,
     key: str | None = None,
     limits: Limits = NO_LIMITS,
 ) -> dict[str, Any]:
-    """The content of verdict.json, by `judge`. `logs`: of all nodes that left one."""
+    """The content of verdict.json, by `judge`. `logs`: of all nodes that left one; `effects`: what their disks and
+    links did, where the simulator kept it."""
     return judge(
         plan,
         promise_of(plan, history),
@@ -41,6 +44,7 @@ def verdict_of(
         plan_file=plan_file,
         logs=logs_of_members(logs, history),
         rules=rules_of(system_of(plan.system).log_rules(plan), history),
+        effects=effects,
         run_check=run_check,
         asks_by_name=asks_by_name,
         key=key,

@@ -6,6 +6,7 @@
 | history.jsonl | the record, append-only, in event order; a killed harness leaves a checkable prefix |
 | history.parquet | the same in columns |
 | nodes/<n>/ | log and files of each node |
+| nodes/effects.jsonl | of a simulated run: what disks and links did, and when |
 | verdict.json, report.html | what was decided, and the page that shows it |
 | hashes.json | the hashes of all of these but the page: `harness.store.hashes` |
 

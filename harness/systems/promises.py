@@ -76,6 +76,11 @@ class Promise:
         return "in-turn" if self.writes == "linearizable" else ""
 
     @property
+    def answers(self) -> str:
+        """What holds of the moment in which a complete write is answered."""
+        return "answered when it is confirmed" if self.writes == "linearizable" else ""
+
+    @property
     def has_fresh_reads(self) -> bool:
         """Some answer at least must show what was acknowledged before it was asked for."""
         return "linearizable" in (self.owner_reads, self.linearizable_reads)

@@ -6,12 +6,13 @@ options of its space do, which stand in the log and the snapshot as rows of `_sp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from checkers.wal.record import Kind, NodeLog, Record
+from checkers.wal.effects import Effect, RowLine, of_lines
+from checkers.wal.record import Kind, NodeLog, Record, Snapshot
 from nodes.iproto import xlog
 from nodes.iproto.errors import XlogError
 from nodes.iproto.messages import Key, Row, Type
@@ -21,10 +22,13 @@ from nodes.kernel.vclock import covers, text
 SPACES = 280
 """The system space `_space`."""
 SYSTEM_SPACES_BELOW = 512
-_OPTIONS = 5
-"""The place of the options in a tuple of `_space`."""
+INDEXES = 288
+TRUNCATIONS = 330
 FLAGS_SINCE = (2, 10)
 LOCAL_GROUP = 1
+
+EFFECTS = "effects.jsonl"
+"""Beside the folders of the nodes of a simulated run: what their disks and links did."""
 
 _KINDS: Mapping[int, Kind] = {
     Type.INSERT.value: "write",
@@ -48,6 +52,14 @@ def read_logs(folder: Path) -> tuple[NodeLog, ...]:
     """
     holders = sorted({path.parent for path in (*folder.glob("*.xlog"), *folder.glob("*/*.xlog"))})
     return tuple(read_log(holder) for holder in holders)
+
+
+def read_effects(folder: Path) -> tuple[Effect, ...]:
+    """What the disks and links of these nodes did; nothing where nobody saw it. Raises HistoryError."""
+    try:
+        return of_lines((folder / EFFECTS).read_bytes())
+    except FileNotFoundError:
+        return ()
 
 
 def read_log(folder: Path) -> NodeLog:
@@ -79,7 +91,7 @@ def log_of(node: str, files: Mapping[str, bytes]) -> NodeLog:
     reader = _Reader()
     for name in sorted(files):
         if name.endswith(".snap"):
-            reader.learn(files[name])
+            reader.learn(name, files[name])
     logs = sorted(name for name in files if name.endswith(".xlog"))
     begun = xlog.begun([files[name] for name in logs])
     for number, name in enumerate(logs, start=1):
@@ -89,6 +101,7 @@ def log_of(node: str, files: Mapping[str, bytes]) -> NodeLog:
         records=tuple(reader.records),
         begins=reader.begins or {},
         damage="; ".join(reader.damage) or None,
+        snapshots=reader.comparable(),
     )
 
 
@@ -101,15 +114,23 @@ class _Reader:
         """Of the newest one."""
         self.damage: list[str] = []
         self.synchronous_spaces: set[int] = set()
+        self.snapshots: list[Snapshot] = []
+        self._not_comparable: set[int] = set()
+        """Spaces that are local, whose key is not the first field alone, or that were emptied at once."""
 
-    def learn(self, data: bytes) -> None:
-        """Which spaces of a snapshot are synchronous, and up to where it holds all."""
+    def learn(self, name: str, data: bytes) -> None:
+        """Which spaces of a snapshot are synchronous, up to where it holds all, and what."""
         try:
             found = xlog.decode(data)
-            if found.meta is not None and found.finished:
-                self.snapshot = found.meta.vclock
             for row in found.rows:
-                self._learn(row)
+                self.take_definition(row)
+            if found.meta is None or not found.finished:
+                return
+            self.snapshot = found.meta.vclock
+            if any(found.meta.vclock.values()):
+                rows = (record for row in found.rows if (record := _data_of(row)) is not None)
+                tuples = {(space, _first(values)): values for space, values in rows}
+                self.snapshots.append(Snapshot(place=name, vclock=found.meta.vclock, tuples=tuples))
         except XlogError:
             pass  # the log decides; a snapshot that cannot be read only makes it begin later
 
@@ -135,15 +156,29 @@ class _Reader:
         has_flags = _version(found.meta.server_version) >= FLAGS_SINCE
         for number, row in enumerate(found.rows, start=1):
             self.vclock[row.replica_id] = max(row.lsn, self.vclock.get(row.replica_id, 0))
-            self._learn(row)
+            self.take_definition(row)
             self._take(row, f"{name} row {number}", has_flags)
 
     def _is_behind_a_gap(self, vclock: Mapping[int, int]) -> bool:
         """A log is gone and its rows stand in the snapshot: those before it could not be removed, and count no more."""
         return not covers(self.vclock, vclock) and covers(self.snapshot, vclock)
 
-    def _learn(self, row: Row) -> None:
-        if row.body.get(Key.SPACE_ID.value) != SPACES:
+    def comparable(self) -> tuple[Snapshot, ...]:
+        """With the spaces that rows alone do not tell about."""
+        left_out = frozenset(self._not_comparable)
+        return tuple(replace(each, left_out=left_out) for each in self.snapshots)
+
+    def take_definition(self, row: Row) -> None:
+        """What a row says of spaces, if it does."""
+        space_id, values = row.body.get(Key.SPACE_ID.value), row.body.get(Key.TUPLE.value)
+        match values:
+            case (int(space), 0, _, _, _, parts) if space_id == INDEXES and not _is_first_field(parts):
+                self._not_comparable.add(space)
+            case (int(space), *_) if space_id == TRUNCATIONS:
+                self._not_comparable.add(space)
+            case (int(space), _, _, _, _, {"group_id": 1} | {"temporary": True}, *_) if space_id == SPACES:
+                self._not_comparable.add(space)
+        if space_id != SPACES:
             return
         match row.body.get(Key.TUPLE.value):
             case (int(id), _, _, _, _, {"is_sync": is_sync}, *_):
@@ -152,28 +187,111 @@ class _Reader:
                 self.synchronous_spaces.discard(id)
 
     def _take(self, row: Row, place: str, has_flags: bool) -> None:
-        kind = _KINDS.get(row.type)
-        is_local = row.group_id == LOCAL_GROUP or row.replica_id == 0
-        if kind is None or (is_local and kind != "vote"):
-            return
-        space = row.body.get(Key.SPACE_ID.value, 0)
-        is_synchronous = row.wait_ack if has_flags else kind == "write" and space in self.synchronous_spaces
-        values = row.body.get(Key.TUPLE.value, ())
-        self.records.append(
-            Record(
-                kind=kind,
-                origin=row.replica_id,
-                lsn=row.lsn,
-                place=place,
-                first=row.tsn,
-                ends=row.is_commit,
-                is_synchronous=is_synchronous,
-                body=pack(dict(row.body)),
-                space=_number(space),
-                tuple=values if isinstance(values, tuple) and kind == "write" else (),
-                **_decision(kind, row),
-            )
-        )
+        record = _record_of(row, place, None if has_flags else self.synchronous_spaces)
+        if record is not None:
+            self.records.append(record)
+
+
+def _is_first_field(parts: object) -> bool:
+    """Of an index: its only part is the first field."""
+    match parts:
+        case [{"field": 0}] | [[0, *_]]:
+            return True
+    return False
+
+
+def _data_of(row: Row) -> tuple[int, tuple[object, ...]] | None:
+    """Space and tuple of a row of a snapshot, if it is of a user."""
+    space, values = row.body.get(Key.SPACE_ID.value), row.body.get(Key.TUPLE.value)
+    if isinstance(space, int) and space >= SYSTEM_SPACES_BELOW and isinstance(values, tuple) and values:
+        return space, values
+    return None
+
+
+def _kind_of(row: Row) -> Kind | None:
+    """None if it is neither about data nor the queue."""
+    kind = _KINDS.get(row.type)
+    is_local = row.group_id == LOCAL_GROUP or row.replica_id == 0
+    return None if is_local and kind != "vote" else kind
+
+
+def _is_synchronous(row: Row, kind: Kind, synchronous_spaces: Set[int] | None) -> bool:
+    """`synchronous_spaces` None: the row's flags say what waits."""
+    if synchronous_spaces is None:
+        return row.wait_ack
+    return kind == "write" and row.body.get(Key.SPACE_ID.value, 0) in synchronous_spaces
+
+
+def _record_of(row: Row, place: str, synchronous_spaces: Set[int] | None) -> Record | None:
+    kind = _kind_of(row)
+    if kind is None:
+        return None
+    values = row.body.get(Key.TUPLE.value, ())
+    by_operations = row.type in (Type.UPDATE, Type.UPSERT)
+    return Record(
+        kind=kind,
+        origin=row.replica_id,
+        lsn=row.lsn,
+        place=place,
+        first=row.tsn,
+        ends=row.is_commit,
+        is_synchronous=_is_synchronous(row, kind, synchronous_spaces),
+        body=pack(dict(row.body)),
+        space=_number(row.body.get(Key.SPACE_ID.value, 0)),
+        tuple=values if isinstance(values, tuple) and kind == "write" and not by_operations else (),
+        time_ns=int(row.timestamp * 1e9),
+        key=_first(row.body.get(Key.KEY.value) or values),
+        is_whole=not by_operations,
+        **_decision(kind, row),
+    )
+
+
+def _line_of(row: Row, synchronous_spaces: Set[int] | None) -> RowLine | None:
+    """The same without its content."""
+    kind = _kind_of(row)
+    if kind is None:
+        return None
+    waits = _is_synchronous(row, kind, synchronous_spaces)
+    return RowLine(kind, row.replica_id, row.lsn, row.tsn, row.is_commit, waits, **_decision(kind, row))
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What some bytes of a log or of a snapshot say. `begins`: they are a snapshot of this vclock; `term`: in it."""
+
+    rows: tuple[RowLine, ...] = ()
+    begins: Mapping[int, int] | None = None
+    term: int = 0
+
+
+class BlockReader:
+    """Reads blocks of logs, and whole files, as they were written: one version of nodes at a time."""
+
+    def __init__(self) -> None:
+        self._reader = _Reader()
+        self._has_flags = True
+
+    def read(self, data: bytes) -> Block:
+        """`data`: blocks, with the header of their file or without; or a snapshot. Raises XlogError."""
+        if not data.startswith((b"XLOG", b"SNAP")):
+            return self._block(xlog.rows_in(data))
+        found = xlog.decode(data)
+        assert found.meta is not None and found.damage is None, found.damage
+        if found.meta.kind == "XLOG":
+            self._has_flags = _version(found.meta.server_version) >= FLAGS_SINCE
+            return self._block(found.rows)
+        for row in found.rows:
+            self._reader.take_definition(row)
+        terms = [_number(row.body.get(0)) for row in found.rows if row.type == Type.RAFT]
+        begins = {origin: lsn for origin, lsn in found.meta.vclock.items() if origin}
+        return Block(begins=begins, term=max(terms, default=0))
+
+    def _block(self, rows: Sequence[Row]) -> Block:
+        for row in rows:
+            self._reader.take_definition(row)
+        spaces = None if self._has_flags else self._reader.synchronous_spaces
+        lines = (_line_of(row, spaces) for row in rows)
+        return Block(tuple(line for line in lines if line is not None))
 
 
 def _decision(kind: Kind, row: Row) -> dict[str, Any]:
@@ -191,6 +309,12 @@ def _decision(kind: Kind, row: Row) -> dict[str, Any]:
         case "vote":
             return {"term": _number(body.get(0, 0)), "vote": _number(body.get(1, 0))}
     return {}
+
+
+def _first(values: object) -> object:
+    """The first field, if it can be a key."""
+    first = values[0] if isinstance(values, tuple) and values else None
+    return first if isinstance(first, str | int | float | bytes) else None
 
 
 def _number(value: object) -> int:

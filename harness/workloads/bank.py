@@ -107,6 +107,10 @@ class Bank(Keyed):
         match outcome(reply, count, is_read=False):
             case Completion() as done:
                 return done
+            case Refused(number=0, found=int() as found, is_confirmed=True, role=role) if isinstance(
+                value, dict
+            ):
+                return Completion("fail", {**value, "found": found}, "mismatch", role)
             case Refused(role=role):
                 return Completion("fail", value, "mismatch", role)
             case committed:

@@ -124,6 +124,8 @@ class Register:
         match outcome(reply, 1, is_read=is_read):
             case Completion() as done:
                 return done
+            case Refused(0, int() as found, role, is_confirmed=True) as refused if isinstance(value, tuple):
+                return Completion("fail", (*value, found), refused.error, role)
             case Refused(role=role) as refused:
                 return Completion("fail", value, refused.error, role)
             case Committed([None | [_, None] | (_, None)], role) if is_read:

@@ -142,6 +142,19 @@ def decode(data: bytes) -> Xlog:
     return Xlog(meta, tuple(rows), offset, finished, None)
 
 
+def rows_in(blocks: bytes) -> tuple[Row, ...]:
+    """The rows of whole blocks, and perhaps an end marker, without a header. Raises XlogError if anything is wrong."""
+    rows: list[Row] = []
+    offset = 0
+    try:
+        while offset < len(blocks) and blocks[offset : offset + 4] != _END:
+            block, offset = _block(blocks, offset)
+            rows += block
+    except _Damage as damage:
+        raise XlogError(f"expected whole blocks of rows, got: {damage}") from None
+    return tuple(rows)
+
+
 def begun(logs: Sequence[bytes]) -> int:
     """How many logs, oldest first, there are up to the last one whose header is whole; a crash may have torn that one.
 

@@ -9,8 +9,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from typing import Protocol
 
 from nodes.kernel.effects import UNFINISHED
+
+
+class WatchesDisk(Protocol):
+    """Hears of a disk what is safe on it, and what is not there any more."""
+
+    def synced(self, file: str, length: int) -> None:
+        """The first `length` bytes are safe."""
+
+    def cut(self, file: str, length: int) -> None:
+        """Of what was written, the first `length` bytes are left."""
+
+    def put(self, file: str, data: bytes) -> None:
+        """A file appeared whole, and safe."""
 
 
 class VirtualFile:
@@ -27,6 +41,7 @@ class VirtualDisk:
     def __init__(self) -> None:
         self._files: dict[str, VirtualFile] = {}
         self.full = False
+        self.watch: WatchesDisk | None = None
 
     def files(self) -> Mapping[str, bytes]:
         """What a node that starts now would read."""
@@ -46,10 +61,14 @@ class VirtualDisk:
         file.data += data
         file.synced = len(data)
         self._files.pop(name + UNFINISHED, None)
+        if self.watch is not None:
+            self.watch.put(name, data)
 
     def remove(self, name: str) -> None:
         """Forget a file; synced at once."""
         self._files.pop(name, None)
+        if self.watch is not None:
+            self.watch.cut(name, 0)
 
     def sync(self, name: str, length: int) -> None:
         """The first `length` bytes of a file are safe."""
@@ -58,12 +77,14 @@ class VirtualDisk:
             return  # removed in the meantime
         assert length <= len(file.data), (name, length, len(file.data))
         file.synced = max(file.synced, length)
+        self._tell(name, file.synced)
 
     def truncate(self, name: str, size: int) -> None:
         """Cut a file; synced at once."""
         file = self._files[name]
         del file.data[size:]
         file.synced = len(file.data)
+        self._tell(name, file.synced, is_cut=True)
 
     def unsynced_bytes(self) -> int:
         return sum(len(file.data) - file.synced for file in self._files.values())
@@ -74,6 +95,8 @@ class VirtualDisk:
         if file is None:
             return
         del file.data[max(length, file.synced) :]
+        if self.watch is not None:
+            self.watch.cut(name, len(file.data))
 
     def lose_power(self, chance: random.Random) -> int:
         """Keep what was synced and what chance leaves of the rest; returns how many bytes were lost or spoilt.
@@ -90,7 +113,15 @@ class VirtualDisk:
                 zeros = tail - kept if not lost and kept < tail and chance.random() < 0.2 else 0
                 file.data[file.synced + kept :] = bytes(zeros)
                 lost += tail - kept
+                self._tell(name, file.synced + kept, is_cut=True)
             file.synced = len(file.data)
             if file.synced == 0:
                 del self._files[name]
         return lost
+
+    def _tell(self, name: str, length: int, *, is_cut: bool = False) -> None:
+        if self.watch is None:
+            return
+        if is_cut:
+            self.watch.cut(name, length)
+        self.watch.synced(name, length)

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from traceback import extract_tb
-from typing import Literal
+from typing import Literal, Protocol
 
 from nodes.kernel.chance import Streams
 from nodes.kernel.effects import (
@@ -47,7 +47,7 @@ from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability, Outbox
 from nodes.world.agenda import Agenda
 from nodes.world.clock import NodeClock
-from nodes.world.disk import VirtualDisk
+from nodes.world.disk import VirtualDisk, WatchesDisk
 from nodes.world.network import MICROSECOND, MILLISECOND, Network
 
 Kind = Literal["timer", "input"]
@@ -69,6 +69,22 @@ class Group:
     ends: tuple[int, ...]
     starts: tuple[int, ...]
     due_ns: int
+
+
+class WatchesMachine(WatchesDisk, Protocol):
+    """Hears what a machine hands to its disk and its links, in the moment in which it does; it changes nothing."""
+
+    hears: frozenset[type]
+    """The messages that it wants to hear of."""
+
+    def writes(self, record: Persist, end: int, link: int | None) -> None:
+        """A record was written and makes its file `end` bytes long; `link`: on it came what the node answers by it."""
+
+    def sends(self, link: int, message: object) -> None:
+        """A message left the node: all that had to be on disk before is there, as far as the node cares."""
+
+    def emptied(self) -> None:
+        """Another node, on an empty disk, takes this one's place."""
 
 
 class Machine:
@@ -95,6 +111,10 @@ class Machine:
         """Told of a node whose life is over."""
         self.on_record: Callable[[str, str, str], None] | None = None
         """Told "writes" (handed to the disk) or "wrote" (synced), who, and the kind of record."""
+        self._watch: WatchesMachine | None = None
+        self._heard = frozenset[type]()
+        self._serving: int | None = None
+        """The link whose message the node is taking in."""
         self._make = make
         self._agenda = agenda
         self._network = network
@@ -117,6 +137,11 @@ class Machine:
         self._is_failing = False
         """A write has failed and the node has not heard of it yet: nothing more is written."""
         self._waiting: list[tuple[Kind, Callable[[], None]]] = []
+
+    def watch(self, watch: WatchesMachine) -> None:
+        """From now on `watch` hears of this machine."""
+        self._watch = self.disk.watch = watch
+        self._heard = watch.hears
 
     # ---- life and death
 
@@ -175,6 +200,9 @@ class Machine:
         assert self.state == "down", self.state
         self._make = make
         self.disk = VirtualDisk()
+        if self._watch is not None:
+            self.disk.watch = self._watch
+            self._watch.emptied()
 
     def lose_power(self) -> int:
         """Everything that was not synced may be lost; peers hear nothing. Returns the bytes lost or spoilt."""
@@ -240,7 +268,9 @@ class Machine:
             where = extract_tb(broken.__traceback__)[-1].name
             self._crash(f"{type(broken).__name__} in {where}: {broken}")
             return
+        self._serving = event.link if type(event) is Received else None
         self._carry_out(effects)
+        self._serving = None
 
     # ---- the endpoint of the network
 
@@ -303,6 +333,9 @@ class Machine:
             match effect:
                 case Send(link, message):
                     if link in self._links:
+                        if type(message) in self._heard:
+                            assert self._watch is not None
+                            self._watch.sends(link, message)
                         network.send(link, self, message)
                 case Remove(file):
                     self.disk.remove(file)
@@ -365,6 +398,8 @@ class Machine:
             end = self.disk.append(_written_to(record), record.data)
             starts.append(end - len(record.data))
             ends.append(end)
+            if self._watch is not None:
+                self._watch.writes(record, end, self._serving)
         group = Group(tuple(records), tuple(ends), tuple(starts), self._due_ns())
         if self._durability == "written":
             self._agenda.after(WRITEBACK_NS, self._write_back, group, self._life)

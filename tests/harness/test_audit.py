@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -39,6 +40,7 @@ def judged(plan: Plan) -> dict[str, Any]:
         jsonl.parse(record.getvalue()),
         logs=[log_of(name, machine.disk.files()) for name, machine in cluster.world.machines.items()],
         rules=parts.system.log_rules(plan),
+        effects=cluster.effects(),
     )
 
 
@@ -71,6 +73,54 @@ def test_the_logs_of_broken_nodes_tell_on_them(bug: str) -> None:
     """Breaks if logs in which an acknowledged transaction is discarded passed."""
     verdict = judged(small(seed=5, time_limit_s=20.0, election_mode="off", bugs=(bug,)))
     assert check_of(verdict, "audit")["result"] == "invalid"
+
+
+@pytest.mark.parametrize("bug", ["confirm-early", "confirm-before-wal-owner"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_an_early_answer_is_found_by_every_seed(bug: str, seed: int) -> None:
+    """Breaks if an answer before its quorum or its CONFIRM were seen only where a fault strikes between the two."""
+    verdict = judged(small(seed=seed, time_limit_s=2.0, faults=("none",), election_mode="off", bugs=(bug,)))
+    assert verdict["violations"] == ["acknowledged-early"]
+    early = check_of(verdict, "acknowledged-early")
+    assert {witness["rule"] for witness in early["witnesses"]} >= {"answered-before-confirm"}
+    assert all(witness["events"] for witness in early["witnesses"])
+
+
+def test_an_early_acknowledgement_is_found_without_a_loss_of_power() -> None:
+    """Breaks if a store that acknowledges what is not synced were found only by the power loss that shows it."""
+    plan = small(seed=1, time_limit_s=3.0, faults=("lose-unsynced",), election_mode="off")
+    verdict = judged(msgspec.structs.replace(plan, bugs=("ack-before-fsync",)))
+    rules = {witness["rule"] for witness in check_of(verdict, "acknowledged-early")["witnesses"]}
+    assert "claimed-before-durable" in rules
+
+
+@pytest.mark.parametrize("configuration", ["A", "B", "I"])
+def test_a_sound_store_answers_in_time_in_every_configuration(configuration: str) -> None:
+    """Breaks if the check of answers asked for more than a configuration promises."""
+    verdict = judged(small(seed=7, time_limit_s=5.0, configuration=configuration))
+    early = check_of(verdict, "acknowledged-early")
+    assert early["result"] == "valid", early["witnesses"]
+    assert early["details"]["writes"] > 0
+    assert (early["checker"] in verdict["promise"]) == (configuration != "B")
+
+
+def test_what_is_only_submitted_is_not_answered_early() -> None:
+    """Breaks if answers that promise no confirmation were condemned."""
+    verdict = judged(small(seed=3, time_limit_s=4.0, commit_wait="mixed"))
+    assert check_of(verdict, "acknowledged-early")["result"] == "valid"
+
+
+def test_a_stored_run_keeps_what_its_disks_did(tmp_path: Path) -> None:
+    """Breaks if `check` and `audit` of a stored run judged answers by another record than the run; or by none."""
+    plan = small(seed=3, time_limit_s=3.0, faults=("none",), election_mode="off", bugs=("confirm-early",))
+    folder, verdict = stored(tmp_path, plan)
+    again, _ = stored(tmp_path / "again", plan)
+    kept = (folder / "nodes" / "effects.jsonl").read_bytes()
+    assert kept == (again / "nodes" / "effects.jsonl").read_bytes()
+    assert verdict["violations"] == ["acknowledged-early"]
+    done = CliRunner().invoke(command, [str(folder), "--json"], standalone_mode=False)
+    assert done.return_value == 1
+    assert [check["result"] for check in json.loads(done.output)["checks"]] == ["valid", "invalid"]
 
 
 def test_a_stored_run_can_be_audited(tmp_path: Path) -> None:

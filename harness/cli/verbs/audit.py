@@ -16,6 +16,7 @@ from harness.cli.exit_codes import ExitCode
 from harness.cli.param_types import InputPath, Whole
 
 if TYPE_CHECKING:
+    from checkers.verdict import Verdict
     from harness.judge.audit import Audit
 
 TOLD_MAX = 8
@@ -88,6 +89,13 @@ class Audited:
 
     audit: Audit
     promised: str
+    answers: str = ""
+    """What the moments of answers were promised to be."""
+
+    @property
+    def judged(self) -> list[tuple[str, Verdict]]:
+        """The verdicts that count, with what they are judged against."""
+        return self.audit.judged(self.promised, self.answers)
 
 
 def _of_run(path: Path) -> Audited:
@@ -100,7 +108,7 @@ def _of_run(path: Path) -> Audited:
     from harness.judge.whole_run import logs_of_members, rules_of
     from harness.store import resolve
     from harness.systems import system_of
-    from harness.systems.xlogs import read_logs
+    from harness.systems.xlogs import read_effects, read_logs
 
     folder = resolve(path)
     plan, history = folder.read_plan(), read_history(folder)
@@ -109,13 +117,14 @@ def _of_run(path: Path) -> Audited:
         raise WrongUse(f"{path}: the nodes of {plan.system} leave no xlogs; try: ./qsync check {path}")
     promise = promise_of(plan, history)
     logs = logs_of_members(read_logs(folder.nodes), history)
-    return Audited(audit(logs, rules, history, checks_of(plan, promise)), promise.logs)
+    found = audit(logs, rules, history, checks_of(plan, promise), effects=read_effects(folder.nodes))
+    return Audited(found, promise.logs, promise.answers)
 
 
 def _to_json(found: Audited) -> dict[str, Any]:
     from harness.judge import EXIT_CODES, outcome_of
 
-    judged = found.audit.judged(found.promised)
+    judged = found.judged
     # Where nothing is promised of the logs, a rule that they break is a finding; rows that are missing are not.
     promised = [each for model, each in judged if model or each.result == "unknown"]
     outcome = outcome_of(each.result for each in promised) if promised else "valid"
@@ -126,7 +135,7 @@ def _to_json(found: Audited) -> dict[str, Any]:
         "exit_code": EXIT_CODES[outcome],
         "sentence": _sentence(found),
         "violations": [each.checker for each in promised if each.result == "invalid"],
-        "checks": [found.audit.logs.to_json()],
+        "checks": [verdict.to_json() for verdict in found.audit.verdicts],
         "settled": found.audit.settled_json(),
     }
 
@@ -134,7 +143,7 @@ def _to_json(found: Audited) -> dict[str, Any]:
 def _sentence(found: Audited) -> str:
     from harness.judge.outcome import NOT_PROMISED
 
-    judged = found.audit.judged(found.promised)
+    judged = found.judged
     violated = [each for model, each in judged if model and each.result == "invalid"]
     if violated:
         text = violated[0].witnesses[0].summary
@@ -181,7 +190,7 @@ def _settled_lines(found: Audit) -> Iterator[str]:
 
 
 def _witness_lines(found: Audited) -> Iterator[str]:
-    judged = found.audit.judged(found.promised)
+    judged = found.judged
     witnesses = [(model, witness) for model, verdict in judged for witness in verdict.witnesses]
     for model, witness in witnesses[:TOLD_MAX]:
         yield f"  {'violation' if model else 'finding  '}  {witness.rule}: {witness.summary}"

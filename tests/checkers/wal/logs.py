@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from checkers.wal import NodeLog, Record
 
 
@@ -17,6 +19,11 @@ def write(origin: int, lsn: int, value: object = None, *, key: str = "x", waits:
         body=repr((key, shown)).encode(),
         tuple=(key, shown),
     )
+
+
+def data(lsn: int, key: str) -> Record:
+    """A row of replica 1 that puts its own lsn under a key of space 512."""
+    return replace(write(1, lsn, key=key), space=512, key=key)
 
 
 def nop(origin: int, lsn: int) -> Record:

@@ -6,11 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from checkers.wal import RULES, LogRules, NodeLog, check
-from tests.checkers.wal.logs import confirm, log, nop, promote, rollback, vote, write
+from checkers.wal import RULES, LogRules, NodeLog, Record, Snapshot, check
+from tests.checkers.wal.logs import confirm, data, log, nop, promote, rollback, vote, write
 
 RULED = LogRules(promotes="at once", has_votes=True, quorum=2, members=3)
 COMMON = (promote(1, 1, over=0, until=0, term=1), write(1, 2), write(1, 3))
+
+DATA = (COMMON[0], data(2, "a"), data(3, "b"))
+
+
+def joiner(tuples: dict[tuple[int, object], tuple[object, ...]], left_out: tuple[int, ...] = ()) -> NodeLog:
+    """A node whose log begins behind a snapshot of all that is confirmed."""
+    held = Snapshot(place="a.snap", vclock={1: 4}, tuples=tuples, left_out=frozenset(left_out))
+    return replace(log("n3", begins={1: 4}), snapshots=(held,))
+
 
 BREACHES: dict[str, tuple[NodeLog, ...]] = {
     "confirmed-and-rolled-back": (
@@ -32,6 +41,19 @@ BREACHES: dict[str, tuple[NodeLog, ...]] = {
         log("n1", *COMMON, confirm(1, 4, until=3)),
         log("n2", COMMON[0], write(1, 3), confirm(1, 4, until=3)),
         log("n3", *COMMON, confirm(1, 4, until=3)),
+    ),
+    "claimed-but-missing": (
+        log("n1", *COMMON, confirm(1, 4, until=3)),
+        log("n2", *COMMON, confirm(1, 4, until=3)),
+        log("n3", write(1, 3), confirm(1, 4, until=3), begins={1: 1}),
+    ),
+    "snapshot-differs": (
+        log("n1", *DATA, confirm(1, 4, until=3)),
+        log("n2", *DATA, confirm(1, 4, until=3)),
+        joiner({(512, "a"): ("a", 2)}),
+    ),
+    "decision-without-entry": tuple(
+        log(node, *COMMON, rollback(1, 4, start=2), confirm(1, 5, until=3)) for node in ("n1", "n2", "n3")
     ),
     "confirm-not-increasing": tuple(
         log(node, *COMMON, confirm(1, 4, until=3), confirm(1, 5, until=3)) for node in ("n1", "n2", "n3")
@@ -80,6 +102,79 @@ def test_sound_logs_break_no_rule() -> None:
     """Breaks if a rule were an alarm about logs that agree."""
     verdict = check(SOUND, RULED)
     assert verdict.result == "valid", verdict.witnesses
+
+
+def test_a_log_that_contradicts_itself_is_refused() -> None:
+    """Breaks if ROLLBACK from lsn 451 directly followed by CONFIRM of 453, in every log, passed as valid."""
+    rows = (promote(1, 449, over=0, until=0, term=1), *(write(1, lsn) for lsn in range(451, 454)))
+    logs = tuple(
+        log(node, *rows, rollback(1, 454, start=451), confirm(1, 455, until=453), begins={1: 448})
+        for node in ("n1", "n2", "n3")
+    )
+    verdict = check(logs, RULED)
+    assert verdict.details["breaches"] == {"decision-without-entry": 1}
+    assert "rolled back" in verdict.witnesses[0].explanation[1]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (rollback(1, 4, start=2), write(1, 5), confirm(1, 6, until=5)),
+        (confirm(1, 4, until=2), rollback(1, 5, start=3)),
+        (confirm(1, 4, until=3), promote(2, 1, over=1, until=3, term=2), confirm(1, 5, until=2)),
+    ],
+    ids=["an entry behind the rollback", "what no CONFIRM covers", "confirmed already"],
+)
+def test_decisions_that_fit_the_queue_pass(rows: tuple[Record, ...]) -> None:
+    """Breaks if CONFIRM 7 after ROLLBACK 5 were refused although entry 7 was written behind the ROLLBACK."""
+    assert "decision-without-entry" not in breaches((log("n1", *COMMON, *rows),))
+
+
+HELD: dict[tuple[int, object], tuple[object, ...]] = {(512, "a"): ("a", 2), (512, "b"): ("b", 3)}
+
+
+def test_a_joiner_that_holds_what_its_vclock_claims_passes() -> None:
+    """Breaks if a node that joined as it should were an alarm, or spaces that rows do not tell of were compared."""
+    whole = BREACHES["snapshot-differs"][:2]
+    assert breaches((*whole, joiner(HELD))) == set()
+    assert breaches((*whole, joiner({(512, "a"): ("a", 2)}, left_out=(512,)))) == set()
+
+
+@pytest.mark.parametrize(
+    ("tuples", "why"),
+    [
+        ({**HELD, (512, "c"): ("c", 9)}, "a row that nobody wrote"),
+        ({**HELD, (512, "b"): ("b", 1)}, "an old value"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_a_snapshot_with_other_data_is_refused(
+    tuples: dict[tuple[int, object], tuple[object, ...]], why: str
+) -> None:
+    """Breaks if what a joiner got were compared by its count of rows, or by its keys."""
+    assert "snapshot-differs" in breaches((*BREACHES["snapshot-differs"][:2], joiner(tuples))), why
+
+
+def test_what_is_pending_or_told_by_operations_is_compared_with_nothing() -> None:
+    """Breaks if a key were judged whose value the other log does not tell: undecided there, or an UPDATE."""
+    pending = log("n1", *DATA, write(1, 4))
+    updated = log("n2", *DATA[:2], replace(DATA[2], is_whole=False, tuple=()), confirm(1, 4, until=3))
+    old = {(512, "a"): ("a", 2), (512, "b"): ("b", 0)}
+    assert breaches((updated, joiner(old))) == set()
+    assert breaches((pending, joiner({}))) == set()
+
+
+def test_a_nop_may_stand_where_another_log_has_nothing() -> None:
+    """Breaks if a row of one node alone, which others have as a NOP, were missed in its own log."""
+    assert "claimed-but-missing" not in breaches(
+        (log("n1", COMMON[0], write(1, 3)), log("n2", COMMON[0], nop(1, 2), write(1, 3)))
+    )
+
+
+def test_what_waits_in_the_part_that_a_snapshot_replaced_is_named_rightly() -> None:
+    """Breaks if a joiner, whose snapshot holds the entry, were blamed for the CONFIRM that came behind it."""
+    joiner = log("n1", confirm(1, 4, until=3), write(1, 5), begins={1: 3})
+    assert breaches((joiner,)) == set()
 
 
 def test_a_log_that_is_behind_agrees() -> None:

@@ -102,6 +102,30 @@ def _about(row: Record, decision: Record) -> Fate | None:
     return None
 
 
+def obvious_contradictions(records: list[Record]) -> list[Record]:
+    """The twin: what was pending just before each decision, from the whole log up to there."""
+    found = []
+    for place, row in enumerate(records):
+        before = records[:place]
+        waiting = {name for name, fate in obvious(before).items() if fate == "pending"}
+        decided = max(
+            (
+                each.until
+                for each in before
+                if each.kind in ("confirm", "promote") and each.owner == row.owner
+            ),
+            default=0,
+        )
+        promoted = {each.id for each in before if each.kind == "promote"}
+        named = (row.owner, row.until)
+        match row.kind:
+            case "confirm" if named not in waiting | promoted and row.until > max(decided, 0):
+                found.append(row)
+            case "rollback" if named not in waiting and row.until > 0:
+                found.append(row)
+    return found
+
+
 @st.composite
 def legal_logs(draw: st.DrawFn) -> list[Record]:
     """What one owner at a time may write, PROMOTE taking effect at once."""
@@ -134,3 +158,9 @@ def legal_logs(draw: st.DrawFn) -> list[Record]:
 def test_the_replay_and_its_twin_say_the_same(records: list[Record]) -> None:
     """Breaks if the queue, however it is kept, gave a transaction another fate than the rules by themselves."""
     assert replay(log("n1", *records), "at once").fates == obvious(records)
+
+
+@given(legal_logs())
+def test_the_replay_and_its_twin_find_the_same_contradictions(records: list[Record]) -> None:
+    """Breaks if the queue let a decision pass that names nothing in it, or blamed one that does."""
+    assert replay(log("n1", *records), "at once").contradictions == obvious_contradictions(records)

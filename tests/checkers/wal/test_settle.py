@@ -108,3 +108,35 @@ def test_a_transaction_is_joined_by_what_it_put_last_under_each_key() -> None:
     assert settled(past, log("n1", *one, rollback(1, 3, start=1))).did_not == (0,)
     two = (rows[0], confirm(1, 3, until=1), replace(rows[1], lsn=4, first=4))
     assert settled(past, log("n1", *two)).open == (0,)
+
+
+def refused(found: int | None) -> History:
+    """A transfer from x that was refused because of what it found there."""
+    asked = {"from": "x", "to": "y", "amount": 9}
+    return history(("invoke", 1, "transfer", asked), ("fail", 1, "transfer", {**asked, "found": found}))
+
+
+DISCARDED = log("n1", write(1, 1, 7), rollback(1, 2, start=1))
+
+
+def test_a_refused_transaction_may_not_show_what_all_logs_discarded() -> None:
+    """Breaks if an error answer that revealed a value which was rolled back passed as no observation."""
+    found = settled(refused(7), DISCARDED, log("n2", nop(1, 1)))
+    assert [operation.invoke_index for operation in found.revealed] == [0]
+    assert settled(refused(7), DISCARDED, is_final=False).revealed == ()
+
+
+def test_a_refused_transaction_may_show_what_was_confirmed_at_any_time() -> None:
+    """Breaks if an old value, or one that no log has, were an alarm: a deposed leader compares with what it has."""
+    again = log("n2", write(1, 1, 7), rollback(1, 2, start=1), write(1, 3, 7), confirm(1, 4, until=3))
+    assert settled(refused(7), DISCARDED, again).revealed == ()
+    assert settled(refused(0), DISCARDED).revealed == ()
+    assert settled(refused(None), DISCARDED).revealed == ()
+
+
+def test_a_refused_compare_and_set_is_such_a_transaction() -> None:
+    """Breaks if a compare that failed on what was rolled back passed where failed compares are judged no further."""
+    past = history(("invoke", 1, "cas", [5, 6]), ("fail", 1, "cas", [5, 6, 7]))
+    assert [operation.key for operation in settled(past, DISCARDED).revealed] == ["x"]
+    untold = history(("invoke", 1, "cas", [5, 6]), ("fail", 1, "cas", [5, 6]))
+    assert settled(untold, DISCARDED).revealed == ()

@@ -82,6 +82,16 @@ def answered(asked: Operation, **answer: Any) -> Completion:
             Completion("fail", (2, 3), "mismatch", "owner"),
         ),
         (
+            CAS,
+            {"committed": False, "mismatch": [0, 7], "role": "owner"},
+            Completion("fail", (2, 3, 7), "mismatch", "owner"),
+        ),
+        (
+            CAS,
+            {"committed": False, "mismatch": [0, 7], "role": "owner", "mode": "dirty"},
+            Completion("fail", (2, 3), "mismatch with what may be rolled back", "owner"),
+        ),
+        (
             READ,
             {"committed": True, "results": [["x", 8]], "role": "replica"},
             Completion("ok", 8, None, "replica"),

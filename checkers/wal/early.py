@@ -1,0 +1,428 @@
+"""Too early: an answer before its CONFIRM, an acknowledgement before its row is on disk.
+
+Judged by the record of a world that sees disks and links (`checkers.wal.effects`). A history alone shows such an answer
+only if a fault strikes in the moment between; here every answer is judged.
+
+| rule | says |
+|---|---|
+| answered-before-confirm | when a write is answered, the log on the answering node's disk says that it is committed |
+| answered-before-quorum | when a synchronous write is answered, its rows are on the disks of a quorum |
+| claimed-before-durable | a node acknowledges, and stands for election with, only rows that are on its disk |
+| term-not-durable | a node speaks in no term that its disk does not hold |
+| vote-not-durable | a node tells no vote that its disk does not hold |
+
+The first is the replay of the node's own log, as far as it was durable when the answer left: a CONFIRM that covers the
+write, or a PROMOTE that keeps it. An asynchronous transaction is committed when it is durable and nothing before it
+waits. A write that was only to be submitted promises nothing of this, and a NOP is not a row of its transaction.
+
+Where nobody saw that, `check_by_clocks` judges the first rule by the times of rows, within a bound.
+
+A write is joined to its rows by the request that made the node write them, else by what it alone wrote. Writes that
+can be joined to nothing are counted (`details["not_joined"]`), and judged by the checks of the history alone.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from checkers.history.history import History
+from checkers.history.members import counts
+from checkers.history.operation import Operation
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.wal.agreement import one_of_each_first, text
+from checkers.wal.effects import Answered, Begun, Claimed, Durable, Effect, RowLine
+from checkers.wal.record import Id, NodeLog, Promotes, Record
+from checkers.wal.replay import Limbo, Replayed
+
+NAME = "acknowledged-early"
+MODEL = "answered when it is confirmed, acknowledged when it is on disk"
+FIRST_TERM = 1
+"""A node is in this term without having written it."""
+LATE_NS = 100_000_000
+"""How much earlier than its CONFIRM an answer may seem by clocks: what a busy machine may take to tell its own."""
+WAITS_FOR_NOTHING = ("submit", "none")
+WRITES = ("write", "cas", "add", "transfer", "generate", "enqueue", "dequeue", "open")
+"""Operations that always make a node write, if they are answered."""
+DONE = ("confirmed", "committed")
+Joined = Mapping[int, Sequence[Id]]
+"""By the index of an operation's invocation: the transactions that it alone can have written."""
+
+
+@dataclass(slots=True)
+class _Disk:
+    """What is durable on one node."""
+
+    node: str
+    promotes: Promotes
+    begins: dict[int, int] = field(default_factory=dict)
+    vclock: dict[int, int] = field(default_factory=dict)
+    term: int = FIRST_TERM
+    votes: set[tuple[int, int]] = field(default_factory=set)
+    replayed: Replayed = field(init=False)
+    limbo: Limbo = field(init=False)
+    open_rows: list[Record] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._begin_log()
+
+    def _begin_log(self) -> None:
+        self.replayed = Replayed(NodeLog(node=self.node, records=(), begins=self.begins))
+        self.limbo = Limbo(self.replayed, self.promotes)
+        self.open_rows.clear()
+
+    def begin(self, begun: Begun) -> None:
+        """A snapshot of what is here already changes nothing."""
+        if begun.is_empty:
+            self.vclock, self.term = {}, FIRST_TERM
+            self.votes.clear()
+        self.term = max(self.term, begun.term)
+        if begun.is_empty or any(lsn > self.vclock.get(origin, 0) for origin, lsn in begun.vclock):
+            self.begins = dict(begun.vclock)
+            self.vclock = dict(begun.vclock)
+            self._begin_log()
+
+    def take(self, rows: Sequence[Record]) -> None:
+        """Rows in the order of the log."""
+        for row in rows:
+            self.term = max(self.term, row.term)
+            if row.kind == "vote":
+                self.votes.add((row.term, row.vote))
+                continue
+            self.vclock[row.origin] = max(row.lsn, self.vclock.get(row.origin, 0))
+            self.open_rows.append(row)
+            if row.ends:
+                whole = tuple(self.open_rows)
+                self.open_rows.clear()
+                self.limbo.read(whole)
+
+    def holds(self, name: Id, last: int) -> bool:
+        """All rows of the transaction are here, with their content."""
+        return self.begins.get(name[0], 0) >= last or self.replayed.fates.get(name, "nop") != "nop"
+
+    def lacks(self, claimed: Claimed) -> list[tuple[int, int]]:
+        """What is claimed and not here: (origin, lsn)."""
+        return [(origin, lsn) for origin, lsn in claimed.vclock if lsn > self.vclock.get(origin, 0)]
+
+    def knows_as_done(self, name: Id, last: int) -> bool:
+        if self.begins.get(name[0], 0) >= last:
+            return True
+        return self.replayed.fates.get(name) in DONE
+
+
+def check(
+    history: History,
+    *,
+    effects: Sequence[Effect] = (),
+    promotes: Promotes = "synchronous",
+    joined: Joined | None = None,
+) -> Verdict:
+    """Whether nothing was answered, acknowledged or said before the disks held what it rests on.
+
+    `effects` are those of the same run, oldest first; without any the verdict is unknown. `details`: how many answered
+    writes were judged, how many could not be joined to rows, how many claims of nodes were compared.
+    """
+    if not effects:
+        return Verdict(
+            checker=NAME, model=MODEL, result="unknown", summary="there is no record of disks and links"
+        )
+    judge = _Judge(history, effects, promotes, joined or {})
+    for effect in effects:
+        judge.take(effect)
+    return judge.verdict()
+
+
+def check_by_clocks(history: History, nodes: Sequence[Replayed], joined: Joined) -> Verdict:
+    """The first rule where nobody saw disks and links: by the times that rows carry.
+
+    Each node's wall clock is compared with the run's by what the node told the monitor: the answer to that came after
+    the clock was read, so the clock is at least so far ahead. A write must not be answered more than `LATE_NS` before
+    the CONFIRM that decides about it was written. With a clock fault in the run nothing is judged.
+    """
+    ahead_ns, names = _clocks(history)
+    witnesses: list[Witness] = []
+    judged = 0
+    logs = {node.log.node: node for node in nodes}
+    for operation in history.operations if not _has_clock_faults(history) else ():
+        is_done = operation.type == "ok" and operation.wait not in WAITS_FOR_NOTHING
+        node = logs.get(operation.node or "")
+        if not is_done or node is None or operation.complete_ns is None:
+            continue
+        for name in joined.get(operation.invoke_index, ()):
+            decision = node.decided_by.get(name)
+            clock_ns = None if decision is None else ahead_ns.get(names.get(decision.origin, ""))
+            if decision is None or clock_ns is None or not decision.time_ns:
+                continue
+            judged += 1
+            late_ns = decision.time_ns - clock_ns - operation.complete_ns
+            if late_ns > LATE_NS:
+                witnesses.append(_late(operation, name, decision, late_ns))
+    summary = f"none of {judged:,} writes was answered {LATE_NS / 1e6:g} ms before its CONFIRM was written"
+    if witnesses:
+        summary = witnesses[0].summary
+    elif not judged:
+        summary = "nothing to judge: nobody saw disks and links, and no times can be compared"
+    return Verdict(
+        checker=NAME,
+        model=MODEL,
+        result="invalid" if witnesses else "valid",
+        summary=summary,
+        witnesses=tuple(witnesses[:WITNESSES_MAX]),
+        details={"writes": judged, "by": "clocks", "violations": len(witnesses), "vacuous": judged == 0},
+    )
+
+
+def _has_clock_faults(history: History) -> bool:
+    return any(fault.does == "clock" for fault in history.faults)
+
+
+def _clocks(history: History) -> tuple[dict[str, int], dict[int, str]]:
+    """By node, how far its wall clock was ahead of the run's at the most; and the nodes by their ids."""
+    ahead_ns: dict[str, int] = {}
+    names: dict[int, str] = {}
+    for state in history.states:
+        wall_ns, number = state.status.get("wall_ns"), state.status.get("id")
+        if isinstance(wall_ns, int) and isinstance(number, int):
+            names[number] = state.node
+            found = wall_ns - state.time_ns
+            ahead_ns[state.node] = max(found, ahead_ns.get(state.node, found))
+    return ahead_ns, names
+
+
+def _late(operation: Operation, name: Id, decision: Record, late_ns: int) -> Witness:
+    return Witness(
+        rule="answered-before-confirm",
+        summary=f"{operation.node} answered process {operation.process}'s {operation.f} (transaction "
+        f"{name[0]}:{name[1]}) {late_ns / 1e6:.0f} ms before it wrote that it is confirmed",
+        events=operation.events,
+        key=operation.key,
+        node=operation.node,
+        start_ns=operation.invoke_ns,
+        end_ns=operation.complete_ns,
+        explanation=(f"decided by {text(decision)}",),
+    )
+
+
+class _Processes:
+    """Which operation a process was about at a time."""
+
+    def __init__(self, history: History) -> None:
+        self._operations: dict[int, list[Operation]] = {}
+        for operation in history.operations:
+            self._operations.setdefault(operation.process, []).append(operation)
+        self._begun = {p: [each.invoke_ns for each in own] for p, own in self._operations.items()}
+
+    def at(self, process: int, time_ns: int) -> Operation | None:
+        place = bisect_right(self._begun.get(process, ()), time_ns) - 1
+        if place < 0:
+            return None
+        operation = self._operations[process][place]
+        is_over = operation.complete_ns is not None and operation.complete_ns < time_ns
+        return None if is_over else operation
+
+
+@dataclass(frozen=True, slots=True)
+class _Transaction:
+    last: int
+    is_synchronous: bool
+
+
+class _Judge:
+    def __init__(
+        self, history: History, effects: Sequence[Effect], promotes: Promotes, joined: Joined
+    ) -> None:
+        self._history = history
+        self._promotes: Promotes = promotes
+        self._disks: dict[str, _Disk] = {}
+        self._processes = _Processes(history)
+        self._records: dict[tuple[RowLine, ...], Sequence[Record]] = {}
+        self._transactions: dict[Id, _Transaction] = {}
+        self._written_by: dict[int, list[Id]] = {}
+        """By the index of an invocation: what its request made a node write."""
+        for effect in effects:
+            if isinstance(effect, Durable):
+                self._note(effect)
+        for index, names in joined.items():
+            known = [name for name in names if name in self._transactions]
+            if known:
+                self._written_by.setdefault(index, known)
+        self._witnesses: list[Witness] = []
+        self._told: set[tuple[str, str, object]] = set()
+        self._judged: set[int] = set()
+        self._claims = 0
+
+    def _note(self, durable: Durable) -> None:
+        for row in durable.rows:
+            if row.kind == "write":
+                name = (row.origin, row.first or row.lsn)
+                before = self._transactions.get(name, _Transaction(0, is_synchronous=False))
+                self._transactions[name] = _Transaction(
+                    max(before.last, row.lsn), before.is_synchronous or row.is_synchronous
+                )
+        if durable.process is None:
+            return
+        operation = self._processes.at(durable.process, durable.written_ns)
+        if operation is not None:
+            names = {(row.origin, row.first or row.lsn): None for row in durable.rows if row.kind == "write"}
+            self._written_by.setdefault(operation.invoke_index, []).extend(names)
+
+    def take(self, effect: Effect) -> None:
+        match effect:
+            case Durable():
+                self._disk(effect.node).take(self._records_of(effect.rows))
+            case Begun():
+                self._disk(effect.node).begin(effect)
+            case Claimed():
+                self._compare(effect)
+            case Answered():
+                self._answered(effect)
+
+    def _records_of(self, rows: tuple[RowLine, ...]) -> Sequence[Record]:
+        """The same rows come to several disks."""
+        records = self._records.get(rows)
+        if records is None:
+            records = self._records[rows] = [row.record() for row in rows]
+        return records
+
+    def _disk(self, node: str) -> _Disk:
+        disk = self._disks.get(node)
+        if disk is None:
+            disk = self._disks[node] = _Disk(node, self._promotes)
+        return disk
+
+    # ---- what nodes say to each other
+
+    def _compare(self, claimed: Claimed) -> None:
+        disk = self._disk(claimed.node)
+        self._claims += 1
+        for origin, lsn in disk.lacks(claimed):
+            self._breach(
+                "claimed-before-durable",
+                (claimed.node, origin),
+                f"{claimed.node} claimed lsn {lsn} of replica {origin} in its {claimed.what}, and its disk held "
+                f"{disk.vclock.get(origin, 0)}",
+                claimed,
+            )
+        if claimed.term > disk.term:
+            self._breach(
+                "term-not-durable",
+                (claimed.node, claimed.term),
+                f"{claimed.node} said in its {claimed.what} that it is in term {claimed.term}, and its disk held "
+                f"term {disk.term}",
+                claimed,
+            )
+        elif claimed.vote and (claimed.term, claimed.vote) not in disk.votes:
+            self._breach(
+                "vote-not-durable",
+                (claimed.node, claimed.term),
+                f"{claimed.node} said that it voted for replica {claimed.vote} in term {claimed.term}, and its disk "
+                "held no such vote",
+                claimed,
+            )
+
+    def _breach(self, rule: str, of: object, summary: str, claimed: Claimed) -> None:
+        """What is claimed again and again is one breach."""
+        if (rule, claimed.node, of) in self._told:
+            return
+        self._told.add((rule, claimed.node, of))
+        self._witnesses.append(
+            Witness(
+                rule=rule,
+                summary=f"{summary} ({claimed.time_ns / 1e9:.4f} s)",
+                events=(),
+                node=claimed.node,
+                start_ns=claimed.time_ns,
+                end_ns=claimed.time_ns,
+            )
+        )
+
+    # ---- what clients are told
+
+    def _answered(self, answered: Answered) -> None:
+        operation = self._processes.at(answered.process, answered.time_ns)
+        if operation is None or operation.type != "ok" or operation.wait in WAITS_FOR_NOTHING:
+            return
+        for name in self._written_by.get(operation.invoke_index, ()):
+            self._judged.add(operation.invoke_index)
+            self._judge_answer(answered, operation, name, self._transactions[name])
+
+    def _judge_answer(
+        self, answered: Answered, operation: Operation, name: Id, transaction: _Transaction
+    ) -> None:
+        disk = self._disk(answered.node)
+        what = f"process {operation.process}'s {operation.f} (transaction {name[0]}:{name[1]})"
+        if not disk.knows_as_done(name, transaction.last):
+            fate = disk.replayed.fates.get(name, "not on its disk")
+            self._early(
+                "answered-before-confirm",
+                f"{answered.node} answered {what} when its own log did not say yet that it is committed: it was {fate}",
+                answered,
+                operation,
+            )
+        if not transaction.is_synchronous:
+            return
+        holders = [node for node, each in self._disks.items() if each.holds(name, transaction.last)]
+        needed = self._quorum(operation)
+        if needed is not None and len(holders) < needed:
+            self._early(
+                "answered-before-quorum",
+                f"{answered.node} answered {what} when it was on the disks of {len(holders)} nodes "
+                f"({', '.join(sorted(holders)) or 'none'}), and {needed} are needed",
+                answered,
+                operation,
+            )
+
+    def _quorum(self, operation: Operation) -> int | None:
+        """The least that any node may have counted by."""
+        assert operation.complete_ns is not None
+        told = [count.quorum for count in counts(self._history, (operation.invoke_ns, operation.complete_ns))]
+        return min((each for each in told if each is not None), default=None) if None not in told else None
+
+    def _early(self, rule: str, summary: str, answered: Answered, operation: Operation) -> None:
+        self._witnesses.append(
+            Witness(
+                rule=rule,
+                summary=summary,
+                events=operation.events,
+                key=operation.key,
+                node=answered.node,
+                start_ns=operation.invoke_ns,
+                end_ns=operation.complete_ns,
+                explanation=(f"the answer left {answered.node} at {answered.time_ns / 1e9:.4f} s",),
+            )
+        )
+
+    # ---- the verdict
+
+    def verdict(self) -> Verdict:
+        judged = len(self._judged)
+        breaches: dict[str, int] = {}
+        for witness in self._witnesses:
+            breaches[witness.rule] = breaches.get(witness.rule, 0) + 1
+        details = {
+            "writes": judged,
+            "not_joined": sum(self._is_unjoined(each) for each in self._history.operations),
+            "claims": self._claims,
+            "breaches": breaches,
+            "vacuous": judged == 0,
+        }
+        summary = (
+            f"{judged:,} writes were answered when they were confirmed, and {self._claims:,} acknowledgements and "
+            "votes told only what was on disk"
+        )
+        if self._witnesses:
+            more = "" if len(self._witnesses) == 1 else f" (and {len(self._witnesses) - 1} more)"
+            summary = self._witnesses[0].summary + more
+        return Verdict(
+            checker=NAME,
+            model=MODEL,
+            result="invalid" if self._witnesses else "valid",
+            summary=summary,
+            witnesses=tuple(one_of_each_first(self._witnesses)[:WITNESSES_MAX]),
+            details=details,
+        )
+
+    def _is_unjoined(self, operation: Operation) -> bool:
+        is_write = operation.f in WRITES and operation.type == "ok" and operation.phase == "load"
+        return is_write and operation.invoke_index not in self._written_by

@@ -1,0 +1,122 @@
+"""What the disks and links of nodes did, and when: the record of a world that sees both.
+
+A simulator writes one line for each of these, in the order in which they came about:
+
+- `Durable`: rows are safe on a node's disk: a transaction, or a decision about the queue, or a vote
+- `Begun`: a node's log begins anew, behind a snapshot that holds all up to a vclock (or at nothing, on an empty disk)
+- `Claimed`: a node said to others which rows, which term, or which vote it has; repetitions are left out
+- `Answered`: an answer to a client left a node
+
+Times are nanoseconds since the run began. A line is a JSON array that begins with the kind's letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from checkers.history.errors import HistoryError
+from checkers.wal.record import Kind, Record
+
+Claim = Literal["acknowledgement", "election", "subscription"]
+Vclock = tuple[tuple[int, int], ...]
+"""(origin, lsn), by origin."""
+
+
+class RowLine(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
+    """A `Record` without its content."""
+
+    kind: Kind
+    origin: int
+    lsn: int
+    first: int
+    ends: bool
+    is_synchronous: bool
+    owner: int = 0
+    until: int = 0
+    term: int = 0
+    vote: int = 0
+    waits: bool | None = None
+
+    def record(self) -> Record:
+        return Record(
+            kind=self.kind,
+            origin=self.origin,
+            lsn=self.lsn,
+            place="on a disk",
+            first=self.first,
+            ends=self.ends,
+            is_synchronous=self.is_synchronous,
+            owner=self.owner,
+            until=self.until,
+            term=self.term,
+            vote=self.vote,
+            waits=self.waits,
+        )
+
+
+class Durable(msgspec.Struct, frozen=True, array_like=True, tag="d", gc=False):
+    """`process` and `written_ns`: the client whose request made the node write these rows, and when it wrote them."""
+
+    time_ns: int
+    node: str
+    rows: tuple[RowLine, ...]
+    process: int | None = None
+    written_ns: int = 0
+
+
+class Begun(msgspec.Struct, frozen=True, array_like=True, tag="b", gc=False):
+    """`term` is that of the election, as the snapshot has it."""
+
+    time_ns: int
+    node: str
+    vclock: Vclock
+    term: int
+    is_empty: bool = False
+    """A node of another identity, with nothing on its disk."""
+
+
+class Claimed(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=False):
+    """`vote` 0: it says none; `term` 0 likewise."""
+
+    time_ns: int
+    node: str
+    what: Claim
+    vclock: Vclock
+    term: int
+    vote: int
+
+
+class Answered(msgspec.Struct, frozen=True, array_like=True, tag="a", gc=False):
+    time_ns: int
+    node: str
+    process: int
+
+
+Effect = Durable | Begun | Claimed | Answered
+
+_DECODER = msgspec.json.Decoder(Effect)
+
+
+def to_lines(effects: Iterable[Effect]) -> bytes:
+    """JSON lines, the same bytes for the same effects."""
+    return msgspec.json.Encoder().encode_lines(list(effects))
+
+
+def of_lines(data: bytes) -> tuple[Effect, ...]:
+    """Raises HistoryError if a line is none; a last line without its end is left off."""
+    lines = data.split(b"\n")
+    found: list[Effect] = []
+    for number, line in enumerate(lines[:-1], start=1):
+        try:
+            found.append(_DECODER.decode(line))
+        except msgspec.MsgspecError as error:
+            raise HistoryError(
+                expected="an effect of a node's disk or links",
+                came=str(error),
+                attempt="record the run again",
+                line=number,
+            ) from error
+    return tuple(found)

@@ -1,0 +1,122 @@
+"""The virtual world's own record of disks and links, for the checks of `checkers.wal.early`.
+
+While a run goes on only references are kept; what the bytes say is read when the record is asked for. The same rows
+stand on several disks as the same bytes, and are read once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from checkers.wal.effects import Answered, Begun, Claimed, Durable, Effect, Vclock
+from harness.systems.xlogs import Block, BlockReader
+from nodes.iproto.messages import Ack, Answer, RaftState, Refusal, Subscribe
+from nodes.kernel.effects import Persist
+from nodes.world.machine import Machine
+from nodes.world.world import World
+
+ProcessOf = Callable[[int], int | None]
+"""The client process at the other end of a link; None: another node."""
+
+
+Bytes = tuple[int, str, bytes, int | None, int]
+"""What was made durable, still to be read: when, where, the bytes of a log or snapshot, who asked for it, written when.
+
+A plain tuple, as there are thousands, and few of them are ever read.
+"""
+
+
+class Effects:
+    """All that the machines of a world did."""
+
+    def __init__(self, world: World, process_of: ProcessOf) -> None:
+        self._seen: list[Bytes | Effect] = []
+        for machine in world.machines.values():
+            machine.watch(_Watch(machine, world, process_of, self._seen))
+
+    def read(self) -> list[Effect]:
+        """The effects until now, oldest first."""
+        reader = BlockReader()
+        known: dict[bytes, Block] = {}
+        effects: list[Effect] = []
+        for seen in self._seen:
+            if not isinstance(seen, tuple):
+                effects.append(seen)
+                continue
+            time_ns, node, data, process, written_ns = seen
+            block = known.get(data)
+            if block is None:
+                block = known[data] = reader.read(data)
+            if block.begins is not None:
+                effects.append(Begun(time_ns, node, _vclock(block.begins), block.term))
+            if block.rows:
+                effects.append(Durable(time_ns, node, block.rows, process, written_ns))
+        return effects
+
+
+class _Watch:
+    """Implements `nodes.world.machine.WatchesMachine`."""
+
+    hears = frozenset[type]({Ack, RaftState, Subscribe, Answer, Refusal})
+
+    def __init__(
+        self, machine: Machine, world: World, process_of: ProcessOf, seen: list[Bytes | Effect]
+    ) -> None:
+        self._node = machine.name
+        self._agenda = world.agenda
+        self._process_of = process_of
+        self._seen = seen
+        self._unsynced: dict[str, deque[tuple[int, bytes, int | None, int]]] = {}
+        self._said: dict[type, object] = {}
+
+    def writes(self, record: Persist, end: int, link: int | None) -> None:
+        if record.data and not record.is_whole:
+            process = None if link is None or record.record != "row" else self._process_of(link)
+            entry = (end, record.data, process, self._agenda.now_ns)
+            self._unsynced.setdefault(record.file, deque()).append(entry)
+
+    def synced(self, file: str, length: int) -> None:
+        waiting = self._unsynced.get(file)
+        while waiting and waiting[0][0] <= length:
+            _, data, process, written_ns = waiting.popleft()
+            self._seen.append((self._agenda.now_ns, self._node, data, process, written_ns))
+
+    def cut(self, file: str, length: int) -> None:
+        waiting = self._unsynced.get(file)
+        while waiting and waiting[-1][0] > length:
+            waiting.pop()
+
+    def put(self, file: str, data: bytes) -> None:
+        self._unsynced.pop(file, None)
+        self._seen.append((self._agenda.now_ns, self._node, data, None, 0))
+
+    def emptied(self) -> None:
+        self._unsynced.clear()
+        self._said.clear()
+        self._seen.append(Begun(self._agenda.now_ns, self._node, (), 0, is_empty=True))
+
+    def sends(self, link: int, message: object) -> None:
+        kind = type(message)
+        if kind is Answer or kind is Refusal:
+            process = self._process_of(link)
+            if process is not None:
+                self._seen.append(Answered(self._agenda.now_ns, self._node, process))
+        elif message != self._said.get(kind):  # said once more to another peer, it is the same claim
+            self._said[kind] = message
+            self._seen.append(_claimed(self._agenda.now_ns, self._node, message))
+
+
+def _claimed(time_ns: int, node: str, message: object) -> Claimed:
+    match message:
+        case Ack(vclock, term):
+            return Claimed(time_ns, node, "acknowledgement", _vclock(vclock), term, 0)
+        case RaftState(_, term, vote, vclock=vclock):
+            return Claimed(time_ns, node, "election", _vclock(vclock or {}), term, vote)
+        case Subscribe(vclock=vclock):
+            return Claimed(time_ns, node, "subscription", _vclock(vclock), 0, 0)
+    raise AssertionError(message)
+
+
+def _vclock(vclock: Mapping[int, int]) -> Vclock:
+    return tuple(sorted(vclock.items()))
