@@ -24,7 +24,10 @@ from harness.errors import StoreError
 HASHES = "hashes.json"
 FORMAT = "qsync-hashes"
 VERSION = 1
-RECORD = ("plan.json", "history.jsonl", "nodes/*/log.jsonl", "nodes/*/*.xlog", "nodes/*/*.snap")
+RECORD = (
+    *("plan.json", "history.jsonl", "nodes/effects.jsonl"),
+    *("nodes/*/log.jsonl", "nodes/*/*.xlog", "nodes/*/*.snap"),
+)
 """Patterns of the files that are judged. Snapshots: before Tarantool 2.10 they say which spaces are synchronous."""
 
 
