@@ -40,7 +40,7 @@ def test_the_list_names_what_was_judged_and_what_was_made_of_it(run: Path) -> No
     assert (document["format"], document["version"]) == ("qsync-hashes", 1)
     logs = {name for name in files(run) if name.endswith((".xlog", ".snap", "log.jsonl"))}
     assert logs and set(document["files"]) == logs | {
-        *("plan.json", "history.jsonl", "history.parquet", "verdict.json")
+        *("plan.json", "history.jsonl", "history.parquet", "verdict.json", "nodes/effects.jsonl")
     }
     for name, listed in document["files"].items():
         assert listed["bytes"] == (run / name).stat().st_size
