@@ -27,7 +27,6 @@ from bench.big_histories import write
 from bench.table import print_table
 
 UNITS = {"k": 1_000, "M": 1_000_000}
-TIMEOUT_S = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ def _all_in_process(path: Path) -> dict[str, Any]:
     from checkers import linearizable
     from checkers.linearizable import recorded
 
-    verdict = linearizable.check_parquet(path, timeout_s=TIMEOUT_S)
+    verdict = linearizable.check_parquet(path)
     columns = ["time_ns", "process", "type", "f"]
     table = pyarrow.parquet.read_table(path, columns=columns, read_dictionary=["type", "f"])
     table = table.filter(pyarrow.compute.is_valid(table["process"]))
@@ -170,7 +169,7 @@ def _on_spark(path: Path) -> dict[str, Any]:
     with session(quick=False, memory_mib=2560) as spark:
         spark.range(1).collect()
         fixed_s = time.monotonic() - began_s
-        found = spread.check_parquet(spark, path, timeout_s=TIMEOUT_S)
+        found = spread.check_parquet(spark, path)
         seconds = time.monotonic() - began_s
     assert found is not None
     return {"result": found.verdict.result, "seconds": seconds, "fixed_s": fixed_s}

@@ -15,26 +15,20 @@ domain's own rules); to transactions the isolation models of `checkers.transacti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from checkers import domain, linearizable, sessions
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.limits import NO_LIMITS, Limits, given, within
 from checkers.meaning import Judged
 from checkers.verdict import Result, Verdict, merged, run_safely
 
-CONFIGURATION_BYTES = 200  # what the search holds of one configuration, roughly
+MEMORY_MIB = 1024.0  # for a search, if nobody says
 EVENTUAL = "eventual"
 STRICT_SERIALIZABLE = "strict-serializable"
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a judgement may cost: seconds for each check, and MiB for a search."""
-
-    timeout_s: float = 30.0
-    memory_mib: float = 1024.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,21 +149,31 @@ def judge(
     model: str,
     *,
     promise: str | None = None,
-    limits: Limits = Limits(),
+    limits: Limits = NO_LIMITS,
     failed_cas_observes: bool = True,
 ) -> Judgement:
     """Every check of `model` over `history`. Raises KeyError for an unknown model or promise.
 
     `promise`: None is the strictest that is usual, linearizable or strict-serializable. `failed_cas_observes`: whether
-    a refused cas surely saw a value other than the one it expected.
+    a refused cas surely saw a value other than the one it expected. `limits` are for all checks together.
     """
+    with _within(limits):
+        return _judged(history, model, promise, failed_cas_observes)
+
+
+def _within(limits: Limits) -> AbstractContextManager[None]:
+    is_open = limits.memory_mib is None and given().memory_mib is None
+    return within(replace(limits, memory_mib=MEMORY_MIB) if is_open else limits)
+
+
+def _judged(history: History, model: str, promise: str | None, failed_cas_observes: bool) -> Judgement:
     asked = MODELS[model]
     promised = asked.promises[0] if promise is None else promise
     if promised not in asked.promises:
         raise KeyError(f"expected one of {', '.join(asked.promises)} for {model}, got {promise!r}")
     verdicts = (
-        *_of_transactions(asked, history, promised, limits),
-        *_of_operations(asked, history, limits, failed_cas_observes),
+        *_of_transactions(asked, history, promised),
+        *_of_operations(asked, history, failed_cas_observes),
         *_of_domain(asked, history, promised),
     )
     return Judgement(
@@ -179,11 +183,11 @@ def judge(
         violations=tuple(
             each.checker for each in verdicts if each.result == "invalid" and is_promised(each, promised)
         ),
-        strongest=strongest(history, model, verdicts, limits, failed_cas_observes),
+        strongest=_strongest(history, model, verdicts, failed_cas_observes),
     )
 
 
-def _of_transactions(model: Model, history: History, promise: str, limits: Limits) -> Iterable[Verdict]:
+def _of_transactions(model: Model, history: History, promise: str) -> Iterable[Verdict]:
     if model.transactional is not None:
         from checkers import transactional
 
@@ -193,20 +197,17 @@ def _of_transactions(model: Model, history: History, promise: str, limits: Limit
             name="transactional",
             workload=model.transactional,
             model=promise,
-            timeout_s=limits.timeout_s,
         )
 
 
-def _of_operations(
-    model: Model, history: History, limits: Limits, failed_cas_observes: bool
-) -> Iterable[Verdict]:
+def _of_operations(model: Model, history: History, failed_cas_observes: bool) -> Iterable[Verdict]:
     if model.linearizable is None:
         return
     reads = linearizable.promised_linearizable
-    verdict = _linearizable(model, history, limits, failed_cas_observes, reads)
+    verdict = _linearizable(model, history, failed_cas_observes, reads)
     yield verdict
     if model.weaker and verdict.result != "valid":
-        yield from _weaker(history, limits, reads)
+        yield from _weaker(history, reads)
 
 
 def _of_domain(model: Model, history: History, promise: str) -> Iterable[Verdict]:
@@ -224,15 +225,13 @@ def _of_domain(model: Model, history: History, promise: str) -> Iterable[Verdict
 
 
 def _linearizable(
-    model: Model, history: History, limits: Limits, failed_cas_observes: bool, reads: sessions.Reads
+    model: Model, history: History, failed_cas_observes: bool, reads: sessions.Reads
 ) -> Verdict:
     return run_safely(
         linearizable.check,
         with_single_dequeues(history),
         name="linearizable",
         model=model.linearizable,
-        timeout_s=limits.timeout_s,
-        memory_limit=max(1, int(limits.memory_mib * (1 << 20) / CONFIGURATION_BYTES)),
         failed_cas_observes=failed_cas_observes,
         reads=reads,
     )
@@ -251,7 +250,7 @@ def with_single_dequeues(history: History) -> History:
     return replace(history, operations=tuple(operations))
 
 
-def _weaker(history: History, limits: Limits, reads: sessions.Reads) -> list[Verdict]:
+def _weaker(history: History, reads: sessions.Reads) -> list[Verdict]:
     """Every session guarantee, and how stale reads were; coherence implies the others."""
 
     def kept(guarantee: str) -> Verdict:
@@ -261,7 +260,6 @@ def _weaker(history: History, limits: Limits, reads: sessions.Reads) -> list[Ver
             name=guarantee,
             guarantee=guarantee,
             reads=reads,
-            timeout_s=limits.timeout_s,
         )
 
     first, *others = sessions.GUARANTEES
@@ -275,7 +273,7 @@ def strongest(
     history: History,
     model: str = "register",
     verdicts: Iterable[Verdict] = (),
-    limits: Limits = Limits(),
+    limits: Limits = NO_LIMITS,
     failed_cas_observes: bool = True,
 ) -> str | None:
     """The strongest model that the history satisfied; "none" if it satisfied none. None if nothing can be said of it.
@@ -283,6 +281,13 @@ def strongest(
     Of registers: that all reads but dirty ones satisfied, wherever they were served. `verdicts` are taken where they
     already say it.
     """
+    with _within(limits):
+        return _strongest(history, model, verdicts, failed_cas_observes)
+
+
+def _strongest(
+    history: History, model: str, verdicts: Iterable[Verdict], failed_cas_observes: bool
+) -> str | None:
     asked = MODELS[model]
     known = {verdict.checker: verdict for verdict in verdicts}
     if asked.transactional is not None and "transactional" in known:
@@ -294,7 +299,7 @@ def strongest(
         return "linearizable" if held else None
     left_out = known["linearizable"].details.get("reads_not_judged", {}) if "linearizable" in known else None
     if left_out is None or any(not words.startswith("dirty") for words in left_out):
-        return strongest_of(_results_everywhere(asked, history, limits, failed_cas_observes))
+        return strongest_of(_results_everywhere(asked, history, failed_cas_observes))
     return strongest_of({name: verdict.result for name, verdict in known.items()})
 
 
@@ -322,16 +327,14 @@ def judged_by(model: str, promise: str, *, failed_cas_observes: bool) -> Mapping
     return found
 
 
-def _results_everywhere(
-    model: Model, history: History, limits: Limits, failed_cas_observes: bool
-) -> dict[str, Result]:
+def _results_everywhere(model: Model, history: History, failed_cas_observes: bool) -> dict[str, Result]:
     """By model, over all reads but dirty ones. A read that surely is stale spares the search."""
     reads = sessions.all_but_dirty
-    weaker = {verdict.checker: verdict for verdict in _weaker(history, limits, reads)}
+    weaker = {verdict.checker: verdict for verdict in _weaker(history, reads)}
     results = {name: verdict.result for name, verdict in weaker.items()}
     if results["coherence"] == "invalid" or weaker["staleness"].details.get("stale_reads"):
         return {"linearizable": "invalid", **results}
-    first = _linearizable(model, history, limits, failed_cas_observes, reads)
+    first = _linearizable(model, history, failed_cas_observes, reads)
     return {first.checker: first.result, **({} if first.result == "valid" else results)}
 
 

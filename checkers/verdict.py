@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from checkers.history.errors import HistoryError, ModelError
+from checkers.limits import until_ended
 
 Result = Literal["valid", "invalid", "unknown"]
 
@@ -137,21 +138,34 @@ def run_safely(
 ) -> Verdict:
     """What `checker(*arguments, **options)` says, with the seconds it took.
 
-    A checker that raises says unknown, with the error's name and where it was raised; but CheckerDefect goes through.
+    A checker that raises says unknown, with the error's name and where it was raised; so does one that the time limit
+    (`checkers.limits`) stops, and behind the limit none begins. CheckerDefect goes through.
     """
     started_s = clock()
     title = name or str(getattr(checker, "__name__", type(checker).__name__))
+    verdict = until_ended(lambda: _said(checker, arguments, options, title), lambda why: stopped(title, why))
+    return replace(verdict, seconds=round(clock() - started_s, 6))
+
+
+def stopped(checker: str, why: str) -> Verdict:
+    """The verdict of a check that a time limit stopped."""
+    return Verdict(checker=checker, result="unknown", summary=f"{why}: not decided")
+
+
+def _said(
+    checker: Callable[..., Verdict], arguments: Iterable[Any], options: Mapping[str, Any], title: str
+) -> Verdict:
     try:
         verdict = checker(*arguments, **options)
         if not isinstance(verdict, Verdict):
             raise TypeError(f"expected a Verdict of {title}, got {type(verdict).__name__}")
+        return verdict
     except CheckerDefect:
         raise
     except (HistoryError, ModelError) as error:
-        verdict = Verdict(checker=title, result="unknown", summary=f"cannot be judged: {error}")
+        return Verdict(checker=title, result="unknown", summary=f"cannot be judged: {error}")
     except Exception as error:  # whatever it is: a broken checker must neither pass nor stop the others
-        verdict = _broken(title, error)
-    return replace(verdict, seconds=round(clock() - started_s, 6))
+        return _broken(title, error)
 
 
 def _broken(name: str, error: Exception) -> Verdict:

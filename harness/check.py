@@ -27,17 +27,6 @@ class Check:
     judged: Judged | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What all checks of one command may cost together: seconds, and MiB for a search. None: as each check has it."""
-
-    timeout_s: float | None = None
-    memory_mib: float | None = None
-
-
-NO_LIMITS = Limits()
-
-
 RunCheck = Callable[[Check, History], Verdict]
 """How a check comes to its verdict on a history."""
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import msgspec
 
-from harness.check import NO_LIMITS, Limits, RunCheck, run_here
+from checkers.limits import why_ended
+from harness.check import RunCheck, run_here
 from harness.errors import ClusterError, HarnessError, StoreError, WrongUse
 from harness.finish import finish
 from harness.plan import Plan
 from harness.store import RunFolder
 
-ANOMALY, BROKEN, INTERRUPTED = 1, 70, 130
+ANOMALY, UNKNOWN, BROKEN, INTERRUPTED = 1, 2, 70, 130
 _KINDS: tuple[type[HarnessError], ...] = (WrongUse, ClusterError, StoreError)
 
 
@@ -72,14 +73,18 @@ def conclude(
     return verdict, INTERRUPTED if recorded.interrupted and code != ANOMALY else code
 
 
-def judged_again(folder: Path, limits: Limits = NO_LIMITS) -> dict[str, Any]:
+def judged_again(folder: Path) -> dict[str, Any]:
     """Judge a stored run again: its outcome, exit code and sentence. Never raises.
 
-    Of a run that cannot be judged it says why; an earlier verdict stays in the folder then.
+    Of a run that cannot be judged, or that the time limit leaves no time for, it says why; an earlier verdict stays in
+    the folder then.
     """
+    why = why_ended()
+    if why:
+        return {"outcome": "unknown", "exit_code": UNKNOWN, "sentence": f"Not judged: {why}."}
     run = RunFolder(folder)
     try:
-        verdict = finish(run, run.read_plan(), limits=limits)
+        verdict = finish(run, run.read_plan())
     except HarnessError as error:
         return {"outcome": "not-evidence", "exit_code": error.exit_code, "sentence": error.message}
     except Exception as error:  # a defect of the harness breaks this run, not the others

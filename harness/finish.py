@@ -12,11 +12,11 @@ from checkers.history import parquet
 from checkers.history.errors import HistoryError
 from checkers.history.history import History
 from checkers.history.jsonl import read
+from checkers.limits import Limits, given, why_ended
 from checkers.verdict import Verdict
 from harness import report
-from harness.check import NO_LIMITS, Limits, RunCheck, run_here
+from harness.check import RunCheck, run_here
 from harness.errors import StoreError
-from harness.judge.limits import Clock
 from harness.judge.strongest import strongest
 from harness.judge.whole_run import verdict_of
 from harness.plan import Plan
@@ -49,14 +49,14 @@ def finish(
     failure: str | None = None,
     run_check: RunCheck = run_here,
     is_new: bool = False,
-    limits: Limits = NO_LIMITS,
     key: str | None = None,
     promise: str | None = None,
 ) -> dict[str, Any]:
     """Judge a run; write verdict.json, history.parquet, hashes.json and report.html; returns the verdict.
 
-    `limits`, `key` (judge this one alone where keys are judged one by one) and `promise` (a stricter one than the
-    plan's) ask for another verdict than the run's own: nothing is written then, and its `asked` says what was asked.
+    Limits (`harness.time_limit.limited` around it), `key` (judge this one alone where keys are judged one by one) and
+    `promise` (a stricter one than the plan's) ask for another verdict than the run's own: nothing is written then, and
+    its `asked` says what was asked.
 
     Raises StoreError if the files cannot be written, and leaves those of an earlier judgement as they are. An anomaly
     is returned all the same, with that as a finding: a full disk must not hide it. StoreError also if the record is not
@@ -67,8 +67,7 @@ def finish(
     if not is_new:
         hashes.must_be_as_judged(folder.path, record)
     history = _read(folder)
-    asked = _asked(limits, key, promise)
-    clock = Clock(limits)
+    asked = _asked(given(), key, promise)
     verdict = verdict_of(
         plan if promise is None else msgspec.structs.replace(plan, promise=promise),
         history,
@@ -79,9 +78,8 @@ def finish(
         effects=read_effects(folder.nodes),
         run_check=run_check,
         key=key,
-        limits=limits,
     )
-    if not clock.is_over:
+    if not why_ended():
         verdicts = [Verdict.from_json(check) for check in verdict["checks"]]
         verdict["strongest"] = strongest(WORKLOADS[plan.workload], history, verdicts)
     if asked:
@@ -105,6 +103,7 @@ def _asked(limits: Limits, key: str | None, promise: str | None) -> dict[str, st
     asked: dict[str, str | float | None] = {
         "--timeout": limits.timeout_s,
         "--memory": limits.memory_mib,
+        "--budget": limits.steps,
         "--key": key,
         "--promise": promise,
     }

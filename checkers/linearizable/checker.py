@@ -1,4 +1,4 @@
-"""The checker: every key's operations against a sequential model, with a limit of time and one of memory.
+"""The checker: every key's operations against a sequential model, with a limit of work and one of memory.
 
 Linearizability is local, so each key is searched by itself; keys that some operation holds together are searched as
 one. Which reads take part is the caller's choice, by what the server said it was (role) and what was asked for (mode):
@@ -15,11 +15,13 @@ from typing import Any
 
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.limits import STEPS, Limits, OutOfTime, given, shielded, within
 from checkers.linearizable import proofs as proving
-from checkers.linearizable.decide import decide
+from checkers.linearizable.decide import decide, in_rounds
 from checkers.linearizable.explanation import witness
 from checkers.linearizable.models import Model
-from checkers.linearizable.search import Call, Found, Limits
+from checkers.linearizable.search import Call, Found
+from checkers.linearizable.search import Limits as Budget
 from checkers.linearizable.shrinking import Proof, Subject, shrunk
 from checkers.linearizable.table import MODELS
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
@@ -29,8 +31,7 @@ Keys = tuple[str | None, ...]
 
 NAME = "linearizable"
 NOT_JUDGED = frozenset({"dump"})
-FOR_PROOFS = 0.2  # the part of the time limit that is kept for shrinking
-FIRST_ROUND = 0.1  # the part of both limits that each key is given before any is given more
+FOR_PROOFS = 0.25  # of the steps of the search, so many more for shrinking
 PROOF_OPERATIONS = 20_000
 
 
@@ -46,8 +47,9 @@ def check(
     history: History,
     *,
     model: str = "register",
-    timeout_s: float = 30.0,
-    memory_limit: int = 1_000_000,
+    timeout_s: float | None = None,
+    memory_limit: int | None = None,
+    steps: int | None = None,
     failed_cas_observes: bool = True,
     reads: Reads = promised_linearizable,
     proof_operations: int = PROOF_OPERATIONS,
@@ -55,8 +57,9 @@ def check(
 ) -> Verdict:
     """Whether the operations of every key have an order that `model` allows within real time.
 
-    `timeout_s` is for all keys together, `memory_limit` the number of configurations held at once (some 200
-    bytes each). A key that met a limit is undecided: the verdict is unknown, unless another key is invalid.
+    `steps` is for all keys together, `memory_limit` the number of configurations held at once (some 200 bytes each);
+    by default both are those of `checkers.limits`. A key that met a limit is undecided: the verdict is unknown, unless
+    another key is invalid. `timeout_s` is the outermost limit, by `clock`; None: the verdict depends on no clock.
     `failed_cas_observes`: whether a cas refused with "mismatch" surely saw a confirmed value other than `old`.
     `proof_operations`: proofs are kept in `details["proofs"]` for as long as they name no more operations than this in
     all; `checkers.verify` checks them.
@@ -64,22 +67,34 @@ def check(
     """
     started_s = clock()
     judged: Model = MODELS[model](failed_cas_observes=failed_cas_observes)
-    groups, left_out = _groups(judged, history, reads)
-    searches = [_KeySearch(keys, operations, _subjects(judged, operations)) for keys, operations in groups]
-    _search_all(judged, searches, started_s + timeout_s * (1 - FOR_PROOFS), memory_limit, clock)
-    limits = Limits(started_s + timeout_s, memory_limit, clock)
-    wrong = sorted((each for each in searches if each.found.result == "no"), key=_went_wrong)
-    for each in wrong[:WITNESSES_MAX]:
-        each.proof = shrunk(judged, each.subjects, each.found, limits)
-    witnesses = tuple(_witness(judged, each) for each in wrong[:WITNESSES_MAX])
-    details = {
-        **_counted(searches),
-        "reads_not_judged": left_out,
-        "failed_cas_observes": failed_cas_observes,
-        "model": model,
-        **_proofs(judged, searches, proof_operations),
-    }
-    return _verdict(searches, witnesses, details, clock() - started_s)
+    with within(Limits(timeout_s), clock=clock):
+        limits = budget(memory_limit, steps)
+        groups, left_out = _groups(judged, history, reads)
+        searches = [
+            _KeySearch(keys, operations, _subjects(judged, operations)) for keys, operations in groups
+        ]
+        witnesses = _searched(judged, searches, limits)
+        with shielded():
+            details = {
+                **_counted(searches),
+                "reads_not_judged": left_out,
+                "failed_cas_observes": failed_cas_observes,
+                "model": model,
+                **_proofs(judged, searches, proof_operations),
+            }
+            return _verdict(searches, witnesses, details, clock() - started_s)
+
+
+def budget(memory_limit: int | None, steps: int | None) -> Budget:
+    """What a search may take: what is given here, else what holds around."""
+    around = given()
+    configurations = around.configurations if memory_limit is None else memory_limit
+    return Budget(configurations, steps or around.steps or STEPS)
+
+
+def for_a_proof(limits: Budget, proofs: int) -> Budget:
+    """What shrinking one of so many proofs may take."""
+    return Budget(limits.configurations, int(limits.steps * FOR_PROOFS) // max(1, proofs))
 
 
 @dataclass(slots=True)
@@ -91,6 +106,10 @@ class _KeySearch:
     subjects: Sequence[Subject]
     found: Found = field(default_factory=lambda: Found("unknown", reason="not looked at"))
     proof: Proof | None = None
+
+    @property
+    def calls(self) -> list[Call]:
+        return [subject.call for subject in self.subjects]
 
     @property
     def key(self) -> str | None:
@@ -160,21 +179,26 @@ def _subjects(model: Model, operations: Iterable[Operation]) -> list[Subject]:
     return subjects
 
 
-def _search_all(
-    model: Model,
-    searches: Sequence[_KeySearch],
-    deadline_s: float,
-    memory_limit: int,
-    clock: Callable[[], float],
-) -> None:
-    """Look at every key with a small share of the limits, then at the undecided ones with all that is left."""
-    for part in (FIRST_ROUND, 1.0):
-        undecided = [each for each in searches if each.found.result == "unknown"]
-        for position, each in enumerate(undecided):
-            now_s = clock()
-            share_s = part * (deadline_s - now_s) / (len(undecided) - position if part == 1.0 else 1)
-            limits = Limits(now_s + max(share_s, 0.0), max(1, int(memory_limit * part)), clock)
-            each.found = decide(model, [subject.call for subject in each.subjects], limits)
+def _searched(model: Model, searches: Sequence[_KeySearch], limits: Budget) -> tuple[Witness, ...]:
+    """Search all keys; the witnesses of those that went wrong first. What the time limit cuts off stays undecided."""
+    try:
+        _search_all(model, searches, limits)
+    except OutOfTime as over:
+        for each in searches:
+            if not each.found.is_decided:
+                each.found = Found("unknown", reason=str(over))
+    wrong = sorted((each for each in searches if each.found.result == "no"), key=_went_wrong)[:WITNESSES_MAX]
+    return tuple(_witness(model, each, for_a_proof(limits, len(wrong))) for each in wrong)
+
+
+def _search_all(model: Model, searches: Sequence[_KeySearch], limits: Budget) -> None:
+    """Raises OutOfTime."""
+
+    def decided(key: int, share: Budget) -> bool:
+        searches[key].found = decide(model, searches[key].calls, share)
+        return searches[key].found.is_decided
+
+    in_rounds(len(searches), limits, decided)
 
 
 def _went_wrong(searched: _KeySearch) -> int:
@@ -183,9 +207,16 @@ def _went_wrong(searched: _KeySearch) -> int:
     return searched.subjects[searched.found.failing].call.complete or 0
 
 
-def _witness(model: Model, searched: _KeySearch) -> Witness:
-    assert searched.proof is not None
-    return witness(model, searched.proof, searched.key, searched.operations)
+def _witness(model: Model, searched: _KeySearch, limits: Budget) -> Witness:
+    try:
+        searched.proof = shrunk(model, searched.subjects, searched.found, limits)
+        return witness(model, searched.proof, searched.key, searched.operations)
+    except OutOfTime:  # an anomaly stays one: the call that cannot return proves less, and costs nothing
+        with shielded():
+            assert searched.found.failing is not None
+            failing = searched.subjects[searched.found.failing]
+            bare = Proof((failing,), failing, None, None)
+            return witness(model, bare, searched.key, (failing.operation,))
 
 
 def _counted(searches: Sequence[_KeySearch]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,16 @@ import numpy
 
 from checkers.history import parquet
 from checkers.history.operation import Operation
+from checkers.limits import Limits, OutOfTime, shielded, within
 from checkers.linearizable import decide, many, recorded
-from checkers.linearizable.checker import FIRST_ROUND, NAME, Reads, check, promised_linearizable
+from checkers.linearizable.checker import NAME, Reads, budget, check, for_a_proof, promised_linearizable
 from checkers.linearizable.columns import NOTHING, Columns
 from checkers.linearizable.explanation import witness
 from checkers.linearizable.models import Action, Register
 from checkers.linearizable.proofs import of_no
 from checkers.linearizable.recorded import ABSENT, Registers
-from checkers.linearizable.search import Call, Found, Limits
+from checkers.linearizable.search import Call, Found
+from checkers.linearizable.search import Limits as Budget
 from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFUSE, UPDATE
 from checkers.linearizable.shrinking import Proof, Subject, shrunk
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
@@ -37,48 +38,62 @@ EXPLAINED = 50_000  # operations of a key up to which a no is explained
 def check_parquet(
     path: Path,
     *,
-    timeout_s: float = 30.0,
-    memory_limit: int = 1_000_000,
+    timeout_s: float | None = None,
+    memory_limit: int | None = None,
+    steps: int | None = None,
     failed_cas_observes: bool = True,
     reads: Reads = promised_linearizable,
 ) -> Verdict:
     """`check` of the registers in a history.parquet, as columns where that can be done. Raises what `check` raises."""
-    limits: dict[str, Any] = {"memory_limit": memory_limit, "failed_cas_observes": failed_cas_observes}
-    started_s = time.monotonic()
-    registers = recorded.read(path, reads=reads, failed_cas_observes=failed_cas_observes)
-    if registers is not None:
-        verdict = check_columns(registers, timeout_s=timeout_s, **limits)
+    options: dict[str, Any] = {
+        "memory_limit": memory_limit,
+        "steps": steps,
+        "failed_cas_observes": failed_cas_observes,
+    }
+    with within(Limits(timeout_s)):
+        registers = recorded.read(path, reads=reads, failed_cas_observes=failed_cas_observes)
+        if registers is None:
+            return check(parquet.read(path), reads=reads, **options)
+        verdict = check_columns(registers, **options)
         if verdict.result != "invalid" or len(registers.key) > EXPLAINED:
             return verdict
-    left_s = max(1.0, timeout_s - (time.monotonic() - started_s))
-    return check(parquet.read(path), timeout_s=left_s, reads=reads, **limits)
+        try:
+            whole = check(parquet.read(path), reads=reads, **options)
+        except OutOfTime:
+            return verdict
+        return whole if whole.result == "invalid" else verdict
 
 
 def check_columns(
     registers: Registers,
     *,
-    timeout_s: float = 30.0,
-    memory_limit: int = 1_000_000,
+    timeout_s: float | None = None,
+    memory_limit: int | None = None,
+    steps: int | None = None,
     failed_cas_observes: bool = True,
     clock: Callable[[], float] = time.monotonic,
 ) -> Verdict:
     """Whether the calls on each register have an order. Limits as of `check`; the first no's have proofs."""
     started_s = clock()
-    limits = Limits(started_s + timeout_s, memory_limit, clock)
-    keys = _by_key(registers)
-    found = _decided(registers, [rows for _, rows in keys], limits)
-    wrong = [place for place, each in enumerate(found) if each.result == "no"]
-    wrong.sort(key=lambda place: int(registers.complete[keys[place][1][found[place].failing]]))
-    shown = [
-        _shown(registers, keys[place][1], registers.keys[keys[place][0]], found[place], limits)
-        for place in wrong[:WITNESSES_MAX]
-    ]
-    names = [str(registers.keys[key]) for key, _ in keys]
-    details = _details(registers, names, found) | {"failed_cas_observes": failed_cas_observes}
-    details |= {"proofs": [proof for _, proof in shown if proof is not None]}
-    details |= {"decided_without_proof": len(keys) - len(details["proofs"]) - len(details["keys_undecided"])}
-    witnesses = tuple(each for each, _ in shown)
-    return _verdict(details, witnesses, clock() - started_s)
+    with within(Limits(timeout_s), clock=clock):
+        limits = budget(memory_limit, steps)
+        keys = _by_key(registers)
+        found = _decided(registers, [rows for _, rows in keys], limits)
+        wrong = [place for place, each in enumerate(found) if each.result == "no"]
+        wrong.sort(key=lambda place: int(registers.complete[keys[place][1][found[place].failing]]))
+        wrong, limits = wrong[:WITNESSES_MAX], for_a_proof(limits, len(wrong[:WITNESSES_MAX]))
+        shown = [
+            _shown(registers, keys[place][1], registers.keys[keys[place][0]], found[place], limits)
+            for place in wrong
+        ]
+        with shielded():
+            names = [str(registers.keys[key]) for key, _ in keys]
+            details = _details(registers, names, found) | {"failed_cas_observes": failed_cas_observes}
+            details |= {"proofs": [proof for _, proof in shown if proof is not None]}
+            details |= {
+                "decided_without_proof": len(keys) - len(details["proofs"]) - len(details["keys_undecided"])
+            }
+            return _verdict(details, tuple(each for each, _ in shown), clock() - started_s)
 
 
 def _by_key(registers: Registers) -> list[tuple[int, Array]]:
@@ -90,9 +105,18 @@ def _by_key(registers: Registers) -> list[tuple[int, Array]]:
     ]
 
 
-def _decided(registers: Registers, rows: list[Array], limits: Limits) -> list[Found]:
-    """What is found of each key: of small ones with an order all at once, of the others one by one."""
+def _decided(registers: Registers, rows: list[Array], limits: Budget) -> list[Found]:
+    """What is found of each key. What the time limit cuts off is undecided."""
     found = [Found("unknown", reason="not looked at") for _ in rows]
+    try:
+        _decide(registers, rows, limits, found)
+    except OutOfTime as over:
+        return [each if each.is_decided else Found("unknown", reason=str(over)) for each in found]
+    return found
+
+
+def _decide(registers: Registers, rows: list[Array], limits: Budget, found: list[Found]) -> None:
+    """Find of small keys with an order all at once, of the others one by one. Raises OutOfTime."""
     small = [place for place, each in enumerate(rows) if len(each) <= many.CALLS_MAX]
     if len(small) > 1:
         bounds = numpy.cumsum([0, *(len(rows[place]) for place in small)], dtype=numpy.int64)
@@ -101,18 +125,13 @@ def _decided(registers: Registers, rows: list[Array], limits: Limits) -> list[Fo
         for place, (answer, most) in zip(small, answers, strict=True):
             if answer == 1:
                 found[place] = Found("yes", configurations=most, algorithm="compiled search")
-    for part in (FIRST_ROUND, 1.0):
-        undecided = [place for place, each in enumerate(found) if each.result == "unknown"]
-        for position, place in enumerate(undecided):
-            now_s = limits.clock()
-            share_s = part * (limits.deadline_s - now_s) / (len(undecided) - position if part == 1.0 else 1)
-            share = replace(
-                limits,
-                deadline_s=now_s + max(share_s, 0.0),
-                configurations=max(1, int(limits.configurations * part)),
-            )
+
+    def decided(place: int, share: Budget) -> bool:
+        if not found[place].is_decided:
             found[place] = decide.decide_columns(_columns(registers, rows[place]), share)
-    return found
+        return found[place].is_decided
+
+    decide.in_rounds(len(rows), limits, decided)
 
 
 def _columns(registers: Registers, rows: Array) -> Columns:
@@ -140,25 +159,26 @@ def _codes(values: Array) -> tuple[Array, int]:
 
 
 def _shown(
-    registers: Registers, rows: Array, key: str | None, found: Found, limits: Limits
+    registers: Registers, rows: Array, key: str | None, found: Found, limits: Budget
 ) -> tuple[Witness, dict[str, Any] | None]:
     """What is wrong with a key, in objects, and its proof."""
     assert found.failing is not None
-    if found.core is not None:
-        rows = rows[numpy.array(found.core)]
-        subjects = [_subject(registers, int(row), key) for row in rows]
-        kept = Found(
-            "no", found.core.index(found.failing), 1, core=range(len(rows)), algorithm=found.algorithm
-        )
-    elif len(rows) <= EXPLAINED:
-        subjects = [_subject(registers, int(row), key) for row in rows]
-        kept = found
-    else:
-        failing = _subject(registers, int(rows[found.failing]), key)
-        return witness(Register(), Proof((failing,), failing, None, None), key, (failing.operation,)), None
-    proof = shrunk(Register(), subjects, kept, limits)
-    operations = [subject.operation for subject in subjects]
-    return witness(Register(), proof, key, operations), of_no((key,), subjects, kept, proof)
+    failing = int(rows[found.failing])
+    try:
+        if found.core is not None:
+            rows = rows[numpy.array(found.core)]
+            place = found.core.index(found.failing)
+            found = Found("no", place, 1, core=range(len(rows)), algorithm=found.algorithm)
+        if len(rows) <= EXPLAINED:
+            subjects = [_subject(registers, int(row), key) for row in rows]
+            proof = shrunk(Register(), subjects, found, limits)
+            operations = [subject.operation for subject in subjects]
+            return witness(Register(), proof, key, operations), of_no((key,), subjects, found, proof)
+    except OutOfTime:  # an anomaly stays one: it is shown without what explains it
+        pass
+    with shielded():
+        alone = _subject(registers, failing, key)
+        return witness(Register(), Proof((alone,), alone, None, None), key, (alone.operation,)), None
 
 
 _F = {OBSERVE: "read", REFUSE: "cas", OVERWRITE: "write", UPDATE: "cas"}

@@ -4,17 +4,21 @@
 |---|---|
 | a register's reads and writes, every value written once | `zones`: linear |
 | a set's or a queue's, every element put in once | `monitors`: n log n |
-| few, and the compiled search was not loaded yet | `search`, for a moment: loading takes longer than most such ones |
-| any, and compiling would take until the deadline | `search` |
-| all others | `forward`, the compiled search; `search` where there is no compiler |
+| few, or the compiled search is not loaded yet | `search`, for as many steps as loading would take |
+| any, and compiling would take until a time limit | `search` |
+| all others | `forward`, the compiled search, however long loading takes; `search` where there is no compiler |
+
+Whether the compiled search is loaded decides only which of the two comes first: a short plain search also has the last
+word where the compiled one gave up. So the same calls are decided in a fresh process and in a warm one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from checkers.compiled import waiting_for
+from checkers.limits import left_s, look
 from checkers.linearizable import forward, monitors, search, search_kernels, zones
 from checkers.linearizable.columns import NOTHING, Columns, register_columns, tied
 from checkers.linearizable.models import Action, Kind, Model, Register, State
@@ -23,9 +27,12 @@ from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFU
 
 FEW = 48  # calls on which the plain search is done before arrays are laid out
 COLD_CALLS = 5_000
-WAIT_S = {"loading": 0.4, "compiling": 15.0}  # what it takes to have the compiled search ready
-COLD_S = {"loading": 0.4, "compiling": 4.0}  # how long the plain one is tried before
-COLD_CONFIGURATIONS = 5_000
+SHORT = Limits(
+    configurations=5_000, steps=200_000_000
+)  # of the plain search beside the compiled one; some second
+COMPILING_S = 15.0  # what compiling takes; with less time than that it is not begun
+ROUNDS = (2_000, 20)  # in a round each key gets this part of the steps of all (less if keys are more)
+FIRST_MEMORY = 0.1  # the part of the memory that each key is given before any is given more
 ACTIONS: dict[int, tuple[Kind, str]] = {
     OBSERVE: ("observe", "read"),
     REFUSE: ("observe", "is-not"),
@@ -38,7 +45,8 @@ ACTIONS: dict[int, tuple[Kind, str]] = {
 def decide(
     model: Model, calls: Sequence[Call], limits: Limits, starts: Sequence[State] | None = None
 ) -> Found:
-    """Whether the calls have an order; see `search.search` for the arguments and the answer."""
+    """Whether the calls have an order; see `search.search` for the arguments and the answer. Raises OutOfTime."""
+    look()
     if isinstance(model, Register) and (starts is None or len(starts) == 1) and len(calls) > 1:
         found = _by_zones(calls, model.initial if starts is None else starts[0])
         if found is not None:
@@ -47,45 +55,63 @@ def decide(
         watched = monitors.decide(model, calls)
         if watched is not None:
             return watched
-    if len(calls) <= FEW:
-        return search.search(model, calls, limits, starts)
-    found = _without_waiting(model, calls, limits, starts)
-    if found is not None:
-        return found
-    if forward.can_run():
-        return forward.search(model, calls, limits, starts)
-    return search.search(model, calls, limits, starts)
-
-
-def _without_waiting(
-    model: Model, calls: Sequence[Call], limits: Limits, starts: Sequence[State] | None
-) -> Found | None:
-    """The plain search's answer where the compiled one would keep us waiting; None if it is worth the wait."""
-    waiting = waiting_for(search_kernels, "advance")
-    if waiting == "nothing":
-        return None
-    now_s = limits.clock()
-    if now_s + WAIT_S[waiting] > limits.deadline_s:
-        return search.search(model, calls, limits, starts)
-    if len(calls) > COLD_CALLS:
-        return None
-    moment = replace(
-        limits,
-        deadline_s=min(limits.deadline_s, now_s + COLD_S[waiting]),
-        configurations=min(limits.configurations, COLD_CONFIGURATIONS),
+    can_be_short = len(calls) <= COLD_CALLS
+    is_short_first = len(calls) <= FEW or (
+        can_be_short and waiting_for(search_kernels, "advance") != "nothing"
     )
-    found = search.search(model, calls, moment, starts)
-    return None if found.result == "unknown" else found
+    found = _short(model, calls, limits, starts) if is_short_first else None
+    if found is not None and found.is_decided:
+        return found
+    if _must_not_wait() or not forward.can_run():
+        return search.search(model, calls, limits, starts)
+    whole = forward.search(model, calls, limits, starts)
+    if not whole.is_decided and can_be_short and not is_short_first:
+        found = _short(model, calls, limits, starts)
+    if found is None:
+        return whole
+    return replace(found if found.is_decided else whole, steps=found.steps + whole.steps)
+
+
+def _must_not_wait() -> bool:
+    """Whether compiling would take until the time limit: nothing interrupts it."""
+    seconds = left_s()
+    return (
+        seconds is not None
+        and seconds < COMPILING_S
+        and waiting_for(search_kernels, "advance") == "compiling"
+    )
+
+
+def _short(model: Model, calls: Sequence[Call], limits: Limits, starts: Sequence[State] | None) -> Found:
+    """What the plain search finds in a moment."""
+    most = Limits(min(limits.configurations, SHORT.configurations), min(limits.steps, SHORT.steps))
+    return search.search(model, calls, most, starts)
+
+
+def in_rounds(keys: int, limits: Limits, decided: Callable[[int, Limits], bool]) -> None:
+    """Look at every key with a small share of the limits, then at those that are undecided with more, and with all.
+
+    `decided` looks at a key with a share, and says whether that was enough. The share depends on nothing but how many
+    keys there are: what another key took, or left, is not handed on.
+    """
+    undecided = list(range(keys))
+    memory = max(1, int(limits.configurations * FIRST_MEMORY))
+    for part in ROUNDS:
+        share = Limits(memory, limits.steps // max(part, keys))
+        undecided = [key for key in undecided if not decided(key, share)]
+    share = Limits(limits.configurations, limits.steps // max(1, len(undecided)))
+    for key in undecided:
+        decided(key, share)
 
 
 def decide_columns(columns: Columns, limits: Limits) -> Found:
     """The same for a register's calls as columns, in order of invocation."""
+    look()
     if zones.apply_to(columns):
         decided = zones.decide(columns, with_order=False)
         if decided is not None:
             return _found(columns, decided, range(len(columns)))
-    waiting = waiting_for(search_kernels, "advance")
-    if waiting == "compiling" and limits.clock() + WAIT_S[waiting] > limits.deadline_s:
+    if _must_not_wait() or not forward.can_run():
         calls = [_call(columns, place) for place in range(len(columns))]
         return search.search(Register(initial=0), calls, limits)
     return forward.search_columns(columns, limits)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy
 
 from checkers.compiled import load, why_plain
+from checkers.limits import look
 from checkers.linearizable import layout_kernels, search_kernels
 from checkers.linearizable.columns import NOTHING, Columns, dense, is_dense, register_columns, tied, top
 from checkers.linearizable.models import ILLEGAL, Action, Model, Register, State
@@ -21,8 +22,8 @@ from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, UPDA
 
 Array = Any  # numpy's
 KIND_OF = {"observe": OBSERVE, "overwrite": OVERWRITE, "update": UPDATE}
-SLICE_S = 0.1  # how long the kernel works before the clock is looked at
-FIRST_BUDGET = 100_000
+SLICE = 20_000_000  # steps of the kernel, some 0.1 s, before the time limit is looked at
+LEARNT = 1_000  # steps that asking a model for one step is worth
 WALKED = 400  # events from which on the quick way is tried first
 STACK = 2048  # entries to which the quick way can go back
 KNOWN = 1 << 13
@@ -120,45 +121,39 @@ class _Search:
         self._misses = numpy.empty((search_kernels.MISSES_MAX if steps else 1, 2), dtype=numpy.int64)
         self._no_table = _table(1)
         self._starts = starts
+        self._spent = 0  # steps beside those in regs
         self._lay_out()
         self._allocate()
 
     def run(self) -> Found:
         if self._steps is None and len(self._events) > WALKED and len(self._starts) == 1:
             answer = self._walk()
+            if answer == self._kernels.YES:
+                return self._found("yes")
             if answer != self._kernels.LOST:
-                late = answer != self._kernels.YES
-                return self._found("unknown", reason="out of time") if late else self._found("yes")
+                return self._found("unknown", reason=self._limits.gave_up)
+            self._spent = self._done
             self._allocate()
         return self._all()
 
     def _walk(self) -> int:
-        """Try the quick way to a yes: YES, LOST, or PAUSED if time is out."""
+        """Try the quick way to a yes: YES, LOST, or PAUSED if all steps are done."""
         kernels = self._kernels
         self._nodes = numpy.empty((len(self._columns) + 64 + 2 * self._widest, 3), dtype=numpy.int64)
         width = self._rows.shape[2] + kernels.ENTRY
         stack = numpy.empty((STACK, width), dtype=numpy.int64)
         known = numpy.zeros(KNOWN, dtype=numpy.int64)
-        budget = FIRST_BUDGET
         while True:
-            now_s = self._limits.clock()
-            before = int(self._regs[kernels.STEPS])
-            answer = int(kernels.walk(*self._arguments(), budget, stack, known))
-            if answer != kernels.PAUSED or self._limits.clock() > self._limits.deadline_s:
+            answer = int(kernels.walk(*self._arguments(), self._slice(), stack, known))
+            if answer != kernels.PAUSED or self._done >= self._limits.steps:
                 return answer
-            budget = self._next_budget(budget, int(self._regs[kernels.STEPS]) - before, now_s)
 
     def _all(self) -> Found:
         """Look at everything that is possible, event by event."""
         self._nodes = numpy.empty((1 << 14, 3), dtype=numpy.int64)
-        budget = FIRST_BUDGET
         regs, kernels, limit = self._regs, self._kernels, self._limits.configurations
-        while True:
-            now_s = self._limits.clock()
-            if now_s > self._limits.deadline_s:
-                return self._found("unknown", reason="out of time")
-            before = int(regs[kernels.STEPS])
-            answer = kernels.advance(*self._arguments(), budget, limit, len(self._events))
+        while self._done < self._limits.steps:
+            answer = kernels.advance(*self._arguments(), self._slice(), limit, len(self._events))
             if answer == kernels.YES:
                 return self._found("yes")
             if answer == kernels.NO:
@@ -168,14 +163,20 @@ class _Search:
                 return self._found("unknown", reason=f"more than {limit} configurations")
             if not self._served(answer):
                 return self._found("unknown", reason=f"more than {self._bytes_max() >> 20} MiB")
-            budget = self._next_budget(budget, int(regs[kernels.STEPS]) - before, now_s)
+        return self._found("unknown", reason=self._limits.gave_up)
 
-    def _next_budget(self, budget: int, done: int, since_s: float) -> int:
-        """As many steps as fit in a slice, going by the one before."""
-        took_s = self._limits.clock() - since_s
-        if done < budget or took_s <= 0:
-            return budget
-        return max(1_000, min(4 * budget, int(done * SLICE_S / took_s)))
+    @property
+    def _done(self) -> int:
+        """The steps so far."""
+        return self._spent + int(self._regs[self._kernels.STEPS])
+
+    def _slice(self) -> int:
+        """How many steps the kernel may do now. No clock says how many, because a pause changes their count a little.
+
+        Raises OutOfTime.
+        """
+        look()
+        return min(SLICE, self._limits.steps - self._done)
 
     def _served(self, answer: int) -> bool:
         """Do what the kernel asks for; whether it may go on."""
@@ -188,6 +189,7 @@ class _Search:
             assert self._steps is not None
             count = int(regs[kernels.N_MISSES])
             self._steps.learn(self._misses[:count].copy(), kernels)
+            self._spent += LEARNT * count
             regs[kernels.N_MISSES] = 0
         return True
 
@@ -293,9 +295,8 @@ class _Search:
         self, result: Literal["yes", "no", "unknown"], failing: int | None = None, reason: str = ""
     ) -> Found:
         log = self._log() if result == "yes" else None
-        return Found(
-            result, failing, int(self._regs[self._kernels.MOST]), reason, log=log, algorithm="compiled search"
-        )
+        most = int(self._regs[self._kernels.MOST])
+        return Found(result, failing, most, reason, log=log, algorithm="compiled search", steps=self._done)
 
     def _log(self) -> Array:
         """What was linearized when, in the first configuration that is left: rows of call and rank."""

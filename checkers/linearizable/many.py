@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy
 
-from checkers.compiled import load, waiting_for
+from checkers.compiled import load
+from checkers.limits import look
 from checkers.linearizable import layout_kernels, search_kernels
 from checkers.linearizable.columns import Columns, dense, is_dense, top
 from checkers.linearizable.recorded import Registers
@@ -25,8 +26,7 @@ CALLS_MAX = 1_000  # of one register; longer ones are worth a search of their ow
 CHUNK = 50_000  # calls in one pass
 ROWS = 2_048
 NODES = 1 << 15
-WAIT_S = 15.0  # what compiling takes: with less time than that it is not begun
-STEPS = 20_000  # of the search of one register; all registers of a chunk together take well under a second
+STEPS = 50_000  # of the search of one register; all registers of a chunk together take well under a second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,17 +79,11 @@ def regrouped(registers: Registers, order: Array, bounds: Array) -> Many:
 
 def decide(many: Many, limits: Limits) -> Array:
     """Of each register: 1 if an order exists, 0 if none does, -1 if that was not found out; and the most configurations
-    that were held at once. Shape (registers, 2).
+    that were held at once. Shape (registers, 2). Raises OutOfTime.
     """
     answers = numpy.full((len(many), 2), -1, dtype=numpy.int64)
-    if (
-        waiting_for(search_kernels, "advance_many") == "compiling"
-        and limits.deadline_s < limits.clock() + WAIT_S
-    ):
-        return answers
     for first, end in _chunks(many.bounds):
-        if limits.clock() > limits.deadline_s:
-            break
+        look()
         answers[first:end] = _chunk(many, first, end, limits.configurations)
     return answers
 

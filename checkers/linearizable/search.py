@@ -22,15 +22,19 @@ A crashed call that nobody reads is *not* dropped: a failed compare-and-set may 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from checkers.limits import STEPS, look
 from checkers.linearizable.models import ILLEGAL, Action, Model, State
 
 Log = tuple[Any, int, int] | None  # (log before, call, event): what was linearized just before which return
 Pair = tuple[int, int, Log]  # owed, used: masks of pending calls
+PLAIN_STEP = (
+    20  # what a step of this search costs, in steps of the compiled one: both then take about the same time
+)
+LOOK_EVERY = 10_000  # steps of this search
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +50,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to give up: at `deadline_s` of `clock`, or when more configurations than `configurations` are
-    held.
-    """
+    """When to give up: when more configurations than `configurations` are held, or after so many steps."""
 
-    deadline_s: float = float("inf")
     configurations: int = 200_000
-    clock: Callable[[], float] = time.monotonic
+    steps: int = STEPS
+
+    @property
+    def gave_up(self) -> str:
+        """The reason of a search that has done all its steps."""
+        return f"gave up after {self.steps:,} steps (--budget)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,7 @@ class Found:
     leaves out take effect unseen, or not at all. `order.placed` makes the whole order of it, which is `order` where it
     was found as such.
     core: for "no", calls that have no order by themselves, if these were found at once.
+    steps: what the search took, as `Limits` counts.
     """
 
     result: Literal["yes", "no", "unknown"]
@@ -79,6 +86,11 @@ class Found:
     order: Sequence[int] | None = None
     core: Sequence[int] | None = None
     algorithm: str = "plain search"
+    steps: int = 0
+
+    @property
+    def is_decided(self) -> bool:
+        return self.result != "unknown"
 
 
 class _GaveUp(Exception):
@@ -218,7 +230,8 @@ class _Search:
         for state in starts:
             self._now.add(state, 0, 0, None)
         self._most = 1
-        self._work = 0
+        self._steps = 0
+        self._next_look = LOOK_EVERY
         self._live = 0
         self._event = 0
         self._seen: _Configurations = self._now
@@ -249,7 +262,7 @@ class _Search:
         reason: str = "",
         log: Sequence[tuple[int, int]] | None = None,
     ) -> Found:
-        return Found(result, failing, self._most, reason, quiet, log)
+        return Found(result, failing, self._most, reason, quiet, log, steps=PLAIN_STEP * self._steps)
 
     def _logged(self) -> list[tuple[int, int]]:
         """The log of a configuration that is left, from its beginning."""
@@ -335,16 +348,17 @@ class _Search:
         return owed, used | bit
 
     def _spend(self, held: int, work: int) -> None:
-        """Note what is held and what was done; look at the clock now and then. Raises _GaveUp."""
+        """Note what is held and what was done; look at the time limit now and then. Raises _GaveUp, OutOfTime."""
         limits = self._limits
         self._most = max(self._most, held)
         if held > limits.configurations:
             raise _GaveUp(f"more than {limits.configurations} configurations")
-        self._work += work
-        if self._work > 10_000:
-            self._work = 0
-            if limits.clock() > limits.deadline_s:
-                raise _GaveUp("out of time")
+        self._steps += work
+        if PLAIN_STEP * self._steps > limits.steps:
+            raise _GaveUp(limits.gave_up)
+        if self._steps > self._next_look:
+            self._next_look = self._steps + LOOK_EVERY
+            look()
 
 
 def events(calls: Sequence[Call]) -> list[tuple[int, int, bool]]:

@@ -461,6 +461,7 @@ def settle(
     regs: Array, rows: Array, place: int, ops: Array, pending: Array, table: Array, misses: Array
 ) -> None:
     """Linearize the owed observations that are legal in the row's state."""
+    regs[STEPS] += regs[N_WATCHING]
     state = rows[place, STATE]
     for each in range(regs[N_WATCHING]):
         op = pending[WATCHING, each]
@@ -480,6 +481,7 @@ def helps(
 
     That is an observation that it owes, or an update that it has not used.
     """
+    regs[STEPS] += regs[N_WATCHING] + regs[N_LIVE] + regs[N_CLASSES]
     for each in range(regs[N_WATCHING]):
         op = pending[WATCHING, each]
         if rows[place, MASKS + ops[op, WORD]] & ops[op, MASK] == 0:

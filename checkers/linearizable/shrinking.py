@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy
 
 from checkers.history.operation import Operation
+from checkers.limits import OutOfTime, shielded
 from checkers.linearizable.decide import decide
 from checkers.linearizable.models import ILLEGAL, Model, Register, State
 from checkers.linearizable.search import Call, Found, Limits
@@ -27,6 +28,7 @@ from checkers.linearizable.search import Call, Found, Limits
 FEW = 6
 CUTS_TRIED = 12
 LONG = 2_000  # calls from which on a cut is tried first
+CALL = 500  # steps that laying out one call for a look is worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,37 +56,69 @@ class Proof:
 
 
 def shrunk(model: Model, subjects: Sequence[Subject], found: Found, limits: Limits) -> Proof:
-    """The smallest proof that is found before the limits are met; `found` is the search's "no" to `subjects`."""
+    """The smallest proof that is found within the limits, all looks together; `found` is the search's "no".
+
+    Where the time limit is over, it is one that was found by then.
+    """
     assert found.result == "no" and found.failing is not None
     failing = subjects[found.failing]
     prefix = _until(subjects if found.core is None else [subjects[each] for each in found.core], failing)
-    whole = _Shrinking(model, failing, limits, None, model.initial)
+    left = _Left(limits.steps, limits.configurations)
+    whole = _Shrinking(model, failing, left, None, model.initial, prefix)
+    try:
+        return _smallest(whole, subjects)
+    except OutOfTime:
+        with shielded():
+            return (left.cut or whole).proof()
+
+
+def _smallest(whole: _Shrinking, subjects: Sequence[Subject]) -> Proof:
+    prefix = whole.best
     if len(prefix) > LONG:
-        cut = _cut(model, subjects, prefix, failing, limits)
+        cut = _cut(whole, subjects, prefix)
         if cut is not None:
             return cut
-    best = whole.shrink(prefix)
-    if len(best) > FEW and len(prefix) <= LONG:
-        cut = _cut(model, subjects, prefix, failing, limits)
-        if cut is not None and len(cut.subjects) < len(best) - 1:
+    whole.shrink()
+    if len(whole.best) > FEW and len(prefix) <= LONG:
+        cut = _cut(whole, subjects, prefix)
+        if cut is not None and len(cut.subjects) < len(whole.best) - 1:
             return cut
-    return whole.proof(best)
+    return whole.proof()
 
 
-def _cut(
-    model: Model, subjects: Sequence[Subject], prefix: Sequence[Subject], failing: Subject, limits: Limits
-) -> Proof | None:
+@dataclass(slots=True)
+class _Left:
+    """What shrinking may still take, and a cut that has been shown to have no order."""
+
+    steps: int
+    configurations: int
+    cut: _Shrinking | None = None
+
+    def look(self, model: Model, subjects: Sequence[Subject], start: State) -> bool:
+        """Whether the subjects have no order from `start`, if that can still be found out. Raises OutOfTime."""
+        self.steps -= CALL * len(subjects)
+        if self.steps <= 0:
+            return False
+        calls = [subject.call for subject in subjects]
+        found = decide(model, calls, Limits(self.configurations, self.steps), (start,))
+        self.steps -= found.steps
+        return found.result == "no"
+
+
+def _cut(whole: _Shrinking, subjects: Sequence[Subject], prefix: Sequence[Subject]) -> Proof | None:
     """A proof that begins where the value was fixed, if there is one."""
-    if not isinstance(model, Register):
+    if not isinstance(whole.model, Register):
         return None
-    for after in _fixing(subjects, failing)[:CUTS_TRIED]:
+    for after in _fixing(subjects, whole.failing)[:CUTS_TRIED]:
         event = after.call.complete
         assert event is not None
-        action = after.call.action
-        cut = _Shrinking(model, failing, limits, after, action.values[-1])
-        left = [subject for subject in prefix if subject.call.complete is None or subject.call.invoke > event]
-        if cut.proves(left):
-            return cut.proof(cut.shrink(left))
+        start = after.call.action.values[-1]
+        rest = [subject for subject in prefix if subject.call.complete is None or subject.call.invoke > event]
+        cut = _Shrinking(whole.model, whole.failing, whole.left, after, start, rest)
+        if cut.proves(rest):
+            whole.left.cut = cut
+            cut.shrink()
+            return cut.proof()
     return None
 
 
@@ -134,47 +168,45 @@ def _until(subjects: Sequence[Subject], failing: Subject) -> list[Subject]:
 
 @dataclass(slots=True)
 class _Shrinking:
-    """Shrinks towards one failing call from one start."""
+    """Shrinks `best`, whose subjects have no order, towards one failing call from one start."""
 
     model: Model
     failing: Subject
-    limits: Limits
+    left: _Left
     after: Subject | None
     start: State
-
-    def look(self, subjects: Sequence[Subject]) -> Found:
-        return decide(self.model, [subject.call for subject in subjects], self.limits, (self.start,))
+    best: list[Subject]
 
     def proves(self, subjects: Sequence[Subject]) -> bool:
-        return self.look(subjects).result == "no"
+        return self.left.look(self.model, subjects, self.start)
 
-    def shrink(self, subjects: list[Subject]) -> list[Subject]:
+    def shrink(self) -> None:
         """Leave out ever smaller runs of subjects for as long as the rest still proves it."""
-        size = len(subjects)
+        size = len(self.best)
         while True:
-            smaller = self._without_runs(subjects, size)
-            if size == 1 and len(smaller) == len(subjects):
-                return subjects
-            subjects, size = smaller, max(1, size // 2)
+            before = len(self.best)
+            self._without_runs(size)
+            if self.left.steps <= 0 or (size == 1 and len(self.best) == before):
+                return
+            size = max(1, size // 2)
 
-    def _without_runs(self, subjects: list[Subject], size: int) -> list[Subject]:
+    def _without_runs(self, size: int) -> None:
         for kinds in (("observe",), ("overwrite", "update")):
             candidates = [
                 subject
-                for subject in subjects
+                for subject in self.best
                 if subject is not self.failing
                 and subject.call.action.kind in kinds
                 and self._might_go(subject)
             ]
             for first in range(0, len(candidates), size):
-                if self.limits.clock() > self.limits.deadline_s:
-                    return subjects
+                if self.left.steps <= 0:
+                    return
                 out = {id(subject) for subject in candidates[first : first + size]}
-                rest = [subject for subject in subjects if id(subject) not in out]
-                gone = [subject for subject in subjects if id(subject) in out]
+                rest = [subject for subject in self.best if id(subject) not in out]
+                gone = [subject for subject in self.best if id(subject) in out]
                 if self._may_go(gone, rest) and self.proves(rest):
-                    subjects = rest
-        return subjects
+                    self.best = rest
 
     def _might_go(self, subject: Subject) -> bool:
         action = subject.call.action
@@ -193,7 +225,7 @@ class _Shrinking:
         staying = {subject.call.action for subject in rest if subject.call.action.kind != "overwrite"}
         return all(self.model.step(state, action) is ILLEGAL for state in left_behind for action in staying)
 
-    def proof(self, subjects: Sequence[Subject]) -> Proof:
-        ordered = sorted(subjects, key=lambda subject: subject.call.invoke)
+    def proof(self) -> Proof:
+        ordered = sorted(self.best, key=lambda subject: subject.call.invoke)
         event = None if self.after is None else self.after.call.complete
         return Proof(tuple(ordered), self.failing, self.start, event, self.after)

@@ -12,6 +12,7 @@ from typing import Any
 
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.limits import Limits, OutOfTime, look, within
 from checkers.sessions.steps import Key, Reads, all_but_dirty, keys_of
 from checkers.sessions.version_graph import (
     Chains,
@@ -46,36 +47,35 @@ def check(
     *,
     guarantee: str = COHERENCE,
     reads: Reads = all_but_dirty,
-    timeout_s: float = 30.0,
+    timeout_s: float | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Verdict:
     """Whether `guarantee` holds on every key. `reads(role, mode)` says which reads are judged.
 
     `details`: keys, keys_not_judged (by reason), steps, observations. Keys on which a value was written twice are not
-    judged; the verdict is then unknown, unless another key is invalid. Raises KeyError for an unknown guarantee,
-    ModelError for a cas without two values.
+    judged; the verdict is then unknown, unless another key is invalid. `timeout_s` is the outermost limit, by `clock`;
+    None: the verdict depends on no clock. Raises KeyError for an unknown guarantee, ModelError for a cas without two
+    values.
     """
     kinds = _KINDS[guarantee]
-    deadline_s = clock() + timeout_s
-    keys = keys_of(history, reads)
-    witnesses: list[Witness] = []
-    skipped: dict[str, str] = {}
-    for key in keys:
-        if key.repeated:
-            skipped[str(key.key)] = "a value was written twice"
-        elif clock() > deadline_s:
-            skipped[str(key.key)] = f"no time was left of {timeout_s:g} s"
-        else:
-            found = _judged(key, guarantee, kinds)
-            if isinstance(found, str):
-                skipped[str(key.key)] = found
-            elif found is not None:
-                witnesses.append(found)
-    return _verdict(guarantee, keys, witnesses, skipped)
+    with within(Limits(timeout_s), clock=clock):
+        keys = keys_of(history, reads)
+        found: list[Witness | str | None] = []
+        try:
+            for key in keys:
+                look()
+                found.append(_judged(key, guarantee, kinds))
+        except OutOfTime as over:
+            found += [str(over)] * (len(keys) - len(found))
+        witnesses = [each for each in found if isinstance(each, Witness)]
+        skipped = {str(key.key): why for key, why in zip(keys, found, strict=True) if isinstance(why, str)}
+        return _verdict(guarantee, keys, witnesses, skipped)
 
 
 def _judged(key: Key, guarantee: str, kinds: frozenset[Kind]) -> Witness | str | None:
     """A witness if it does not hold on the key; why the key is not judged; None if it holds."""
+    if key.repeated:
+        return "a value was written twice"
     edges = list(edges_of(key))
     if guarantee == COHERENCE:
         if key.impossible:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -26,6 +27,7 @@ import numpy
 
 from checkers import compiled
 from checkers.history.history import History
+from checkers.limits import Limits, OutOfTime, given, shielded, within
 from checkers.transactional import (
     anomalies,
     append,
@@ -113,23 +115,23 @@ def check(
     """Whether the operations with f "txn" show an anomaly that `model` forbids (see `anomalies.MODELS`).
 
     `workload`: "append" or "rw-register", the micro-operations (see `columns`). What the search may cost is counted in
-    steps; `timeout_s` is one limit more, by the clock: at its end the verdict is unknown, unless a forbidden anomaly
-    was already found. `sequential_keys`, `linearizable_keys`: what is promised of registers one by one beside what the
-    model implies (see `register`). `session`: see `columns_of`. Raises ModelError for what is no transaction, or a
-    value written to a key twice; KeyError for an unknown model; CheckerDefect for a proof that does not replay.
+    steps (`checkers.limits`); `timeout_s` is one limit more, by the clock: at its end the verdict is unknown, unless a
+    forbidden anomaly was already found. `sequential_keys`, `linearizable_keys`: what is promised of registers one by
+    one beside what the model implies (see `register`). `session`: see `columns_of`. Raises ModelError for what is no
+    transaction, or a value written to a key twice; KeyError for an unknown model; CheckerDefect for a proof that does
+    not replay.
     """
     begun_s = clock()
-    columns = columns_of(history, workload, session)
-    verdict = check_columns(
-        columns,
-        workload=workload,
-        model=model,
-        timeout_s=None if timeout_s is None else timeout_s - (clock() - begun_s),
-        sequential_keys=sequential_keys,
-        linearizable_keys=linearizable_keys,
-        plain_below=plain_below,
-        clock=clock,
-    )
+    with within(Limits(timeout_s), clock=clock):
+        verdict = check_columns(
+            columns_of(history, workload, session),
+            workload=workload,
+            model=model,
+            sequential_keys=sequential_keys,
+            linearizable_keys=linearizable_keys,
+            plain_below=plain_below,
+            clock=clock,
+        )
     witnesses = tuple(_with_time(witness, history) for witness in verdict.witnesses)
     return replace(verdict, witnesses=witnesses, seconds=round(clock() - begun_s, 6))
 
@@ -147,25 +149,43 @@ def check_columns(
 ) -> Verdict:
     """As `check`, from arrays; their shapes and dtypes are with `Columns`. `plain_below`: see PLAIN_BELOW."""
     begun_s = clock()
-    promised = anomalies.model_of(model)
+    with within(Limits(timeout_s), clock=clock):
+        prover, judged, attempt = _found(
+            columns,
+            workload,
+            anomalies.model_of(model),
+            partial(_analysis, columns, workload, sequential_keys, linearizable_keys),
+            plain_below,
+        )
+        with shielded():
+            return _verdict(anomalies.model_of(model), prover, judged, attempt, clock() - begun_s)
+
+
+def _found(
+    columns: Columns, workload: Workload, promised: str, analyse: Callable[..., Analysis], plain_below: int
+) -> tuple[Prover, _Judged, Attempt]:
+    """All that can be said within the limits that hold here; what was found by their end stays."""
     size = len(columns.f) + len(columns.elements)
-    analyse = partial(_analysis, columns, workload, sequential_keys, linearizable_keys)
+    edges = given().steps or EDGES_MAX
     is_plain = size < plain_below == PLAIN_BELOW
-    limit = Limit(PLAIN_EDGES_MAX if is_plain else EDGES_MAX, timeout_s, clock)
+    limit = Limit(min(edges, PLAIN_EDGES_MAX) if is_plain else edges)
     prover = _prover(columns, workload, analyse, _kernels_for(size, plain_below), limit)
     search = None
     if prover.strict_order() is None:
         search = _searched(prover, prover.known, limit)
-        if search.undecided and is_plain and not limit.is_late:
+        if search.undecided and is_plain and edges > PLAIN_EDGES_MAX and not limit.late():
             prover = _prover(columns, workload, analyse, _kernels_for(PLAIN_BELOW, PLAIN_BELOW), limit)
-            limit.edges = EDGES_MAX
+            limit.edges = edges
             search = _searched(prover, prover.known, limit)
-    judged = _judged(Explanation(columns, workload), prover.known, search)
-    attempt = _attempted(promised, prover, judged)
-    if attempt.result == "refuted":
-        _explain(promised, prover, judged, partial(_is_refuted, workload, promised))
-    _prove_others(prover, judged)
-    return _verdict(promised, prover, judged, attempt, clock() - begun_s)
+    with shielded():
+        judged = _judged(Explanation(columns, workload), prover.known, search)
+    attempt = Attempt("open")
+    with suppress(OutOfTime):
+        attempt = _attempted(promised, prover, judged)
+        if attempt.result == "refuted":
+            _explain(promised, prover, judged, partial(_is_refuted, workload, promised))
+        _prove_others(prover, judged)
+    return prover, judged, attempt
 
 
 def serial_order_of(
@@ -228,7 +248,11 @@ def _prover(
 def _searched(prover: Prover, known: Analysis, limit: Limit) -> Search:
     assert known.graph is not None
     search = Search(prover.kernels.graph, known.graph, known.time, limit)
-    search.run()
+    try:
+        search.run()
+    except OutOfTime:
+        with shielded():
+            search.run()  # behind the limit it only notes what is not decided
     return search
 
 

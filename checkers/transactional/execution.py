@@ -25,6 +25,7 @@ from typing import Literal
 import numpy
 from numpy.typing import NDArray
 
+from checkers.limits import given
 from checkers.transactional.columns import Int32s, Int64s
 from checkers.transactional.graph import Graph
 
@@ -76,8 +77,8 @@ class Found:
 
 
 def limit_of(problem: Problem) -> int:
-    """How many steps the search may take by default."""
-    return STEPS + STEPS_A_NODE * len(problem.graph)
+    """How many steps the search may take."""
+    return given().steps or STEPS + STEPS_A_NODE * len(problem.graph)
 
 
 def execute(problem: Problem, steps_max: int, is_late: Callable[[], bool] = lambda: False) -> Found:

@@ -8,13 +8,13 @@ beside those worse ones.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy
 
+from checkers.limits import why_ended
 from checkers.transactional import exhaustive
 from checkers.transactional.anomalies import CYCLES, ORDERS
 from checkers.transactional.classes import (
@@ -55,19 +55,14 @@ class OutOfBudget(Exception):
 
 
 class Limit:
-    """What a search may cost: edges that it looks at, and, only if a person asked for it, seconds.
+    """What a search may cost: edges that it looks at, and, only if somebody asked for it (`checkers.limits`), seconds.
 
     The same history has the same verdict on every machine unless the time limit is met; then `words` say so.
     """
 
-    def __init__(
-        self, edges: int, timeout_s: float | None = None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, edges: int) -> None:
         self.edges = edges
-        self.timeout_s = timeout_s
-        self.clock = clock
-        self.deadline_s = None if timeout_s is None else clock() + timeout_s
-        self.is_late = False
+        self.why_late = ""
 
     def slice(self) -> int:
         """How many edges may be looked at before the next call; raises OutOfBudget at the end."""
@@ -76,13 +71,13 @@ class Limit:
         return min(STEPS, self.edges)
 
     def late(self) -> bool:
-        """Whether the time limit was met, now or before."""
-        self.is_late = self.is_late or (self.deadline_s is not None and self.clock() > self.deadline_s)
-        return self.is_late
+        """Whether a time limit was met, now or before."""
+        self.why_late = self.why_late or why_ended()
+        return bool(self.why_late)
 
     def words(self) -> str:
         """Which of the two was spent."""
-        return f"the time limit of {self.timeout_s:g} s" if self.is_late else "the budget of the search"
+        return f"{self.why_late}: it" if self.late() else "the budget of the search"
 
 
 class Search:

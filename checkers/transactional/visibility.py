@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy
 
+from checkers.limits import given
 from checkers.transactional.columns import Int32s
 
 STEPS = 20_000_000
@@ -58,7 +59,7 @@ def order_of(
     if len(seen.members) > TRANSACTIONS_MAX:
         return "open", None
     try:
-        found = _solved(seen, list(seen.pairs), _Budget(STEPS // part, is_late))
+        found = _solved(seen, list(seen.pairs), _Budget((given().steps or STEPS) // part, is_late))
     except (_Spent, RecursionError):
         return "open", None
     return ("none", None) if found is None else ("found", numpy.array(found, numpy.int32))

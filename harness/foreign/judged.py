@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from checkers import by_model
-from checkers.by_model import MODELS, Judgement, Limits
+from checkers.by_model import MODELS, Judgement
 from checkers.history import HistoryError
 from checkers.history.foreign import Recognized, read
 from checkers.history.history import History
+from checkers.limits import Limits
 from checkers.meaning import Judged
 from checkers.verdict import Verdict
 from harness.errors import StoreError, WrongUse
@@ -197,10 +198,12 @@ def _command(asked: Asked, judgement: Judgement) -> str:
         words += ["--promise", asked.promise]
     if asked.key is not None:
         words += ["--key", asked.key]
-    if asked.limits.timeout_s != Limits().timeout_s:
+    if asked.limits.timeout_s is not None:
         words += ["--timeout", f"{asked.limits.timeout_s:g}"]
-    if asked.limits.memory_mib != Limits().memory_mib:
+    if asked.limits.memory_mib is not None:
         words += ["--memory", f"{asked.limits.memory_mib:g}"]
+    if asked.limits.steps is not None:
+        words += ["--budget", str(asked.limits.steps)]
     if asked.failed_cas_observes is not None:
         words += ["--failed-cas", "observes" if asked.failed_cas_observes else "says-nothing"]
     return shlex.join(words)

@@ -9,11 +9,13 @@ hides an anomaly; but it is said that its proof was refused.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from checkers import verify, verify_isolation
 from checkers.by_model import with_single_dequeues
 from checkers.history.history import History
+from checkers.limits import until_ended
 from checkers.meaning import Judged
 from checkers.verdict import Verdict
 from harness.judge import EXIT_CODES
@@ -27,12 +29,15 @@ def add_to(verdict: dict[str, Any], history: History, judged: Mapping[str, Judge
 
     `judged`: by the name of a check, what it was asked. It comes from the promise, never from the verdict.
     """
-    found = [
-        each
-        for check in verdict["checks"]
-        if check["checker"] in judged
-        and (each := _verified(check, history, judged[check["checker"]])) is not None
-    ]
+    stopped: list[str] = []
+    found = []
+    for check in verdict["checks"]:
+        if check["checker"] in judged:
+            asked = judged[check["checker"]]
+            each = until_ended(partial(_verified, check, history, asked), stopped.append)
+            found += [] if each is None else [each]
+    if stopped and verdict["outcome"] == "valid":
+        _take_back(verdict, f"the proofs were not all checked: {stopped[0]}")
     if not found:
         return
     refused = [reason for each in found for reason in each.refused]
@@ -40,11 +45,15 @@ def add_to(verdict: dict[str, Any], history: History, judged: Mapping[str, Judge
         "accepted": sum(each.accepted for each in found),
         "refused": refused,
         "without": [name for each in found for name in each.without],
-        "holds": all(each.holds for each in found),
+        "holds": not stopped and all(each.holds for each in found),
     }
     if refused and verdict["outcome"] == "valid":
-        verdict["outcome"], verdict["exit_code"] = "unknown", EXIT_CODES["unknown"]
-        verdict["sentence"] = f"Not decided: a proof was refused: {refused[0]}."
+        _take_back(verdict, f"a proof was refused: {refused[0]}")
+
+
+def _take_back(verdict: dict[str, Any], why: str) -> None:
+    verdict["outcome"], verdict["exit_code"] = "unknown", EXIT_CODES["unknown"]
+    verdict["sentence"] = f"Not decided: {why}."
 
 
 def judged_in_run(plan: Plan, history: History) -> dict[str, Judged]:

@@ -22,7 +22,8 @@ from typing import Any
 from checkers import wal
 from checkers.history.history import History
 from checkers.history.members import at_the_end
-from checkers.verdict import Verdict, run_safely
+from checkers.limits import until_ended
+from checkers.verdict import Verdict, run_safely, stopped
 from checkers.wal import LogRules, NodeLog, Replayed, Settled, early
 from checkers.wal.effects import Effect
 from checkers.wal.settle import joined
@@ -95,11 +96,13 @@ def audit(
 
     `effects`: what the nodes' disks and links did, if anybody saw that.
     """
-    nodes = [wal.replay(log, rules.promotes) for log in logs]
-    if history is None:
+    read = until_ended(lambda: _read(logs, rules, history), str)
+    if isinstance(read, str):
+        is_told = history is not None and _tells_when(history, effects)
+        return Audit(logs=stopped(wal.NAME, read), early=stopped(early.NAME, read) if is_told else None)
+    nodes, settling = read
+    if history is None or settling is None:
         return Audit(logs=run_safely(wal.check_replayed, nodes, rules, name=wal.NAME))
-    is_final = rules.is_complete(logs) and history.settled is True
-    settling = wal.settle(history, nodes, is_final=is_final)
     again = [check for check in checks if check.name in SETTLED_CHECKS and settling.did_not]
     agree = Check(wal.NAME, "", "", lambda _: wal.check_replayed(nodes, rules, settling))
     return Audit(
@@ -108,6 +111,17 @@ def audit(
         settling=settling,
         settled=tuple((check, run_check(check, settling.history)) for check in again),
     )
+
+
+def _read(
+    logs: Sequence[NodeLog], rules: LogRules, history: History | None
+) -> str | tuple[list[Replayed], Settled | None]:
+    """The logs replayed, and what they settle of the history."""
+    nodes = [wal.replay(log, rules.promotes) for log in logs]
+    if history is None:
+        return nodes, None
+    is_final = rules.is_complete(logs) and history.settled is True
+    return nodes, wal.settle(history, nodes, is_final=is_final)
 
 
 def _of_all_members(verdict: Verdict, logs: Sequence[NodeLog], history: History) -> Verdict:
@@ -119,6 +133,11 @@ def _of_all_members(verdict: Verdict, logs: Sequence[NodeLog], history: History)
     return replace(verdict, result="unknown", summary=summary)
 
 
+def _tells_when(history: History, effects: Sequence[Effect]) -> bool:
+    """Whether anything tells when what was on disk: not in what was recorded before the simulator kept it."""
+    return bool(effects) or history.header.cluster != "sim"
+
+
 def _early(
     history: History,
     effects: Sequence[Effect],
@@ -126,6 +145,8 @@ def _early(
     nodes: Sequence[Replayed],
     run_check: RunCheck,
 ) -> Verdict | None:
+    if not _tells_when(history, effects):
+        return None
     names = joined(history, nodes)
     if effects:
         promotes = rules.promotes
@@ -136,7 +157,5 @@ def _early(
             lambda seen: early.check(seen, effects=effects, promotes=promotes, joined=names),
         )
         return run_check(by_record, history)
-    if history.header.cluster == "sim":
-        return None  # recorded before the simulator kept it
     by_clocks = Check(early.NAME, "", "", lambda seen: early.check_by_clocks(seen, nodes, names))
     return run_check(by_clocks, history)

@@ -14,7 +14,7 @@ from checkers.history.history import History
 from checkers.verdict import Verdict
 from checkers.wal import LogRules, NodeLog
 from checkers.wal.effects import Effect
-from harness.check import NO_LIMITS, Check, Limits, RunCheck, run_here
+from harness.check import Check, RunCheck, run_here
 from harness.errors import WrongUse
 from harness.judge.asked_faults import absent_of_a_group, missing_by_name
 from harness.judge.audit import audit
@@ -28,7 +28,6 @@ from harness.judge.evidence import (
     stopped_for_good,
     was_interrupted,
 )
-from harness.judge.limits import Clock
 from harness.judge.versions import NAME as UPGRADE
 from harness.judge.versions import incompatible, versions_json
 from harness.judge.weighed import EXIT_CODES, outcome_of
@@ -62,7 +61,6 @@ def judge(
     run_check: RunCheck = run_here,
     asks_by_name: bool = True,
     key: str | None = None,
-    limits: Limits = NO_LIMITS,
 ) -> dict[str, Any]:
     """The content of verdict.json. `plan_file` is where the plan is kept, for the line that repeats the run.
 
@@ -71,14 +69,13 @@ def judge(
     `run_check` says how a check comes to its verdict: here, or by somebody who has spread the work.
     `asks_by_name`: somebody wrote down the names of the faults, and each must be felt (`harness.judge.asked_faults`).
     `key`: the only one that checks of single keys judge; the others are left out, and the run is not valid by that.
-    Raises WrongUse if there is no such key, or no such check. `limits`: of all checks together.
+    Raises WrongUse if there is no such key, or no such check.
     """
-    clock = Clock(limits)
     workload = WORKLOADS[plan.workload]
     checks = checks_of(plan, promise)
     left_out = () if key is None else _left_out_by(key, checks, history)
-    judged = [(check.model, _judged(check, history, clock.within(run_check), key)) for check in checks]
-    audited = None if rules is None else audit(logs, rules, history, checks, effects, clock.within(run_here))
+    judged = [(check.model, _judged(check, history, run_check, key)) for check in checks]
+    audited = None if rules is None else audit(logs, rules, history, checks, effects)
     if audited is not None:
         violated = [each.checker for _, each in judged if each.result == "invalid"]
         judged += audited.judged(promise.logs, promise.answers, violated)

@@ -11,23 +11,28 @@ from collections.abc import Iterable
 
 from checkers import by_model, transactional
 from checkers.history.history import History
+from checkers.limits import STEPS, Limits, given, until_ended
 from checkers.transactional.columns import Workload as Words
 from checkers.verdict import CheckerDefect, Verdict
 from harness.workloads.transactions import selected
 from harness.workloads.workload import Workload
 
-TIMEOUT_S = 10.0
+PART = 5  # of the steps of a search it is given one in so many: it only describes
 
 
 def strongest(workload: Workload, history: History, verdicts: Iterable[Verdict]) -> str | None:
     """Its name ("none" if there is none, several with "and"); what broke, if it broke; None if nothing can be said."""
+    return until_ended(lambda: _strongest(workload, history, verdicts), lambda why: f"not known ({why})")
+
+
+def _strongest(workload: Workload, history: History, verdicts: Iterable[Verdict]) -> str | None:
     model = by_model.MODELS[workload.model]
     try:
         if model.transactional is not None:
             return _of_transactions(model.transactional, history)
         if model.linearizable is None:
             return None
-        limits = by_model.Limits(timeout_s=TIMEOUT_S)
+        limits = Limits(steps=(given().steps or STEPS) // PART)
         return by_model.strongest(history, workload.model, verdicts, limits)
     except CheckerDefect:
         raise

@@ -11,7 +11,7 @@ from checkers.history.history import History
 from checkers.history.members import have_changed, left, quorums
 from checkers.wal import LogRules, NodeLog
 from checkers.wal.effects import Effect
-from harness.check import NO_LIMITS, Limits, RunCheck, run_here
+from harness.check import RunCheck, run_here
 from harness.errors import FAILED
 from harness.judge.outcome import judge
 from harness.judge.promised import promise_of
@@ -31,7 +31,6 @@ def verdict_of(
     run_check: RunCheck = run_here,
     asks_by_name: bool = True,
     key: str | None = None,
-    limits: Limits = NO_LIMITS,
 ) -> dict[str, Any]:
     """The content of verdict.json, by `judge`. `logs`: of all nodes that left one; `effects`: what their disks and
     links did, where the simulator kept it."""
@@ -48,7 +47,6 @@ def verdict_of(
         run_check=run_check,
         asks_by_name=asks_by_name,
         key=key,
-        limits=limits,
     )
 
 

@@ -20,13 +20,14 @@ from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.linearizable import merging
 from checkers.linearizable.segments import segments
-from checkers.verdict import Verdict, run_safely
+from checkers.verdict import CheckerDefect, Verdict, run_safely
 from harness.check import Check, RunCheck
 from harness.conclude import judged_again
 from harness.finish import finish, read_history
 from harness.judge import outcome
 from harness.judge.promised import promise_of
 from harness.store import RunFolder
+from harness.time_limit import Elsewhere
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,6 +59,19 @@ def checks_of(folder: RunFolder, history: History) -> dict[str, Check]:
     return {check.name: check for check in outcome.checks_of(plan, promise_of(plan, history))}
 
 
+class Said(msgspec.Struct, frozen=True):
+    """What a worker says of a task: a verdict; or the checker's own defect, which breaks this run and not the job."""
+
+    verdict: dict[str, Any] | None = None
+    defect: str = ""
+
+    def told(self) -> Verdict:
+        """Raises CheckerDefect where the worker had one."""
+        if self.verdict is None:
+            raise CheckerDefect(self.defect)
+        return Verdict.from_json(self.verdict)
+
+
 def check_run(spark: SparkSession, folder: RunFolder) -> dict[str, Any]:
     """`finish` for a stored run, its checks on Spark; the same verdict."""
     return finish(folder, folder.read_plan(), run_check=spread_checks(spark, folder))
@@ -68,19 +82,20 @@ def spread_checks(spark: SparkSession, folder: RunFolder) -> RunCheck:
     told = _told(spark, folder)
 
     def run_check(check: Check, of: History) -> Verdict:
-        return _put_together(check, of, told[check.name])
+        return _put_together(check, of, [(task, said.told()) for task, said in told[check.name]])
 
     return run_check
 
 
-def _told(spark: SparkSession, folder: RunFolder) -> dict[str, list[tuple[Task, Verdict]]]:
+def _told(spark: SparkSession, folder: RunFolder) -> dict[str, list[tuple[Task, Said]]]:
     history = read_history(folder)
     tasks = list(_tasks(checks_of(folder, history), history, 2 * spark.sparkContext.defaultParallelism))
-    told: dict[str, list[tuple[Task, Verdict]]] = {}
+    told: dict[str, list[tuple[Task, Said]]] = {}
     asked = [(str(folder.path), msgspec.json.encode(task).decode()) for task in tasks]
-    for task, answer in zip(tasks, answers(spark, asked, _answer), strict=True):
-        verdict = Verdict.from_json(msgspec.json.decode(answer))
-        told.setdefault(task.check, []).append((task, verdict))
+    for task, answer in zip(
+        tasks, answers(spark, asked, functools.partial(_answer, Elsewhere.now())), strict=True
+    ):
+        told.setdefault(task.check, []).append((task, msgspec.json.decode(answer, type=Said)))
     return told
 
 
@@ -89,9 +104,10 @@ def check_runs(spark: SparkSession, folders: Sequence[Path]) -> Iterator[tuple[P
 
     Gives outcome, exit code and sentence of each, in order; of one that cannot be judged its exit code and why.
     """
-    told = answers(spark, [(str(folder), None) for folder in folders], _answer)
-    for folder, answer in zip(folders, told, strict=True):
-        yield folder, msgspec.json.decode(answer)
+    answer = functools.partial(_answer, Elsewhere.now())
+    told = answers(spark, [(str(folder), None) for folder in folders], answer)
+    for folder, said in zip(folders, told, strict=True):
+        yield folder, msgspec.json.decode(said)
 
 
 def answers(spark: SparkSession, asked: Sequence[tuple[str, str | None]], answer: Answer) -> list[str]:
@@ -192,14 +208,20 @@ def _work(answer: Answer, batches: Iterable[Any]) -> Iterator[Any]:
         )
 
 
-def _answer(path: str, task: str | None) -> str:
+def _answer(limits: Elsewhere, path: str, task: str | None) -> str:
     if task is None:
-        return msgspec.json.encode(judged_again(Path(path))).decode()
+        with limits.held():
+            return msgspec.json.encode(judged_again(Path(path))).decode()
     asked = msgspec.json.decode(task, type=Task)
     history = _read(path)
     check = checks_of(RunFolder(Path(path)), history)[asked.check]
-    verdict = run_safely(check.run, _part(history, asked), name=check.name)
-    return msgspec.json.encode(verdict.to_json()).decode()
+    try:
+        with limits.held():
+            verdict = run_safely(check.run, _part(history, asked), name=check.name)
+        said = Said(verdict=verdict.to_json())
+    except CheckerDefect as defect:
+        said = Said(defect=str(defect))
+    return msgspec.json.encode(said).decode()
 
 
 @functools.lru_cache(maxsize=1)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from checkers.history import parquet
 from checkers.linearizable import check, merging, promised_linearizable, recorded
 from checkers.verdict import Verdict
+from harness.time_limit import Elsewhere
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,21 +49,21 @@ def check_parquet(
     spark: SparkSession,
     path: Path,
     *,
-    timeout_s: float = 30.0,
-    memory_limit: int = 1_000_000,
     failed_cas_observes: bool = True,
 ) -> Spread | None:
     """The verdict on all registers in such a file; None if it takes more than columns to read it.
 
-    `timeout_s` is for each task. Reads are judged as `promised_linearizable` says. HistoryError if the file has changed
-    since it was written: the driver verifies all of it, the workers the pages that they read.
+    The limits that hold here hold in each task. Reads are judged as `promised_linearizable` says. A task may decide
+    what one process gives up on, because fewer keys share the steps of a search; never the other way round.
+    HistoryError if the file has changed since it was written: the driver verifies all of it, the workers the pages that
+    they read.
     """
     import msgspec
 
     began_s = time.monotonic()
     about = parquet.opened(path).metadata
     tasks = max(spark.sparkContext.defaultParallelism, math.ceil(about.num_rows / EVENTS_A_TASK))
-    worker = _Worker(timeout_s, memory_limit, failed_cas_observes)
+    worker = _Worker(Elsewhere.now(), failed_cas_observes)
     groups = spark.range(about.num_row_groups, numPartitions=about.num_row_groups)
     split = groups.mapInArrow(_Splitter(str(path.absolute()), tasks), _SPLIT)
     told = split.repartitionById(tasks, "part").mapInArrow(worker, ANSWER).collect()
@@ -73,9 +74,7 @@ def check_parquet(
     rest = None
     if again:
         history = _only(path, again)
-        rest = check(
-            history, timeout_s=timeout_s, memory_limit=memory_limit, failed_cas_observes=failed_cas_observes
-        )
+        rest = check(history, failed_cas_observes=failed_cas_observes)
     whole = merging.merged(verdicts, rest)
     return Spread(
         verdict=replace(whole, seconds=round(time.monotonic() - began_s, 6)),
@@ -145,8 +144,7 @@ def packed(events: Any) -> bytes:
 class _Worker:
     """Called in Spark's Python workers with all events of some keys, packed, in any order."""
 
-    timeout_s: float
-    memory_limit: int
+    limits: Elsewhere
     failed_cas_observes: bool
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
@@ -168,16 +166,11 @@ class _Worker:
         )
         if registers is None or latencies is None:
             return {"verdict": "", "odd": True, "f": [], "bucket": [], "many": [], "keys": []}
-        verdict = check_columns(
-            registers,
-            timeout_s=self.timeout_s,
-            memory_limit=self.memory_limit,
-            failed_cas_observes=self.failed_cas_observes,
-        )
+        with self.limits.held():
+            verdict = check_columns(registers, failed_cas_observes=self.failed_cas_observes)
         again = [*verdict.details["keys_invalid"], *verdict.details["keys_undecided"]]
         if again:  # counted without them: they are decided, and counted, in process
-            kept = merging.without_keys(registers, set(again))
-            verdict = check_columns(kept, timeout_s=self.timeout_s, memory_limit=self.memory_limit)
+            verdict = check_columns(merging.without_keys(registers, set(again)))
         f, bucket, many = latencies
         text = msgspec.json.encode(verdict.to_json()).decode()
         return {"verdict": text, "odd": False, "f": f, "bucket": bucket, "many": many, "keys": again}

@@ -19,9 +19,7 @@ from checkers.linearizable import promised_linearizable
 from harness.check import Check
 from harness.systems.promises import Promise
 
-__all__ = ["CHECK_TIMEOUT_S", "Check", "Reads", "fresh_reads", "is_fresh_at_the_end", "of_every_run"]
-
-CHECK_TIMEOUT_S = 60.0
+__all__ = ["Check", "Reads", "fresh_reads", "is_fresh_at_the_end", "of_every_run"]
 
 Reads = Callable[[str | None, str | None], bool]
 """Of a read's role and mode: whether it belongs to a class."""

@@ -36,7 +36,6 @@ from harness.plan import SECOND_NS, SEEN, WORKERS_MAX, Operation, Plan
 from harness.protocols import Reply
 from harness.systems.promises import Promise
 from harness.workloads.checks import (
-    CHECK_TIMEOUT_S,
     fresh_reads,
     is_fresh_at_the_end,
     of_every_run,
@@ -151,9 +150,7 @@ class Register:
                 "linearizable",
                 "every key has one order of its operations that fits real time",
                 promise.writes,
-                lambda history: linearizable.check(
-                    history, timeout_s=CHECK_TIMEOUT_S, reads=reads, failed_cas_observes=observes
-                ),
+                lambda history: linearizable.check(history, reads=reads, failed_cas_observes=observes),
                 is_per_key=True,
                 judged=Judged(model="register", reads=reads, failed_cas_observes=observes),
             ),

@@ -6,9 +6,12 @@ import random
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 
+from checkers import limits
 from checkers.history import Operation
+from checkers.limits import OutOfTime, within
 from checkers.linearizable import brute
 from checkers.linearizable.models import Action, State
 from checkers.linearizable.search import Call, Limits, search
@@ -190,5 +193,19 @@ def test_time_limit_is_honoured_inside_a_search() -> None:
     """A check asked to take a minute would take an hour."""
     ticks = iter(range(10**9))
     history = simulated(random.Random(5), operations=3_000, clients=8)
-    found = search(REGISTER, history, Limits(deadline_s=2, clock=lambda: next(ticks)))
-    assert (found.result, found.reason) == ("unknown", "out of time")
+    with (
+        within(limits.Limits(2.0), clock=lambda: next(ticks)),
+        pytest.raises(OutOfTime, match="the time limit of 2 s"),
+    ):
+        search(REGISTER, history, NO_LIMITS)
+
+
+def test_a_search_that_did_all_its_steps_says_so() -> None:
+    """A search would go on for as long as the machine lets it, and end elsewhere on a busy one."""
+    history = simulated(random.Random(5), operations=3_000, clients=8)
+    whole = search(REGISTER, history, NO_LIMITS)
+    assert (whole.result, whole.steps > 100_000) == ("yes", True)
+    assert search(REGISTER, history, Limits(steps=whole.steps)).result == "yes"
+    found = search(REGISTER, history, Limits(steps=whole.steps - 1))
+    assert found.result == "unknown"
+    assert found.reason == f"gave up after {whole.steps - 1:,} steps (--budget)"

@@ -11,7 +11,7 @@ import click
 
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import spark_options
-from harness.cli.param_types import InputPath, Number, OutputFile, Text
+from harness.cli.param_types import InputPath, Number, OutputFile, Text, Whole
 
 if TYPE_CHECKING:
     from checkers.history.history import History
@@ -31,6 +31,7 @@ SECOND_OPINION_S = 600.0
 @click.option("--key", help="Judge this key alone.")
 @click.option("--timeout", "timeout_s", type=Number(0, is_open=True), help="Seconds for all checks together.")
 @click.option("--memory", "memory_mib", type=Number(0, is_open=True), help="MiB for a search.")
+@click.option("--budget", type=Whole(1), help="Steps for each search, as its message counts them.")
 @click.option(
     "--failed-cas",
     type=click.Choice(["observes", "says-nothing"]),
@@ -63,8 +64,8 @@ def command(path: Path, as_json: bool, engine: str, master: str, conf: tuple[str
     Porcupine's key-value file, elle-cli's JSON. Beside a file nothing is written. A run's address in an object store
     (s3://bucket/results/PLAN/RUN) is fetched to results/_fetched/ and judged there.
 
-    A run is judged by its plan. With --timeout, --memory, --key or --promise its stored verdict stays as it is, and
-    what was left out is never VALID; --model and --failed-cas are for other histories.
+    A run is judged by its plan. With --timeout, --memory, --budget, --key or --promise its stored verdict stays as it
+    is, and what was left out is never VALID; --model and --failed-cas are for other histories.
     """
     path = _here(path)
     if engine == "spark" or _holds_runs(path):
@@ -117,6 +118,7 @@ def _check_run(
     key: str | None,
     timeout_s: float | None,
     memory_mib: float | None,
+    budget: int | None,
     failed_cas: str | None,
     verifies: bool,
     html: Path | None,
@@ -125,10 +127,11 @@ def _check_run(
 ) -> int:
     import msgspec
 
+    from checkers.limits import Limits
     from harness.assemble import parts_of
-    from harness.check import Limits
     from harness.errors import WrongUse
     from harness.finish import finish, read_history
+    from harness.time_limit import limited
 
     for option, value in (("--model", model), ("--failed-cas", failed_cas)):
         if value is not None:
@@ -138,20 +141,15 @@ def _check_run(
             )
     plan = folder.read_plan()
     parts_of(plan if promise is None else msgspec.structs.replace(plan, promise=promise))
-    verdict = finish(
-        folder,
-        plan,
-        limits=Limits(timeout_s=timeout_s, memory_mib=memory_mib),
-        key=key,
-        promise=promise,
-    )
-    if verifies:
-        from harness.foreign import verified
+    with limited(Limits(timeout_s, memory_mib, budget)):
+        verdict = finish(folder, plan, key=key, promise=promise)
+        if verifies:
+            from harness.foreign import verified
 
-        history = read_history(folder)
-        verified.add_to(verdict, history, verified.judged_in_run(plan, history))
-    if edn is not None or second_opinion is not None:
-        _other_tools(read_history(folder), None, verdict, edn, second_opinion, SECOND_OPINION_S)
+            history = read_history(folder)
+            verified.add_to(verdict, history, verified.judged_in_run(plan, history))
+        if edn is not None or second_opinion is not None:
+            _other_tools(read_history(folder), None, verdict, edn, second_opinion)
     if html is not None:
         from harness.foreign import page
 
@@ -180,6 +178,7 @@ def _check_file(
     key: str | None,
     timeout_s: float | None,
     memory_mib: float | None,
+    budget: int | None,
     failed_cas: str | None,
     verifies: bool,
     html: Path | None,
@@ -188,11 +187,12 @@ def _check_file(
 ) -> int:
     import msgspec
 
-    from checkers.by_model import Limits
+    from checkers.limits import Limits
     from harness.foreign import page, screen, verified
     from harness.foreign.judged import Asked, asked_history, judged, judged_in_file, recognized
+    from harness.time_limit import limited
 
-    limits = Limits(timeout_s or Limits().timeout_s, memory_mib or Limits().memory_mib)
+    limits = Limits(timeout_s, memory_mib, budget)
     observes = None if failed_cas is None else failed_cas == "observes"
     asked = Asked(
         path=_record(path),
@@ -204,11 +204,12 @@ def _check_file(
     )
     found = recognized(asked.path)
     history = asked_history(asked, found.history)
-    verdict = judged(asked, found.kind, history)
-    if verifies:
-        verified.add_to(verdict, history, judged_in_file(asked, found.kind, verdict))
-    file = None if found.kind in ("ours", "parquet") else asked.path
-    _other_tools(history, file, verdict, edn, second_opinion, max(SECOND_OPINION_S, 2 * limits.timeout_s))
+    with limited(limits):
+        verdict = judged(asked, found.kind, history)
+        if verifies:
+            verified.add_to(verdict, history, judged_in_file(asked, found.kind, verdict))
+        file = None if found.kind in ("ours", "parquet") else asked.path
+        _other_tools(history, file, verdict, edn, second_opinion)
     if html is not None:
         page.write(html, asked.path, history, verdict)
     text = msgspec.json.encode(verdict).decode() if as_json else screen.screen(verdict, colour=_colour())
@@ -229,12 +230,15 @@ def _other_tools(
     verdict: dict[str, Any],
     edn: Path | None,
     second_opinion: str | None,
-    timeout_s: float,
 ) -> None:
-    """Hand the history to others: as a file, or to a checker whose opinion goes into the verdict."""
+    """Hand the history to others: as a file, or to a checker whose opinion goes into the verdict.
+
+    It is given what is left of the time limit.
+    """
     if edn is None and second_opinion is None:
         return
     from checkers.history.foreign import jepsen_edn
+    from checkers.limits import left_s
     from checkers.linearizable import promised_linearizable
     from harness.foreign.page import write_file
     from harness.foreign.second_opinion import ask
@@ -243,7 +247,8 @@ def _other_tools(
     if edn is not None:
         write_file(edn, text.encode(), "the EDN")
     if second_opinion is not None:
-        opinion = ask(second_opinion, text, file, timeout_s)
+        seconds = left_s()
+        opinion = ask(second_opinion, text, file, SECOND_OPINION_S if seconds is None else seconds)
         verdict["second_opinion"] = opinion.beside(verdict["outcome"])
 
 

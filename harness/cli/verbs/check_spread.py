@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from harness.check import Limits
+from checkers.limits import Limits
 from harness.cli import spark_group
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.errors import StoreError, WrongUse
+from harness.time_limit import limited
 
 if TYPE_CHECKING:
     from pathlib import Path as Folder
@@ -24,19 +25,22 @@ def check_spread(
 ) -> int:
     """Judge what PATH holds: all runs below it, one run, or a history.parquet."""
     is_columns = path.is_file() and path.suffix == ".parquet" and not (path.parent / "plan.json").exists()
-    allowed = ("timeout_s",) if is_columns else ("timeout_s", "memory_mib") if engine == "process" else ()
+    allowed = LIMITS if engine == "process" else ("timeout_s",) if is_columns else ()
     for name, value in given.items():
         if value not in (None, False) and name not in allowed:
             raise click.UsageError(
                 f"{OPTIONS.get(name, '--' + name)} does not go with --engine spark or many runs; check one run in "
                 "process"
             )
+    limits = Limits(*(given[name] for name in LIMITS))
     if engine == "process":
-        limits = Limits(timeout_s=given["timeout_s"], memory_mib=given["memory_mib"])
-        return _tell_many(_in_process(_runs(path), limits), as_json)
+        from harness.conclude import judged_again
+
+        with limited(limits):
+            return _tell_many(((run, judged_again(run)) for run in _runs(path)), as_json)
     spark_group.ensure("--engine spark")
     if is_columns:
-        return _check_parquet(path, as_json, given["timeout_s"] or 600.0, _session(master, conf))
+        return _check_parquet(path, as_json, limits, _session(master, conf))
     if path.is_dir() and not (path / "history.jsonl").exists():
         runs = _runs(path)
         with _session(master, conf) as spark:
@@ -46,6 +50,8 @@ def check_spread(
     return _check_run(path, as_json, _session(master, conf))
 
 
+LIMITS = ("timeout_s", "memory_mib", "budget")
+"""The parameters that `Limits` has, in its order."""
 OPTIONS = {
     "timeout_s": "--timeout",
     "memory_mib": "--memory",
@@ -74,15 +80,6 @@ def _runs(path: Path) -> list[Folder]:
     return sorted(runs, key=lambda run: (run.name, str(run)))
 
 
-def _in_process(runs: Iterable[Path], limits: Limits) -> Iterable[tuple[Path, dict[str, Any]]]:
-    from harness.conclude import judged_again
-    from harness.judge.limits import Clock
-
-    clock = Clock(limits)
-    for run in runs:
-        yield run, judged_again(run, clock.left)
-
-
 def _tell_many(found: Iterable[tuple[Path, Mapping[str, Any]]], as_json: bool) -> int:
     codes = []
     for run, verdict in found:
@@ -108,16 +105,16 @@ def _check_run(path: Path, as_json: bool, session: AbstractContextManager[Any]) 
     return ExitCode(verdict["exit_code"])
 
 
-def _check_parquet(path: Path, as_json: bool, timeout_s: float, session: AbstractContextManager[Any]) -> int:
+def _check_parquet(path: Path, as_json: bool, limits: Limits, session: AbstractContextManager[Any]) -> int:
     """All registers of a big record."""
     from checkers.history.errors import HistoryError
     from harness.judge import EXIT_CODES, outcome_of
 
     try:
-        with session as spark:
+        with session as spark, limited(limits):
             from harness.pipeline.spread import check_parquet
 
-            found = check_parquet(spark, path, timeout_s=timeout_s)
+            found = check_parquet(spark, path)
     except HistoryError as error:
         raise StoreError(f"{path}: {error}") from error
     if found is None:

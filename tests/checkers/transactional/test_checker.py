@@ -11,11 +11,13 @@ import pytest
 from checkers import run_safely, transactional, verify_isolation
 from checkers.history import Event, Header, History
 from checkers.history.errors import ModelError
+from checkers.limits import Limits, interrupt, within
 from checkers.meaning import Judged
 from checkers.transactional import checker, execution
 from checkers.transactional.columns import Columns, columns_of
 from checkers.transactional.graph import Constraints
 from checkers.transactional.proving import Prover
+from checkers.transactional.search import Search
 from checkers.verdict import CheckerDefect
 from tests.checkers.transactional.tiny_database import TinyDatabase
 from tests.checkers.transactional.txns import Txn, history, ok, register, txn
@@ -111,6 +113,37 @@ def test_out_of_time_is_unknown_unless_something_was_found() -> None:
         transactional.check(failed, timeout_s=10, clock=itertools.count(0.0, 100.0).__next__).result
         == "invalid"
     )
+
+
+def test_an_alarm_in_a_search_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If this fails, an anomaly that was found in time is unknown because of what was looked for after it."""
+    read_of_failed = [txn("fail", 5, "az1"), ok(4, "rz1", 0, 9)]
+    skew = [ok(1, "rx ay1", 0, 9), ok(2, "ry ax1", 0, 9), ok(3, "rx1 ry1", 10, 11)]
+    now_s = [0.0]
+
+    def alarm(_: Search) -> Any:
+        now_s[0] = 100.0
+        interrupt()
+        return iter(())
+
+    monkeypatch.setattr(Search, "_process", alarm)
+    with within(Limits(10.0), clock=lambda: now_s[0]):
+        verdict = run_safely(transactional.check, history(*read_of_failed, *skew), name="transactional")
+    assert now_s[0] == 100.0, "the search was not interrupted"
+    assert verdict.result == "invalid", verdict.summary
+    assert {"G1a", "G2-item"} <= set(verdict.details["violations"])
+    assert verdict.details["undecided"]
+
+
+def test_the_steps_of_a_command_are_those_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If this fails, `--budget` changes nothing where transactions are judged."""
+    blind = concurrent(random.Random(3), 60, clients=25, stale=True)
+    monkeypatch.setattr(Prover, "_keeps", lambda *_: False)
+    monkeypatch.setattr(checker, "HELD_MAX", 0)  # no other model is looked at
+    with within(Limits(steps=3)):
+        verdict = transactional.check(blind, workload="rw-register")
+    assert verdict.result == "unknown"
+    assert "the budget of the search did not suffice" in verdict.summary
 
 
 @pytest.mark.parametrize("model", ["strict-serializable", "snapshot-isolation", "read-committed"])
