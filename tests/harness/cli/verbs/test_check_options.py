@@ -23,6 +23,7 @@ OTHER_VERDICTS = {
     "time": ("--timeout", "60"),
     "no time": ("--timeout", "0.000001"),
     "memory": ("--memory", "512"),
+    "steps": ("--budget", "1000000000"),
     "promise": ("--promise", "linearizable"),
 }
 
@@ -78,7 +79,7 @@ def test_a_check_without_time_is_unknown(qsync: Qsync, runs: dict[str, RunFolder
     """If it failed, a limit would turn checks that were not judged into a pass."""
     done = qsync("check", runs["sound"].path, "--timeout", "0.000001")
     assert done.code == 2
-    assert done.out.startswith("UNKNOWN  Not decided: linearizable: not judged: the time limit")
+    assert done.out.startswith("UNKNOWN  Not decided: linearizable: stopped by the time limit")
     assert qsync("check", runs["sound"].path, "--timeout", "60").code == 0
 
 
