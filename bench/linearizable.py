@@ -30,6 +30,8 @@ import pyarrow.parquet
 from bench.table import print_table
 from checkers.history import Header, foreign, parquet
 from checkers.history.jsonl import header_line
+from checkers.limits import Limits as TimeLimit
+from checkers.limits import within
 from checkers.linearizable import many
 from checkers.linearizable.columns import Columns, register_columns
 from checkers.linearizable.decide import decide_columns
@@ -39,7 +41,7 @@ from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFU
 from tests.checkers.linearizable.generated import columns
 
 LOGS = Path(__file__).parents[1] / "tests" / "checkers" / "histories" / "porcupine"
-CONFIGURATIONS = 20_000_000  # rows of some 100 bytes
+LIMITS = Limits(configurations=20_000_000)  # rows of some 100 bytes
 Histories = Sequence[Columns]
 
 
@@ -85,12 +87,12 @@ def ours(histories: Histories, timeout_s: float) -> tuple[list[str], float, floa
     best = least = float("inf")
     together = many.joined(histories)
     for _ in range(7):
-        limits = Limits(time.monotonic() + timeout_s, CONFIGURATIONS)
         began_s, core_s = time.perf_counter(), time.process_time()
-        if len(histories) == 1:
-            found: Any = decide_columns(histories[0], limits)
-        else:
-            found = many.decide(together, limits)
+        with within(TimeLimit(timeout_s)):
+            if len(histories) == 1:
+                found: Any = decide_columns(histories[0], LIMITS)
+            else:
+                found = many.decide(together, LIMITS)
         best, least = (
             min(best, time.perf_counter() - began_s),
             min(least, time.process_time() - core_s),
