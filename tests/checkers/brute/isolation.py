@@ -1,0 +1,42 @@
+"""Which histories each isolation model allows: the names of the models, and the definition behind each."""
+
+from __future__ import annotations
+
+from checkers.history import History
+from tests.checkers.brute import phenomena
+from tests.checkers.brute.serial import serializable
+from tests.checkers.brute.snapshots import snapshot_isolated
+from tests.checkers.brute.transactions import Order, Txn, nothing, realtime, session, transactions_of
+
+BASES = (
+    "read-uncommitted",
+    "read-committed",
+    "read-atomic",
+    "parallel-snapshot-isolation",
+    "snapshot-isolation",
+    "repeatable-read",
+    "serializable",
+)
+STRONG: dict[str, Order] = {"": nothing, "strong-session-": session, "strong-": realtime}
+STRICT = "strict-serializable"
+
+MODELS: dict[str, tuple[str, Order]] = {
+    (STRICT if prefix + base == "strong-serializable" else prefix + base): (base, before)
+    for prefix, before in STRONG.items()
+    for base in BASES
+}
+"""By name: what is proscribed, and the order that must be kept."""
+
+
+def allows(model: str, history: History, workload: str) -> bool:
+    """Whether `model` allows the history. `workload`: "append" or "rw-register"."""
+    base, before = MODELS[model]
+    return _allows(base, transactions_of(history), workload, before)
+
+
+def _allows(base: str, txns: list[Txn], workload: str, before: Order) -> bool:
+    if base == "serializable":
+        return serializable(txns, workload, before)
+    if base == "snapshot-isolation":
+        return snapshot_isolated(txns, workload, before)
+    return phenomena.allowed(base, txns, workload, before)

@@ -1,0 +1,330 @@
+"""The models that are defined by what must not be: Adya's phenomena, over every possible order of versions.
+
+Adya, *Weak Consistency*, MIT 1999. A *world* says which transactions committed (each info one did, or not) and, for
+each key, in which order their versions came. A history is allowed if some world shows none of the phenomena that the
+model proscribes. Dependencies between different transactions of a world:
+
+    ww  installed the version after the other's           before  comes before it (session or real time), if the
+    wr  read the version that the other installed                 model is a strong one
+    rw  read a version, the other installed the next
+
+| model | proscribes | source |
+|---|---|---|
+| read-uncommitted | G0: a cycle of ww, before | Adya PL-1 |
+| read-committed | G1a, G1b (a read of what was not committed, of what was not the last write); G1c: a cycle of ww, wr, before | Adya PL-2 |
+| read-atomic | the same; INT; fractured reads | Bailis et al. (RAMP), SIGMOD 2014; Cerone et al., CONCUR 2015 |
+| parallel-snapshot-isolation | G1; INT; a cycle with at most one rw | Cerone and Gotsman, *Analysing Snapshot Isolation*, J. ACM 2018, theorem for PSI; Adya PL-2+ |
+| snapshot-isolation | G1; INT; a cycle in which no two rw are neighbours | the same, theorem for SI |
+| repeatable-read | G1; INT; any cycle (all reads are of items) | Adya PL-2.99 |
+
+INT: a read after a read or write of the same key in the same transaction shows the same, with what the transaction
+wrote since. Fractured: a transaction that reads one write of another reads none older than its other writes; in the
+strong forms also none older than the writes of a transaction that comes before it (axiom SESSION of Cerone et al.).
+
+In any history (Adya, 4.1.1) a value is read only after it was written, by some transaction, and by an earlier
+operation if it is the reader's own: the program orders of all transactions and "was written before it was read" make
+no cycle.
+
+Lists (Kingsbury and Alvaro, *Elle*, VLDB 2020): every append makes a version, which is the list until then. From
+read-committed on every read is a beginning of its key's order. What a transaction appended itself stands at the end of
+its reads wherever the order has it in the end: a store may keep writes back until the commit. For read-uncommitted a
+read tells only in which order the committed elements came that it shows; where reads contradict each other, those of
+some largest set that do not contradict each other are true.
+
+Registers: the last write of a transaction to a key makes a version; null comes before all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from tests.checkers.brute.transactions import Order, Txn, worlds
+
+Edge = tuple[int, int]
+Edges = frozenset[Edge]
+Version = tuple[int, Any]
+"""The number of the transaction that made it, and the value or element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a transaction saw of others: all elements of a list, or the one value of a register (nothing: null)."""
+
+    reader: int
+    key: str
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    ww: Edges
+    wr: Edges
+    rw: Edges
+
+
+def allowed(model: str, txns: Sequence[Txn], workload: str, before: Order) -> bool:
+    """Whether some world shows none of what `model` proscribes."""
+    if not _well_formed(txns, workload):
+        return False
+    if model not in ("read-uncommitted", "read-committed") and not all(_internal(t, workload) for t in txns):
+        return False
+    reads = [read for txn in txns if txn.outcome == "ok" for read in reads_of_others(txn, workload)]
+    for world in worlds(txns):
+        earlier = frozenset((a.number, b.number) for a in world for b in world if before(a, b))
+        if model == "read-uncommitted":
+            good = any(
+                not _has_cycle(earlier | _ww(order)) for order in _orders_seen(world, reads, workload)
+            )
+        else:
+            good = any(
+                _proscribes_nothing(model, order, _dependencies(order, reads, workload), earlier, reads, workload)
+                for order in _orders_read(world, reads, workload)
+            )
+        if good:
+            return True
+    return False
+
+
+def _proscribes_nothing(
+    model: str,
+    order: dict[str, tuple[Version, ...]],
+    found: Dependencies,
+    earlier: Edges,
+    reads: Sequence[Read],
+    workload: str,
+) -> bool:
+    forward = found.ww | found.wr | earlier
+    if model == "read-committed":
+        return not _has_cycle(forward)
+    if model == "read-atomic":
+        return not _has_cycle(forward) and not _fractured(order, earlier, reads, workload)
+    if model == "parallel-snapshot-isolation":
+        return _irreflexive(_then(_closure(forward), found.rw)) and not _has_cycle(forward)
+    if model == "snapshot-isolation":
+        return not _has_cycle(forward | _then(forward, found.rw))
+    assert model == "repeatable-read", model
+    return not _has_cycle(forward | found.rw)
+
+
+# ---- what a transaction read
+
+
+def reads_of_others(txn: Txn, workload: str) -> Iterator[Read]:
+    """The reads that show what others wrote, without what the transaction itself had written by then."""
+    own: dict[str, list[Any]] = {}
+    for word, key, value in txn.micros:
+        mine = own.setdefault(key, [])
+        if word != "r":
+            mine.append(value)
+        elif workload == "append":
+            shown = list(value or [])
+            while shown and shown[-1] in mine:
+                shown.pop()
+            yield Read(txn.number, key, tuple(shown))
+        elif value is None or value not in mine:
+            yield Read(txn.number, key, () if value is None else (value,))
+
+
+def _internal(txn: Txn, workload: str) -> bool:
+    """INT."""
+    if txn.outcome != "ok":
+        return True
+    known: dict[str, Any] = {}
+    own: dict[str, list[Any]] = {}
+    for word, key, value in txn.micros:
+        if word == "w":
+            known[key] = value
+        elif word == "append":
+            own[key] = [*own.get(key, []), value]
+            if key in known:
+                known[key] = [*known[key], value]
+        elif workload == "append":
+            shown, mine = list(value or []), own.get(key, [])
+            if shown != known.get(key, shown) or shown[len(shown) - len(mine) :] != mine:
+                return False
+            known[key] = shown
+        else:
+            if value != known.get(key, value):
+                return False
+            known[key] = value
+    return True
+
+
+def _well_formed(txns: Sequence[Txn], workload: str) -> bool:
+    """Whether every value that was read had been written by then, and no list shows an element twice."""
+    writes = {
+        (key, value): (txn.number, place)
+        for txn in txns
+        for place, (word, key, value) in enumerate(txn.micros)
+        if word != "r"
+    }
+    places = {(txn.number, place): at for at, (txn, place) in enumerate((t, p) for t in txns for p in range(len(t.micros)))}
+    edges: set[Edge] = set()
+    for txn in txns:
+        for place, (word, key, value) in enumerate(txn.micros):
+            if place:
+                edges.add((places[txn.number, place - 1], places[txn.number, place]))
+            if word != "r" or txn.outcome != "ok" or value is None:
+                continue
+            values = value if workload == "append" else [value]
+            if len(set(values)) < len(values) or any((key, each) not in writes for each in values):
+                return False
+            edges |= {(places[writes[key, each]], places[txn.number, place]) for each in values}
+    return not _has_cycle(frozenset(edges))
+
+
+# ---- orders of versions
+
+
+def _versions(world: Iterable[Txn], workload: str) -> dict[str, list[Version]]:
+    """By key, in the order of the transactions and of each one's own writes."""
+    versions: dict[str, list[Version]] = {}
+    for txn in world:
+        for word, key, value in txn.micros:
+            if word == "r":
+                continue
+            made = versions.setdefault(key, [])
+            if workload == "rw-register":
+                made[:] = [each for each in made if each[0] != txn.number]  # its last write counts
+            made.append((txn.number, value))
+    return versions
+
+
+def _every_order(versions: Sequence[Version]) -> Iterator[tuple[Version, ...]]:
+    """All orders in which each transaction's own versions stay as it made them."""
+    if not versions:
+        yield ()
+    for at, first in enumerate(versions):
+        if all(maker != first[0] for maker, _ in versions[:at]):
+            for rest in _every_order([*versions[:at], *versions[at + 1 :]]):
+                yield (first, *rest)
+
+
+def _orders_read(
+    world: Sequence[Txn], reads: Sequence[Read], workload: str
+) -> Iterator[dict[str, tuple[Version, ...]]]:
+    """The orders under which every read shows a committed version (not G1a, G1b)."""
+    versions = _versions(world, workload)
+    for read in reads:
+        versions.setdefault(read.key, [])
+    choices = []
+    for key, made in versions.items():
+        of_key = [read for read in reads if read.key == key]
+        choices.append([order for order in _every_order(made) if all(_shows(order, r, workload) for r in of_key)])
+    for chosen in product(*choices):
+        yield dict(zip(versions, chosen, strict=True))
+
+
+def _shows(order: tuple[Version, ...], read: Read, workload: str) -> bool:
+    values = [value for _, value in order]
+    if workload == "rw-register":
+        return not read.values or read.values[0] in values
+    if values[: len(read.values)] != list(read.values):
+        return False
+    if not read.values:
+        return True
+    last = order[len(read.values) - 1][0]
+    return all(maker != last for maker, _ in order[len(read.values) :])
+
+
+def _orders_seen(
+    world: Sequence[Txn], reads: Sequence[Read], workload: str
+) -> Iterator[dict[str, tuple[Version, ...]]]:
+    """Read-uncommitted: lists tell in which order the committed elements came that they show; registers tell nothing."""
+    versions = _versions(world, workload)
+    choices = []
+    for key, made in versions.items():
+        told = [read.values for read in reads if read.key == key] if workload == "append" else []
+        agreeing = [
+            (order, frozenset(at for at, values in enumerate(told) if _tells(values, order)))
+            for order in _every_order(made)
+        ]
+        choices.append(
+            [order for order, true in agreeing if not any(true < others for _, others in agreeing)]
+        )
+    for chosen in product(*choices):
+        yield dict(zip(versions, chosen, strict=True))
+
+
+def _tells(shown: Sequence[Any], order: tuple[Version, ...]) -> bool:
+    places = [at for element in shown for at, (_, value) in enumerate(order) if value == element]
+    return places == sorted(places)
+
+
+# ---- dependencies
+
+
+def _ww(order: dict[str, tuple[Version, ...]]) -> Edges:
+    return frozenset(
+        (first[0], second[0])
+        for versions in order.values()
+        for first, second in zip(versions, versions[1:], strict=False)
+        if first[0] != second[0]
+    )
+
+
+def _place(read: Read, versions: tuple[Version, ...], workload: str) -> int:
+    """How many versions had been installed when the read saw the key."""
+    if workload == "append" or not read.values:
+        return len(read.values)
+    return [value for _, value in versions].index(read.values[0]) + 1
+
+
+def _dependencies(order: dict[str, tuple[Version, ...]], reads: Sequence[Read], workload: str) -> Dependencies:
+    wr: set[Edge] = set()
+    rw: set[Edge] = set()
+    for read in reads:
+        versions = order[read.key]
+        place = _place(read, versions, workload)
+        if place > 0:
+            wr.add((versions[place - 1][0], read.reader))
+        if place < len(versions):
+            rw.add((read.reader, versions[place][0]))
+    return Dependencies(
+        _ww(order),
+        frozenset(edge for edge in wr if edge[0] != edge[1]),
+        frozenset(edge for edge in rw if edge[0] != edge[1]),
+    )
+
+
+def _fractured(
+    order: dict[str, tuple[Version, ...]], earlier: Edges, reads: Sequence[Read], workload: str
+) -> bool:
+    """Whether a transaction saw one that it read from, or that comes before it, but in part."""
+    for read in reads:
+        place = _place(read, order[read.key], workload)
+        seen = {maker for maker, reader in earlier if reader == read.reader}
+        for other in reads:
+            if other.reader == read.reader and other.values:
+                versions = order[other.key]
+                seen.add(versions[_place(other, versions, workload) - 1][0])
+        seen.discard(read.reader)
+        if any(maker in seen for maker, _ in order[read.key][place:]):
+            return True
+    return False
+
+
+# ---- relations
+
+
+def _then(first: Edges, second: Edges) -> Edges:
+    return frozenset((a, d) for a, b in first for c, d in second if b == c)
+
+
+def _closure(edges: Edges) -> Edges:
+    while True:
+        more = edges | _then(edges, edges)
+        if more == edges:
+            return edges
+        edges = more
+
+
+def _irreflexive(edges: Edges) -> bool:
+    return all(a != b for a, b in edges)
+
+
+def _has_cycle(edges: Edges) -> bool:
+    return not _irreflexive(_closure(edges))
