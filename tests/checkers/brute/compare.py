@@ -21,15 +21,15 @@ MISSED = "VALID, not allowed"
 FALSE_ALARM = "INVALID, allowed"
 UNKNOWN = "unknown"
 RAISED = "exceptions"
-UNDEFINED = "not defined"
-OUTCOMES = (AGREE_VALID, AGREE_INVALID, MISSED, FALSE_ALARM, UNKNOWN, RAISED, UNDEFINED)
+NOTHING = "nothing to judge"
+OUTCOMES = (AGREE_VALID, AGREE_INVALID, NOTHING, MISSED, FALSE_ALARM, UNKNOWN, RAISED)
 WRONG = (MISSED, FALSE_ALARM, UNKNOWN, RAISED)
 """What must not come: on so small a history a checker has no reason not to know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`draw` gives the lines of the history of a seed; `unknown_if`: when the checker may say unknown."""
+    """`draw` gives the lines of the history of a seed."""
 
     name: str
     draw: Callable[[int], list[Line]]
@@ -60,8 +60,8 @@ def outcome(allowed: bool | None, checker: Callable[[History], Verdict], history
         verdict = checker(history)
     except Exception:  # whatever it is: that is what the table counts
         return RAISED
-    if allowed is None:
-        return UNDEFINED
+    if allowed is None or (allowed and verdict.details.get("vacuous")):
+        return NOTHING
     if verdict.result == "unknown":
         return UNKNOWN
     if verdict.result == "valid":

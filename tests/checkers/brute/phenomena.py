@@ -21,15 +21,15 @@ INT: a read after a read or write of the same key in the same transaction shows 
 wrote since. Fractured: a transaction that reads one write of another reads none older than its other writes; in the
 strong forms also none older than the writes of a transaction that comes before it (axiom SESSION of Cerone et al.).
 
-In any history (Adya, 4.1.1) a value is read only after it was written, by some transaction, and by an earlier
-operation if it is the reader's own: the program orders of all transactions and "was written before it was read" make
-no cycle.
+In any history (Adya, 4.1.1) the operations have an order which keeps the program order of each transaction, and in which
+a value is read only after it was written. For read-uncommitted the versions of a key come in the order of their writes
+in it, because such a store writes in place.
 
-Lists (Kingsbury and Alvaro, *Elle*, VLDB 2020): every append makes a version, which is the list until then. From
-read-committed on every read is a beginning of its key's order. What a transaction appended itself stands at the end of
-its reads wherever the order has it in the end: a store may keep writes back until the commit. For read-uncommitted a
-read tells only in which order the committed elements came that it shows; where reads contradict each other, those of
-some largest set that do not contradict each other are true.
+Lists (Kingsbury and Alvaro, *Elle*, VLDB 2020): every append makes a version, which is the list until then. So a version
+that holds an append of a transaction holds its earlier appends to that key, before it. From read-committed on every read
+is a beginning of its key's order. What a transaction appended itself stands at the end of its reads wherever the order
+has it in the end: a store may keep writes back until the commit. For read-uncommitted the committed elements of a read
+are a beginning of the order; where reads contradict each other, those of some largest set that do not are true.
 
 Registers: the last write of a transaction to a key makes a version; null comes before all.
 """
@@ -76,7 +76,8 @@ def allowed(model: str, txns: Sequence[Txn], workload: str, before: Order) -> bo
         earlier = frozenset((a.number, b.number) for a in world for b in world if before(a, b))
         if model == "read-uncommitted":
             good = any(
-                not _has_cycle(earlier | _ww(order)) for order in _orders_seen(world, reads, workload)
+                not _has_cycle(earlier | _ww(order)) and not _has_cycle(_events(txns, workload, order))
+                for order in _orders_seen(world, reads, workload)
             )
         else:
             good = any(
@@ -154,26 +155,48 @@ def _internal(txn: Txn, workload: str) -> bool:
 
 
 def _well_formed(txns: Sequence[Txn], workload: str) -> bool:
-    """Whether every value that was read had been written by then, and no list shows an element twice."""
-    writes = {
-        (key, value): (txn.number, place)
+    """Whether all that was read was written, and no list shows an element twice or without what came before it."""
+    writers = {(key, value): txn for txn in txns for word, key, value in txn.micros if word != "r"}
+    for txn in txns:
+        for word, key, value in txn.micros:
+            if word != "r" or txn.outcome != "ok" or value is None:
+                continue
+            values = value if workload == "append" else [value]
+            if len(set(values)) < len(values) or any((key, each) not in writers for each in values):
+                return False
+            if workload == "append" and not all(_is_whole(values, writers[key, each], key) for each in values):
+                return False
+    return not _has_cycle(_events(txns, workload, {}))
+
+
+def _is_whole(values: Sequence[Any], writer: Txn, key: str) -> bool:
+    """Whether the elements of `writer` in the list are its first to that key, in its order."""
+    made = [value for word, of, value in writer.micros if word != "r" and of == key]
+    shown = [value for value in values if value in made]
+    return shown == made[: len(shown)]
+
+
+def _events(txns: Sequence[Txn], workload: str, order: dict[str, tuple[Version, ...]]) -> Edges:
+    """What comes before what among the operations of all transactions: (earlier, later), numbered through."""
+    number = {place: at for at, place in enumerate((t.number, p) for t in txns for p in range(len(t.micros)))}
+    written = {
+        (key, value): number[txn.number, place]
         for txn in txns
         for place, (word, key, value) in enumerate(txn.micros)
         if word != "r"
     }
-    places = {(txn.number, place): at for at, (txn, place) in enumerate((t, p) for t in txns for p in range(len(t.micros)))}
     edges: set[Edge] = set()
     for txn in txns:
         for place, (word, key, value) in enumerate(txn.micros):
+            here = number[txn.number, place]
             if place:
-                edges.add((places[txn.number, place - 1], places[txn.number, place]))
-            if word != "r" or txn.outcome != "ok" or value is None:
-                continue
-            values = value if workload == "append" else [value]
-            if len(set(values)) < len(values) or any((key, each) not in writes for each in values):
-                return False
-            edges |= {(places[writes[key, each]], places[txn.number, place]) for each in values}
-    return not _has_cycle(frozenset(edges))
+                edges.add((here - 1, here))
+            if word == "r" and txn.outcome == "ok" and value is not None:
+                edges |= {(written[key, each], here) for each in (value if workload == "append" else [value])}
+    for key, versions in order.items():
+        places = [written[key, value] for _, value in versions]
+        edges |= set(zip(places, places[1:], strict=False))
+    return frozenset(edges)
 
 
 # ---- orders of versions
@@ -233,7 +256,7 @@ def _shows(order: tuple[Version, ...], read: Read, workload: str) -> bool:
 def _orders_seen(
     world: Sequence[Txn], reads: Sequence[Read], workload: str
 ) -> Iterator[dict[str, tuple[Version, ...]]]:
-    """Read-uncommitted: lists tell in which order the committed elements came that they show; registers tell nothing."""
+    """Read-uncommitted: lists tell in which order committed elements came, registers do not."""
     versions = _versions(world, workload)
     choices = []
     for key, made in versions.items():
@@ -250,8 +273,9 @@ def _orders_seen(
 
 
 def _tells(shown: Sequence[Any], order: tuple[Version, ...]) -> bool:
-    places = [at for element in shown for at, (_, value) in enumerate(order) if value == element]
-    return places == sorted(places)
+    values = [value for _, value in order]
+    committed = [element for element in shown if element in values]
+    return values[: len(committed)] == committed
 
 
 # ---- dependencies
