@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from fnmatch import fnmatch
 
 from bench.table import print_table
 from tests.checkers.brute.compare import OUTCOMES, WRONG, Comparison, Row, compared, smallest, why
@@ -19,15 +20,19 @@ from tests.checkers.brute.rows import ROWS
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--histories", type=int, default=1_000, help="histories for each row")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
-    parser.add_argument("--only", default="", help="rows whose name has this in it")
-    parser.add_argument("--examples", type=int, default=3, help="smallest histories for each kind of disagreement")
+    parser.add_argument("--only", default="*", help="rows whose name fits, as in 'append *'")
+    parser.add_argument(
+        "--examples", type=int, default=3, help="smallest histories for each kind of disagreement"
+    )
     asked = parser.parse_args(arguments)
-    rows = [row for name, row in ROWS.items() if asked.only in name]
+    rows = [row for name, row in ROWS.items() if fnmatch(name, asked.only)]
     if not rows:
-        parser.error(f"expected a part of one of {', '.join(ROWS)}, got {asked.only!r}")
+        parser.error(f"expected one of {', '.join(ROWS)}, got {asked.only!r}")
     comparisons = [compared(row, range(asked.seed, asked.seed + asked.histories)) for row in rows]
     print_table(
         ("model", "histories", *OUTCOMES),
@@ -55,7 +60,9 @@ def _print_examples(row: Row, comparison: Comparison, count: int) -> None:
 
 def _shape(reason: str, lines: list[Line]) -> str:
     """The same for histories that differ in names and numbers alone."""
-    asked = sorted("-".join(sorted(re.findall("[a-z]+", f"{line.type} {line.f} {line.value}"))) for line in lines)
+    asked = sorted(
+        "-".join(sorted(re.findall("[a-z]+", f"{line.type} {line.f} {line.value}"))) for line in lines
+    )
     return re.sub(r"[xyz0-9]", "", f"{reason} {asked}")
 
 

@@ -60,13 +60,17 @@ def outcome(allowed: bool | None, checker: Callable[[History], Verdict], history
         verdict = checker(history)
     except Exception:  # whatever it is: that is what the table counts
         return RAISED
-    if allowed is None or (allowed and verdict.details.get("vacuous")):
+    if allowed is None or (allowed and _has_nothing_to_judge(verdict)):
         return NOTHING
     if verdict.result == "unknown":
         return UNKNOWN
     if verdict.result == "valid":
         return AGREE_VALID if allowed else MISSED
     return FALSE_ALARM if allowed else AGREE_INVALID
+
+
+def _has_nothing_to_judge(verdict: Verdict) -> bool:
+    return verdict.result != "invalid" and "nothing to judge" in verdict.summary
 
 
 def compared(row: Row, seeds: Iterable[int]) -> Comparison:

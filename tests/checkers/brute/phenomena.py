@@ -11,25 +11,26 @@ model proscribes. Dependencies between different transactions of a world:
 | model | proscribes | source |
 |---|---|---|
 | read-uncommitted | G0: a cycle of ww, before | Adya PL-1 |
-| read-committed | G1a, G1b (a read of what was not committed, of what was not the last write); G1c: a cycle of ww, wr, before | Adya PL-2 |
-| read-atomic | the same; INT; fractured reads | Bailis et al. (RAMP), SIGMOD 2014; Cerone et al., CONCUR 2015 |
-| parallel-snapshot-isolation | G1; INT; a cycle with at most one rw | Cerone and Gotsman, *Analysing Snapshot Isolation*, J. ACM 2018, theorem for PSI; Adya PL-2+ |
-| snapshot-isolation | G1; INT; a cycle in which no two rw are neighbours | the same, theorem for SI |
-| repeatable-read | G1; INT; any cycle (all reads are of items) | Adya PL-2.99 |
+| read-committed | G1a, G1b: a read of no commit, of no last write; G1c: a cycle of ww, wr, before | PL-2 |
+| read-atomic | G1; INT; fractured reads | Bailis et al. (RAMP), SIGMOD 2014; Cerone et al., CONCUR 2015 |
+| parallel-snapshot-isolation | G1; INT; a cycle with at most one rw | Cerone and Gotsman, J. ACM 2018, PSI; PL-2+ |
+| snapshot-isolation | G1; INT; a cycle in which no two rw are neighbours | the same, SI |
+| repeatable-read | G1; INT; any cycle (all reads are of items) | PL-2.99 |
 
 INT: a read after a read or write of the same key in the same transaction shows the same, with what the transaction
 wrote since. Fractured: a transaction that reads one write of another reads none older than its other writes; in the
 strong forms also none older than the writes of a transaction that comes before it (axiom SESSION of Cerone et al.).
 
-In any history (Adya, 4.1.1) the operations have an order which keeps the program order of each transaction, and in which
-a value is read only after it was written. For read-uncommitted the versions of a key come in the order of their writes
-in it, because such a store writes in place.
+In any history (Adya, 4.1.1) the operations have an order which keeps the program order of each transaction, and in
+which a value is read only after it was written. For read-uncommitted the versions of a key come in the order of their
+writes in it, because such a store writes in place.
 
-Lists (Kingsbury and Alvaro, *Elle*, VLDB 2020): every append makes a version, which is the list until then. So a version
-that holds an append of a transaction holds its earlier appends to that key, before it. From read-committed on every read
-is a beginning of its key's order. What a transaction appended itself stands at the end of its reads wherever the order
-has it in the end: a store may keep writes back until the commit. For read-uncommitted the committed elements of a read
-are a beginning of the order; where reads contradict each other, those of some largest set that do not are true.
+Lists (Kingsbury and Alvaro, *Elle*, VLDB 2020): every append makes a version, which is the list until then. So a
+version that holds an append of a transaction holds its earlier appends to that key, before it. From read-committed on
+every read is a beginning of its key's order. What a transaction appended itself stands at the end of its reads wherever
+the order has it in the end: a store may keep writes back until the commit. For read-uncommitted the committed elements
+of a read are a beginning of the order; where reads contradict each other, those of some largest set that do not are
+true.
 
 Registers: the last write of a transaction to a key makes a version; null comes before all.
 """
@@ -38,7 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 from tests.checkers.brute.transactions import Order, Txn, worlds
@@ -81,7 +82,9 @@ def allowed(model: str, txns: Sequence[Txn], workload: str, before: Order) -> bo
             )
         else:
             good = any(
-                _proscribes_nothing(model, order, _dependencies(order, reads, workload), earlier, reads, workload)
+                _proscribes_nothing(
+                    model, order, _dependencies(order, reads, workload), earlier, reads, workload
+                )
                 for order in _orders_read(world, reads, workload)
             )
         if good:
@@ -164,7 +167,9 @@ def _well_formed(txns: Sequence[Txn], workload: str) -> bool:
             values = value if workload == "append" else [value]
             if len(set(values)) < len(values) or any((key, each) not in writers for each in values):
                 return False
-            if workload == "append" and not all(_is_whole(values, writers[key, each], key) for each in values):
+            if workload == "append" and not all(
+                _is_whole(values, writers[key, each], key) for each in values
+            ):
                 return False
     return not _has_cycle(_events(txns, workload, {}))
 
@@ -195,7 +200,7 @@ def _events(txns: Sequence[Txn], workload: str, order: dict[str, tuple[Version, 
                 edges |= {(written[key, each], here) for each in (value if workload == "append" else [value])}
     for key, versions in order.items():
         places = [written[key, value] for _, value in versions]
-        edges |= set(zip(places, places[1:], strict=False))
+        edges |= set(pairwise(places))
     return frozenset(edges)
 
 
@@ -236,7 +241,9 @@ def _orders_read(
     choices = []
     for key, made in versions.items():
         of_key = [read for read in reads if read.key == key]
-        choices.append([order for order in _every_order(made) if all(_shows(order, r, workload) for r in of_key)])
+        choices.append(
+            [order for order in _every_order(made) if all(_shows(order, r, workload) for r in of_key)]
+        )
     for chosen in product(*choices):
         yield dict(zip(versions, chosen, strict=True))
 
@@ -285,7 +292,7 @@ def _ww(order: dict[str, tuple[Version, ...]]) -> Edges:
     return frozenset(
         (first[0], second[0])
         for versions in order.values()
-        for first, second in zip(versions, versions[1:], strict=False)
+        for first, second in pairwise(versions)
         if first[0] != second[0]
     )
 
@@ -297,7 +304,9 @@ def _place(read: Read, versions: tuple[Version, ...], workload: str) -> int:
     return [value for _, value in versions].index(read.values[0]) + 1
 
 
-def _dependencies(order: dict[str, tuple[Version, ...]], reads: Sequence[Read], workload: str) -> Dependencies:
+def _dependencies(
+    order: dict[str, tuple[Version, ...]], reads: Sequence[Read], workload: str
+) -> Dependencies:
     wr: set[Edge] = set()
     rw: set[Edge] = set()
     for read in reads:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 
-from checkers import transactional
+from checkers import by_model, domain, linearizable, sessions, transactional
 from checkers.history import History
 from checkers.verdict import Verdict
-from tests.checkers.brute import isolation, tiny_transactions
+from tests.checkers.brute import (
+    domains,
+    guarantees,
+    isolation,
+    linear,
+    objects,
+    tiny_domains,
+    tiny_objects,
+    tiny_transactions,
+)
 from tests.checkers.brute.compare import Row
 
 
@@ -23,11 +32,69 @@ def _isolation(workload: str, model: str, **options: bool) -> Row:
     )
 
 
-ISOLATION = [_isolation(workload, model) for workload in ("append", "rw-register") for model in isolation.MODELS]
+ISOLATION = [
+    _isolation(workload, model) for workload in ("append", "rw-register") for model in isolation.MODELS
+]
 ISOLATION += [
     _isolation("rw-register", "strict-serializable", linearizable_keys=True),
     _isolation("rw-register", "strong-session-serializable", sequential_keys=True),
 ]
 """Linearizable keys follow from strict serializability, sequential ones from strong session serializability."""
 
-ROWS: dict[str, Row] = {row.name: row for row in ISOLATION}
+
+def _linearizable(model: str, unique: bool) -> Row:
+    return Row(
+        name=f"linearizable {model}{' unique' if unique else ''}",
+        draw=partial(tiny_objects.drawn, model=model, unique=unique),
+        definition=partial(linear.linearizable, model),
+        checker=partial(linearizable.check, model=model),
+    )
+
+
+def judged(history: History, model: str) -> Verdict:
+    """The verdict that decides what `by_model.judge` says of the promise linearizable."""
+    judgement = by_model.judge(history, model)
+    promised = [each for each in judgement.verdicts if by_model.is_promised(each, judgement.promise)]
+    return next(each for each in promised if each.result == judgement.result)
+
+
+def _judged(model: str) -> Row:
+    return Row(
+        name=f"judge {model}",
+        draw=partial(tiny_objects.drawn, model=model, unique=True),
+        definition=partial(linear.linearizable, model),
+        checker=partial(judged, model=model),
+    )
+
+
+def _guarantee(guarantee: str) -> Row:
+    return Row(
+        name=f"sessions {guarantee}",
+        draw=partial(tiny_objects.drawn, model="cas-register", unique=True),
+        definition=partial(guarantees.holds, guarantee),
+        checker=partial(sessions.check, guarantee=guarantee),
+    )
+
+
+LINEARIZABLE = [_linearizable(model, unique) for model in objects.STEPS for unique in (False, True)]
+JUDGED = [_judged(model) for model in objects.STEPS]
+SESSIONS = [_guarantee(guarantee) for guarantee in guarantees.GUARANTEES]
+
+_DRAWN_SET = partial(tiny_domains.with_final_reads, model="set")
+_DRAWN_REGISTER = partial(tiny_domains.with_final_reads, model="register")
+_DRAWN_COUNTER = partial(tiny_objects.drawn, model="counter")
+_DRAWN_CAS = partial(tiny_objects.drawn, model="cas-register", unique=True)
+
+DOMAIN = [
+    Row("bank", tiny_domains.bank, domains.bank, partial(domain.bank.check, total=domains.TOTAL)),
+    Row("counter", _DRAWN_COUNTER, domains.counter, domain.counter.check),
+    Row("set-full", _DRAWN_SET, domains.grow_set, domain.set_full.check),
+    Row("queues", tiny_domains.queue, domains.queue, domain.queues.check),
+    Row("long-fork", tiny_domains.long_fork, domains.long_fork, domain.long_fork.check),
+    Row("causal-reverse", tiny_domains.causal_reverse, domains.causal_reverse, domain.causal_reverse.check),
+    Row("unique-ids", tiny_domains.unique_ids, domains.unique_ids, domain.unique_ids.check),
+    Row("durability", _DRAWN_REGISTER, domains.durability, domain.durability.check),
+    Row("rollback-honesty", _DRAWN_CAS, domains.rollback_honesty, domain.rollback_honesty.check),
+]
+
+ROWS: dict[str, Row] = {row.name: row for row in (*ISOLATION, *LINEARIZABLE, *JUDGED, *SESSIONS, *DOMAIN)}

@@ -105,9 +105,7 @@ def guessed(rng: random.Random, workload: str) -> list[Line]:
     return recorder.lines
 
 
-def _guess(
-    rng: random.Random, workload: str, asked: list[Micro], order: dict[str, list[int]]
-) -> list[Micro]:
+def _guess(rng: random.Random, workload: str, asked: list[Micro], order: dict[str, list[int]]) -> list[Micro]:
     own: dict[str, list[int]] = {}
     told: list[Micro] = []
     for word, key, value in asked:
