@@ -33,7 +33,10 @@ def main(arguments: list[str] | None = None) -> int:
     rows = [row for name, row in ROWS.items() if fnmatch(name, asked.only)]
     if not rows:
         parser.error(f"expected one of {', '.join(ROWS)}, got {asked.only!r}")
-    comparisons = [compared(row, range(asked.seed, asked.seed + asked.histories)) for row in rows]
+    comparisons = []
+    for row in rows:
+        comparisons.append(compared(row, range(asked.seed, asked.seed + asked.histories)))
+        print(row.name, dict(comparisons[-1].outcomes), file=sys.stderr, flush=True)
     print_table(
         ("model", "histories", *OUTCOMES),
         [
