@@ -37,10 +37,13 @@ Step = Callable[[Any, Call], Any]
 
 
 def calls_of(history: History) -> list[Call]:
-    """All operations but failed ones, which did nothing; a refused cas ("mismatch") saw that the value was another."""
+    """All operations but failed ones, which did nothing.
+
+    Two that failed looked at the object: a cas ("mismatch") saw another value, a dequeue ("empty") saw no element.
+    """
     return [
         Call(
-            "mismatch" if each.type == "fail" else each.f,
+            each.error if each.type == "fail" and each.error else each.f,
             each.key,
             each.value,
             each.process,
@@ -48,7 +51,7 @@ def calls_of(history: History) -> list[Call]:
             each.returned_index,
         )
         for each in history.operations
-        if each.type != "fail" or (each.f == "cas" and each.error == "mismatch")
+        if each.type != "fail" or (each.f, each.error) in (("cas", "mismatch"), ("dequeue", "empty"))
     ]
 
 
@@ -103,6 +106,8 @@ def queue(held: Any, call: Call) -> Any:
     elements = held or ()
     if call.f == "enqueue":
         return (*elements, call.value)
+    if call.f == "empty":
+        return IMPOSSIBLE if elements else elements
     first = elements[0] if elements else None
     return elements[1:] if not call.answered or first == call.value else IMPOSSIBLE
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from checkers import by_model, domain, linearizable, sessions, transactional
@@ -76,8 +77,15 @@ def _guarantee(guarantee: str) -> Row:
     )
 
 
+def _refused_dequeues(row: Row) -> Row:
+    """The same checker, where a dequeue that finds nothing fails with "empty"."""
+    return replace(row, name=f"{row.name} refused", draw=tiny_domains.refused_dequeues)
+
+
 LINEARIZABLE = [_linearizable(model, unique) for model in objects.STEPS for unique in (False, True)]
+LINEARIZABLE.append(_refused_dequeues(_linearizable("queue", True)))
 JUDGED = [_judged(model) for model in objects.STEPS]
+JUDGED.append(_refused_dequeues(_judged("queue")))
 SESSIONS = [_guarantee(guarantee) for guarantee in guarantees.GUARANTEES]
 
 _DRAWN_SET = partial(tiny_domains.with_final_reads, model="set")

@@ -7,11 +7,20 @@ from __future__ import annotations
 
 import pytest
 
-from tests.checkers.brute.compare import AGREE_INVALID, AGREE_VALID, Comparison, compared, smallest, why
+from tests.checkers.brute.compare import (
+    AGREE_INVALID,
+    AGREE_VALID,
+    WRONG,
+    Comparison,
+    compared,
+    smallest,
+    why,
+)
+from tests.checkers.brute.found import FOUND
 from tests.checkers.brute.histories import pasteable
 from tests.checkers.brute.rows import ROWS
 
-HISTORIES = 150
+HISTORIES = 100
 HISTORIES_NIGHTLY = 100_000
 
 
@@ -20,6 +29,13 @@ def test_a_checker_says_what_its_definition_says(name: str) -> None:
     """If this fails, a checker calls something valid that its model forbids, or invalid that it allows."""
     comparison = compared(ROWS[name], range(HISTORIES))
     assert not comparison.wrong, told(comparison)
+
+
+@pytest.mark.parametrize(("name", "row"), [(name, row) for name, (rows, _) in FOUND.items() for row in rows])
+def test_what_was_wrong_once_stays_right(name: str, row: str) -> None:
+    """If this fails, a wrong verdict that a brute force had found is back."""
+    _, lines = FOUND[name]
+    assert ROWS[row].outcome(lines) not in WRONG, why(ROWS[row], lines)
 
 
 @pytest.mark.nightly
