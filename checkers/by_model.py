@@ -155,7 +155,8 @@ def judge(
     """Every check of `model` over `history`. Raises KeyError for an unknown model or promise.
 
     `promise`: None is the strictest that is usual, linearizable or strict-serializable. `failed_cas_observes`: whether
-    a refused cas surely saw a value other than the one it expected. `limits` are for all checks together.
+    a refused cas surely saw a value other than the one it expected, and a dequeue refused with "empty" no element.
+    `limits` are for all checks together.
     """
     with _within(limits):
         return _judged(history, model, promise, failed_cas_observes)

@@ -86,12 +86,14 @@ def keys_of(operation: Operation, model: str) -> set[str | None]:
 
 def op_of(operation: Operation, model: str) -> Op:
     word, value, known = operation.f, plain(operation.value), operation.type != "info"
-    if operation.type == "fail":
+    if operation.saw_empty:
+        word = "empty"
+    elif operation.type == "fail":
         word = "refused"
     elif word == "cas" and value[0] == value[1]:
         word, value = "read", value[0]
     elif word == "dequeue":
-        word = "take" if not known else "empty" if value is None else "dequeue"
+        word = "dequeue" if known else "take"
     elif model == "multi-register":
         micros = value if word == "txn" else ((word, operation.key, value),)
         word, value = "txn", tuple((m[0][0], str(m[1]), m[2]) for m in micros if known or m[0][0] == "w")

@@ -70,7 +70,7 @@ def sights(operation: Operation) -> Iterator[Sight]:
                 yield from (_sight(operation, key, each) for f, key, each in micro if f == "r")
             elif not isinstance(value, dict):
                 yield _sight(operation, cell, value)
-        case "dequeue":
+        case "dequeue" if not operation.saw_empty:
             yield Sight(operation, cell, (comparable(value),), elements=True)
         case "cas" if isinstance(value, list) and len(value) == 2:
             yield _sight(operation, cell, value[0])

@@ -3,15 +3,17 @@
 | f | value |
 |---|---|
 | enqueue | the element, put in once; a key names the queue if there are several |
-| dequeue | ok: the element; fail: nothing was taken |
+| dequeue | ok: the element, null if the queue was empty; fail: nothing was taken |
 | drain | ok: [element, …], taken one after the other until the queue was empty |
 
 Only an element that was acknowledged can be lost, and only if the queue was surely emptied afterwards: by a drain that
-was asked after it was in, or by a dequeue that then failed with the error "empty". A dequeue of unknown outcome may
-have taken one, so as many missing elements are forgiven; a drain of unknown outcome may have taken all.
+was asked after it was in, or by a dequeue that was then told so (null, or failed with the error "empty"). A dequeue of
+unknown outcome may have taken one, so as many missing elements are forgiven; a drain of unknown outcome may have taken
+all.
 
 Rules: lost, duplicated, never-enqueued, enqueued-by-failure, before-its-enqueue (it came out before it was put in),
-reordered (an element that surely went in first surely came out later; not with `fifo` false).
+reordered (an element that surely went in first surely came out later, or later within one drain; not with `fifo`
+false).
 
 Cost: n log n. Cannot see: an answer "empty" that was wrong (the linearizable model `queue` can); the order of elements
 put in twice.
@@ -35,7 +37,6 @@ from checkers.verdict import Verdict, Witness
 NAME = "queues"
 GONE_MAX = 3
 MODEL = "what went in comes out once, in order"
-EMPTY = frozenset({"empty", "exhausted", "queue-empty"})
 
 
 @dataclass(slots=True)
@@ -109,6 +110,9 @@ def _queue(operations: Sequence[Operation]) -> Queue:
     queue = Queue()
     for operation in operations:
         value = comparable(operation.value)
+        if operation.saw_empty:
+            queue.emptied.append(operation)
+            continue
         match operation.f, operation.type:
             case "enqueue", "fail":
                 queue.failed[value] = operation
@@ -116,10 +120,7 @@ def _queue(operations: Sequence[Operation]) -> Queue:
                 queue.enqueues.setdefault(value, []).append(operation)
             case "dequeue", "ok":
                 queue.dequeues.setdefault(value, []).append(operation)
-            case "dequeue", "fail":
-                if operation.error in EMPTY:
-                    queue.emptied.append(operation)
-            case "dequeue", _:
+            case "dequeue", "info":
                 queue.unsure += 1
             case "drain", "ok":
                 queue.emptied.append(operation)
@@ -213,7 +214,10 @@ class _Passage:
 
 
 def _reordered(key: str | None, queue: Queue) -> Iterator[Witness]:
-    """For each element that came out: of those surely in before it was put in, the one that came out last."""
+    """For each element that came out: of those surely in before it was put in, the one that came out last.
+
+    What one drain took came out in the order in which it shows it.
+    """
     passages = [
         _Passage(value, puts[0], queue.dequeues[value][0] if value in queue.dequeues else None)
         for value, puts in queue.enqueues.items()
@@ -231,8 +235,24 @@ def _reordered(key: str | None, queue: Queue) -> Iterator[Witness]:
         if each.taken is None or not place:
             continue
         first = slowest[place - 1]
-        if (each.taken.complete_index or 0) < first.left_after and first.taken is not each.taken:
+        if (each.taken.complete_index or 0) < first.left_after:
             yield _overtaken(key, first, each)
+    of = {each.value: each for each in passages}
+    for drain in queue.emptied:
+        if drain.f == "drain":
+            drained = [of[value] for value in map(comparable, _drained(drain)) if value in of]
+            yield from _reordered_within(key, drained)
+
+
+def _reordered_within(key: str | None, drained: Sequence[_Passage]) -> Iterator[Witness]:
+    """For each element of a drain: of those that came out behind it, the one that was surely in first."""
+    if not drained:
+        return
+    first = drained[-1]
+    for each in reversed(drained):
+        if first.entered < each.put.invoke_index:
+            yield _overtaken(key, first, each)
+        first = min(first, each, key=lambda passage: passage.entered)
 
 
 def _overtaken(key: str | None, first: _Passage, second: _Passage) -> Witness:

@@ -27,6 +27,8 @@ Process = int | str
 FASTEST_NS = 10
 """No record has an event in less time than this, on average. Logs of other tools may have no times: then the order of
 their lines stands for it (`checkers.history.foreign`), and seconds would be made up."""
+EMPTY = frozenset({"empty", "exhausted", "queue-empty"})
+"""The errors of a dequeue that was refused because the queue held nothing."""
 SUBMITTED = "submitted"
 """The error of an info that was answered all the same: the store has the write in its queue, and says no more."""
 
@@ -83,6 +85,13 @@ class Operation:
     def is_submitted(self) -> bool:
         """Answered when it was in the queue: no acknowledgement, what becomes of it nobody knows."""
         return self.type == "info" and self.error == SUBMITTED
+
+    @property
+    def saw_empty(self) -> bool:
+        """A dequeue that was told that the queue is empty: answered with nothing, or refused with such an error."""
+        if self.f != "dequeue":
+            return False
+        return self.value is None if self.type == "ok" else self.type == "fail" and self.error in EMPTY
 
     @property
     def queued_index(self) -> int | None:

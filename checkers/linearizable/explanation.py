@@ -64,6 +64,8 @@ def _deed(operation: Operation) -> str:
             return f"was told that the value is not {_text(value[0])}"
         case "cas", _:
             return f"asked to change {_text(value[0])} to {_text(value[1])} ({_fate(operation)})"
+        case "dequeue", _ if operation.saw_empty:
+            return "was told that the queue is empty"
         case (("get" | "dequeue"), "ok"):
             return f"was given {_text(value)} ({operation.f})"
         case "txn", "ok":
@@ -152,6 +154,8 @@ def _reason(proof: Proof, history: Sequence[Operation]) -> Reason:
             return _cannot_have_seen(proof, action.values[0], history)
         case "is-not":
             return Reason("false-mismatch", f"but it was {_text(action.values[0])} all that time")
+        case "empty":
+            return Reason("false-empty", "but something was in it all that time")
     return _NO_ORDER
 
 

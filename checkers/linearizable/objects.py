@@ -9,7 +9,9 @@
 | queue | enqueue element, dequeue → element or nothing | first in, first out |
 | list | append element, read → [elements] | the elements in their order |
 
-Failed operations left no trace; of one that nobody knows the answer of, only what it does counts.
+Failed operations left no trace; of one that nobody knows the answer of, only what it does counts. A dequeue that failed
+with "empty" is an observation, as a refused cas is: only if the server promises that what it saw was confirmed
+(`failed_cas_observes`).
 """
 
 from __future__ import annotations
@@ -125,6 +127,11 @@ class Queue(_Object):
     name: str = "queue"
     initial: State = ()
 
+    def action(self, operation: Operation) -> Action | None:
+        if operation.type == "fail" and operation.saw_empty and self.failed_cas_observes:
+            return Action("observe", "empty", ())
+        return _Object.action(self, operation)
+
     def done(self, operation: Operation, answered: bool) -> Action | None:
         if operation.f == "enqueue":
             return Action("update", "enqueue", (frozen(operation.value),))
@@ -132,7 +139,7 @@ class Queue(_Object):
             raise _strange(operation, "enqueue or dequeue")
         if not answered:
             return Action("update", "take", ())
-        if operation.value is None:
+        if operation.saw_empty:
             return Action("observe", "empty", ())
         return Action("update", "dequeue", (frozen(operation.value),))
 
