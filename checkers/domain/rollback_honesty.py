@@ -1,9 +1,10 @@
 """Rollback honesty: what the store said it surely did not do is never seen.
 
 "fail" is a promise: the operation had no effect, and has none later. So no answer may show a value or an element that
-only failed operations wrote. `effects` says what operations write and show. What was also written by an operation
-that succeeded, or whose outcome nobody knows, proves nothing. Reads of mode "dirty" are left out, for they may show
-what is rolled back later.
+only failed operations wrote: a cell's value what was to be its value, a list of elements what was to be an element of
+it. `effects` says what operations write and show. What was also written by an operation that succeeded, or whose
+outcome nobody knows, proves nothing; nor does what was shown before anybody asked to write it, for it was there first.
+Reads of mode "dirty" are left out, for they may show what is rolled back later.
 
 Rule: failed-yet-seen. Cost: linear. Cannot see: effects that nobody reads; counters and balances, where a value does
 not tell who wrote it (`counter`, `bank`).
@@ -11,50 +12,56 @@ not tell who wrote it (`counter`, `bank`).
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from checkers.domain.effects import Cell, effects, sights
 from checkers.domain.proof import is_judged, shown, verdict, while_active, witness
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.value_order import NEVER, Value
+from checkers.value_order import Value
 from checkers.verdict import Verdict, Witness
 
 NAME = "rollback-honesty"
 MODEL = "what surely failed is never seen"
 
 
+class Place(NamedTuple):
+    """A value as one that a cell holds, or as an element that it has."""
+
+    cell: Cell
+    is_element: bool
+    value: Value
+
+
 def check(history: History) -> Verdict:
     """Whether no failed effect was seen. `details`: failed (effects), sights, by_node (violations)."""
-    failed: dict[tuple[Cell, Value], Operation] = {}
-    possible: set[tuple[Cell, Value]] = set()
-    shown_first = _shown_first(history)
+    failed: dict[Place, Operation] = {}
+    possible: set[Place] = set()
     for operation in history.operations:
         for effect in effects(operation):
-            place = (effect.cell, effect.value)
-            if operation.type == "fail" and shown_first.get(place, NEVER) > operation.invoke_index:
-                failed.setdefault(place, operation)
-            else:  # it may have been done, or it was there before
+            place = Place(effect.cell, effect.how == "has", effect.value)
+            if operation.type != "fail":
                 possible.add(place)
+            elif place not in failed or operation.invoke_index < failed[place].invoke_index:
+                failed[place] = operation
+    possible |= _shown_before(history, failed)
     witnesses: list[Witness] = []
     by_node: dict[str, int] = {}
     seen = 0
-    told: set[tuple[Cell, Value, str | None]] = set()
+    told: set[tuple[Place, str | None]] = set()
     for operation in history.operations if failed else ():
         if not is_judged(operation):
             continue
         for sight in sights(operation):
             for value in sight.values:
                 seen += 1
-                place = (sight.cell, value)
+                place = Place(sight.cell, sight.elements, value)
                 if value is None or place not in failed or place in possible:
                     continue
                 by_node[operation.node or ""] = by_node.get(operation.node or "", 0) + 1
-                if (
-                    *place,
-                    operation.node,
-                ) not in told:  # one witness a node: what it shows once it shows often
-                    told.add((*place, operation.node))
+                if (place, operation.node) not in told:  # what a node shows once it shows often
+                    told.add((place, operation.node))
                     witnesses.append(_witness(history, failed[place], operation, sight.cell, value))
     details: dict[str, Any] = {
         "failed": len(failed),
@@ -68,15 +75,16 @@ def check(history: History) -> Verdict:
     return verdict(NAME, MODEL, witnesses, details, judged=len(history.operations), valid=valid)
 
 
-def _shown_first(history: History) -> dict[tuple[Cell, Value], int]:
-    """The event at which each value was first shown: what was there before anybody asked for it came from elsewhere."""
-    first: dict[tuple[Cell, Value], int] = {}
-    for operation in history.operations:
+def _shown_before(history: History, failed: Mapping[Place, Operation]) -> set[Place]:
+    """What was shown before the first of its failed operations was asked: it came from elsewhere."""
+    before: set[Place] = set()
+    for operation in history.operations if failed else ():
         for sight in sights(operation):
             for value in sight.values:
-                place = (sight.cell, value)
-                first[place] = min(first.get(place, NEVER), operation.complete_index or 0)
-    return first
+                place = Place(sight.cell, sight.elements, value)
+                if place in failed and operation.precedes(failed[place]):
+                    before.add(place)
+    return before
 
 
 def _witness(history: History, failed: Operation, seen: Operation, cell: Cell, value: Value) -> Witness:

@@ -160,14 +160,17 @@ def durability(history: History) -> bool:
 
 
 def rollback_honesty(history: History) -> bool:
-    """No answer shows what only failed operations wrote."""
-    failed = {(each.key, _written(each)) for each in history.select(f=("write", "cas"), outcome="fail")}
-    written = {
-        (each.key, _written(each)) for each in history.select(f=("write", "cas")) if each.type != "fail"
-    }
-    shown = {(each.key, each.value) for each in history.select(f="read", outcome="ok")}
-    shown |= {(each.key, each.value[0]) for each in history.select(f="cas", outcome="ok")}
-    return not shown & (failed - written)
+    """No answer shows what only failed operations wrote, unless one showed it before any of them was asked."""
+    writes = history.select(f=("write", "cas"))
+    shown = [(each, each.value) for each in history.select(f="read", outcome="ok")]
+    shown += [(each, each.value[0]) for each in history.select(f="cas", outcome="ok")]
+    for read, value in shown:
+        wrote = [each for each in writes if each.key == read.key and _written(each) == value]
+        first = [other for other, same in shown if other.key == read.key and same == value]
+        was_there = any(all(other.precedes(write) for write in wrote) for other in first)
+        if wrote and all(each.type == "fail" for each in wrote) and not was_there:
+            return False
+    return True
 
 
 def _written(operation: Operation) -> Any:
