@@ -60,7 +60,8 @@ def check(
     `steps` is for all keys together, `memory_limit` the number of configurations held at once (some 200 bytes each);
     by default both are those of `checkers.limits`. A key that met a limit is undecided: the verdict is unknown, unless
     another key is invalid. `timeout_s` is the outermost limit, by `clock`; None: the verdict depends on no clock.
-    `failed_cas_observes`: whether a cas refused with "mismatch" surely saw a confirmed value other than `old`.
+    `failed_cas_observes`: whether a cas refused with "mismatch" surely saw a confirmed value other than `old`, and a
+    dequeue refused with "empty" a confirmed state without elements.
     `proof_operations`: proofs are kept in `details["proofs"]` for as long as they name no more operations than this in
     all; `checkers.verify` checks them.
     Raises ModelError for an operation that the model does not know, KeyError for an unknown model.
@@ -225,6 +226,7 @@ def _counted(searches: Sequence[_KeySearch]) -> dict[str, Any]:
         "keys": len(searches),
         "operations": sum(len(each.subjects) for each in searches),
         "observations": sum(each.observed for each in searches),
+        "vacuous": not any(each.observed for each in searches),
         "keys_invalid": sorted(str(each.key) for each in searches if each.found.result == "no"),
         "keys_undecided": {
             str(each.key): each.found.reason for each in searches if each.found.result == "unknown"

@@ -208,11 +208,12 @@ def _subject(registers: Registers, row: int, key: str | None) -> Subject:
 
 
 def _details(registers: Registers, names: list[str], found: list[Found]) -> dict[str, Any]:
-    answered = registers.complete < NEVER
+    observations = int(((registers.complete < NEVER) & (registers.kind != OVERWRITE)).sum())
     return {
         "keys": len(names),
         "operations": len(registers.key),
-        "observations": int((answered & (registers.kind != OVERWRITE)).sum()),
+        "observations": observations,
+        "vacuous": not observations,
         "keys_invalid": sorted(name for name, each in zip(names, found, strict=True) if each.result == "no"),
         "keys_undecided": {
             name: each.reason for name, each in zip(names, found, strict=True) if each.result == "unknown"

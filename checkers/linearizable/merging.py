@@ -61,6 +61,7 @@ def _left_over(verdict: Verdict) -> bool:
 
 def _details(parts: Sequence[Mapping[str, Any]], rest: Verdict | None) -> dict[str, Any]:
     details: dict[str, Any] = {name: sum(part[name] for part in parts) for name in SUMS}
+    details["vacuous"] = not details["observations"]
     details["keys_invalid"] = [] if rest is None else rest.details["keys_invalid"]
     details["keys_undecided"] = {} if rest is None else rest.details["keys_undecided"]
     details["configurations_max"] = max(part["configurations_max"] for part in parts)

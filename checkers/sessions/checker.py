@@ -207,6 +207,7 @@ def _verdict(
         "keys_not_judged": skipped,
         "steps": sum(len(steps) for key in keys for steps in key.sessions.values()),
         "observations": observed,
+        "vacuous": not observed,
     }
     return Verdict(
         checker=guarantee,

@@ -70,7 +70,7 @@ def outcome(allowed: bool | None, checker: Callable[[History], Verdict], history
 
 
 def _has_nothing_to_judge(verdict: Verdict) -> bool:
-    return verdict.result != "invalid" and "nothing to judge" in verdict.summary
+    return verdict.result != "invalid" and bool(verdict.details.get("vacuous"))
 
 
 def compared(row: Row, seeds: Iterable[int]) -> Comparison:

@@ -165,6 +165,14 @@ FOUND: dict[str, tuple[tuple[str, ...], list[Line]]] = {
             *_calls(("invoke", 0, "dequeue", None), ("ok", 0, "dequeue", 1)),
         ],
     ),
+    "a dequeue that failed with empty, and one that nobody knows the answer of": (
+        ("linearizable queue unique refused", "judge queue refused"),
+        [
+            *_calls(("invoke", 0, "enqueue", 1), ("ok", 0, "enqueue", 1), ("invoke", 0, "dequeue", None)),
+            Line("fail", 0, "dequeue", None, key="x", error="empty"),
+            *_calls(("invoke", 0, "dequeue", None), ("info", 0, "dequeue", None)),
+        ],
+    ),
     "a drain out of order": (
         ("queues",),
         _calls(
@@ -195,6 +203,19 @@ FOUND: dict[str, tuple[tuple[str, ...], list[Line]]] = {
             *_calls(("invoke", 1, "read", None), ("ok", 1, "read", 4), ("invoke", 1, "write", 4)),
             Line("fail", 1, "write", 4, key="x", error="refused"),
         ],
+    ),
+    "a failed write is asked again after its value was shown": (
+        ("rollback-honesty",),
+        [
+            *_calls(("invoke", 0, "write", 4)),
+            Line("fail", 0, "write", 4, key="x", error="refused"),
+            *_calls(("invoke", 1, "read", None), ("ok", 1, "read", 4), ("invoke", 0, "write", 4)),
+            Line("fail", 0, "write", 4, key="x", error="refused"),
+        ],
+    ),
+    "a write that nobody read": (
+        ("linearizable register", "sessions coherence"),
+        _calls(("invoke", 0, "write", 1), ("ok", 0, "write", 1)),
     ),
 }
 """By cause: the rows, and the lines."""
