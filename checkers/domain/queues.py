@@ -7,9 +7,9 @@
 | drain | ok: [element, …], taken one after the other until the queue was empty |
 
 Only an element that was acknowledged can be lost, and only if the queue was surely emptied afterwards: by a drain that
-was asked after it was in, or by a dequeue that was then told so (null, or failed with the error "empty"). A dequeue of
-unknown outcome may have taken one, so as many missing elements are forgiven; a drain of unknown outcome may have taken
-all.
+was asked after it was in, or by a dequeue that was then told so (null, or failed with the error "empty"); with `fifo`
+also if an element came out that was put in after it. A dequeue of unknown outcome may have taken one, so as many
+missing elements are forgiven; a drain of unknown outcome may have taken all.
 
 Rules: lost, duplicated, never-enqueued, enqueued-by-failure, before-its-enqueue (it came out before it was put in),
 reordered (an element that surely went in first surely came out later, or later within one drain; not with `fifo`
@@ -60,11 +60,12 @@ def check(history: History, *, fifo: bool = True) -> Verdict:
     counts = dict.fromkeys(("enqueued", "dequeued", "missing", "forgiven", "recovered", "emptied"), 0)
     for key, operations in by_key(history.select(f=("enqueue", "dequeue", "drain"))).items():
         queue = _queue(operations)
-        missing = _missing(queue)
+        last = _last_that_tells(queue, fifo)
+        missing = [] if last is None else _missing(queue, last)
         forgiven = len(missing) if queue.unsure_drain else min(len(missing), queue.unsure)
         witnesses += _from_nowhere(key, queue)
-        if len(missing) > forgiven:
-            witnesses += _lost(key, queue, missing, forgiven)
+        if last is not None and len(missing) > forgiven:
+            witnesses += _lost(key, last, missing, forgiven)
         if fifo:
             witnesses += _reordered(key, queue)
         _count(counts, queue, len(missing), forgiven)
@@ -171,21 +172,31 @@ def _from_nowhere(key: str | None, queue: Queue) -> Iterator[Witness]:
             )
 
 
-def _missing(queue: Queue) -> list[Operation]:
-    """Acknowledged enqueues of elements that never came out, although the queue was emptied afterwards."""
-    last = max((each.invoke_index for each in queue.emptied), default=-1)
+def _last_that_tells(queue: Queue, fifo: bool) -> Operation | None:
+    """What was in before this was asked has come out: the queue was emptied, or an element put in here came out.
+
+    The latter only where dequeues of unknown outcome are to be counted; else `_reordered` names each such element.
+    """
+    told = list(queue.emptied)
+    if fifo and queue.unsure:
+        told += [
+            min(puts, key=lambda put: put.invoke_index)
+            for value, puts in queue.enqueues.items()
+            if value in queue.dequeues
+        ]
+    return max(told, key=lambda each: each.invoke_index, default=None)
+
+
+def _missing(queue: Queue, last: Operation) -> list[Operation]:
+    """Acknowledged enqueues of elements that never came out, although they were in before `last`."""
     return [
         puts[0]
         for value, puts in queue.enqueues.items()
-        if value not in queue.dequeues
-        and all(put.type == "ok" for put in puts)
-        and puts[0].complete_index is not None
-        and puts[0].complete_index < last
+        if value not in queue.dequeues and all(put.type == "ok" for put in puts) and puts[0].precedes(last)
     ]
 
 
-def _lost(key: str | None, queue: Queue, missing: Sequence[Operation], forgiven: int) -> Iterator[Witness]:
-    last = max(queue.emptied, key=lambda each: each.invoke_index)
+def _lost(key: str | None, last: Operation, missing: Sequence[Operation], forgiven: int) -> Iterator[Witness]:
     if forgiven:
         summary = f"{len(missing)} elements never came out, and dequeues of unknown outcome explain {forgiven} at most"
         yield witness("lost", summary, [*missing[: forgiven + 1], last], key=key)

@@ -16,6 +16,10 @@ def _calls(*steps: tuple[str, int, str, object]) -> list[Line]:
     return [Line(type_, process, f, value, key="x") for type_, process, f, value in steps]
 
 
+def _enqueued(value: int) -> tuple[tuple[str, int, str, object], ...]:
+    return ("invoke", 2, "enqueue", value), ("ok", 2, "enqueue", value)
+
+
 FOUND: dict[str, tuple[tuple[str, ...], list[Line]]] = {
     "an info transaction seen in part, lists": (
         ("append serializable", "append repeatable-read", "append read-atomic"),
@@ -195,6 +199,16 @@ FOUND: dict[str, tuple[tuple[str, ...], list[Line]]] = {
             ("ok", 0, "enqueue", 4),
             ("invoke", 3, "drain", None),
             ("ok", 3, "drain", [2, 4, 1]),
+        ),
+    ),
+    "more were overtaken than a dequeue of unknown outcome can have taken": (
+        ("queues",),
+        _calls(
+            *(step for value in (1, 2, 3) for step in _enqueued(value)),
+            ("invoke", 0, "dequeue", None),
+            ("info", 0, "dequeue", None),
+            ("invoke", 1, "dequeue", None),
+            ("ok", 1, "dequeue", 3),
         ),
     ),
     "a value is shown before the write that then failed was asked": (
