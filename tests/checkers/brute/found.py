@@ -74,15 +74,6 @@ FOUND: dict[str, tuple[tuple[str, ...], list[Line]]] = {
             ("ok", 1, [["append", "y", 1], ["append", "x", 1]]),
         ),
     ),
-    "a session that does not see its own write": (
-        ("rw-register strong-session-read-atomic", "rw-register strong-read-atomic"),
-        _one_by_one(
-            ("invoke", 0, [["w", "y", 3]]),
-            ("ok", 0, [["w", "y", 3]]),
-            ("invoke", 0, [["r", "y", None]]),
-            ("ok", 0, [["r", "y", None]]),
-        ),
-    ),
     "a second read shows an intermediate write": (
         ("append read-committed",),
         _one_by_one(

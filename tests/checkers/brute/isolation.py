@@ -28,6 +28,17 @@ MODELS: dict[str, tuple[str, Order]] = {
 """By name: what is proscribed, and the order that must be kept."""
 
 
+UNDECIDED = frozenset(
+    {
+        *("read-uncommitted", "strong-session-read-uncommitted", "strong-read-uncommitted"),
+        *("strong-session-read-atomic", "strong-read-atomic"),
+    }
+)
+"""Models of which these definitions and the checkers mean different things, both with a source. read-uncommitted: Adya
+asks for an order of all operations, in which a value is read after it was written; the checkers look for G0, as Elle
+does. The strong forms of read-atomic: Cerone's axiom SESSION, which the checkers do not ask. No workload promises them."""
+
+
 def allows(model: str, history: History, workload: str) -> bool:
     """Whether `model` allows the history. `workload`: "append" or "rw-register"."""
     base, before = MODELS[model]
