@@ -11,6 +11,8 @@ from checkers.domain import queues
 from checkers.history import History
 from tests.checkers.brute.histories import Line, history_of
 
+OBSERVES = verify.Judged(model="queue", failed_cas_observes=True)
+
 
 def told_empty(type_: str, *, before: bool) -> History:
     """An element, and a dequeue that is told "empty" although it is in, or before it is."""
@@ -31,7 +33,7 @@ def test_empty_is_judged_and_its_proof_is_accepted(type_: str, before: bool) -> 
     history = told_empty(type_, before=before)
     verdict = linearizable.check(history, model="queue")
     assert verdict.result == ("valid" if before else "invalid")
-    proved = verify.check(history, verdict)
+    proved = verify.check(history, verdict, OBSERVES)
     assert proved.holds and not proved.refused
 
 
@@ -39,7 +41,7 @@ def test_refused_empty_is_no_observation_where_that_is_not_promised() -> None:
     """If this fails, stores that promise nothing of their refusals get false alarms."""
     history = told_empty("fail", before=False)
     verdict = linearizable.check(history, model="queue", failed_cas_observes=False)
-    assert verdict.result == "valid" and verify.check(history, verdict).holds
+    assert verdict.result == "valid" and verify.check(history, verdict, verify.Judged(model="queue")).holds
 
 
 def test_null_means_that_the_queue_was_seen_empty() -> None:
