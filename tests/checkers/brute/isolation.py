@@ -35,8 +35,9 @@ UNDECIDED = frozenset(
     }
 )
 """Models of which these definitions and the checkers mean different things, both with a source. read-uncommitted: Adya
-asks for an order of all operations, in which a value is read after it was written; the checkers look for G0, as Elle
-does. The strong forms of read-atomic: Cerone's axiom SESSION, which the checkers do not ask. No workload promises them."""
+asks for an order of all operations, in which a value is read after it was written; the checkers look for G0, as
+Elle does. The strong forms of read-atomic: Cerone's axiom SESSION, which the checkers do not ask. No workload promises
+any of them."""
 
 
 def allows(model: str, history: History, workload: str) -> bool:
