@@ -84,7 +84,7 @@ FOUND: dict[str, tuple[tuple[str, ...], list[Line]]] = {
         ),
     ),
     "a second read shows what nobody wrote": (
-        ("rw-register read-committed"),
+        ("rw-register read-committed",),
         _one_by_one(
             ("invoke", 0, [["r", "x", None], ["r", "x", None]]),
             ("ok", 0, [["r", "x", None], ["r", "x", 1]]),
