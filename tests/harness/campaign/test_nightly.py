@@ -166,7 +166,7 @@ def test_two_campaigns_of_one_plan_at_once_do_not_disturb_each_other(folder: Pat
 
 def test_on_a_full_disk_a_run_is_no_evidence_and_nothing_is_corrupt(folder: Path) -> None:
     """If it failed, a full disk would end a night in tracebacks, in half a verdict, or in a pass."""
-    (folder / "tiny.toml").write_text(PLAN.replace("seeds = 2", "seeds = 1"))
+    (folder / "tiny.toml").write_text(PLAN.replace('["", "confirm-early"]', '[""]'))
 
     def little_room() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
@@ -179,5 +179,6 @@ def test_on_a_full_disk_a_run_is_no_evidence_and_nothing_is_corrupt(folder: Path
     ended = [json.loads(line) for line in lines if '"ended"' in line]
     assert len(ended) == 2
     assert all("File too large" in each["sentence"] for each in ended), ended
+    (folder / "tiny.toml").write_text(PLAN.replace("seeds = 2", "seeds = 1"))
     code, summary, _ = done(start(folder))
     assert (code, summary["counts"]["valid"], summary["counts"]["anomaly"]) == (1, 1, 1)

@@ -1,0 +1,34 @@
+"""Bank: what the answers of transfers mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.clients.completion import Completion
+from harness.generators.generator import Value
+from harness.plan import Operation
+from harness.protocols import Replied
+from harness.workloads import WORKLOADS
+from nodes.iproto.messages import Answer
+
+ASKED: Value = {"from": "a", "to": "b", "amount": 9}
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        ({"mismatch": [0, 4]}, {"from": "a", "to": "b", "amount": 9, "found": 4}),
+        ({"mismatch": [0, 4], "mode": "dirty"}, ASKED),
+        ({"mismatch": [1, 4]}, ASKED),
+        ({"mismatch": None}, ASKED),
+    ],
+    ids=["a balance", "one that may be rolled back", "not the account that pays", "nothing"],
+)
+def test_a_refused_transfer_keeps_the_balance_that_it_showed(answer: dict[str, Any], value: Value) -> None:
+    """Breaks if what an error answer revealed were lost, or taken for confirmed where the store says that it is not."""
+    asked = Operation(at_ns=0, worker=0, f="transfer", value=ASKED)
+    reply = Replied(Answer(1, ({"committed": False, "role": "owner", **answer},)))
+    done = WORKLOADS["bank"].completion(asked, ASKED, reply)
+    assert done == Completion("fail", value, "mismatch", "owner")
