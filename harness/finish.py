@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from checkers.history.history import History
 from checkers.history.jsonl import read
 from checkers.limits import Limits, given, why_ended
 from checkers.verdict import Verdict
+from checkers.wal.effects import Effect
 from harness import report
 from harness.check import RunCheck, run_here
 from harness.errors import StoreError
@@ -22,7 +24,7 @@ from harness.judge.whole_run import verdict_of
 from harness.plan import Plan
 from harness.store import RunFolder, hashes
 from harness.store.run_folder import COLUMNS, REPORT, VERDICT, Make
-from harness.systems.xlogs import read_effects, read_logs
+from harness.systems.xlogs import EFFECTS, read_effects, read_logs
 from harness.workloads import WORKLOADS
 
 
@@ -39,6 +41,16 @@ def _read(folder: RunFolder) -> History:
         raise StoreError(f"{folder.history}: {error}") from error
     except OSError as error:
         raise StoreError(f"cannot read {folder.history}: {error.strerror}") from error
+
+
+def effects_of(nodes: Path) -> tuple[Effect, ...]:
+    """What the disks and links of these nodes did; StoreError in one line if that cannot be read."""
+    try:
+        return read_effects(nodes)
+    except HistoryError as error:
+        raise StoreError(f"{nodes / EFFECTS}: {error}") from error
+    except OSError as error:
+        raise StoreError(f"cannot read {nodes / EFFECTS}: {error.strerror}") from error
 
 
 def finish(
@@ -75,7 +87,7 @@ def finish(
         interrupted=interrupted,
         failure=failure,
         plan_file=folder.plan_file,
-        effects=read_effects(folder.nodes),
+        effects=effects_of(folder.nodes),
         run_check=run_check,
         key=key,
     )

@@ -167,6 +167,7 @@ APPLIER = Machine(
         ("subscribing", "disk fails", "off", "rows must be asked for again"),
         ("following", "link, time", "off", "lost; silent for four heartbeats"),
         ("following", "peer", "off", "refused"),
+        ("following", "election", "off", "it said what no peer may say of its election"),
         ("following", "rows", "off", "a gap"),
         ("following", "disk fails", "off", "rows must be asked for again"),
         ("following", "rows", "stopped", "split-brain"),

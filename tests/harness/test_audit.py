@@ -15,6 +15,7 @@ from checkers.history import jsonl
 from harness.assemble import header, parts_of, simulated
 from harness.cli.verbs.audit import command
 from harness.conductor import Conductor
+from harness.errors import StoreError
 from harness.execute import execute
 from harness.finish import finish
 from harness.judge import judge
@@ -121,6 +122,14 @@ def test_a_stored_run_keeps_what_its_disks_did(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, [str(folder), "--json"], standalone_mode=False)
     assert done.return_value == 1
     assert [check["result"] for check in json.loads(done.output)["checks"]] == ["valid", "invalid"]
+    (folder / "nodes" / "effects.jsonl").write_bytes(b'["d",1\n' + kept)
+    done = CliRunner().invoke(command, [str(folder), "--json"], standalone_mode=False)
+    assert isinstance(done.exception, StoreError)
+    assert "has changed" in done.exception.message
+    (folder / "hashes.json").unlink()
+    done = CliRunner().invoke(command, [str(folder), "--json"], standalone_mode=False)
+    assert isinstance(done.exception, StoreError)
+    assert "line 1" in done.exception.message
 
 
 def test_a_stored_run_can_be_audited(tmp_path: Path) -> None:

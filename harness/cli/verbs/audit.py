@@ -101,14 +101,14 @@ class Audited:
 def _of_run(path: Path) -> Audited:
     """The logs read as the plan says, and judged as `run` and `check` judge them."""
     from harness.errors import WrongUse
-    from harness.finish import read_history
+    from harness.finish import effects_of, read_history
     from harness.judge.audit import audit
     from harness.judge.outcome import checks_of
     from harness.judge.promised import promise_of
     from harness.judge.whole_run import logs_of_members, rules_of
     from harness.store import resolve
     from harness.systems import system_of
-    from harness.systems.xlogs import read_effects, read_logs
+    from harness.systems.xlogs import read_logs
 
     folder = resolve(path)
     plan, history = folder.read_plan(), read_history(folder)
@@ -117,7 +117,7 @@ def _of_run(path: Path) -> Audited:
         raise WrongUse(f"{path}: the nodes of {plan.system} leave no xlogs; try: ./qsync check {path}")
     promise = promise_of(plan, history)
     logs = logs_of_members(read_logs(folder.nodes), history)
-    found = audit(logs, rules, history, checks_of(plan, promise), effects=read_effects(folder.nodes))
+    found = audit(logs, rules, history, checks_of(plan, promise), effects=effects_of(folder.nodes))
     return Audited(found, promise.logs, promise.answers)
 
 

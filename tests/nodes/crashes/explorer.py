@@ -239,7 +239,9 @@ def _check(process: Recovery, crash: Crash) -> None:
     """All that was promised is there, and whoever reads the files agrees."""
     promise = crash.promise
     for files in (crash.state.files(), process.folder.files()):
-        damage = log_of("n1", {name: data for name, data in files.items() if name.endswith("xlog")}).damage
+        damage = log_of(
+            "n1", {name: data for name, data in files.items() if name.endswith(("xlog", "snap"))}
+        ).damage
         assert damage is None, _told(crash, damage)
     missing = [row for row in promise.rows if not process.has_row(*row)]
     assert not missing, _told(crash, f"rows are lost: {sorted(missing)}")

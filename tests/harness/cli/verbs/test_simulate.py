@@ -37,10 +37,11 @@ def test_seeds_without_an_anomaly_are_0(qsync: Qsync, results: Path) -> None:
     """If it failed, a good store would not be told from a bad one, or a thousand folders would be left."""
     done = qsync(*QUICK, "--seeds", "3")
     assert (done.code, done.err) == (0, "")
-    line, configurations, sometimes, *table = done.out.splitlines()
+    line, configurations, workloads, sometimes, *table = done.out.splitlines()
     assert line.startswith("3 seeds: 3 valid; ")
     assert int(line.rpartition("in each at least ")[2]) > 50
     assert configurations.startswith("configurations: ")
+    assert workloads.startswith("workloads: ")
     assert sometimes == "sometimes"
     assert any(row.strip().startswith("split vote") and row.endswith("never") for row in table)
     assert not results.exists()
