@@ -19,6 +19,7 @@ from harness.errors import StoreError, WrongUse
 from harness.pipeline import follow
 from harness.pipeline.analyze import Report, analyze
 from harness.pipeline.remote_tables import files_of, opened
+from harness.store import hashes
 from harness.store.objects import Address, ObjectStore
 from harness.store.remote_runs import put_run
 from tests.harness.pipeline.stored_runs import store_run
@@ -134,6 +135,8 @@ def test_only_what_is_new_or_changed_is_fetched_and_an_outage_in_the_middle_chan
     judged = next(path for path in whole(tmp_path / "runs") if path.parent.name == "nightly")
     verdict = msgspec.json.decode((judged / "verdict.json").read_bytes())
     (judged / "verdict.json").write_bytes(msgspec.json.encode({**verdict, "sentence": "mended"}))
+    listed = {**(hashes.listed(judged) or {}), "verdict.json": hashes.of_file(judged / "verdict.json")}
+    (judged / "hashes.json").write_bytes(hashes.document(listed))
     put_run(ObjectStore(RESULTS), RESULTS, judged)
     put_run(ObjectStore(RESULTS), RESULTS, store_run(tmp_path / "runs", 7))
     before = {table: remote_rows(table) for table in ("runs", "operations", "trend")}

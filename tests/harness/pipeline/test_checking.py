@@ -34,7 +34,7 @@ def runs(results: Path) -> list[Path]:
     return sorted(path.parent for path in results.glob("[bn]*/*/plan.json"))
 
 
-DIFFERENT = ("seconds", "proofs", "decided_without_proof", "decided_by")
+DIFFERENT = ("seconds", "proofs", "decided_without_proof", "decided_by", "configurations_max")
 
 
 def without_times(found: Any) -> Any:
