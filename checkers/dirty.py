@@ -1,7 +1,8 @@
 """Dirty reads: anything that somebody has asked to write may be seen, also what is rolled back later.
 
 So the only violation is a value that nobody had asked to write by then. How many values were shown whose write
-then surely failed is reported: allowed, but more than a reader may expect.
+then surely failed is reported: allowed, but more than a reader may expect. Where no dirty read was answered there is
+nothing to judge, and the verdict is unknown.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ MODEL = "read-uncommitted"
 def check(history: History) -> Verdict:
     """Whether every dirty read returned what somebody had asked to write before it ended, or nothing.
 
-    Judged are operations read, and txn that only read, of mode "dirty"; of lists, each element.
+    Judged are operations read, and txn that only read, of mode "dirty"; of lists, each element. `details["asked"]`: how
+    many were asked, answered or not.
     """
-    reads = [each for each in history.select(f=("read", "txn"), outcome="ok") if each.mode == "dirty"]
+    asked_for = [each for each in history.select(f=("read", "txn")) if each.mode == "dirty"]
+    reads = [each for each in asked_for if each.type == "ok"]
     asked: dict[tuple[str | None, object], list[Operation]] = {}
     for operation in history.select(f=("write", "cas", "txn")):
         for key, value in _written(operation):
@@ -38,7 +41,7 @@ def check(history: History) -> Verdict:
                 witnesses.append(_witness(read, key, value, askers))
             elif all(asker.type == "fail" for asker in in_time):
                 undone += 1
-    return _verdict(witnesses, len(reads), undone)
+    return _verdict(witnesses, len(reads), len(asked_for), undone)
 
 
 def _written(operation: Operation) -> Iterator[tuple[str | None, Any]]:
@@ -74,9 +77,10 @@ def _witness(read: Operation, key: str | None, value: Any, askers: Sequence[Oper
     )
 
 
-def _verdict(witnesses: Sequence[Witness], reads: int, undone: int) -> Verdict:
+def _verdict(witnesses: Sequence[Witness], reads: int, asked: int, undone: int) -> Verdict:
     details: dict[str, Any] = {
         "dirty_reads": reads,
+        "asked": asked,
         "undone_values_read": undone,
         "violations": len(witnesses),
         "vacuous": reads == 0,
@@ -88,10 +92,10 @@ def _verdict(witnesses: Sequence[Witness], reads: int, undone: int) -> Verdict:
     if witnesses:
         summary = witnesses[0].summary
     elif not reads:
-        summary = "nothing to judge: there was no dirty read"
+        summary = f"nothing to judge: of {asked} dirty reads none was answered"
     return Verdict(
         checker=NAME,
-        result="invalid" if witnesses else "valid",
+        result="invalid" if witnesses else "valid" if reads else "unknown",
         summary=summary,
         model=MODEL,
         witnesses=tuple(witnesses[:WITNESSES_MAX]),

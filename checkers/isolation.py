@@ -14,29 +14,21 @@ from typing import Any
 from checkers.transactions import READS, Known, Txn, agrees_with_itself, elements, is_list, name_of
 
 WEAKEST_FIRST: Mapping[str, tuple[str, ...]] = {  # a base and the weaker ones
-    "read-uncommitted": (),
-    "read-committed": ("read-uncommitted",),
-    "read-atomic": ("read-committed", "read-uncommitted"),
-    "parallel-snapshot-isolation": ("read-atomic", "read-committed", "read-uncommitted"),
-    "snapshot-isolation": (
-        "parallel-snapshot-isolation",
-        "read-atomic",
-        "read-committed",
-        "read-uncommitted",
-    ),
-    "repeatable-read": ("read-atomic", "read-committed", "read-uncommitted"),
+    "read-committed": (),
+    "read-atomic": ("read-committed",),
+    "parallel-snapshot-isolation": ("read-atomic", "read-committed"),
+    "snapshot-isolation": ("parallel-snapshot-isolation", "read-atomic", "read-committed"),
+    "repeatable-read": ("read-atomic", "read-committed"),
     "serializable": (
-        "snapshot-isolation",
-        "parallel-snapshot-isolation",
-        "repeatable-read",
-        "read-atomic",
-        "read-committed",
-        "read-uncommitted",
+        *("snapshot-isolation", "parallel-snapshot-isolation", "repeatable-read"),
+        *("read-atomic", "read-committed"),
     ),
 }
 FORBIDS: Mapping[str, tuple[str, ...]] = {  # without a circle, beside what the weaker ones forbid
-    "read-uncommitted": ("duplicate-elements", "garbage-read", "future-read", "cyclic-versions"),
-    "read-committed": ("G1a", "G1b", "dirty-update", "incompatible-order"),
+    "read-committed": (
+        *("duplicate-elements", "garbage-read", "future-read", "cyclic-versions"),
+        *("G1a", "G1b", "dirty-update", "incompatible-order"),
+    ),
     "read-atomic": ("internal", "fractured-read"),
     "parallel-snapshot-isolation": ("lost-update", "cyclic-versions-process", "cyclic-versions-realtime"),
     "snapshot-isolation": (),
@@ -67,8 +59,6 @@ def forbids_circle(base: str, kinds: Sequence[tuple[str, bool]]) -> bool:
     """Whether a circle of these edges is; each with whether a predicate's read is behind it."""
     anti = [kind == "rw" for kind, _ in kinds]
     match base:
-        case "read-uncommitted":
-            return all(kind not in {"wr", "rw"} for kind, _ in kinds)
         case "read-committed" | "read-atomic":
             return not any(anti)
         case "parallel-snapshot-isolation":
@@ -183,9 +173,6 @@ class _Versions:
                 self.writer |= {(key, value): txn for value in txn.wrote(key)}
 
     def check(self) -> None:
-        if self.base == "read-uncommitted":
-            self._uncommitted()
-            return
         for txn in self.txns:
             for f, key, shown, _ in self._external(txn):
                 source = self._source(txn, key, shown)
@@ -245,14 +232,17 @@ class _Versions:
     def _atomic(self) -> None:
         for txn in self.txns:
             reads = [(key, self._source(txn, key, shown), row) for _, key, shown, row in self._external(txn)]
-            sources = {
-                source.id: source for _, source, _ in reads if source is not None and source is not txn
-            }
+            sources = {source.id for _, source, _ in reads if source is not None}
             for key, mine, row in reads:
-                for one in sources.values():
-                    late = mine is None or self.place[mine.id] < self.place[one.id]
-                    if row and one is not mine and one.wrote(key) and late:
+                for one, _ in reversed(self.versions[key] if row else []):
+                    if one is mine:
+                        break
+                    if one is not txn and (one.id in sources or self._comes_before(one, txn)):
                         raise ValueError(f"event {txn.id} read {key} older than by event {one.id}")
+
+    def _comes_before(self, one: Txn, txn: Txn) -> bool:
+        """By the model's order."""
+        return self.order > 0 and one.over < txn.began and (self.order == 2 or one.session == txn.session)
 
     def _seen(self) -> None:
         seen: list[int] = []
@@ -282,28 +272,6 @@ class _Versions:
 
     def _writers(self, key: str, before: int) -> list[Txn]:
         return [writer for writer, _ in self.versions[key] if self.place[writer.id] < before]
-
-    def _uncommitted(self) -> None:
-        """Lists: the longest read (of equals, the first) has the order. Registers: who read and then wrote is later."""
-        longest: dict[str, tuple[str, ...]] = {}
-        for txn in sorted(self.txns, key=lambda each: each.began):
-            for _, key, shown, _ in self._external(txn):
-                if self.lists and len(shown) > len(longest.get(key, ())):
-                    longest[key] = shown
-            for key in () if self.lists else dict.fromkeys(key for _, key, _ in txn.micros):
-                f, value = (txn.on(key) or [("w", None)])[0]
-                writer = self.writer.get((key, name_of(value))) if f in READS else None
-                if writer is not None and writer is not txn and txn.wrote(key):
-                    self._in_turn(writer, txn)
-        for key, shown in longest.items():
-            order = [self.writer[key, each] for each in shown if (key, each) in self.writer]
-            unread = [txn for txn, _ in self.versions[key] if set(txn.wrote(key)) - set(shown)]
-            for one, other in chain(pairwise(order), ((order[-1], each) for each in unread if order)):
-                self._in_turn(one, other)
-
-    def _in_turn(self, one: Txn, other: Txn) -> None:
-        if self.place[one.id] > self.place[other.id]:
-            raise ValueError(f"event {one.id} wrote before event {other.id}, which stands before it")
 
 
 def _keys_written(txn: Txn) -> dict[str, None]:

@@ -6,13 +6,15 @@
 | idle-promote | a leader told for long that its PROMOTE has all acknowledgements that it needs, and owned nothing yet |
 | unfenced | a node that heard no quorum for long said that it still owns the queue, although it is to be fenced |
 | runaway-term | a node that heard nobody stood for election all the same: its term rose (no pre-vote) |
+| deposed | a follower whose election mode was changed stood for election against a living leader |
+| stopped | nodes stopped following each other before anything was done to them |
 | no-leader | after the last fault had healed, nobody owned the queue in time |
 | not-converged | after the last fault had healed, the nodes did not become quiet and equal in time |
 
-The nodes' own words are the monitor's lines; which node heard no quorum is known from verified cuts alone. The last two
-and idle-promote are judged where the header says within which time (`leader_within_ns`): the simulator's time does not
-depend on how busy a machine is. Where nodes may stop for good, `converges` is false, and the last is not judged; nor is
-no-leader, if those that stopped following each other leave nobody a quorum: then `details` says so.
+The nodes' own words are the monitor's lines; which node heard no quorum is known from verified cuts alone. The last
+two, idle-promote and deposed are judged where the header says within which time (`leader_within_ns`): the simulator's
+time does not depend on how busy a machine is. Where nodes may stop for good, `converges` is false, and the last is not
+judged; nor is no-leader, if those that stopped following each other leave nobody a quorum: then `details` says so.
 `unfenced` needs the header's `fencing` to be soft or strict.
 """
 
@@ -32,6 +34,7 @@ FENCED_BEATS = 8
 """So many heartbeats without a quorum and a leader has resigned: twice the death timeout."""
 IDLE_BEATS = 4
 """So many heartbeats after it has a quorum a PROMOTE has taken effect."""
+MODE = "election_mode"
 CALM_BEATS = 6
 """So many heartbeats after a cut a node knows that it hears nobody."""
 
@@ -49,6 +52,8 @@ def check(history: History) -> Verdict:
         *_two_leaders(history),
         *_idle_promotes(history),
         *_deaf(history),
+        *_deposed(history),
+        *_stopped_unharmed(history),
         *_after_healing(history),
     ]
     terms = {state.status.get("election_term") for state in history.states}
@@ -105,7 +110,7 @@ def _two_leaders(history: History) -> Iterator[Witness]:
 def _idle_promotes(history: History) -> Iterator[Witness]:
     """By the leader's own words, so it does not matter who is cut off; only a disk or a process may hold it up."""
     beat_ns = history.header.heartbeat_ns
-    if not beat_ns or not isinstance(history.header.extra.get("leader_within_ns"), int):
+    if not beat_ns or not _is_timed(history):
         return
     for node in history.header.nodes:
         first: State | None = None
@@ -150,7 +155,10 @@ def _deaf_while(history: History, cut: Cut) -> Iterator[tuple[str, bool, int, in
     if header.quorum is None:
         return
     counted = counts(history, cut.sure)
-    if any(other.does == "options" and _overlaps(other, *cut.sure) for other in history.faults):
+    if any(
+        (other.does == "options" or other.asked.get("options")) and _overlaps(other, *cut.sure)
+        for other in history.faults
+    ):
         return  # how soon it must know is not what the header says
     for node in header.nodes:
         silent = {source for source, target in cut.links if target == node}
@@ -204,6 +212,48 @@ def _runaway(node: str, states: list[State], start: int, end: int) -> Iterator[W
         if last > first:
             words = f"{node} went from term {first} to term {last} while it heard nobody"
             yield _witness("runaway-term", words, told[0], told[-1])
+
+
+def _stopped_unharmed(history: History) -> Iterator[Witness]:
+    """Where nodes must converge: they were set up, and some cannot follow each other."""
+    if _is_timed(history) and not _may_stop(history):
+        first_ns = min((fault.start_ns for fault in history.faults), default=None)
+        for state in history.states:
+            if first_ns is not None and state.time_ns >= first_ns:
+                return
+            for peer, why in (state.status.get("stopped") or {}).items():
+                yield _witness("stopped", f"{state.node} stopped following {peer}: {why}", state, state)
+                return
+
+
+def _is_timed(history: History) -> bool:
+    return isinstance(history.header.extra.get("leader_within_ns"), int)
+
+
+def _deposed(history: History) -> Iterator[Witness]:
+    """Only where nothing else was done to the cluster from some heartbeats before it until a term began."""
+    if not _is_timed(history):
+        return
+    calm_ns = CALM_BEATS * (history.header.heartbeat_ns or 0)
+    for fault in history.faults:
+        others = [other for other in history.faults if other is not fault]
+        start, end = fault.start_ns - calm_ns, (fault.end_ns or fault.start_ns) + calm_ns
+        end = min([end, *(other.start_ns for other in others if other.start_ns >= fault.start_ns)])
+        is_alone = not any(_overlaps(other, start, fault.start_ns) for other in others)
+        if fault.does != "options" or MODE not in fault.asked.get("options", {}) or not is_alone:
+            continue
+        before = [state for state in history.states if start <= state.time_ns <= fault.start_ns]
+        led = [state for state in before if state.status.get("role") == "owner"]
+        terms = {state.status.get("election_term") for state in before}
+        if len(fault.nodes) != 1 or not led or led[-1].node in fault.nodes or len(terms) != 1:
+            continue
+        after = [state for state in history.states if fault.start_ns < state.time_ns <= end]
+        late = next(
+            (state for state in after if state.status.get("election_term") not in (*terms, None)), None
+        )
+        if late is not None:
+            words = f"{led[-1].node} led, and {fault.nodes[0]}, whose election mode was changed, began another term"
+            yield _witness("deposed", words, led[-1], late)
 
 
 def _after_healing(history: History) -> Iterator[Witness]:

@@ -31,7 +31,8 @@ Orders = dict[str | None, ValueOrder]
 def check(history: History) -> Verdict:
     """Whether every replica only went forward, and showed nothing that was not written.
 
-    `details["findings"]` holds a sentence on stale reads, if there were any; `stale_ms_max` how stale at least.
+    `details["findings"]` holds a sentence on stale reads, if there were any; `stale_ms_max` how stale at least; `asked`
+    how many confirmed reads were asked of nodes that answered as a replica, or never as the owner.
     """
     confirmed = [operation for operation in history.select(f="read", outcome="ok") if _confirmed(operation)]
     replica_reads = [operation for operation in confirmed if operation.role == "replica"]
@@ -46,7 +47,16 @@ def check(history: History) -> Verdict:
     for reads in _of_each_node(history, confirmed):
         witnesses.extend(_behind(reads, orders))
     stale_ms = [stale for read in replica_reads if (stale := _stale_ms(read, orders[read.key])) > 0]
-    return _verdict(witnesses, len(replica_reads), stale_ms)
+    return _verdict(witnesses, len(replica_reads), len(replica_reads) + _unanswered(history), stale_ms)
+
+
+def _unanswered(history: History) -> int:
+    """How many confirmed reads got no answer from a node that never was known as the owner."""
+    owners = {each.node for each in history.operations if each.role == "owner"} | {history.header.owner, None}
+    return sum(
+        each.type != "ok" and _confirmed(each) and each.node not in owners
+        for each in history.select(f="read")
+    )
 
 
 def _confirmed(read: Operation) -> bool:
@@ -219,10 +229,11 @@ def _stale_ms(read: Operation, order: ValueOrder) -> float:
     return 0.0 if overwritten_ns is None else max(0.0, (read.invoke_ns - overwritten_ns) / 1e6)
 
 
-def _verdict(witnesses: Sequence[Witness], reads: int, stale_ms: Sequence[float]) -> Verdict:
+def _verdict(witnesses: Sequence[Witness], reads: int, asked: int, stale_ms: Sequence[float]) -> Verdict:
     stale_ms_max = round(max(stale_ms, default=0.0), 3)
     details: dict[str, Any] = {
         "replica_reads": reads,
+        "asked": asked,
         "stale_reads": len(stale_ms),
         "stale_ms_max": stale_ms_max,
         "violations": len(witnesses),
@@ -237,10 +248,10 @@ def _verdict(witnesses: Sequence[Witness], reads: int, stale_ms: Sequence[float]
     if witnesses:
         summary = witnesses[0].summary
     elif not reads:
-        summary = "nothing to judge: no replica answered a read"
+        summary = f"nothing to judge: of {asked} reads asked of replicas none was answered"
     return Verdict(
         checker=NAME,
-        result="invalid" if witnesses else "valid",
+        result="invalid" if witnesses else "valid" if reads else "unknown",
         summary=summary,
         model=MODEL,
         witnesses=tuple(witnesses[:WITNESSES_MAX]),

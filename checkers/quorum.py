@@ -29,8 +29,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from checkers.history.declared import needs_quorum, undeclared
 from checkers.history.faults import CUTS, FaultSpan, Link, Span
-from checkers.history.history import History
+from checkers.history.history import Header, History
 from checkers.history.members import Count, counts
 from checkers.history.operation import Operation
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
@@ -39,7 +40,6 @@ NAME = "quorum"
 MODEL = "no acknowledgement without a quorum"
 InEffect = tuple[Span, FaultSpan]  # the time in which the fault surely did it
 
-WRITERS = ("write", "cas", "txn", "add", "transfer", "generate", "enqueue", "dequeue", "open")
 STOPS_A_PROCESS = frozenset({"kill", "terminate", "pause", "power", "damage", "oom"})
 STARTS_A_PROCESS = frozenset({"restart", "upgrade", "downgrade", "remove", "add", "replace"})
 """What ends and starts processes at moments of its own."""
@@ -54,15 +54,18 @@ def check(history: History) -> Verdict:
     those that did not end ok: where it is 0 nothing could be tested (`vacuous`).
     """
     header = history.header
-    if header.quorum is None or not header.nodes:
-        return Verdict(
-            checker=NAME, result="unknown", summary="the header tells no nodes or no quorum", model=MODEL
-        )
+    why = "the header tells no nodes or no quorum" if header.quorum is None or not header.nodes else ""
+    if unknown := undeclared(history):
+        why = f"nobody declared what {', '.join(unknown)} does, so it may have needed a quorum"
+    if why:
+        return Verdict(checker=NAME, result="unknown", summary=why, model=MODEL)
     faults = _Faults.of(history.faults)
     witnesses: list[Witness] = []
     tested = judged = 0
-    for operation in history.select(f=WRITERS):
-        owner = _server(operation, header.owner)
+    for operation in history.operations:
+        if not needs_quorum(header, operation):
+            continue
+        owner = _server(operation, header)
         if owner not in header.nodes or operation.complete_ns is None or operation.is_submitted:
             continue  # whoever says that it is queued needs no quorum for that
         judged += operation.type == "ok"
@@ -91,14 +94,17 @@ def _starved(
     return count, silent
 
 
-def _server(operation: Operation, owner: str | None) -> str:
+def _server(operation: Operation, header: Header) -> str:
     """The node that must have gathered the quorum; "" where that is not surely known.
 
-    The run's fixed owner is the owner whatever it calls itself: else it could talk itself out of this rule.
+    The run's fixed owner is the owner whatever it calls itself: else it could talk itself out of this rule. Where no
+    node leads, each gathers the quorum of what it is asked, or hands it to one that can.
     """
     if _changes_nothing(operation) or operation.node is None:
         return ""
-    return operation.node if operation.role == "owner" or operation.node == owner else ""
+    is_leaderless = header.extra.get("leaderless") is True
+    is_owner = operation.role == "owner" or operation.node == header.owner
+    return operation.node if is_owner or is_leaderless else ""
 
 
 def _changes_nothing(operation: Operation) -> bool:
@@ -107,9 +113,6 @@ def _changes_nothing(operation: Operation) -> bool:
     match operation.f:
         case "cas":
             return bool(value[0] == value[1])
-        case "txn":
-            micros = value if isinstance(value, list) else []
-            return not any(isinstance(micro, list) and micro[:1] in (["w"], ["append"]) for micro in micros)
         case "add":
             return bool(value == 0)
         case "transfer":

@@ -3,7 +3,7 @@
 | f | value |
 |---|---|
 | insert | {"spaces": {space: [key, …]}, "fails": ""}: one transaction; with `fails` set, a statement of it must fail |
-| read | ok: {"from": a, "below": b, "spaces": {space: [key, …]}}: all rows with a ≤ key < b at one moment |
+| read | ok: {"from": a, "below": b, "spaces": {space: [key, …]}}: the rows of these with a ≤ key < b at one moment |
 | dump | ok: {"spaces": {space: [[key, key], …]}}: all that a node holds |
 
 No row is written twice or deleted, so a lost row stays lost, and no later write hides it. An insert with a row of the
@@ -70,19 +70,30 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What a read or a dump showed of the keys from `low` to below `high`."""
+    """What a read or a dump showed of the keys from `low` to below `high`; a read, of the spaces that it asked."""
 
     operation: Operation
     rows: frozenset[Row]
     low: int | None
     high: int | None
+    spaces: frozenset[str] | None = None
+    """None: all."""
 
     @property
     def is_dirty(self) -> bool:
         return self.operation.mode == "dirty"
 
     def covers(self, row: Row) -> bool:
-        return (self.low is None or self.low <= row[1]) and (self.high is None or row[1] < self.high)
+        is_asked = self.spaces is None or row[0] in self.spaces
+        return (
+            is_asked
+            and (self.low is None or self.low <= row[1])
+            and (self.high is None or row[1] < self.high)
+        )
+
+    def missing(self, insert: Insert) -> frozenset[Row]:
+        """The rows of an insert that should be here and are not."""
+        return frozenset(row for row in insert.rows - self.rows if self.covers(row))
 
 
 @dataclass(slots=True)
@@ -137,13 +148,13 @@ def check(
         key=lambda insert: insert.acknowledged_at,
     )
     ordered = [insert for insert in acknowledged if judged.is_ordered(insert)]
-    by_range: dict[tuple[int | None, int | None], list[Insert]] = {}
+    by_range: dict[tuple[object, ...], list[Insert]] = {}
 
     def within(sight: Sight) -> Sequence[Insert]:
         """Those that the sight covers; few ranges are read often."""
-        place = (sight.low, sight.high)
+        place = (sight.low, sight.high, sight.spaces)
         if place not in by_range:
-            by_range[place] = [insert for insert in ordered if sight.covers(next(iter(insert.rows)))]
+            by_range[place] = [insert for insert in ordered if any(map(sight.covers, insert.rows))]
         return by_range[place]
 
     for sight in (*sights, *dumps):
@@ -203,7 +214,9 @@ def _rows(value: Any) -> Iterator[Row]:
 
 def _sight(operation: Operation) -> Sight:
     value = operation.value if isinstance(operation.value, Mapping) else {}
-    return Sight(operation, frozenset(_rows(value)), value.get("from"), value.get("below"))
+    spaces = value.get("spaces") if operation.f == "read" else None
+    asked = frozenset(spaces) if isinstance(spaces, Mapping) else None
+    return Sight(operation, frozenset(_rows(value)), value.get("from"), value.get("below"), asked)
 
 
 def _named(rows: frozenset[Row]) -> str:
@@ -236,8 +249,8 @@ def _possible(judged: Judged, sight: Sight) -> None:
         if failed:
             why = f"{_where(sight)} shows {_named(insert.rows)}, whose insert had failed ({insert.operation.error})"
             judged.add("failed-yet-seen", why, sight, insert)
-        elif not insert.rows <= sight.rows:
-            why = f"{_where(sight)} shows a part of an insert: without {_named(insert.rows - sight.rows)}"
+        elif missing := sight.missing(insert):
+            why = f"{_where(sight)} shows a part of an insert: without {_named(missing)}"
             judged.add("torn-transaction", why, sight, insert)
 
 

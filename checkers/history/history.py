@@ -21,8 +21,8 @@ VERSION = 1
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """The first line. `owner` is the fixed owner of the run (None: it may change); `extra` keeps unknown
-    fields.
+    """The first line. `owner` is the fixed owner of the run (None: it may change); `effects` says what operations do
+    (`checkers.history.declared`); `extra` keeps unknown fields.
     """
 
     system: str = ""
@@ -33,6 +33,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     owner: str | None = None
     heartbeat_ns: int | None = None
     seed: int | str | None = None
+    effects: dict[str, str] = {}
     extra: dict[str, Any] = {}
 
 

@@ -16,6 +16,7 @@ with "empty" is an observation, as a refused cas is: only if the server promises
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -48,8 +49,9 @@ class _Object:
             return None
         return self.done(operation, operation.type == "ok")
 
+    @abstractmethod
     def done(self, operation: Operation, answered: bool) -> Action | None:
-        raise NotImplementedError
+        """The action of an operation that happened; `answered`: its value is an answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@
 | coherence | … every process keep its order: sequential consistency of each key by itself, not of all together |
 | monotonic-reads | … every process's reads go forward |
 | monotonic-writes | … a process's writes keep their order for readers that go forward |
-| read-your-writes | … a process read its own last write, or something newer |
+| read-your-writes | … every read be as new as all that its process had written |
 | writes-follow-reads | … a write come after what its process had read, for readers that go forward |
 
-`steps` is what processes saw and wrote, `version_graph` what must be older than what, `checker` the verdicts,
-`staleness` how far reads lag behind, in milliseconds and versions.
+`steps` is what processes saw and wrote, `version_graph` what must be older than what, `own_writes` what
+read-your-writes adds, `checker` the verdicts, `staleness` how far reads lag behind, in milliseconds and versions.
 """
 
 from checkers.sessions.checker import GUARANTEES, THROUGH_READERS, check

@@ -1,7 +1,9 @@
 """The checker: one guarantee over all keys, and what proves that it does not hold.
 
 A violation is a cycle in what must be older than what, so no order of the versions whatsoever fits. monotonic-writes
-and writes-follow-reads are seen through readers alone, and so only on keys where all readers go forward.
+and writes-follow-reads are seen through readers alone, and so only on keys where all readers go forward. Where all
+edges together have no cycle, every guarantee holds. Only where they have one does read-your-writes need the edges from
+all own writes (`own_writes`).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.limits import Limits, OutOfTime, look, within
+from checkers.sessions.own_writes import READ_YOUR_WRITES, cycle_of_own_writes
 from checkers.sessions.steps import Key, Reads, all_but_dirty, keys_of
 from checkers.sessions.version_graph import (
     Chains,
@@ -84,6 +87,8 @@ def _judged(key: Key, guarantee: str, kinds: frozenset[Kind]) -> Witness | str |
     if guarantee in THROUGH_READERS and cycle(graph(edges, frozenset({"monotonic-reads"}))) is not None:
         return "monotonic-reads does not hold there"
     found = cycle(graph(edges, kinds))
+    if found is None and guarantee == READ_YOUR_WRITES and cycle(graph(edges, _KINDS[COHERENCE])) is not None:
+        found = cycle_of_own_writes(key)
     return None if found is None else _witness(guarantee, key, found, ())
 
 

@@ -37,12 +37,15 @@ read-atomic (Bailis et al., 2014)
     agree with each other and with its own writes. It reads no version older than one by a transaction that it read of.
 read-committed (Adya's PL-2)
     There is such an order. Each read gives the last version that some earlier transaction wrote of the key.
-read-uncommitted (Adya's PL-1)
-    There is such an order, and versions come in it as reads show them: the longest read of a list (of equals, the
-    first) is the order of its appends, and who reads a register and then writes it makes a later version.
+
+read-uncommitted (Adya's PL-1) is not judged. It forbids G0 alone, a circle in the order of versions. Clients learn that
+order from reads, and there is no agreed definition of what reads say that may show anything. G0 rules out
+read-committed.
 
 With strong-session-… or strong-…, a transaction comes after (reads after the commit of) all that were over before it
-began, in its session or anywhere. A predicate read is a read like any other to every base but repeatable-read.
+began, in its session or anywhere. From read-atomic on it sees them: it reads no version older than theirs (the axiom
+SESSION of Cerone, Bernardi & Gotsman, 2015). A predicate read is a read like any other to every base but
+repeatable-read.
 `tests/checkers/transactional/definitions.py` has the same in code that tries all executions.
 """
 
@@ -53,10 +56,12 @@ from functools import cache
 
 BASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     # model: (the next weaker ones, what it forbids beside what they forbid)
-    "read-uncommitted": ((), ("G0", "duplicate-elements", "garbage-read", "future-read", "cyclic-versions")),
     "read-committed": (
-        ("read-uncommitted",),
-        ("G1a", "G1b", "G1c", "dirty-update", "incompatible-order"),
+        (),
+        (
+            *("duplicate-elements", "garbage-read", "future-read", "cyclic-versions"),
+            *("G0", "G1a", "G1b", "G1c", "dirty-update", "incompatible-order"),
+        ),
     ),
     "read-atomic": (("read-committed",), ("internal", "fractured-read")),
     "parallel-snapshot-isolation": (("read-atomic",), ("G-single", "G-single-predicate", "lost-update")),

@@ -224,7 +224,6 @@ class Constraints:
 
 
 ORDERED: dict[str, tuple[int, ...]] = {  # what must not form a circle
-    "read-uncommitted": (WW, PROCESS),
     "read-committed": (WW, WR, PROCESS),
     "read-atomic": (WW, WR, PROCESS),
     "repeatable-read": (WW, WR, RW, PROCESS),

@@ -16,7 +16,8 @@ there is none, or that their budget did not suffice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -33,6 +34,7 @@ from checkers.transactional.graph import (
     WR,
     WW,
     Constraints,
+    Time,
     completed_at,
     in_order,
     with_steps,
@@ -212,7 +214,7 @@ class Prover:
         known, kernels = self.known, self.kernels.graph
         limits = self._constraints(known, base, order)
         if base == ATOMIC:
-            forced = list(self._not_fractured())
+            forced = list(self._not_fractured(order))
             if any(other < 0 for _, other in forced):
                 return Attempt("refuted")
             pairs = numpy.array(forced, numpy.int32).reshape(-1, 2)
@@ -220,24 +222,28 @@ class Prover:
         found = limits.order(kernels, known.time)
         return Attempt("refuted") if found is None else Attempt("proved", Proof(kind="order", order=found))
 
-    def _not_fractured(self) -> Iterator[tuple[int, int]]:
-        """(one, other): other's version is read by a transaction that saw one, which wrote the key too; -1: null is."""
+    def _not_fractured(self, order: int) -> Iterator[tuple[int, int]]:
+        """(one, other): other's version is read by a transaction that saw one, which wrote the key too; -1: null is.
+
+        A transaction saw those that it read of. With an order it saw all that were over before it began.
+        """
         known, c = self.known, self.columns
         reads = numpy.flatnonzero((known.version >= 0) & (c.f != WRITE))
         by_reader: dict[int, list[int]] = {}
         for micro in reads.tolist():
             by_reader.setdefault(int(known.owner[micro]), []).append(micro)
         writes = _keys_written(c, known)
+        over = _Over(writes, known.time, order)
         for reader, micros in by_reader.items():
             sources = {int(known.owner[known.source[each]]) for each in micros if known.source[each] >= 0}
             for micro in micros:
                 if c.f[micro] == PREDICATE_READ:
                     continue
-                source = int(known.source[micro])
+                source, key = int(known.source[micro]), int(c.key[micro])
                 read = int(known.owner[source]) if source >= 0 else -1
-                for one in sorted(sources - {read, reader}):
-                    if int(c.key[micro]) in writes.get(one, ()):
-                        yield one, read
+                seen = {one for one in sources if key in writes.get(one, ())}
+                for one in sorted(seen.union(over.before(reader, key)) - {read, reader}):
+                    yield one, read
 
     def _seen(self, order: int, part: int) -> Attempt:
         """By what each transaction must have seen, for parallel snapshot isolation."""
@@ -317,7 +323,7 @@ class Prover:
         if (place[graph.source[chosen]] >= place[graph.target[chosen]]).any():
             return False
         if base == ATOMIC:
-            return all(other >= 0 and place[one] < place[other] for one, other in self._not_fractured())
+            return all(other >= 0 and place[one] < place[other] for one, other in self._not_fractured(order))
         if base != PARALLEL:
             return True
         seen = self._visible(order)
@@ -331,6 +337,34 @@ class Prover:
             _latest(past[reader], seen.writers.get(key, ()), place) == writer
             for reader, key, writer in seen.reads
         )
+
+
+class _Over:
+    """The writers of each key that were over before a transaction began: in its session (order 1), or anywhere (2)."""
+
+    def __init__(self, writes: Mapping[int, Iterable[int]], time: Time, order: int) -> None:
+        self.order = order
+        self.invoke, self.ends, self.process = time.invoke.tolist(), time.ends.tolist(), time.process.tolist()
+        self.writers: dict[tuple[int, int], list[int]] = {}
+        if order:
+            for txn in sorted(writes, key=self.ends.__getitem__):
+                for key in writes[txn]:
+                    self.writers.setdefault((key, self._group(txn)), []).append(txn)
+
+    def _group(self, txn: int) -> int:
+        return int(self.process[txn]) if self.order == 1 else 0
+
+    def before(self, reader: int, key: int) -> Iterator[int]:
+        """The last of them: those that were over before another of them began come before that one anyway."""
+        writers = self.writers.get((key, self._group(reader)), ())
+        begun = self.invoke[reader]
+        latest = -1
+        for place in range(bisect_left(writers, begun, key=self.ends.__getitem__) - 1, -1, -1):
+            txn = writers[place]
+            if self.ends[txn] < latest:
+                return
+            latest = max(latest, self.invoke[txn])
+            yield txn
 
 
 def _latest(past: int, writers: Sequence[int], place: Int64s) -> int:

@@ -54,6 +54,7 @@ def check_replayed(nodes: Sequence[Replayed], rules: LogRules, settled: Settled 
         nodes=nodes,
         quorum=rules.quorum,
         has_votes=rules.has_votes,
+        first_by_hand=rules.first_by_hand,
         is_complete=rules.is_complete([node.log for node in nodes]),
     )
     witnesses = [witness for rule in RULES.values() for witness in rule(cluster)]

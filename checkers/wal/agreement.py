@@ -37,6 +37,8 @@ class Cluster:
     nodes: Sequence[Replayed]
     quorum: int | None
     has_votes: bool
+    first_by_hand: bool = False
+    """PROMOTEs that take effect at once were made without elections."""
     is_complete: bool
     """The log of every member is here, and whole."""
 
@@ -346,6 +348,8 @@ def promoted_without_votes(cluster: Cluster) -> Iterator[Witness]:
         voters.setdefault((row.term, row.vote), set()).add(node.log.node)
     told: set[tuple[int, int]] = set()
     for node, row in _rows(cluster, "promote"):
+        if cluster.first_by_hand and row.waits is not True:
+            continue
         key = (row.term, row.origin)
         found = voters.get(key, set())
         if len(found) < cluster.quorum and key not in told:

@@ -27,6 +27,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from checkers.history.declared import declared
 from checkers.history.history import History
 from checkers.history.members import counts
 from checkers.history.operation import Operation
@@ -43,8 +44,8 @@ FIRST_TERM = 1
 LATE_NS = 100_000_000
 """How much earlier than its CONFIRM an answer may seem by clocks: what a busy machine may take to tell its own."""
 WAITS_FOR_NOTHING = ("submit", "none")
-WRITES = ("write", "cas", "add", "transfer", "generate", "enqueue", "dequeue", "open")
-"""Operations that always make a node write, if they are answered."""
+WRITES = ("writes", "both")
+"""What operations do (`checkers.history.declared`) that make a node write, if they are answered."""
 DONE = ("confirmed", "committed")
 Joined = Mapping[int, Sequence[Id]]
 """By the index of an operation's invocation: the transactions that it alone can have written."""
@@ -424,5 +425,9 @@ class _Judge:
         )
 
     def _is_unjoined(self, operation: Operation) -> bool:
-        is_write = operation.f in WRITES and operation.type == "ok" and operation.phase == "load"
+        is_write = (
+            declared(self._history.header).get(operation.f) in WRITES
+            and operation.type == "ok"
+            and operation.phase == "load"
+        )
         return is_write and operation.invoke_index not in self._written_by

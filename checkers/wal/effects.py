@@ -20,6 +20,9 @@ import msgspec
 from checkers.history.errors import HistoryError
 from checkers.wal.record import Kind, Record
 
+FILE = "effects.jsonl"
+"""Beside the folders of the nodes of a simulated run: what their disks and links did."""
+
 Claim = Literal["acknowledgement", "election", "subscription"]
 Vclock = tuple[tuple[int, int], ...]
 """(origin, lsn), by origin."""

@@ -100,6 +100,8 @@ class LogRules:
     has_votes: bool = True
     quorum: int | None = None
     members: int | None = None
+    first_by_hand: bool = False
+    """Elections were switched on in the course of the run: a PROMOTE that takes effect at once had no votes."""
 
     def is_complete(self, logs: Sequence[NodeLog]) -> bool:
         """The log of every member is among these, and whole."""

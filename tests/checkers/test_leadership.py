@@ -198,3 +198,40 @@ def test_a_promote_that_its_disk_holds_up_is_not_idle() -> None:
     ]
     stuck = [waiting(1, 2), waiting(1.6, 2), waiting(2.2, 2)]
     assert rules(*held, *stuck, leader_within_ns=5 * SECOND_NS) == []
+
+
+def options(start_s: float, end_s: float, *nodes: str, number: int = 0) -> list[dict[str, Any]]:
+    """The election mode of these nodes is another for a while."""
+    asked = {"id": number, "name": "reconfigure", "does": "options", "options": {"election_mode": "off"}}
+    line = {"process": "nemesis", "f": "reconfigure"}
+    return [
+        {**line, "time": start_s, "type": "invoke", "value": {**asked, "nodes": list(nodes)}},
+        {**line, "time": end_s, "type": "info", "value": {"id": number, "bit": True, "healed": True}},
+    ]
+
+
+def test_a_follower_whose_mode_changes_deposes_nobody() -> None:
+    """If it failed, a node that forgets the living leader while it is switched off would be left in peace."""
+    before = state(2.9, "n1", "owner", 2, "leader")
+    timed = {"leader_within_ns": SECOND_NS}
+    later = state(5, "n3", "replica", 3, "candidate")
+    assert rules(before, *options(3, 4, "n3"), later, **timed) == ["deposed"]
+    assert rules(before, *options(3, 4, "n3"), state(5, "n3", "replica", 2), **timed) == []
+    assert rules(before, *options(3, 4, "n1"), later, **timed) == []  # the leader itself
+    assert rules(before, *options(3, 4, "n3", "n2"), later, **timed) == []  # nobody need be left to lead
+    assert rules(before, *options(3, 4, "n3"), later) == []  # real time depends on the machine
+    cut_before = cut(1, 2, CUT)
+    assert rules(*cut_before, before, *options(3, 4, "n3", number=1), later, **timed) == []
+    next_one = options(4.5, 6, "n1", number=1)
+    assert rules(before, *options(3, 4, "n3"), *next_one, later, **timed) == []
+
+
+def test_nodes_that_are_set_up_follow_each_other() -> None:
+    """If it failed, a run that cannot begin because nodes stopped would be called inconclusive."""
+    stopped = state(0.5, "n3")
+    stopped["value"]["stopped"] = {"n1": "Split-Brain discovered"}
+    timed = {"leader_within_ns": SECOND_NS}
+    assert rules(stopped, **timed) == ["stopped"]
+    assert rules(stopped, converges=False, **timed) == []
+    assert rules(stopped) == []
+    assert rules({**stopped, "time": 5}, *options(3, 4, "n3"), **timed) == []

@@ -16,7 +16,7 @@ from checkers.history import History
 from tests.checkers.tiny_store import TinyStore
 
 SEEDS = range(150)
-JUDGES = ("linearizable", "prefix", "dirty", "convergence", "quorum", "availability")
+JUDGES = ("linearizable", "prefix", "convergence", "quorum", "availability")
 
 
 @cache

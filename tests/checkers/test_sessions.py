@@ -215,6 +215,45 @@ def test_monotonic_reads_are_exact(lines: list[Line]) -> None:
         assert invalid == (not monotonic_reads(made.operations))
 
 
+def reads_own_writes(operations: Sequence[Operation]) -> bool:
+    """By drawing every pair: a read is no older than an earlier own write, a cas is newer than what it replaced."""
+    newer: dict[Any, set[Any]] = {None: {each.value for each in operations if each.f == "write"}}
+    written: dict[int, list[Any]] = {}
+    for operation in operations:
+        read = {"read": [operation.value], "cas": operation.value}.get(operation.f, [])[:1]
+        wrote = {"write": [operation.value], "cas": operation.value}.get(operation.f, [])[-1:]
+        for own in written.setdefault(operation.process, []):
+            newer.setdefault(own, set()).update(value for value in read if value != own)
+        if operation.f == "cas":
+            newer.setdefault(read[0], set()).update(wrote)
+            newer[None].update(wrote)
+        written[operation.process] += wrote
+    left = set(newer).union(*newer.values())
+    while True:
+        last = {value for value in left if not newer.get(value, set()) & left}
+        if not last:
+            return not left
+        left -= last
+
+
+def test_read_your_writes_looks_at_all_own_writes() -> None:
+    """A read that is older than an own write would pass if that write was not the last before it."""
+    chance, told = random.Random("own writes"), set()
+    for _ in range(1_000):
+        lines: list[Line] = []
+        for value in range(1, chance.randint(4, 20)):
+            known = chance.choice([None, *range(1, value)])
+            steps: list[tuple[str, Any]] = [("r", known), ("w", value), ("w", value), ("c", [known, value])]
+            what, shown = chance.choice(steps)
+            lines.append((chance.randint(0, 1), what, shown))
+        if is_written(lines) and any(what in ("r", "c") for _, what, _ in lines):
+            made = history(lines)
+            verdict = check(made, guarantee="read-your-writes")
+            assert (verdict.result == "valid") == reads_own_writes(made.operations), lines
+            told.add((verdict.result, check(made).result))
+    assert told == {("valid", "valid"), ("valid", "invalid"), ("invalid", "invalid")}
+
+
 @given(little_histories())
 def test_coherence_implies_every_guarantee(lines: list[Line]) -> None:
     """The strongest model that is named would not be the strongest."""

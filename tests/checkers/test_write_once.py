@@ -97,6 +97,15 @@ def test_each_rule_rings(rule: str) -> None:
     assert rule in {witness.rule for witness in verdict.witnesses}
 
 
+def test_a_read_of_one_space_says_nothing_of_the_other() -> None:
+    """A linearizable read, which no node serves of asynchronous spaces, would be called torn; or its stale row pass."""
+    after = [read(3, mode="linearizable", once=[1]), read(4, once=[1], notes=[2, 3])]
+    fresh = write_once.check(whole([*WRITTEN, *after], **ALL))
+    assert fresh.result == "valid", fresh.witnesses
+    gone = write_once.check(whole([*WRITTEN, read(3, mode="linearizable", once=[])], **ALL))
+    assert {witness.rule for witness in gone.witnesses} == {"stale"}
+
+
 def test_what_nobody_promised_is_no_alarm() -> None:
     """Replicas that are behind, answers that were lost, and dirty reads would be called anomalies."""
     lines = [

@@ -16,8 +16,8 @@ def _calls(*steps: tuple[str, int, str, object]) -> list[Line]:
     return [Line(type_, process, f, value, key="x") for type_, process, f, value in steps]
 
 
-def _enqueued(value: int) -> tuple[tuple[str, int, str, object], ...]:
-    return ("invoke", 2, "enqueue", value), ("ok", 2, "enqueue", value)
+def _ok(process: int, f: str, value: object) -> tuple[tuple[str, int, str, object], ...]:
+    return ("invoke", process, f, value), ("ok", process, f, value)
 
 
 FOUND: dict[str, tuple[tuple[str, ...], list[Line]]] = {
@@ -72,6 +72,24 @@ FOUND: dict[str, tuple[tuple[str, ...], list[Line]]] = {
             ("invoke", 0, [["r", "x", None], ["r", "y", None]]),
             ("ok", 0, [["r", "x", [1]], ["r", "y", None]]),
             ("ok", 1, [["append", "y", 1], ["append", "x", 1]]),
+        ),
+    ),
+    "a write that its own session does not see": (
+        ("rw-register strong-session-read-atomic", "rw-register strong-read-atomic"),
+        _one_by_one(
+            ("invoke", 0, [["w", "y", 3]]),
+            ("ok", 0, [["w", "y", 3]]),
+            ("invoke", 0, [["r", "y", None]]),
+            ("ok", 0, [["r", "y", None]]),
+        ),
+    ),
+    "an append that its own session does not see": (
+        ("append strong-session-read-atomic", "append strong-read-atomic"),
+        _one_by_one(
+            ("invoke", 0, [["append", "y", 3]]),
+            ("ok", 0, [["append", "y", 3]]),
+            ("invoke", 0, [["r", "y", None]]),
+            ("ok", 0, [["r", "y", None]]),
         ),
     ),
     "a second read shows an intermediate write": (
@@ -195,7 +213,7 @@ FOUND: dict[str, tuple[tuple[str, ...], list[Line]]] = {
     "more were overtaken than a dequeue of unknown outcome can have taken": (
         ("queues",),
         _calls(
-            *(step for value in (1, 2, 3) for step in _enqueued(value)),
+            *(step for value in (1, 2, 3) for step in _ok(2, "enqueue", value)),
             ("invoke", 0, "dequeue", None),
             ("info", 0, "dequeue", None),
             ("invoke", 1, "dequeue", None),
@@ -217,6 +235,13 @@ FOUND: dict[str, tuple[tuple[str, ...], list[Line]]] = {
             *_calls(("invoke", 1, "read", None), ("ok", 1, "read", 4), ("invoke", 0, "write", 4)),
             Line("fail", 0, "write", 4, key="x", error="refused"),
         ],
+    ),
+    "a read that is older than an own write that was not the last": (
+        ("sessions read-your-writes",),
+        _calls(
+            *(step for asked in ((1, "cas", [None, 1]), (1, "write", 3)) for step in _ok(*asked)),
+            *(step for asked in ((1, "cas", [3, 4]), (1, "cas", [1, 6])) for step in _ok(*asked)),
+        ),
     ),
     "a write that nobody read": (
         ("linearizable register", "sessions coherence"),

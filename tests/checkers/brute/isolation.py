@@ -9,7 +9,6 @@ from tests.checkers.brute.snapshots import snapshot_isolated
 from tests.checkers.brute.transactions import Order, Txn, nothing, realtime, session, transactions_of
 
 BASES = (
-    "read-uncommitted",
     "read-committed",
     "read-atomic",
     "parallel-snapshot-isolation",
@@ -26,18 +25,6 @@ MODELS: dict[str, tuple[str, Order]] = {
     for base in BASES
 }
 """By name: what is proscribed, and the order that must be kept."""
-
-
-UNDECIDED = frozenset(
-    {
-        *("read-uncommitted", "strong-session-read-uncommitted", "strong-read-uncommitted"),
-        *("strong-session-read-atomic", "strong-read-atomic"),
-    }
-)
-"""Models of which these definitions and the checkers mean different things, both with a source. read-uncommitted: Adya
-asks for an order of all operations, in which a value is read after it was written; the checkers look for G0, as
-Elle does. The strong forms of read-atomic: Cerone's axiom SESSION, which the checkers do not ask. No workload promises
-any of them."""
 
 
 def allows(model: str, history: History, workload: str) -> bool:

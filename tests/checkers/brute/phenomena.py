@@ -10,8 +10,7 @@ model proscribes. Dependencies between different transactions of a world:
 
 | model | proscribes | source |
 |---|---|---|
-| read-uncommitted | G0: a cycle of ww, before | Adya PL-1 |
-| read-committed | G1a, G1b: a read of no commit, of no last write; G1c: a cycle of ww, wr, before | PL-2 |
+| read-committed | G1a, G1b: a read of no commit, of no last write; G1c: a cycle of ww, wr, before | Adya PL-2 |
 | read-atomic | G1; INT; fractured reads | Bailis et al. (RAMP), SIGMOD 2014; Cerone et al., CONCUR 2015 |
 | parallel-snapshot-isolation | G1; INT; a cycle with at most one rw | Cerone and Gotsman, J. ACM 2018, PSI; PL-2+ |
 | snapshot-isolation | G1; INT; a cycle in which no two rw are neighbours | the same, SI |
@@ -22,15 +21,12 @@ wrote since. Fractured: a transaction that reads one write of another reads none
 strong forms also none older than the writes of a transaction that comes before it (axiom SESSION of Cerone et al.).
 
 In any history (Adya, 4.1.1) the operations have an order which keeps the program order of each transaction, and in
-which a value is read only after it was written. For read-uncommitted the versions of a key come in the order of their
-writes in it, because such a store writes in place.
+which a value is read only after it was written.
 
 Lists (Kingsbury and Alvaro, *Elle*, VLDB 2020): every append makes a version, which is the list until then. So a
-version that holds an append of a transaction holds its earlier appends to that key, before it. From read-committed on
-every read is a beginning of its key's order. What a transaction appended itself stands at the end of its reads wherever
-the order has it in the end: a store may keep writes back until the commit. For read-uncommitted the committed elements
-of a read are a beginning of the order; where reads contradict each other, those of some largest set that do not are
-true.
+version that holds an append of a transaction holds its earlier appends to that key, before it. Every read is a
+beginning of its key's order. What a transaction appended itself stands at the end of its reads wherever the order has
+it in the end: a store may keep writes back until the commit.
 
 Registers: the last write of a transaction to a key makes a version; null comes before all.
 """
@@ -70,23 +66,15 @@ def allowed(model: str, txns: Sequence[Txn], workload: str, before: Order) -> bo
     """Whether some world shows none of what `model` proscribes."""
     if not _well_formed(txns, workload):
         return False
-    if model not in ("read-uncommitted", "read-committed") and not all(_internal(t, workload) for t in txns):
+    if model != "read-committed" and not all(_internal(t, workload) for t in txns):
         return False
     reads = [read for txn in txns if txn.outcome == "ok" for read in reads_of_others(txn, workload)]
     for world in worlds(txns):
         earlier = frozenset((a.number, b.number) for a in world for b in world if before(a, b))
-        if model == "read-uncommitted":
-            good = any(
-                not _has_cycle(earlier | _ww(order)) and not _has_cycle(_events(txns, workload, order))
-                for order in _orders_seen(world, reads, workload)
-            )
-        else:
-            good = any(
-                _proscribes_nothing(
-                    model, order, _dependencies(order, reads, workload), earlier, reads, workload
-                )
-                for order in _orders_read(world, reads, workload)
-            )
+        good = any(
+            _proscribes_nothing(model, order, _dependencies(order, reads, workload), earlier, reads, workload)
+            for order in _orders_read(world, reads, workload)
+        )
         if good:
             return True
     return False
@@ -171,7 +159,7 @@ def _well_formed(txns: Sequence[Txn], workload: str) -> bool:
                 _is_whole(values, writers[key, each], key) for each in values
             ):
                 return False
-    return not _has_cycle(_events(txns, workload, {}))
+    return not _has_cycle(_events(txns, workload))
 
 
 def _is_whole(values: Sequence[Any], writer: Txn, key: str) -> bool:
@@ -181,7 +169,7 @@ def _is_whole(values: Sequence[Any], writer: Txn, key: str) -> bool:
     return shown == made[: len(shown)]
 
 
-def _events(txns: Sequence[Txn], workload: str, order: dict[str, tuple[Version, ...]]) -> Edges:
+def _events(txns: Sequence[Txn], workload: str) -> Edges:
     """What comes before what among the operations of all transactions: (earlier, later), numbered through."""
     number = {place: at for at, place in enumerate((t.number, p) for t in txns for p in range(len(t.micros)))}
     written = {
@@ -198,9 +186,6 @@ def _events(txns: Sequence[Txn], workload: str, order: dict[str, tuple[Version, 
                 edges.add((here - 1, here))
             if word == "r" and txn.outcome == "ok" and value is not None:
                 edges |= {(written[key, each], here) for each in (value if workload == "append" else [value])}
-    for key, versions in order.items():
-        places = [written[key, value] for _, value in versions]
-        edges |= set(pairwise(places))
     return frozenset(edges)
 
 
@@ -258,31 +243,6 @@ def _shows(order: tuple[Version, ...], read: Read, workload: str) -> bool:
         return True
     last = order[len(read.values) - 1][0]
     return all(maker != last for maker, _ in order[len(read.values) :])
-
-
-def _orders_seen(
-    world: Sequence[Txn], reads: Sequence[Read], workload: str
-) -> Iterator[dict[str, tuple[Version, ...]]]:
-    """Read-uncommitted: lists tell in which order committed elements came, registers do not."""
-    versions = _versions(world, workload)
-    choices = []
-    for key, made in versions.items():
-        told = [read.values for read in reads if read.key == key] if workload == "append" else []
-        agreeing = [
-            (order, frozenset(at for at, values in enumerate(told) if _tells(values, order)))
-            for order in _every_order(made)
-        ]
-        choices.append(
-            [order for order, true in agreeing if not any(true < others for _, others in agreeing)]
-        )
-    for chosen in product(*choices):
-        yield dict(zip(versions, chosen, strict=True))
-
-
-def _tells(shown: Sequence[Any], order: tuple[Version, ...]) -> bool:
-    values = [value for _, value in order]
-    committed = [element for element in shown if element in values]
-    return values[: len(committed)] == committed
 
 
 # ---- dependencies

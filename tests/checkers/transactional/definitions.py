@@ -10,9 +10,9 @@ snapshot-isolation                    a moment for the snapshot, a later one for
 parallel-snapshot-isolation           an order of versions, and for each transaction the least set of seen ones that is
                                       closed and in which writers of one key saw each other; a read gives the last seen
 read-atomic                           an order of versions that agrees with who read of whom; no read gives a version
-                                      older than one by a transaction that was read of; reads agree with own writes
+                                      older than one by a transaction that was read of, or that comes before it in the
+                                      session or in real time; reads agree with own writes
 read-committed                        an order of versions that agrees with who read of whom; only last versions
-read-uncommitted                      an order of versions alone
 
 strong-session-… and strong-…: the order has what was over before it began, in the session or anywhere, before it.
 """
@@ -27,7 +27,6 @@ from typing import Any
 from checkers.history import History, Operation
 
 BASES = (
-    "read-uncommitted",
     "read-committed",
     "read-atomic",
     "parallel-snapshot-isolation",
@@ -72,7 +71,6 @@ class Definitions:
             "parallel-snapshot-isolation": self._sees,
             "read-atomic": self._is_atomic,
             "read-committed": self._is_committed,
-            "read-uncommitted": self._is_uncommitted,
         }[base]
         return any(test(each, order) for chosen in self.choices for each in self._orders(chosen, order))
 
@@ -318,6 +316,7 @@ class Definitions:
                 -1,
                 number,
             }
+            sources |= {one for one in order if self._before(one, number, level)}
             for f, key, shown, _ in reads:
                 mine = self._source(number, key, shown, versions)
                 for one in sources:
@@ -344,57 +343,6 @@ class Definitions:
                 if self._source(number, key, shown, versions) != (last[-1] if last else -1):
                     return False
         return True
-
-    def _is_uncommitted(self, order: Sequence[int], _: int) -> bool:
-        place = {number: at for at, number in enumerate(order)}
-        return all(
-            one != other and (one not in place or other not in place or place[one] < place[other])
-            for one, other in self._known_order(set(order))
-        )
-
-    def _left_out(self, number: int, chosen: set[int]) -> Iterator[tuple[int, int]]:
-        if self.txns[number].type == "info" and number not in chosen:
-            yield number, number
-
-    def _known_order(self, chosen: set[int]) -> Iterator[tuple[int, int]]:
-        """Lists: the longest read (of equals, the first) is the order. Registers: who reads and then writes is later.
-
-        Who was read of happened: unsure, it may not be left out (then it comes before itself).
-        """
-        longest: dict[Any, tuple[Any, ...]] = {}
-        for number, txn in enumerate(self.txns):
-            if txn.type != "ok":
-                continue
-            if not self.lists:
-                first: dict[Any, Any] = {}
-                for f, key, value in txn.value:
-                    if f != "w" and value is not None and (key, value) in self.writer:
-                        yield from self._left_out(self.writer[key, value], chosen)
-                    source = self.writer.get((key, first.get(key)))
-                    if f == "w" and source not in (None, number):
-                        yield source, number
-                    first.setdefault(key, None if f == "w" else value)
-                continue
-            own: State = defaultdict(tuple)
-            for f, key, value in txn.value:
-                if f == "append":
-                    own[key] = (*own[key], value)
-                    continue
-                shown = self._without_own(self._shown(value), own[key])
-                if len(shown) > len(longest.get(key, ())):
-                    longest[key] = shown
-        for key, values in longest.items():
-            writers = [self.writer[key, each] for each in values]
-            for each in writers:
-                yield from self._left_out(each, chosen)
-            yield from (
-                pair for pair in combinations([w for w in writers if w in chosen], 2) if pair[0] != pair[1]
-            )
-            rest = [each for each in sorted(chosen) if key in self._writes(each)]
-            for each in rest:
-                missing = [v for v in self._writes(each)[key] if v not in values]
-                if missing:
-                    yield from ((one, each) for one in writers if one in chosen and one != each)
 
     def __repr__(self) -> str:
         return "\n".join(_line(each) for each in self.txns)

@@ -43,7 +43,7 @@ LISTS = [
         0,
         txn("fail", 1, "ax1"),
         ok(2, "rx1"),
-        left="strong-read-uncommitted",
+        left="",
     ),
     planted(
         "half a transaction is read", "G1b", 0, ok(1, "ax1 ax2", 0, 9), ok(2, "rx1", 0, 9), ok(3, "rx12")
@@ -53,7 +53,7 @@ LISTS = [
         *("G1c", 2),
         ok(1, "ax1 ry1", 0, 9),
         ok(2, "ay1 rx1", 0, 9),
-        left="strong-read-uncommitted",
+        left="",
     ),
     planted(
         "one of two appends of a transaction is seen",
@@ -125,7 +125,7 @@ LISTS = [
         *("G1c-process", 2),
         ok(1, "rx1", 0, 1),
         ok(1, "ax1", 2, 3),
-        left="serializable strong-read-uncommitted",
+        left="serializable",
     ),
     planted(
         "a client does not see its own append",
@@ -133,7 +133,7 @@ LISTS = [
         ok(1, "ax1", 0, 1),
         ok(1, "rx", 2, 3),
         ok(2, "rx1", 0, 9),
-        left="serializable strong-read-atomic",
+        left="serializable strong-read-committed",
     ),
     planted(
         "two clients append, and then miss what the other appended",
@@ -189,7 +189,7 @@ LISTS = [
         *("G1c-realtime", 2),
         ok(1, "rx1", 0, 1),
         ok(2, "ax1", 2, 3),
-        left="strong-session-serializable strong-read-uncommitted",
+        left="strong-session-serializable",
     ),
     planted(
         "a stale read",
@@ -197,7 +197,7 @@ LISTS = [
         ok(1, "ax1", 0, 1),
         ok(2, "rx", 2, 3),
         ok(3, "rx1", 0, 9),
-        left="strong-session-serializable strong-read-atomic",
+        left="strong-session-serializable strong-read-committed",
     ),
     planted(
         "a stale read by a predicate",

