@@ -1,0 +1,67 @@
+"""A connection for clients of stores that speak HTTP with JSON: one request at a time, and never a second try.
+
+`http.client` alone would dial again behind the client's back, and a call that hangs could not be ended from outside.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+from contextlib import suppress
+from http.client import HTTPConnection
+from typing import Any
+
+from harness.clients.client import NotDone
+
+
+class Http:
+    """Connected, or OSError."""
+
+    def __init__(self, host: str, port: int, timeout_s: float) -> None:
+        self._http = HTTPConnection(host, port, timeout=timeout_s)
+        self._http.auto_open = 0
+        self._is_closed = False
+        self._dial()
+
+    def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """The status of the answer, and its JSON: the text where that is none, None where nothing came.
+
+        Raises NotDone if the server had closed the connection and there is no other; any other error: unknown.
+        """
+        if self._http.sock is None or _has_ended(self._http.sock):
+            self._http.close()
+            try:
+                self._dial()
+            except OSError as error:
+                raise NotDone(f"{type(error).__name__}: {error.strerror or error}") from error
+        told = None if body is None else json.dumps(body).encode()
+        try:
+            self._http.request(method, path, told, {"Content-Type": "application/json"})
+            response = self._http.getresponse()
+            data = response.read()
+        except BaseException:
+            self._http.close()  # a late answer reaches nobody
+            raise
+        with suppress(ValueError):
+            return response.status, json.loads(data) if data else None
+        return response.status, data.decode(errors="replace")
+
+    def close(self) -> None:
+        """A thread that waits for an answer gets an error."""
+        self._is_closed = True
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._http.close()
+
+    def _dial(self) -> None:
+        if self._is_closed:
+            raise ConnectionAbortedError("closed")
+        self._http.connect()
+        self._socket: socket.socket = self._http.sock
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def _has_ended(connection: socket.socket) -> bool:
+    """The server said something that nobody asked for: its end."""
+    return bool(select.select([connection], [], [], 0)[0])

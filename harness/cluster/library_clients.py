@@ -1,0 +1,180 @@
+"""Clients that are libraries: one connection for each (process, node), each with a thread of its own.
+
+The deadline of an operation is kept here, whatever the library does: its connection is closed, and the operation is
+unknown. A library that swallows time-outs is the first mistake that authors of clients make.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from harness.clients.client import Connected, LibraryClient, NotDone
+from harness.operations import Asked, Completion, Outcome, failed
+
+_HOST: Final = "127.0.0.1"
+_STATUS_PROCESS: Final = 0
+
+Work = Callable[[], Any]
+
+
+class TooLate(Exception):
+    """The deadline passed; what was asked may happen all the same."""
+
+
+class Line:
+    """A connection, and the thread that uses it."""
+
+    def __init__(self, connect: Callable[[float], Connected]) -> None:
+        self._connect = connect
+        self._connected: Connected | None = None
+        self._turn = threading.Lock()
+        self.is_closed = False
+        self._todo: queue.SimpleQueue[tuple[Work, asyncio.Future[Any]] | None] = queue.SimpleQueue()
+        self._loop = asyncio.get_running_loop()
+        threading.Thread(target=self._run, daemon=True).start()  # one that hangs must not keep the harness
+
+    async def call(self, work: Callable[[Connected], Any], timeout_s: float) -> Any:
+        """The result of `work` in the thread, or its exception.
+
+        NotDone if there was no connection. After the timeout the line is closed: TooLate, or NotDone.
+        """
+        done: asyncio.Future[Any] = self._loop.create_future()
+        asked = threading.Event()
+        self._todo.put((lambda: self._do(work, timeout_s, asked), done))
+        await asyncio.wait((done,), timeout=timeout_s)
+        if done.done():
+            return done.result()
+        done.cancel()
+        self.close()
+        if asked.is_set():
+            raise TooLate
+        raise NotDone("no connection in time")
+
+    def close(self) -> None:
+        """Nothing more is asked, and the library is told to give up."""
+        with self._turn:
+            self.is_closed = True
+            connected = self._connected
+        self._todo.put(None)
+        if connected is not None:
+            with suppress(Exception):  # of a connection that is given up
+                connected.close()
+
+    def _do(self, work: Callable[[Connected], Any], timeout_s: float, asked: threading.Event) -> Any:
+        connected = self._connected
+        if connected is None:
+            try:
+                connected = self._connect(timeout_s)
+            except Exception as error:
+                raise NotDone(_in_words(error)) from error
+        with self._turn:
+            self._connected = connected
+            if not self.is_closed:
+                asked.set()
+        if not asked.is_set():
+            with suppress(Exception):
+                connected.close()
+            raise NotDone("closed")
+        return work(connected)
+
+    def _run(self) -> None:
+        while (work := self._todo.get()) is not None:
+            does, done = work
+            try:
+                result = does()
+            except BaseException as error:
+                self._tell(done, error)
+            else:
+                self._tell(done, result)
+
+    def _tell(self, done: asyncio.Future[Any], result: Any) -> None:
+        def settle() -> None:
+            if done.done():
+                return
+            if isinstance(result, BaseException):
+                done.set_exception(result)
+            else:
+                done.set_result(result)
+
+        with suppress(RuntimeError):  # the loop is closed: the run is over
+            self._loop.call_soon_threadsafe(settle)
+
+
+class LibraryClients:
+    """Implements `harness.clients.performing.Performs`, and what `harness.cluster.connections.Admin` does."""
+
+    def __init__(
+        self,
+        client: LibraryClient,
+        port_of: Callable[[str], int],
+        host_of: Callable[[str], str] = lambda node: _HOST,
+    ) -> None:
+        self._client = client
+        self._port_of = port_of
+        self._host_of = host_of
+        self._lines: dict[tuple[int, str], Line] = {}
+
+    async def perform(self, process: int, node: str, asked: Asked, timeout_ns: int) -> Outcome:
+        line = self._line(process, node)
+        try:
+            outcome: Outcome = await line.call(lambda connected: connected.invoke(asked), timeout_ns / 1e9)
+        except NotDone as error:
+            if line.is_closed:
+                self._end(process, node)
+            return Completion("fail", None, str(error) or "not done")
+        except TooLate:
+            outcome = failed("timeout", is_read=asked.is_read)
+        except Exception as error:
+            outcome = failed(_in_words(error), is_read=asked.is_read)
+        else:
+            if not isinstance(outcome, Completion) or outcome.type != "info":
+                return outcome
+        self._end(process, node)  # a late answer reaches nobody
+        if outcome.type == "info":  # the client goes on as another process
+            for _, target in [each for each in self._lines if each[0] == process]:
+                self._end(process, target)
+        return outcome
+
+    async def status(self, node: str, timeout_ns: int) -> Mapping[str, object] | None:
+        line = self._line(_STATUS_PROCESS, node)
+        try:
+            told: Mapping[str, object] = await line.call(
+                lambda connected: connected.status(), timeout_ns / 1e9
+            )
+        except Exception:
+            self._end(_STATUS_PROCESS, node)
+            return None
+        return told
+
+    def drop(self, node: str) -> None:
+        """Close all connections to a node."""
+        for process, target in list(self._lines):
+            if target == node:
+                self._end(process, node)
+
+    def close(self) -> None:
+        for process, node in list(self._lines):
+            self._end(process, node)
+
+    def _line(self, process: int, node: str) -> Line:
+        line = self._lines.get((process, node))
+        if line is None:
+            line = self._lines[process, node] = Line(
+                lambda timeout_s: self._client.connect(self._host_of(node), self._port_of(node), timeout_s)
+            )
+        return line
+
+    def _end(self, process: int, node: str) -> None:
+        line = self._lines.pop((process, node), None)
+        if line is not None:
+            line.close()
+
+
+def _in_words(error: Exception) -> str:
+    text = getattr(error, "strerror", None) or str(error)
+    return f"{type(error).__name__}: {text}"[:200] if text else type(error).__name__

@@ -1,0 +1,44 @@
+"""How the harness talks to the nodes of a real cluster: by a wire of ours, or by a library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from harness.clients.client import LibraryClient
+from harness.cluster.connections import Admin, Connections
+from harness.cluster.library_clients import LibraryClients
+from harness.wires.wire import ClientWire
+
+Talk = ClientWire | LibraryClient
+PortOf = Callable[[str], int]
+HostOf = Callable[[str], str]
+_ANY_BYTES: Final = b"\r\n\r\n"
+
+
+class AsksStatus(Protocol):
+    async def status(self, node: str, timeout_ns: int) -> Mapping[str, object] | None: ...
+
+    def drop(self, node: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def clients_of(talk: Talk, port_of: PortOf, host_of: HostOf) -> Connections | LibraryClients:
+    """Where clients dial the nodes: by the routes that faults cut."""
+    if isinstance(talk, LibraryClient):
+        return LibraryClients(talk, port_of, host_of)
+    return Connections(talk, port_of, host_of)
+
+
+def admin_of(talk: Talk, port_of: PortOf, host_of: HostOf) -> AsksStatus:
+    """Where the harness asks nodes for their state: past all faults."""
+    if isinstance(talk, LibraryClient):
+        return LibraryClients(talk, port_of, host_of)
+    return Admin(talk, port_of, host_of)
+
+
+def probe_of(talk: Talk) -> bytes:
+    """What is sent over a link to see that bytes pass; a library's store may name something better than nothing."""
+    probe: bytes = getattr(talk, "probe", _ANY_BYTES)
+    return probe

@@ -1,0 +1,163 @@
+"""The client of stores/etcd.py against made-up answers, and etcd itself in containers."""
+
+from __future__ import annotations
+
+import io
+import json
+from base64 import b64encode
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.assemble import parts_of
+from harness.cli.main import main
+from harness.clients.client import NotDone
+from harness.cluster.containers.image import connect
+from harness.errors import ClusterError, WrongUse
+from harness.operations import Append, Cas, Done, Mismatch, Read, Transaction, Write
+from harness.plan import Plan
+from harness.systems import system_of
+from harness.workloads import WORKLOADS
+
+STORE = str(Path(__file__).parents[2] / "stores/etcd.py")
+A = ("register", "a")
+
+
+def answering(*answers: tuple[int, Any]) -> tuple[Any, list[dict[str, Any]]]:
+    """A connection whose member gives these answers, and what it is asked."""
+    client: Any = system_of(STORE).client
+    asked: list[dict[str, Any]] = []
+    left = iter(answers)
+
+    class Http:
+        def ask(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+            asked.append({"path": path, **body})
+            return next(left)
+
+    connection = object.__new__(client.connects)
+    connection._http = Http()
+    return connection, asked
+
+
+def row(value: object, revision: int = 7) -> dict[str, str]:
+    def packed(text: str) -> str:
+        return b64encode(text.encode()).decode()
+
+    return {"key": packed("register/:a"), "value": packed(json.dumps(value)), "mod_revision": str(revision)}
+
+
+def shown(*rows: dict[str, str]) -> dict[str, Any]:
+    return {"response_range": {"kvs": list(rows)} if rows else {}}
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "is_sure"),
+    [
+        (400, {"error": "etcdserver: duplicate key given in txn request", "code": 3}, True),
+        (503, {"error": "etcdserver: too many requests", "code": 8}, True),
+        (503, {"error": "etcdserver: request timed out", "code": 14}, False),
+        (503, {"error": "etcdserver: leader changed", "code": 14}, False),
+        (503, {"error": "etcdserver: server stopped", "code": 14}, False),
+        (200, {"error": "etcdserver: mvcc: database space exceeded", "code": 8}, False),
+        (502, "nonsense", False),
+        (404, None, False),
+    ],
+)
+def test_which_errors_surely_mean_that_nothing_happened(status: int, said: Any, is_sure: bool) -> None:
+    """If it failed, a write that a later leader commits would be a `fail` that was seen: a false alarm."""
+    connection, _ = answering((status, said))
+    with pytest.raises(NotDone if is_sure else RuntimeError):
+        connection.invoke(Transaction((Write(*A, 1),)))
+
+
+def test_compare_and_set_is_one_transaction() -> None:
+    """If it failed, two clients could both be told that they have replaced the same value."""
+    connection, asked = answering(
+        (200, {"succeeded": True, "responses": [{"response_put": {}}]}),
+        (200, {"responses": [shown(row(5))]}),
+        (200, {"responses": [shown()]}),
+    )
+    assert connection.invoke(Transaction((Cas(*A, 1, 2),))).results == [True]
+    assert connection.invoke(Transaction((Cas(*A, 1, 2),))) == Mismatch(0, 5, "owner")
+    assert connection.invoke(Transaction((Cas(*A, None, 2),))) == Mismatch(0, None, "owner")
+    assert [each["compare"][0]["target"] for each in asked] == ["VALUE", "VALUE", "VERSION"]
+
+
+def test_an_append_compares_what_it_read_and_says_when_it_was_outrun() -> None:
+    """If it failed, an element could be lost, or a `fail` be one that happened: in etcd's 3.4 gateway, a comparison
+    that does not hold leaves `succeeded` and `responses` out."""
+    connection, asked = answering(
+        (200, {"succeeded": True, "responses": [shown(row([1], 9))]}),
+        (200, {"succeeded": True, "responses": [{"response_put": {}}]}),
+        (200, {"succeeded": True, "responses": [shown()]}),
+        (200, {"header": {}}),
+    )
+    assert connection.invoke(Transaction((Append(*A, 2),))) == Done([True], "owner", "linearizable")
+    assert asked[1]["compare"][0]["mod_revision"] == "9"
+    with pytest.raises(NotDone, match="outrun"):
+        connection.invoke(Transaction((Append(*A, 2),)))
+    assert asked[3]["compare"][0]["mod_revision"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_alone"), [("linearizable", False), (None, False), ("read-confirmed", True), ("dirty", True)]
+)
+def test_a_serializable_read_says_so(mode: str | None, is_alone: bool) -> None:
+    """If it failed, a stale read that etcd allows would be judged as one that it does not."""
+    connection, asked = answering((200, {"succeeded": True, "responses": [shown(row(5))]}))
+    done = connection.invoke(Transaction((Read(*A),), mode))
+    assert asked[0]["success"][0]["request_range"]["serializable"] is is_alone
+    role = ("replica", "read-confirmed") if is_alone else ("owner", "linearizable")
+    assert done == Done([5], *role)
+
+
+def test_where_and_with_which_workloads_it_runs() -> None:
+    """If it failed, a run that cannot work would end in the words of a member that finds no peers."""
+    with pytest.raises(WrongUse, match=r"one list of addresses.*try: --cluster docker"):
+        parts_of(Plan(system=STORE, cluster="local", nodes=3))
+    docker = Plan(system=STORE, cluster="docker", nodes=3)
+    for name in WORKLOADS:
+        if name != "mixed-spaces":
+            parts_of(msgspec.structs.replace(docker, workload=name))
+    with pytest.raises(WrongUse, match="asynchronous space"):
+        parts_of(msgspec.structs.replace(docker, workload="mixed-spaces"))
+    for fault in ("clock", "failover", "remove-node"):
+        with pytest.raises(WrongUse, match="cannot do the fault"):
+            parts_of(msgspec.structs.replace(docker, faults=(fault,)))
+
+
+@pytest.mark.parametrize(("name", "lines"), [("etcd.py", 150), ("http_store.py", 60)])
+def test_what_people_copy_is_short(name: str, lines: int) -> None:
+    """If it failed, docs/put-your-store-under-test.md would promise what the examples do not keep."""
+    assert len(Path(STORE).with_name(name).read_text().splitlines()) <= lines
+
+
+TRIES = 3
+BUSY = ("too little load", "too few answers", "the harness itself stood still", "the nodes were not quiet")
+"""What makes a run no evidence on a machine that has much else to do, whatever the store."""
+
+
+@pytest.mark.docker
+def test_etcd_is_valid_under_a_kill_and_a_partition(tmp_path: Path) -> None:
+    """If it failed, the store that people copy would raise false alarms, or would not start."""
+    try:
+        connect().close()
+    except ClusterError as error:
+        pytest.skip(f"etcd runs in containers: {error.message}")
+    load = ("--nodes", "3", "--rate", "40", "--workers", "10", "--time-limit", "15", "--read", "mixed")
+    options = (*load, "--faults", "kill,isolate-one", "--results", str(tmp_path))
+    for seed in range(TRIES):
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            main(["run", "--system", STORE, "--cluster", "docker", *options, "--seed", str(seed), "--json"])
+        verdict = json.loads(printed.getvalue())
+        assert verdict["violations"] == [], verdict["sentence"]
+        others = [each for each in verdict["evidence"]["missing"] if not each.startswith(BUSY)]
+        assert not others, others
+        assert {"kill", "isolate-one"} <= set(verdict["evidence"]["kinds_that_bit"]), verdict["sentence"]
+        if verdict["outcome"] == "valid":
+            return
+    raise AssertionError(f"not one run of etcd was valid: {verdict['sentence']}")
