@@ -6,23 +6,35 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
 from checkers.history.history import Header
+from harness.clients.client import MessageClient
 from harness.cluster.limits.share import Share
 from harness.cluster.place import FROM, TO, Version, Which
 from harness.draw import faults_of, refuse_impossible
 from harness.errors import WrongUse
 from harness.faults.lanes import LIMITS
+from harness.faults.reconfiguring import switches_on
 from harness.faults.schedule import names_for
 from harness.faults.table import MOUNTED
+from harness.node_options import BEAT, ELECTION_TIMEOUT, FENCING
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster
 from harness.systems import System, system_of
-from harness.systems.system import DependsOnMachine, HasAsynchronousSpaces, HasVersions, MakesNodes
+from harness.systems.system import (
+    DependsOnMachine,
+    HasAsynchronousSpaces,
+    HasVersions,
+    MakesNodes,
+    NeedsFiles,
+    WatchesItsWorld,
+)
+from harness.wires.wire import SimulatedWire
 from harness.workloads import WORKLOADS, Workload
+from harness.workloads.completed import DUMP
 from harness.workloads.workload import Submits, WritesAsynchronously
 
 T = TypeVar("T")
@@ -33,6 +45,7 @@ if TYPE_CHECKING:
     from harness.cluster.mounted_disk.disks import Mounted
     from harness.cluster.sim import SimCluster
     from harness.cluster.ssh.cluster import SshCluster
+    from harness.cluster.talk import Talk
 
 CLUSTERS: dict[str, str] = {
     "local": "one process a node on this machine, every link through a relay",
@@ -67,6 +80,7 @@ def parts_of(plan: Plan) -> Parts:
     _check_inventory(plan)
     refuse_shares(plan)
     versions_of(plan, system)
+    _check_words(plan, system, workload)
     _check_waits(plan, workload)
     _check_spaces(plan, system, workload)
     names_for(plan, system.abilities)
@@ -150,6 +164,17 @@ def versions_of(plan: Plan, system: System) -> dict[Which, Version]:
     return versions
 
 
+def _check_words(plan: Plan, system: System, workload: Workload) -> None:
+    """WrongUse where the client cannot say what the workload asks."""
+    missing = sorted(step.__name__ for step in workload.uses - system.client.speaks)
+    if missing:
+        able = [name for name, each in WORKLOADS.items() if each.uses <= system.client.speaks]
+        raise WrongUse(
+            f"the workload {plan.workload} asks for {', '.join(missing)}, which the client of --system {plan.system} "
+            f"does not speak; try: --workload {' or '.join(able) or '(none fits)'}"
+        )
+
+
 def _check_waits(plan: Plan, workload: Workload) -> None:
     """An open write may excuse only itself: else what others were promised would be judged by less."""
     if plan.submits and not isinstance(workload, Submits):
@@ -180,27 +205,36 @@ def _known(table: Mapping[str, T], name: str, what: str) -> T:
 def header(parts: Parts) -> Header:
     """The first line of the history: what checkers must know of the run."""
     plan = parts.plan
+    begins_later = plan.changes_options and switches_on(plan, faults_of(plan, parts.system))
     return Header(
         system=plan.system,
         cluster=plan.cluster,
         workload=plan.workload,
         nodes=plan.node_names,
         quorum=plan.quorum_size,
-        owner=None if plan.fails_over else parts.system.owner(plan),
-        heartbeat_ns=plan.heartbeat_ns,
+        owner=None if plan.fails_over or begins_later else parts.system.owner(plan),
+        heartbeat_ns=int(max(_of_nodes(plan, BEAT)) * SECOND_NS),
         seed=plan.seed,
+        effects={**parts.workload.effects, DUMP: "reads"},
         extra=_expected(parts),
     )
+
+
+def _of_nodes(plan: Plan, option: str) -> list[Any]:
+    return [plan.options_of(node)[option] for node in plan.node_names]
 
 
 def _expected(parts: Parts) -> dict[str, object]:
     """What checkers of elections must know. Only virtual time is so regular that being late is a fault of the store."""
     plan = parts.plan
-    fencing = plan.election_fencing if plan.has_elections else "off"
+    fencings = _of_nodes(plan, FENCING)
+    fencing = plan.election_fencing if plan.has_elections and "off" not in fencings else "off"
     expected: dict[str, object] = {"fencing": fencing, "operated": plan.needs_operator}
     promise = parts.system.promise(plan)
+    if not promise.has_leader:
+        expected["leaderless"] = True
     if plan.cluster == "sim" and promise.writes:
-        expected["leader_within_ns"] = int(10 * plan.election_timeout_s * SECOND_NS)
+        expected["leader_within_ns"] = int(10 * max(_of_nodes(plan, ELECTION_TIMEOUT)) * SECOND_NS)
         expected["converges"] = bool(promise.final_state)
         if promise.asynchronous != "as synchronous":
             expected["elects_when_split"] = False
@@ -213,14 +247,30 @@ def simulated(parts: Parts, folder: Path | None, *, record_trace: bool = False) 
     plan = parts.plan
     return SimCluster(
         parts.system.node_makers(plan, parts.workload.spaces),
+        wire=_simulated_wire(parts.system),
         seed=plan.seed,
         heartbeat_ns=plan.heartbeat_ns,
         durability=parts.system.durability(plan),
         folder=folder,
         record_trace=record_trace,
         maker=parts.system.maker if isinstance(parts.system, MakesNodes) else None,
-        leaves_xlogs=parts.system.log_rules(plan) is not None,
+        watch=parts.system.watch if isinstance(parts.system, WatchesItsWorld) else None,
     )
+
+
+def talk_of(system: System) -> Talk:
+    """How nodes of this system are talked to: by its wire, or by its library."""
+    wire = system.wire
+    client = system.client
+    if wire is not None:
+        return wire
+    assert not isinstance(client, MessageClient), "a client of messages needs a wire"
+    return client
+
+
+def _simulated_wire(system: System) -> SimulatedWire:
+    assert system.wire is not None, "only nodes with a wire of ours can be simulated"
+    return cast(SimulatedWire, system.wire)
 
 
 def local(parts: Parts, folder: Path) -> LocalCluster:
@@ -230,6 +280,7 @@ def local(parts: Parts, folder: Path) -> LocalCluster:
     return LocalCluster(
         LocalSettings(
             system=plan.system,
+            talk=talk_of(parts.system),
             configs=parts.system.configurations(plan, parts.workload.spaces),
             folder=folder,
             heartbeat_ns=plan.heartbeat_ns,
@@ -238,6 +289,7 @@ def local(parts: Parts, folder: Path) -> LocalCluster:
             durability=parts.system.durability(plan),
             command=parts.system.command(plan),
             are_dialed_unready=parts.system.are_dialed_unready,
+            asks_when_ready=parts.system.wire is None,
             versions=versions_of(plan, parts.system),
             limited=limits_nodes(parts),
             share=_share(plan),
@@ -278,13 +330,17 @@ def contained(parts: Parts, folder: Path) -> ContainerCluster:
     from harness.cluster.containers.cluster import ContainerCluster, ContainerSettings
 
     plan = parts.plan
+    needs = parts.system if isinstance(parts.system, NeedsFiles) else None
     return ContainerCluster(
         ContainerSettings(
+            talk=talk_of(parts.system),
             configs=parts.system.configurations(plan, parts.workload.spaces),
             folder=folder,
             heartbeat_ns=plan.heartbeat_ns,
             epoch_ns=time.monotonic_ns(),
             command=parts.system.command(plan),
+            packages=needs.packages if needs else (),
+            files=needs.files if needs else (),
             versions=versions_of(plan, parts.system),
             share=_share(plan) or Share(),
             mounted=_mounted(parts),
@@ -302,6 +358,7 @@ def far(parts: Parts, folder: Path) -> SshCluster:
     return SshCluster(
         SshSettings(
             hosts=read(plan.inventory, accept_new_host_keys=plan.accept_new_host_keys),
+            talk=talk_of(parts.system),
             configs=parts.system.configurations(plan, parts.workload.spaces),
             folder=folder,
             heartbeat_ns=plan.heartbeat_ns,

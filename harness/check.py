@@ -25,6 +25,8 @@ class Check:
     is_per_key: bool = False
     """The verdict on a whole history follows from those on its keys, each by itself."""
     judged: Judged | None = None
+    is_of_nodes: bool = False
+    """It judges what nodes did, and needs not to know what operations do."""
 
 
 RunCheck = Callable[[Check, History], Verdict]

@@ -25,8 +25,7 @@ from checkers.history.jsonl import Writer
 from checkers.history.operation import SUBMITTED
 from harness.administration.site import Site
 from harness.administration.work import Work, work_of
-from harness.clients.completion import Completion
-from harness.clients.transaction import mode_of
+from harness.clients.performing import Performs, performing
 from harness.draw import faults_of, operations_of
 from harness.errors import ClusterError
 from harness.failover import (
@@ -42,6 +41,7 @@ from harness.faults.fault import Evidence, Fault
 from harness.faults.lanes import ADMINISTERED, MEMBERSHIP, STEPS, exclude, lanes_of
 from harness.faults.membership import Membership
 from harness.generators.generator import Value
+from harness.operations import Completion, Done, Dump
 from harness.plan import SECOND_NS, SUBMITTING, Operation, Plan
 from harness.protocols import (
     BeginsAnew,
@@ -54,6 +54,7 @@ from harness.protocols import (
     WatchesMoments,
 )
 from harness.systems.system import CANNOT_JOIN, Operated, System, TellsWhyItCannotJoin
+from harness.workloads.completed import asked_of, completed
 from harness.workloads.workload import Remembers, Workload
 
 MONITOR_EVERY_NS = SECOND_NS // 4
@@ -62,6 +63,8 @@ FINAL_TIMEOUT_NS = 10 * SECOND_NS
 LEFT_OUT_NS = SECOND_NS // 10
 """A worker that is later than this leaves the operation out; a lane, a fault that has no time left then."""
 GONE = "who it was for had left, or nobody could come"
+OPTION = "option"
+"""A line of the history: from when on a node has another value of an option."""
 LATE = "its time passed while the one before it was at work or healed"
 
 
@@ -91,7 +94,7 @@ class Conductor:
     on_progress: Callable[[Progress], None] = lambda progress: None
     progress: Progress = field(default_factory=Progress)
     _next_process: int = 0
-    _sync: int = 0
+    _clients: Performs = field(init=False)
     _is_interrupted: bool = False
     _is_over: bool = False
     _is_up: bool = False
@@ -115,15 +118,28 @@ class Conductor:
     """The node that takes writes now, as far as we know."""
     _former: str = ""
     """The node that did before; "" if there was none."""
+    _first_owner: str = field(init=False)
+    """The owner that the plan was drawn for."""
+    _remembering: Remembers | None = field(init=False)
+    """The workload, if it does: asking a protocol once an operation would cost more than most operations."""
 
     def __post_init__(self) -> None:
-        members = Membership.at_first(self.plan.node_names, self.plan.quorum, self.plan.voters)
+        self._first_owner = self.system.owner(self.plan)
+        self._remembering = self.workload if isinstance(self.workload, Remembers) else None
+        members = Membership.at_first(
+            self.plan.node_names, self.plan.quorum, self.plan.voters, self.plan.without_a_vote
+        )
+        self._clients = performing(self.system.client, self.cluster)
         self._site = Site(
             self.plan, self.cluster, self.system, self.workload.spaces, self._note_members, members
         )
+        self._site.note_option = self._note_option
 
     def _note_members(self, value: Mapping[str, object]) -> None:
         self._record("info", "harness", "members", value=value)
+
+    def _note_option(self, node: str, value: Mapping[str, object]) -> None:
+        self._record("info", "harness", OPTION, node=node, value=value)
 
     async def run(self) -> None:
         """The whole run. The cluster is stopped whatever happens; what was recorded stays recorded."""
@@ -145,7 +161,13 @@ class Conductor:
                 self._note_orphans()
 
     async def _conduct(self) -> None:
-        await self.system.set_up(self.plan, self.cluster)
+        try:
+            await self.system.set_up(self.plan, self.cluster)
+        except ClusterError:
+            statuses = (await statuses_of(self.plan, self.cluster)).values()
+            if any(status is not None and status.get("stopped") for status in statuses):
+                await self._look_at_nodes()  # nodes that cannot follow each other are why
+            raise
         if isinstance(self.cluster, BeginsAnew):
             self.cluster.begin_now()  # the times of a plan are those of load and faults, not of a slow start
         if self.plan.needs_operator and not self._has_own_operator():
@@ -178,7 +200,7 @@ class Conductor:
     async def _begin(self) -> None:
         """What the workload needs before its load."""
         self._next_process = self.plan.workers
-        for operation in self.workload.first_operations(self.plan, self.system.owner(self.plan)):
+        for operation in self.workload.first_operations(self.plan, self._first()):
             process, self._next_process = self._next_process, self._next_process + 1
             if (await self._perform(operation, process, {})).type != "ok":
                 raise ClusterError(f"the workload could not begin: {operation.f} did not succeed")
@@ -262,25 +284,25 @@ class Conductor:
     ) -> Completion:
         """One operation, recorded; how it ended. `client`: whose connection it goes over, if not that of `process`."""
         value: Value = operation.value
-        if isinstance(self.workload, Remembers):
-            value = self.workload.resolved(operation, seen)
+        if self._remembering is not None:
+            value = self._remembering.resolved(operation, seen)
         node = self._present(operation.node)
-        self._sync += 1
-        request = self.workload.request(operation, value, self._sync)
+        asked = asked_of(self.workload, operation, value)
         fields: dict[str, Any] = {"key": operation.key, "node": node, "mode": operation.mode}
         if operation.wait is not None:
             fields["wait"] = operation.wait
         self._record("invoke", process, operation.f, value=value, phase=phase, **fields)
         timeout_ns = self._patience_ns(node, phase)
         asked_ns = self.cluster.now_ns()
-        reply = await self.cluster.call(process if client is None else client, node, request, timeout_ns)
+        connection = process if client is None else client
+        outcome = await self._clients.perform(connection, node, asked, timeout_ns)
         if phase == "final" and self.cluster.now_ns() - asked_ns >= timeout_ns:
             self._silent[node] = None
-        done = self.workload.completion(operation, value, reply)
+        done = completed(self.workload, operation, value, asked, outcome)
         if done.error == SUBMITTED and operation.wait not in SUBMITTING:
             done = replace(done, error="unexpected answer: not confirmed, as was asked for")
-        if operation.mode is not None and done.type == "ok":
-            fields["mode"] = mode_of(reply) or operation.mode  # what the server did, not what it was asked
+        if operation.mode is not None and isinstance(outcome, Done) and outcome.mode is not None:
+            fields["mode"] = outcome.mode  # what the server did, not what it was asked
         self._record(
             done.type,
             process,
@@ -293,8 +315,8 @@ class Conductor:
         )
         self._count(done.type)
         self._keys.update(dict.fromkeys(self.workload.keys(operation)))
-        if isinstance(self.workload, Remembers):
-            self.workload.remember(operation, done, seen)
+        if self._remembering is not None:
+            self._remembering.remember(operation, done, seen)
         return done
 
     def _patience_ns(self, node: str, phase: str) -> int:
@@ -335,6 +357,15 @@ class Conductor:
             else:
                 await self._fault(present)
 
+    def _is_hindered(self, directed: Fault) -> bool:
+        """Options of a node change one at a time, and nobody is promoted by hand while election modes do."""
+        touches = directed.does in ADMINISTERED or directed.does == "failover"
+        return touches and any(
+            self._exclude(directed, other)
+            for other in self.progress.active.values()
+            if other.options or directed.does in ADMINISTERED
+        )
+
     def _exclude(self, one: Fault, other: Fault) -> bool:
         return exclude(one, other, is_real=self.plan.cluster != "sim")
 
@@ -370,7 +401,7 @@ class Conductor:
         now_ns = self.cluster.now_ns()
         owner = self._owner or self.system.owner(self.plan)
         resolved = self._of_members(in_place(fault, it, owner, self.plan.node_names, self._former))
-        if resolved is None:
+        if resolved is None or self._is_hindered(resolved):
             return
         self._begun[fault.id] = None
         await self._fault(msgspec.structs.replace(resolved, at_ns=now_ns, until_ns=now_ns + lasts_ns))
@@ -394,10 +425,10 @@ class Conductor:
 
     def _present(self, name: str) -> str:
         """A plan is drawn as if its first owner stayed the owner: names of the two are exchanged."""
-        drawn = self.system.owner(self.plan)
-        if not self._owner or self._owner == drawn:
+        drawn, owner = self._first_owner, self._owner
+        if not drawn or not owner or owner == drawn:
             return name
-        return {drawn: self._owner, self._owner: drawn}.get(name, name)
+        return owner if name == drawn else drawn if name == owner else name
 
     def _at_present(self, drawn: Fault) -> Fault | None:
         """The fault with today's names, and without who has left; None if nothing of it is left."""
@@ -417,6 +448,8 @@ class Conductor:
 
     def _of_members(self, fault: Fault) -> Fault | None:
         absent = self._site.members.absent
+        if fault.does == "failover" and {*fault.nodes} & self.plan.without_a_vote:
+            return None
         if fault.does in STEPS:
             due = self._site.due(fault)
             return msgspec.structs.replace(fault, nodes=due) if due else None
@@ -633,14 +666,20 @@ class Conductor:
         return settled
 
     async def _read_everything(self) -> None:
-        first = self.system.owner(self.plan)
-        operations = self.workload.final_operations(self.plan, list(self._keys), first)
+        operations = self.workload.final_operations(self.plan, list(self._keys), self._first())
         members = [self._present(node) for node in self._site.members.present]  # by the names of the plan
-        dumps = [Operation(at_ns=0, worker=0, f="dump", node=node) for node in members]
+        dumps = [Operation(at_ns=0, worker=0, f="dump", node=node) for node in members if self._can_dump()]
         await self._perform_all(operations)
         if self._is_settled and not await self._has_settled():  # what is asked at the end may write, too
             self._record("info", "harness", "settled", value=False)
         await self._perform_all(dumps)
+
+    def _first(self) -> str:
+        """The node that is asked before and after the load."""
+        return self.system.owner(self.plan) or self.plan.node_names[0]
+
+    def _can_dump(self) -> bool:
+        return Dump in self.system.client.speaks
 
     async def _perform_all(self, operations: list[Operation]) -> None:
         for operation in operations:

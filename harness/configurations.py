@@ -193,10 +193,6 @@ def modes_of(words: str, nodes: int) -> tuple[str, ...]:
         modes *= nodes
     if len(modes) != nodes:
         raise ValueError(f"election modes of {len(modes)} nodes were given, expected 1 or {nodes}: {words}")
-    if "off" in modes and set(modes) != {"off"}:
-        raise ValueError(
-            f"election mode off goes with no other: {words}; try voter for a node that never leads"
-        )
-    if set(modes) == {"voter"}:
-        raise ValueError("all nodes are voters: nobody could ever lead; try: candidate,voter,voter")
+    if set(modes) != {"off"} and set(modes) <= {"off", "voter"}:
+        raise ValueError(f"nobody could ever lead: {words}; try: candidate,voter,voter")
     return modes

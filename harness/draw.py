@@ -25,6 +25,7 @@ from harness.generators import Context, Draft, Generator, Later
 from harness.plan import CONNECTION_NAME, Drawn, Operation, Plan
 from harness.systems.system import System
 from harness.workloads import Workload
+from harness.workloads.completed import asked_of
 from harness.workloads.workload import Submits
 
 MIXED_WAITS: tuple[Literal["complete", "submit", "none"], ...] = ("complete", "submit", "none")
@@ -55,11 +56,11 @@ def refuse_impossible(plan: Plan, system: System, workload: Workload) -> None:
         if operation.worker >= plan.workers:
             raise WrongUse(f"{here}: worker {operation.worker} is none of the {plan.workers} from 0 on")
         try:
-            workload.request(operation, operation.value, 0)
+            asked_of(workload, operation, operation.value)
         except WrongUse as error:
             raise WrongUse(f"{here}: {error.message}") from error
     before: list[Fault] = []
-    members = Membership.at_first(plan.node_names, plan.quorum, plan.voters)
+    members = Membership.at_first(plan.node_names, plan.quorum, plan.voters, plan.without_a_vote)
     rollout = Rollout(plan.node_names)
     ids: dict[int, None] = {}
     for fault in sorted(plan.drawn.faults, key=lambda fault: fault.at_ns):
@@ -146,6 +147,8 @@ def operations_of(plan: Plan, system: System, workload: Workload, worker: int) -
                 time_ns = later_ns
             case Draft(f, key, value, node, mode):
                 where = {"@owner": owner, "@replica": chance.choice(replicas)}.get(node, node)
+                if not where:  # none leads: all are asked alike
+                    where = chance.choice(plan.node_names)
                 drawn = Operation(
                     at_ns=time_ns, worker=worker, f=f, key=key, value=value, node=where, mode=mode
                 )

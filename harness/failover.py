@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.faults.fault import Does, Evidence, Fault
+from harness.faults.lanes import changes_who_leads
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster
 from harness.systems.system import System
@@ -60,13 +61,18 @@ def owner_within_ns(plan: Plan) -> int:
     return int(OWNER_WITHIN_TIMEOUTS * plan.election_timeout_s * SECOND_NS)
 
 
+def hinders_no_owner(does: str, options: Mapping[str, object]) -> bool:
+    """Such a fault leaves the cluster its owner, or lets it have another."""
+    return does in HINDER_NO_OWNER and not changes_who_leads(options)
+
+
 def may_keep_owners_away(
     others: Iterable[Fault], failover: Fault, members: Sequence[str], quorum: int
 ) -> bool:
     """These faults stop or cut off the node that was promoted, or leave no quorum that is not touched by one."""
     touched: set[str] = set()
     for other in others:
-        if other.does not in HINDER_NO_OWNER:
+        if not hinders_no_owner(other.does, other.options):
             touched.update(other.nodes, *other.links)
     untouched = [node for node in members if node not in touched]
     return bool({*failover.nodes} & touched) or len(untouched) < quorum

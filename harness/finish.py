@@ -15,6 +15,7 @@ from checkers.history.history import History
 from checkers.history.jsonl import read
 from checkers.limits import Limits, given, why_ended
 from checkers.verdict import Verdict
+from checkers.wal.effects import FILE as EFFECTS_FILE
 from checkers.wal.effects import Effect
 from harness import report
 from harness.check import RunCheck, run_here
@@ -24,7 +25,7 @@ from harness.judge.whole_run import verdict_of
 from harness.plan import Plan
 from harness.store import RunFolder, hashes
 from harness.store.run_folder import COLUMNS, REPORT, VERDICT, Make
-from harness.systems.xlogs import EFFECTS, read_effects, read_logs
+from harness.systems.xlogs import read_effects, read_logs
 from harness.workloads import WORKLOADS
 
 
@@ -48,9 +49,9 @@ def effects_of(nodes: Path) -> tuple[Effect, ...]:
     try:
         return read_effects(nodes)
     except HistoryError as error:
-        raise StoreError(f"{nodes / EFFECTS}: {error}") from error
+        raise StoreError(f"{nodes / EFFECTS_FILE}: {error}") from error
     except OSError as error:
-        raise StoreError(f"cannot read {nodes / EFFECTS}: {error.strerror}") from error
+        raise StoreError(f"cannot read {nodes / EFFECTS_FILE}: {error.strerror}") from error
 
 
 def finish(

@@ -27,9 +27,27 @@ from harness.errors import WrongUse
 from harness.faults.fault import Count, Does, Fault
 from harness.faults.lanes import MEMBERSHIP
 from harness.faults.membership import quorum_of
+from harness.node_options import (
+    BEAT,
+    CHECKPOINTS,
+    ELECTION_TIMEOUT,
+    FENCING,
+    GOES_ON,
+    MODE,
+    MVCC,
+    QUEUE_SIZE,
+    QUORUM,
+    RECONFIGURING,
+    ROLLS_BACK,
+    SYNCHRO_TIMEOUT,
+    SYNCHRONOUS_PROMOTE,
+    TIMEOUT_BEHAVIOUR,
+    Value,
+    parsed,
+)
 from harness.wrong_values import in_words
+from nodes.kernel import quorum as quorums
 from nodes.kernel.chance import Streams
-from nodes.qsync import quorum as quorums
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 Formula = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
@@ -47,6 +65,8 @@ DISK_ITSELF: frozenset[Does] = frozenset(("power", "slow-fsync", "disk-error"))
 """What befalls the disk under a node, rather than its files."""
 ASYNCHRONOUS_WORKLOADS = ("mixed-spaces",)
 """Workloads that write to a space whose transactions no quorum confirms."""
+NEVER_S = 3600
+"""How often a node takes a snapshot if nothing is said: longer than any run."""
 SEEN = "@seen"
 """In a value: what the worker last saw under the key."""
 
@@ -97,6 +117,7 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     operations: tuple[Operation, ...]
 
 
+Leadership = Literal["fixed", "elected", "none"]
 CommitWait = Literal["complete", "submit", "none", "mixed"]
 
 
@@ -117,7 +138,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Operations per second of all workers together."""
     workers: Annotated[int, msgspec.Meta(ge=1, le=WORKERS_MAX)] = 10
     quorum: Annotated[int, msgspec.Meta(ge=1, le=31)] | Formula | None = None
-    """A number, or a formula of N, the number of members (`nodes.qsync.quorum`); None: N/2 + 1."""
+    """A number, or a formula of N, the number of members (`nodes.kernel.quorum`); None: N/2 + 1."""
     synchro_timeout_s: Seconds = 0.6
     replication_timeout_s: Seconds = 0.25
     request_timeout_s: Seconds = 2.0
@@ -138,7 +159,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Bytes of waiting transactions after which the owner lets new ones wait (None: no limit); or one for each node,
     separated by commas."""
     commit_wait: CommitWait = "complete"
-    """When writes are answered: complete, submit and none as in `nodes.qsync.admission`; mixed: half of them complete,
+    """When writes are answered: complete, submit and none are modes of the store; mixed: half of them complete,
     the others at once. An answer that comes at once acknowledges nothing."""
     checkpoint_interval_s: Seconds | None = None
     """How often each node takes a snapshot; None: the node's own, longer than any run."""
@@ -147,6 +168,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     disk: Literal["node", "mounted"] = "node"
     """What lies under the nodes: their machine's disk, or one that is mounted under each of them
     (`harness.cluster.mounted_disk`)."""
+    node_options: tuple[str, ...] = ()
+    """What single nodes are set to apart from the others: `n2:election_timeout=0.8` (`harness.node_options`)."""
     mvcc: bool = True
     """False: nodes have no manager of versions, and every read sees what is prepared."""
     read: str | None = None
@@ -186,6 +209,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The version that nodes start in (`harness.cluster.versions`); None: the one of this checkout."""
     node_to: str | None = None
     """The version that a rolling upgrade brings them to; None: the one of this checkout."""
+    leader: Leadership | None = None
+    """Whether one node leads for the whole run, an elected one, or none; None: as the configuration says."""
     code: str = ""
     """The version of the harness that made the plan."""
     drawn: Drawn | None = None
@@ -207,6 +232,37 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if self.named_configuration.protocol == "2.6" and self.has_elections:
             raise ValueError(f"protocol 2.6 has no elections, got --election-mode {self.election_mode}")
         _ = self.queue_sizes
+        voting = self.nodes - len(self.without_a_vote)
+        if self.has_elections and voting < self.quorum_size:
+            raise ValueError(f"{voting} nodes have a vote, and {self.quorum_size} are needed to lead")
+        for node, options in parsed(self.node_options, self.node_names).items():
+            quorum = options.get(QUORUM, self.quorum_size)
+            if not isinstance(quorum, int) or not self.quorum_size <= quorum <= self.nodes:
+                raise ValueError(
+                    f"{node}'s quorum: expected {self.quorum_size}, as the others have, to {self.nodes}, got {quorum}"
+                )
+            if self.named_configuration.protocol == "2.6":
+                raise ValueError(
+                    f"protocol 2.6 has the same options on all nodes, got --node-option for {node}"
+                )
+
+    def options_of(self, node: str) -> dict[str, Value]:
+        """What the node is set to when the run begins, by the names of `box.cfg`."""
+        number = self.node_names.index(node)
+        return {
+            MODE: self.election_modes[number],
+            FENCING: self.election_fencing,
+            ELECTION_TIMEOUT: self.election_timeout_s,
+            SYNCHRO_TIMEOUT: self.synchro_timeout_s,
+            BEAT: self.replication_timeout_s,
+            QUORUM: self.quorum_size,
+            QUEUE_SIZE: self.queue_sizes[number],
+            TIMEOUT_BEHAVIOUR: ROLLS_BACK if self.rolls_back else GOES_ON,
+            CHECKPOINTS: self.checkpoint_interval_s or NEVER_S,
+            MVCC: self.mvcc,
+            SYNCHRONOUS_PROMOTE: self.promote_waits,
+            **parsed(self.node_options, self.node_names).get(node, {}),
+        }
 
     @property
     def queue_sizes(self) -> tuple[int, ...]:
@@ -247,12 +303,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def has_elections(self) -> bool:
-        return self.election_modes[0] != "off"
+        return any(mode != "off" for mode in self.election_modes)
 
     @property
     def voters(self) -> frozenset[str]:
-        """The nodes that never lead."""
-        return self._in_mode("voter")
+        """The nodes that never lead: where there are elections, those without a part in them too."""
+        return self._in_mode("voter") | self.without_a_vote
+
+    @property
+    def without_a_vote(self) -> frozenset[str]:
+        """Nodes that take no part in the elections of the others: a PROMOTE of theirs would ask nobody."""
+        return self._in_mode("off") if self.has_elections else frozenset()
 
     @property
     def candidates(self) -> frozenset[str]:
@@ -266,12 +327,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def needs_operator(self) -> bool:
         """Nobody leads unless somebody asks for it, at least while the candidates are no members: the harness does."""
+        if self.leader is not None:
+            return False
         may_all_leave = self.changes_members and "manual" in self.election_modes
         return self.fails_over and (not self.candidates or may_all_leave)
 
     @property
     def fails_over(self) -> bool:
-        """The owner may change in the middle of the run."""
+        """The owner may change in the middle of the run, or there is none."""
+        if self.leader is not None:
+            return self.leader != "fixed"
         if self.has_elections or "failover" in self.faults:
             return True
         if self.drawn is not None and any(fault.does == "failover" for fault in self.drawn.faults):
@@ -286,13 +351,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def changes_quorum(self) -> bool:
         """The quorum may be another in the middle of the run, at other moments on each node."""
-        drawn = () if self.drawn is None else self.drawn.faults
-        return "quorum" in self.faults or any("replication_synchro_quorum" in each.options for each in drawn)
+        named = {"quorum", *RECONFIGURING} & {*self.faults}
+        return (
+            bool(named) if self.drawn is None else any(QUORUM in each.options for each in self.drawn.faults)
+        )
 
     @property
-    def changes_timeouts(self) -> bool:
-        drawn = () if self.drawn is None else self.drawn.faults
-        return "timeouts" in self.faults or any(each.does == "options" for each in drawn)
+    def changes_options(self) -> bool:
+        """Any option may be another in the middle of the run."""
+        if self.drawn is not None:
+            return any(fault.options for fault in self.drawn.faults)
+        return bool({"quorum", "timeouts", *RECONFIGURING} & {*self.faults})
 
     @property
     def writes_asynchronously(self) -> bool:
@@ -348,6 +417,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def read_mode(self) -> str:
         if self.read is not None:
             return self.read
+        if not self.mvcc:
+            return "dirty"
         if self.named_configuration.election_mode == "off" and self.has_elections:
             return "linearizable"
         if self.named_configuration.election_mode != "off" and not self.has_elections:

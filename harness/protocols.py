@@ -12,7 +12,6 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from harness.cluster.place import Which
 from harness.faults.fault import Evidence, Fault, Moment
-from nodes.iproto.messages import Request, Response
 
 LINES_TOLD = 5
 """How many of its last lines are told of a node that did not start: enough for the end of a traceback."""
@@ -23,9 +22,9 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Replied:
-    """The server's answer or refusal came."""
+    """The server's answer or refusal came, a message of its protocol."""
 
-    response: Response
+    response: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +162,15 @@ class Administered(Protocol):
 
 
 @runtime_checkable
+class Configures(Protocol):
+    """A cluster whose nodes an operator can give other options."""
+
+    def configure(self, node: str, configuration: bytes) -> None:
+        """What the node has from its next start on, on the data that it has."""
+        ...
+
+
+@runtime_checkable
 class ExchangesVersions(Protocol):
     """A cluster that can start a node, which was stopped, in another version on the same data."""
 
@@ -188,7 +196,7 @@ class Cluster(Time, Protocol):
         """End everything that `start` began; safe to call at any time and twice."""
         ...
 
-    async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
+    async def call(self, process: int, node: str, request: object, timeout_ns: int) -> Reply:
         """One request on the connection of client `process` to `node`, made when there is none.
 
         After `Lost` the connection is closed; a process number is never used again after it.

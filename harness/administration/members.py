@@ -127,6 +127,9 @@ class _Change:
         generation = site.generations[node] = site.generations.get(node, 0) + 1
         members = site.members.having(node)
         configuration = self._system.newcomer(site.plan, site.spaces, node, site.generations, members)
+        site.joined[node] = configuration
+        if site.lasting:
+            configuration = site.configuration(node, {})
         wanted = furthest(statuses)
         site.members = members
         self._tell(settled=False, joins=node)

@@ -1,7 +1,7 @@
 """Options changed while nodes run, as an operator does by `box.cfg`, on one node after the other; and changed back.
 
-Bit if every node said afterwards that it has the new value, and had another before; healed if every node says that it
-has the old one again.
+Bit if every node said afterwards that it has the new value, and one at least had another before; healed if every node
+says that it has the old one again. What is to stay is written into what nodes start with, too.
 A node that is down takes what its configuration says when it starts, so it is asked again until it answers.
 """
 
@@ -11,37 +11,54 @@ from collections.abc import Mapping
 
 from harness.administration.site import POLL_NS, Site
 from harness.faults.fault import Evidence, Fault
-from harness.plan import SECOND_NS
-from harness.protocols import Replied
-from nodes.iproto.messages import Answer, Call
+from harness.node_options import QUORUM, Value
+from harness.systems.system import ChangesOptions
 
-PROCESS = -3
-TIMEOUT_NS = SECOND_NS
-FUNCTION = "qsync.cfg"
+RUNNING = "while it ran"
+
+
+def wanted(fault: Fault) -> dict[str, Value]:
+    """Its options; a quorum is a whole number."""
+    return {name: int(value) if name == QUORUM else value for name, value in fault.options.items()}
 
 
 class ChangedOptions:
     def __init__(self, fault: Fault, site: Site) -> None:
         self._fault = fault
         self._site = site
+        assert isinstance(site.system, ChangesOptions), "the ability says so"
+        self._system = site.system
+        self._wanted = wanted(fault)
         self._asked_ns = site.cluster.now_ns()
         self._usual: dict[str, Mapping[str, object]] = {}
         self._seen_ns: list[int] = []
+        self._had_already = 0
         self._details: list[str] = []
 
     async def begin(self) -> None:
         self._tell(settled=False)
-        for node in self._fault.nodes:
+        if self._fault.stays:
+            self._site.lasting.update(self._wanted)
+            for node in self._site.members.present:
+                self._site.configure(node, {})
+        for number, node in enumerate(self._fault.nodes):
+            await self._pause(number)
             told = await self._told(node)
             if told is None:
                 self._details.append(f"{node} did not tell its options")
                 continue
-            self._usual[node] = {name: told.get(name) for name in self._fault.options}
-            wanted = self._wanted()
-            if self._usual[node] == wanted:
-                self._details.append(f"{node} had {dict(wanted)} already")
-            elif await self._change(node, wanted, self._fault.until_ns):
+            before = {name: told.get(name) for name in self._wanted}
+            self._usual[node] = before
+            if before == self._wanted:
+                self._details.append(f"{node} had {self._wanted} already")
+                self._had_already += 1
+            elif await self._change(node, before, self._wanted, self._fault.until_ns):
                 self._seen_ns.append(self._site.cluster.now_ns())
+
+    async def _pause(self, number: int) -> None:
+        """An operator goes from node to node."""
+        if number and self._fault.delay_ns:
+            await self._site.cluster.sleep_until(self._site.cluster.now_ns() + self._fault.delay_ns)
 
     async def _told(self, node: str) -> Mapping[str, object] | None:
         """What it has now; asked until it answers, or the fault is over."""
@@ -52,20 +69,18 @@ class ChangedOptions:
                 return told
             await cluster.sleep_until(cluster.now_ns() + POLL_NS)
 
-    def _wanted(self) -> Mapping[str, object]:
-        """A quorum is a whole number."""
-        return {
-            name: int(value) if name.endswith("quorum") else value
-            for name, value in self._fault.options.items()
-        }
-
     async def end(self) -> Evidence:
         heal_asked_ns = self._site.cluster.now_ns()
         deadline_ns = self._site.deadline_ns()
-        healed = [await self._change(node, usual, deadline_ns) for node, usual in self._usual.items()]
+        healed = []
+        for number, (node, usual) in enumerate(self._usual.items()):
+            lasting = self._wanted if self._fault.stays else usual
+            if not self._fault.stays:
+                await self._pause(number)
+            healed.append(await self._change(node, self._wanted, lasting, deadline_ns, is_back=True))
         self._tell(settled=all(healed))
         return Evidence(
-            bit=bool(self._seen_ns) and len(self._seen_ns) == len(self._fault.nodes),
+            bit=bool(self._seen_ns) and len(self._seen_ns) + self._had_already == len(self._fault.nodes),
             asked_ns=self._asked_ns,
             first_effect_ns=min(self._seen_ns, default=None),
             all_in_effect_ns=max(self._seen_ns, default=None),
@@ -78,31 +93,45 @@ class ChangedOptions:
 
     def _tell(self, *, settled: bool) -> None:
         """While the quorum changes, some nodes count by the one and some by the other: one that starts again, too."""
-        quorum = self._wanted().get("replication_synchro_quorum")
+        quorum = self._wanted.get(QUORUM)
         if isinstance(quorum, int):
             self._site.tell(settled=settled, quorum=None if settled else quorum)
 
-    async def _change(self, node: str, options: Mapping[str, object], deadline_ns: int) -> bool:
-        """Ask until the node says that it has them."""
+    async def _change(
+        self,
+        node: str,
+        before: Mapping[str, object],
+        options: Mapping[str, object],
+        deadline_ns: int,
+        *,
+        is_back: bool = False,
+    ) -> bool:
+        """Ask until the node says that it has them. `is_back`: it had them first."""
         cluster = self._site.cluster
         while True:
-            reply = await self._call(node, (dict(options),))
-            told = await self._ask(node) if isinstance(reply, Answer) else None
+            refused = await self._system.change_options(node, options, cluster)
+            told = None if refused else await self._ask(node)
             if told is not None and all(told.get(name) == value for name, value in options.items()):
+                self._note(node, before, options, is_back)
                 return True
             if cluster.now_ns() >= deadline_ns:
-                self._details.append(f"{node} did not take {dict(options)}: {reply}"[:200])
+                self._details.append(f"{node} did not take {dict(options)}: {refused}"[:200])
                 return False
             await cluster.sleep_until(cluster.now_ns() + POLL_NS)
 
-    async def _ask(self, node: str) -> Mapping[str, object] | None:
-        reply = await self._call(node, ())
-        match reply:
-            case Answer(data=(Mapping() as told, *_)):
-                return told
-        return None
+    def _note(
+        self, node: str, before: Mapping[str, object], options: Mapping[str, object], is_back: bool
+    ) -> None:
+        for name, value in options.items():
+            if before.get(name) != value:
+                told = {
+                    "option": name,
+                    "from": before.get(name),
+                    "to": value,
+                    "how": RUNNING,
+                    "back": is_back,
+                }
+                self._site.note_option(node, told)
 
-    async def _call(self, node: str, arguments: tuple[object, ...]) -> object:
-        cluster = self._site.cluster
-        reply = await cluster.call(PROCESS, node, Call(1 + cluster.now_ns(), FUNCTION, arguments), TIMEOUT_NS)
-        return reply.response if isinstance(reply, Replied) else reply
+    async def _ask(self, node: str) -> Mapping[str, object] | None:
+        return await self._system.options_of(node, self._site.cluster)

@@ -1,61 +1,103 @@
-"""Rolling restart: SIGTERM to one node after the other, each when the one before is back and has caught up.
+"""Restarts: SIGTERM to one node after the other, each when the one before is back and has caught up; or to all at once.
 
-Bit if every node was seen to end; healed if all came back and have caught up with each other.
+With options of the fault, nodes start with these, and are restarted in the same way with their own at the end, unless
+the change is to stay. Bit if every node was seen to end; healed if all came back each time and have caught up with each
+other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from harness.administration.options import wanted
 from harness.administration.site import Site, covers, furthest, has_synced
 from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault
+from harness.node_options import QUORUM, Value
+
+RESTARTED = "by a restart"
 
 
-class RollingRestart:
+class Restarts:
     def __init__(self, fault: Fault, site: Site) -> None:
         self._fault = fault
         self._site = site
         self._asked_ns = site.cluster.now_ns()
-        self._seen_ns: list[int] = []
-        self._back: list[str] = []
+        self._wanted = wanted(fault)
+        self._seen_ns: dict[str, int] = {}
+        self._away: dict[str, None] = {}
+        """Nodes that did not come back, or have not caught up."""
         self._details: list[str] = []
 
     async def begin(self) -> None:
-        for node in self._fault.nodes:
-            await self._restart(node)
+        if self._fault.stays:
+            self._site.lasting.update(self._wanted)
+        self._tell(settled=False)
+        await self._restart_all(self._wanted, is_back=False)
 
-    async def _restart(self, node: str) -> None:
+    def _tell(self, *, settled: bool) -> None:
+        """While nodes start with another quorum, some count by the one and some by the other."""
+        quorum = self._wanted.get(QUORUM)
+        if isinstance(quorum, int):
+            self._site.tell(settled=settled, quorum=None if settled else quorum)
+
+    async def _restart_all(self, options: Mapping[str, Value], *, is_back: bool) -> None:
+        nodes = self._fault.nodes
+        for group in (nodes,) if self._fault.at_once else tuple((node,) for node in nodes):
+            await self._restart(group, options, is_back)
+
+    async def _restart(self, nodes: Sequence[str], options: Mapping[str, Value], is_back: bool) -> None:
         site = self._site
-        if not await site.administered.terminate(node):
-            self._details.append(f"{node} did not end by SIGTERM alone")
-        if await site.cluster.status(node) is None:
-            self._seen_ns.append(site.cluster.now_ns())
-        wanted = furthest(await site.statuses())
-        try:
-            await site.administered.start_again(node)
-        except ClusterError as error:
-            self._details.append(error.message)
-            return
-        if await site.until(
-            lambda told: has_synced(node, told) and covers(told[node], wanted), site.deadline_ns()
-        ):
-            self._back.append(node)
-        else:
-            self._details.append(f"{node} has not caught up")
+        for node in nodes:
+            if not await site.administered.terminate(node):
+                self._details.append(f"{node} did not end by SIGTERM alone")
+            if await site.cluster.status(node) is None:
+                self._seen_ns.setdefault(node, site.cluster.now_ns())
+        known = furthest(await site.statuses())
+        for node in nodes:
+            if self._wanted:
+                site.configure(node, options)
+                self._note(node, is_back)
+            try:
+                await site.administered.start_again(node)
+            except ClusterError as error:
+                self._details.append(error.message)
+                self._away[node] = None
+        for node in nodes:
+            if node not in self._away and not await site.until(
+                lambda told, node=node: has_synced(node, told) and covers(told[node], known),  # type: ignore[misc]
+                site.deadline_ns(),
+            ):
+                self._away[node] = None
+                self._details.append(f"{node} has not caught up")
+
+    def _note(self, node: str, is_back: bool) -> None:
+        usual = self._site.plan.options_of(node)
+        for name, value in self._wanted.items():
+            before, after = (value, usual[name]) if is_back else (usual[name], value)
+            told = {"option": name, "from": before, "to": after, "how": RESTARTED, "back": is_back}
+            self._site.note_option(node, told)
 
     async def end(self) -> Evidence:
         heal_asked_ns = self._site.cluster.now_ns()
-        count = len(self._fault.nodes)
-        healed = len(self._back) == count and await self._site.until(
+        if self._wanted and not self._fault.stays:
+            await self._restart_all({}, is_back=True)
+        healed = not self._away and await self._site.until(
             lambda told: all(has_synced(node, told) for node in told), self._site.deadline_ns()
         )
+        self._tell(settled=True)
+        first_ns = min(self._seen_ns.values(), default=None)
         return Evidence(
-            bit=len(self._seen_ns) == count,
+            bit=len(self._seen_ns) == len(self._fault.nodes),
             asked_ns=self._asked_ns,
-            first_effect_ns=min(self._seen_ns, default=None),
-            all_in_effect_ns=min(self._seen_ns, default=None),
+            first_effect_ns=first_ns,
+            all_in_effect_ns=first_ns,
             heal_asked_ns=heal_asked_ns,
             last_effect_ns=self._site.cluster.now_ns(),
             healed=healed,
-            counters={"ended": len(self._seen_ns), "back": len(self._back)},
+            counters={
+                "ended": len(self._seen_ns),
+                "back": len(self._fault.nodes) - len(self._away),
+            },
             detail="; ".join(self._details),
         )

@@ -9,9 +9,10 @@ from harness.cluster.place import FROM, TO, Which
 from harness.errors import ClusterError
 from harness.faults.fault import Fault
 from harness.faults.membership import Membership
+from harness.node_options import Value
 from harness.plan import SECOND_NS, Plan
-from harness.protocols import Administered, Cluster
-from harness.systems.system import System
+from harness.protocols import Administered, Cluster, Configures
+from harness.systems.system import HasOptions, System
 
 POLL_NS = SECOND_NS // 50
 WITHIN_NS = 20 * SECOND_NS
@@ -36,6 +37,12 @@ class Site:
     """The version of each node that was given one in the course of the run."""
     told_versions: dict[Which, str] = field(default_factory=dict)
     """What nodes said of themselves after such a step."""
+    note_option: Callable[[str, Mapping[str, object]], None] = lambda node, value: None
+    """Writes a line of the history: a node's option changes."""
+    joined: dict[str, bytes] = field(default_factory=dict)
+    """The configuration of each node that came in the course of the run."""
+    lasting: dict[str, Value] = field(default_factory=dict)
+    """Options that were changed for good: nodes start with them from now on."""
     refused_versions: list[str] = field(default_factory=list)
     """Nodes that did not come up in the other version: no further step is made."""
 
@@ -44,6 +51,19 @@ class Site:
         if not isinstance(self.cluster, Administered):
             raise ClusterError(f"--cluster {self.plan.cluster} cannot stop and start single nodes")
         return self.cluster
+
+    def configuration(self, node: str, options: Mapping[str, Value]) -> bytes:
+        """What the node starts with, if these of its options are others."""
+        if not isinstance(self.system, HasOptions):
+            raise ClusterError(f"--system {self.plan.system} has no options that the harness could change")
+        first = self.joined.get(node) or self.system.configurations(self.plan, self.spaces)[node]
+        return self.system.with_options(first, {**self.lasting, **options})
+
+    def configure(self, node: str, options: Mapping[str, Value]) -> None:
+        """The node has these from its next start on."""
+        if not isinstance(self.cluster, Configures):
+            raise ClusterError(f"--cluster {self.plan.cluster} cannot start a node with other options")
+        self.cluster.configure(node, self.configuration(node, options))
 
     def due(self, fault: Fault) -> tuple[str, ...]:
         """The node that an upgrade or a downgrade is done to now: the one it names, or, if that runs the version

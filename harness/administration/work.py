@@ -6,7 +6,7 @@ from typing import Protocol
 
 from harness.administration.members import Addition, Removal, Replacement
 from harness.administration.options import ChangedOptions
-from harness.administration.restarts import RollingRestart
+from harness.administration.restarts import Restarts
 from harness.administration.site import Site
 from harness.administration.upgrades import VersionStep
 from harness.faults.fault import Evidence, Fault
@@ -23,7 +23,7 @@ class Work(Protocol):
 def work_of(fault: Fault, site: Site) -> Work:
     match fault.does:
         case "restart":
-            return RollingRestart(fault, site)
+            return Restarts(fault, site)
         case "upgrade" | "downgrade":
             return VersionStep(fault, site)
         case "options":

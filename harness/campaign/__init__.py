@@ -1,1 +1,1 @@
-"""Campaigns: a matrix of runs in a file, run night after night, and what came of them."""
+"""Campaigns: a matrix of runs in a file, run night after night, and their results."""

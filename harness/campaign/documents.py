@@ -1,4 +1,4 @@
-"""A campaign's end for others: JUnit XML for a CI, Markdown for its summary page, an index page for a person."""
+"""The documents of a campaign: JUnit XML for a CI, Markdown for its summary page, an index page for people."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LISTED = 200
 def junit(summary: Summary) -> bytes:
     """One test case a run.
 
-    A new or expired anomaly is a failure; a known one, and a run that was not reached, is skipped; what is no evidence,
-    undecided or broken is an error: it is no pass.
+    A new or expired anomaly is a failure. A known one, and a run that the campaign did not reach, is skipped. An
+    inconclusive, undecided or broken run is an error, not a pass.
     """
     standing = _standings(summary)
     suite = Xml.Element("testsuite", name=_clean(summary.name), timestamp=summary.begun.partition("+")[0])
@@ -260,7 +260,7 @@ def _link(run: Ended, folder: Path, results: Path) -> str:
 
 
 def _clean(text: str) -> str:
-    """Without the characters that XML has no way to write."""
+    """Without the characters that XML cannot express."""
     return _NO_XML.sub("\ufffd", text)
 
 

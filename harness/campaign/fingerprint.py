@@ -1,16 +1,16 @@
-"""Fingerprints: what an anomaly looks like, without its values and times, so that two sightings can be told the same.
+"""Fingerprints: the form of an anomaly without its values and times, so that two sightings can be recognized as one.
 
 The fingerprint of a witness is made of
 
 - the checker and the rule that was broken
-- the shape of the witness: what the operation asked that ends it (a read, a mutation, a dump), and the role of the
-  server that answered. How many operations lead there, and in which phase it is, depends on the seed
+- the shape of the witness: the kind of its last operation (a read, a mutation, a dump), and the role of the
+  server that answered. The number of its operations and its phase depend on the seed and do not count
 - the state around it: whether the queue's owner changed between the witness's first event and its last
-- of a crash how the process ended, and in which function or with which last words: two crashes are not one
+- for a crash how the process ended, and in which function or with which last line: two different crashes differ
 
-A run with several anomalies has several fingerprints; `leading` is the one nearest to the cause, and groups runs. What
-breaks a promise leads before what is merely a finding. A promise broken in the nodes' logs or at the quorum explains a
-stale read, not the other way round: that is the order.
+A run with several anomalies has several fingerprints; `leading` is the one nearest to the cause, and groups runs.
+Violations lead before findings. A violation in the nodes' logs or at the quorum explains a stale read, and not
+conversely: that is the order.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ WORDS_MAX = 120
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """One witness: the `number`th of its checker. `shape` is the text whose hash is the fingerprint."""
+    """One witness: the `number`th of its checker. `shape` is the text that the fingerprint is the hash of."""
 
     checker: str
     rule: str
@@ -88,7 +88,7 @@ def sightings(verdict: Mapping[str, Any], history: History) -> list[Sighting]:
 
 
 def leading(found: Sequence[Sighting]) -> Sighting | None:
-    """The one nearest to the cause; None of none."""
+    """The one nearest to the cause; None if there is none."""
     return min(found, key=_distance, default=None)
 
 
@@ -122,7 +122,7 @@ def _shape(
 
 
 def _end_of(witness: Mapping[str, Any]) -> Iterator[str]:
-    """How a process ended, and where, as far as it told; without numbers, which differ from run to run."""
+    """How a process ended, and where, as far as it printed this; without numbers, which differ from run to run."""
     how = str(witness["summary"]).rpartition(": ")[2]
     yield how if witness["rule"] == "crash" else _without_numbers(how)
     lines = [str(line) for line in witness.get("explanation") or ()]

@@ -1,13 +1,12 @@
-"""What a campaign has done so far, on disk, so that a killed one goes on where it was.
+"""The progress of a campaign on disk, so that a killed campaign can continue.
 
-    results/_campaigns/<name>/<utc>/campaign.json     what is to be done: the runs in their order, each cell and seed
-                                    runs.jsonl        a line for every run that began, that was recorded and is to be
-                                                      judged, and that ended
+    results/_campaigns/<name>/<utc>/campaign.json     the runs in their order, each with cell and seed
+                                    runs.jsonl        a line for each run that began, that was recorded for a later
+                                                      judgement, and that ended
                                     summary.json …    written at the end; a campaign with it is over
 
-A line is appended and synced when it is true. A torn last line is what a kill leaves; it is left out. A run that began
-and did not end is begun again, and its half-written folder is left for whoever wants to look. One that was recorded is
-not run again: it is judged.
+A line is appended and synced when it is true. A kill may tear the last line; readers skip it. A run that began and did
+not end begins again, and its half-written folder stays for inspection. A recorded run is judged, not run again.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """What one check of one run found, in the words of that run.
+    """The result of one check of one run, in the words of that run.
 
-    `documented`: what the store's own documentation says of it, if anything.
+    `documented`: the sentence of the store's own documentation, if there is one.
     """
 
     checker: str
@@ -75,7 +74,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToJudge(msgspec.Struct, frozen=True, kw_only=True):
-    """One run that is over, and that nobody has judged. `run`: its folder, relative to results/."""
+    """A run that ended and has no verdict yet. `run`: its folder, relative to results/."""
 
     cell: str
     seed: int
@@ -114,12 +113,12 @@ class Journal:
     _lock: BinaryIO | None = None
 
     def left(self) -> list[Task]:
-        """What has no outcome yet, in its order."""
+        """The tasks without an outcome, in their order."""
         done = {(each.cell, each.seed) for each in self.ended}
         return [task for task in self.head.tasks if (task.cell, task.seed) not in done]
 
     def to_run(self) -> list[Task]:
-        """What is neither done nor recorded, in its order."""
+        """The tasks that are neither done nor recorded, in their order."""
         recorded = {(each.cell, each.seed) for each in self.to_judge}
         return [task for task in self.left() if (task.cell, task.seed) not in recorded]
 
@@ -139,7 +138,7 @@ class Journal:
         self._append({"event": "spent", "seconds": round(seconds, 3), "at": now()})
 
     def _append(self, line: dict[str, Any]) -> None:
-        """A line is whole on disk or not there: what was written of it is taken back if the disk is full."""
+        """A line is whole on disk or absent: if the disk is full, the written part is removed."""
         path = self.folder / RUNS
         data = msgspec.json.encode(line) + b"\n"
         try:
@@ -199,7 +198,7 @@ def create(results: Path, name: str, digest: str, tasks: Sequence[Task]) -> Jour
 
 
 def unfinished(results: Path, name: str, digest: str) -> Journal | None:
-    """The newest campaign of this plan that was not ended and that nobody works on, to go on with it."""
+    """The newest unfinished campaign of this plan that no process works on."""
     for folder in reversed(folders(results, name)):
         if (folder / SUMMARY).exists():
             continue
@@ -223,7 +222,7 @@ def folders(results: Path, name: str) -> list[Path]:
 
 
 def load(folder: Path) -> Journal | None:
-    """A campaign as it stands on disk; None if there is none that can be read."""
+    """A campaign from its files; None if there is no readable one."""
     try:
         head = msgspec.json.decode((folder / HEAD).read_bytes(), type=Head)
     except (OSError, msgspec.DecodeError):
@@ -251,7 +250,7 @@ def load(folder: Path) -> Journal | None:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Whole lines; a torn last one may be one that is being written."""
+    """The whole lines; a torn last line may be in the middle of a write."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -264,7 +263,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _cut_torn_line(path: Path) -> None:
-    """What is appended next must stand on a line of its own."""
+    """Remove a torn last line, so that the next one stands on a line of its own."""
     data = path.read_bytes() if path.exists() else b""
     whole = data.rfind(b"\n") + 1
     if whole < len(data):
@@ -272,7 +271,7 @@ def _cut_torn_line(path: Path) -> None:
 
 
 def _locked(folder: Path) -> BinaryIO | None:
-    """The lock of a campaign's folder, which the kernel takes back from a killed process; None if another has it."""
+    """The lock of a campaign's folder, which the kernel releases for a killed process; None if a process holds it."""
     lock = (folder / "lock").open("ab")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,6 +1,6 @@
-"""A recorded run of a campaign → what is noted of it: what the run itself would have said, had it judged itself.
+"""Judges a recorded run of a campaign; the result equals that of a run that judges itself.
 
-Pure of Spark: the campaign's own process does it, or a worker.
+Independent of Spark: the campaign's own process calls it, or a worker.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def judged(results: Path, run: ToJudge, run_check: RunCheck = run_here) -> Ended
 
 
 def told_by(verdict: Mapping[str, Any], folder: Path, results: Path) -> dict[str, Any]:
-    """Of a verdict: outcome, sentence, folder, and of an anomaly its fingerprints."""
+    """From a verdict: outcome, sentence, folder, and the fingerprints of an anomaly."""
     prints, shapes = _fingerprints(verdict, folder) if verdict["outcome"] == "anomaly" else ((), ())
     return {
         "outcome": verdict["outcome"],
@@ -66,7 +66,7 @@ def told_by(verdict: Mapping[str, Any], folder: Path, results: Path) -> dict[str
 
 
 def _found(verdict: Mapping[str, Any]) -> Iterator[Found]:
-    """Violations first; of what a check found several times the first."""
+    """Violations first; of several results of one check the first."""
     documented = verdict.get("documented", {})
     summaries = {check["checker"]: check["summary"] for check in verdict.get("checks", ())}
     violated = {name: summaries.get(name, "") for name in verdict.get("violations", ())}
@@ -84,7 +84,7 @@ def _found(verdict: Mapping[str, Any]) -> Iterator[Found]:
 
 
 def believed(told: dict[str, Any], code: int) -> dict[str, Any]:
-    """The same, unless the exit code says otherwise: who says valid and ends with something else is not believed."""
+    """The same, unless the exit code differs: a run that reports valid and exits with a different code is not valid."""
     if told["outcome"] == "anomaly" or EXIT_CODES.get(told["outcome"]) == code:
         return told
     sentence = f"it ended with {code} though its verdict says {told['outcome']}: {told['sentence']}"
@@ -92,7 +92,7 @@ def believed(told: dict[str, Any], code: int) -> dict[str, Any]:
 
 
 def told_by_line(sentence: str, code: int) -> dict[str, Any]:
-    """Of a run that has no verdict, only one line."""
+    """For a run without a verdict, with only one line."""
     return {"outcome": "not-evidence" if code == NOT_EVIDENCE else "broken", "sentence": sentence}
 
 

@@ -1,4 +1,4 @@
-"""known.toml: anomalies that are accepted for now, each with the issue that will mend it and a day on which that ends.
+"""known.toml: accepted anomalies, each with its issue and the day on which the acceptance ends.
 
     [[known]]
     fingerprints = ["df7adf2f1a", "915192bec1"]
@@ -6,7 +6,7 @@
     expires = 2026-12-31
     note = "the owner confirms early"
 
-A run is *known* only if all its fingerprints are; one that is new among them makes the run new.
+A run is *known* only if all its fingerprints are; one new fingerprint makes the run new.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class KnownList:
     today: datetime.date = datetime.date.min
 
     def of(self, fingerprint: str) -> Known | None:
-        """The entry of a fingerprint: of several the one that lasts longest."""
+        """The entry of a fingerprint: of several the one with the latest end."""
         fitting = [each for each in self.entries if fingerprint in each.fingerprints]
         return max(fitting, key=lambda each: each.expires, default=None)
 
     def standing(self, fingerprints: Sequence[str]) -> Standing:
-        """Of a run with an anomaly: new before expired before known. One of which nothing is known is new."""
+        """The standing of a run with an anomaly: new before expired before known; new without fingerprints."""
         entries = [self.of(fingerprint) for fingerprint in fingerprints]
         if not entries or None in entries:
             return "new"
@@ -61,7 +61,7 @@ class KnownList:
 
 
 def read(path: Path | None, today: datetime.date) -> KnownList:
-    """The list in a file; an empty one of no file. WrongUse if it is not as it should be."""
+    """The list in a file; empty without a file. WrongUse if the file has errors."""
     if path is None:
         return KnownList((), today)
     table: dict[str, Any] | None = None

@@ -1,7 +1,7 @@
 """`qsync nightly`: a campaign from its plan to its exit code.
 
-Killed with -9 and begun again, it goes on where it was; ended by Ctrl-C too. Each run is a process of its own. The
-budget counts all parts of a resumed campaign; no run is begun that would probably not end in time.
+After a kill -9 or a Ctrl-C the same command continues the campaign. Each run is a process of its own. The budget
+counts all parts of a resumed campaign; a run begins only if it will probably end in time.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Nightly:
     is_interrupted: bool = False
 
     def run(self, *, anew: bool = False) -> tuple[Summary, Path]:
-        """Do what is left, then sum up; gives the summary and the campaign's folder."""
+        """Do the remaining tasks and sum up; returns the summary and the campaign's folder."""
         self.results.mkdir(parents=True, exist_ok=True)
         earlier = self._earlier()
         book = self._book(earlier, anew)
@@ -147,7 +147,7 @@ class Nightly:
             )
 
     def _judge(self, book: Journal) -> None:
-        """When no run goes on: who judges beside real processes takes the processor from them."""
+        """Only when no run is active: judging beside real processes takes processor time from them."""
         if not book.to_judge:
             return
         judge = self.judge or judge_here
@@ -162,7 +162,7 @@ class Nightly:
         covered: dict[str, order.Covered],
         began_s: float,
     ) -> None:
-        """Begin what fits beside what goes on, in order; what would not end in time is passed over."""
+        """Begin runs that fit beside the active ones, in order; skip those that would not end in time."""
         for task in list(waiting):
             if not runs.has_room(task):
                 break
@@ -174,7 +174,7 @@ class Nightly:
                 runs.begin(task)
 
     def _likely_s(self, plan: Plan, lately_s: float) -> float:
-        """How long a run of this plan takes, by what it took lately."""
+        """The expected duration of a run of this plan, from its latest runs."""
         if lately_s:
             return lately_s
         load_s = plan.time_limit_s / 4 if plan.cluster == "sim" else plan.time_limit_s
@@ -221,7 +221,7 @@ class Nightly:
         return summary
 
     def _publish_runs(self, book: Journal) -> str:
-        """Put the runs where others look for them, those of earlier campaigns too; why not, if that was refused."""
+        """Upload the runs, those of earlier campaigns too; the reason, if the store refused."""
         if self.publish is None or self.is_interrupted:
             return ""
         try:
@@ -257,7 +257,7 @@ class Nightly:
 
 
 def on_end(command: str, folder: Path, summary: Summary, tell: Callable[[str], None]) -> None:
-    """Hand the end to a person's own command. Whatever comes of it, the campaign's exit code stays."""
+    """Run the user's command at the end. Its result does not change the campaign's exit code."""
     told = {
         "QSYNC_CAMPAIGN": str(folder),
         "QSYNC_EXIT_CODE": str(summary.exit_code),

@@ -1,6 +1,6 @@
-"""What to run first: what failed lately, then what was long not covered, then the order of the matrix.
+"""The order of runs: recent failures, then cells without coverage for long, then the order of the matrix.
 
-The first run of every cell comes before the second of any, so that a budget that is too small still sees all it can.
+The first run of every cell comes before the second of any, so that a small budget still covers many cells.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ FAILED = frozenset({"anomaly", "unknown", "not-evidence", "broken"})
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """What earlier campaigns say of a cell: when it last ran, and whether a run of that campaign failed."""
+    """The last coverage of a cell: when it last ran, and whether a run of that campaign failed."""
 
     at: str = ""
     failed: bool = False
@@ -23,7 +23,7 @@ class Covered:
 
 
 def covered(campaigns: Iterable[Sequence[Ended]]) -> dict[str, Covered]:
-    """cell → what is known of it. `campaigns`: the runs of each, oldest first; the last that had the cell counts."""
+    """cell → its last coverage. `campaigns`: the runs of each, oldest first; the last one with the cell counts."""
     found: dict[str, Covered] = {}
     for ended in campaigns:
         of_this: dict[str, Covered] = {}

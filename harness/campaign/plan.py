@@ -1,15 +1,15 @@
-"""The plan of a campaign: a TOML file that says a matrix of runs.
+"""The plan of a campaign: a TOML file that describes a matrix of runs.
 
-    name = "nightly"                  # the runs' folder under results/; the file's name if left out
-    budget_s = 3600                   # no run is begun that would probably not end in time
+    name = "nightly"                  # the runs' folder under results/; by default the file's name
+    budget_s = 3600                   # a run begins only if it will probably end in time
     seeds = 2                         # runs of each cell
-    first_seed = 1                    # left out: new seeds for every campaign
+    first_seed = 1                    # default: new seeds for every campaign
     concurrency = { all = 2, local = 1, docker = 1 }     # or one number
-    engine = "spark"                  # runs are recorded, and judged together on Spark; left out: each judges itself
-    master = "spark://host:7077"      # where; left out: the cores of this machine
-    publish = "s3://bucket/results"   # where runs are put for others when the campaign is over; left out: nowhere
+    engine = "spark"                  # Spark judges all recorded runs; default: each judges itself
+    master = "spark://host:7077"      # default: the cores of this machine
+    publish = "s3://bucket/results"   # address to upload the runs to; default: none
 
-    [plan]                            # what all runs share: any field of a run's plan
+    [plan]                            # for all runs: any field of a run's plan
     time_limit_s = 20
 
     [matrix]                          # any field of a run's plan, and the values to try
@@ -17,19 +17,19 @@
     faults = ["all", ["kill", "pause"]]
     cluster = ["sim", "local"]
 
-    [[exclude]]                       # a cell that has all of these is left out
+    [[exclude]]                       # skips cells that have all of these
     cluster = "local"
     faults = "all"
 
-    [[change]]                        # cells that have all of `where` are changed
+    [[change]]                        # changes cells that have all of `where`
     where = { cluster = "local" }
     plan = { time_limit_s = 10 }
 
-    [retention]                       # anomalies are kept, whatever their age and size
+    [retention]                       # anomalies stay, whatever their age and size
     days = 30
     gib = 20
 
-Every cell is looked up in the tables of names before anything runs: one that cannot be is refused, by name.
+Every cell is looked up in the tables of names before anything runs; an impossible cell is refused, by name.
 """
 
 from __future__ import annotations
@@ -64,21 +64,21 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is different for the cells that have all of `where`."""
+    """The fields that differ for the cells that have all of `where`."""
 
     where: Fields
     plan: Fields
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is removed when a campaign has ended; None: nothing for that reason."""
+    """The limits for stored runs; None: no limit."""
 
     days: Annotated[float, msgspec.Meta(gt=0)] | None = None
     gib: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
 
 class CampaignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file as it is written."""
+    """The content of the file."""
 
     matrix: dict[str, list[Any]]
     name: Name | None = None
@@ -101,7 +101,7 @@ class CampaignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One combination: its name, and the plan of its runs but for the seed."""
+    """One combination: its name, and the plan of its runs without the seed."""
 
     name: str
     plan: Plan
@@ -109,8 +109,8 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """A campaign's plan, with its cells in the order of the matrix. `digest` changes with what the file says to run;
-    who judges it is no part of that.
+    """A campaign's plan, with its cells in the order of the matrix. `digest` depends on the
+    runs that the file describes, not on the engine that judges them.
     """
 
     name: str
@@ -127,12 +127,12 @@ class Campaign:
     publish: str | None = None
 
     def at_once(self, cluster: str) -> int:
-        """How many runs on this kind of cluster may go on at once."""
+        """How many runs on this kind of cluster may be active at once."""
         return min(self.concurrency.get(cluster, self.concurrency["all"]), self.concurrency["all"])
 
 
 def read(path: Path) -> Campaign:
-    """The campaign in a file; WrongUse in one line that names what is wrong with it."""
+    """The campaign in a file; WrongUse with one line that names its errors."""
     table: Any = None
     try:
         table = tomllib.loads(path.read_text())
@@ -216,7 +216,7 @@ def _combinations(file: CampaignFile) -> Iterator[Fields]:
 
 
 def _value(name: str, value: Any) -> Any:
-    """A list's value as a list, however it is written."""
+    """The value of a list field as a list, in any of its written forms."""
     if name not in LISTS:
         return value
     if isinstance(value, str):
@@ -228,7 +228,7 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _has(fields: Fields, wanted: Fields) -> bool:
-    """The cell has all of these; one that has no such field of its own has it not."""
+    """Whether the cell has all of these values; a field that the cell lacks differs."""
     return all(name in fields and fields[name] == _value(name, value) for name, value in wanted.items())
 
 

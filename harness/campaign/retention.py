@@ -1,7 +1,7 @@
-"""What is removed when a campaign has ended: runs that are old, then the oldest until what is left is small enough.
+"""Removes runs at the end of a campaign: old ones, then the oldest until the rest is small enough.
 
-A run with an anomaly is kept, whatever its age and size; so is one whose verdict cannot be read. Only runs of the
-campaign's own name are looked at. Their tables, if `qsync analyze` has made them, keep what they say.
+A run with an anomaly or with an unreadable verdict stays, whatever its age and size. Retention looks only at runs of
+the campaign's own name. Tables that `qsync analyze` has made keep the rows of removed runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """How many runs went, how many bytes that freed, and how many are kept for their anomaly."""
+    """How many runs were removed, how many bytes that freed, and how many stay for their anomaly."""
 
     runs: int = 0
     bytes: int = 0
@@ -36,7 +36,7 @@ def retain(
     keep: Sequence[str] = (),
     now: Callable[[], float] = time.time,
 ) -> Removed:
-    """Apply the rule; `keep` names runs (`<plan>/<run>`) that are not to be touched: those of the last campaign."""
+    """Apply the rule; `keep` names runs (`<plan>/<run>`) that must stay: those of the last campaign."""
     if rule.days is None and rule.gib is None:
         return Removed()
     runs = [run for run in scan(results).runs if run.campaign == name]

@@ -1,7 +1,7 @@
-"""Runs of a campaign as processes of their own: `qsync run` each, begun, watched, and turned into what they said.
+"""Runs of a campaign as processes: starts a `qsync run` for each, watches it, and reads its result.
 
-A run dies with the campaign (the kernel sees to it on Linux), so that one that was killed leaves nothing behind which
-a resumed one would meet. Nothing is retried: what a run said is what is noted.
+A run dies with its campaign (on Linux by the kernel), so a resumed campaign meets no process of the killed one. Nothing
+is retried: the first result of a run counts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 
 @dataclass(slots=True)
 class Running:
-    """One process, and what it was begun for."""
+    """One process, and its task."""
 
     task: Task
     cluster: str
@@ -42,7 +42,7 @@ class Running:
 
 @dataclass(slots=True)
 class Runs:
-    """Begins runs, no more at once than `at_once` says for their kind of cluster, and gives them back as they end."""
+    """Begins runs, at most `at_once` for their kind of cluster, and returns them as they end."""
 
     results: Path
     plans: Mapping[str, Plan]
@@ -52,7 +52,7 @@ class Runs:
     running: list[Running] = field(default_factory=list)
 
     def has_room(self, task: Task) -> bool:
-        """A run on this cluster may begin beside those that go on: each counts by its own kind's limit."""
+        """Whether a run on this cluster may begin beside the active ones; each kind has its own limit."""
         mine = self.at_once(self.plans[task.cell].cluster)
         used = sum(1 / self.at_once(each.cluster) for each in self.running)
         return used + 1 / mine <= 1 + 1e-9
@@ -92,7 +92,7 @@ class Runs:
             yield _what_it_said(each, self.results)
 
     def interrupt(self, patience_s: float = 30.0) -> None:
-        """End all that goes on, in order first."""
+        """End all active runs, in order first."""
         for sent in (signal.SIGINT, signal.SIGKILL):
             for each in self.running:
                 if each.process.poll() is None:
@@ -103,7 +103,7 @@ class Runs:
 
 
 def _as_a_child() -> None:
-    """A run hears SIGINT, by which it is ended in order, also where this process was begun deaf to it (as by `&`)."""
+    """A run handles SIGINT, which ends it in order, even if this process ignores it (as after `&`)."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.platform == "linux":
         _die_with_parent()

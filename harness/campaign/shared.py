@@ -1,12 +1,11 @@
 """Campaigns of several machines that share their history through an object store.
 
-    <address>/<plan>/<utc>-<seed>/…                 the runs, as `harness.store.remote_runs` puts them there
-    <address>/_campaigns/<name>/<utc>-<digest>/…    a campaign that is over: what it did, its summary, JUnit XML, page
+    <address>/<plan>/<utc>-<seed>/…                 the runs, as `harness.store.remote_runs` uploads them
+    <address>/_campaigns/<name>/<utc>-<digest>/…    a finished campaign: its journal, summary, JUnit XML, page
 
-When a campaign begins, what others have put there is fetched (to results/_shared/): what failed lately anywhere runs
-first, and anomalies are joined with sightings anywhere. When it is over, its runs are put there, then what it says.
-Campaigns that could not be put there (nobody answered) are put there with the next one, and meanwhile are kept from
-retention.
+A campaign begins by fetching the campaigns of all machines (to results/_shared/). Runs that failed lately on any of
+them come first, and anomalies are joined with sightings on all. At its end it uploads its runs, then its documents. If
+the store does not answer, the next campaign uploads them, and meanwhile retention keeps them.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def name_of(book: Journal) -> str:
 
 
 def fetch(address: Address, name: str, folder: Path) -> None:
-    """Copy what was noted of all campaigns of this name below `folder`, those that are not there yet."""
+    """Copy the journals of all campaigns of this name below `folder`, except those that are there."""
     store = ObjectStore(address)
     place = address / journal.FOLDER / name
     wanted = (journal.RUNS, journal.HEAD)
@@ -59,7 +58,7 @@ def fetch(address: Address, name: str, folder: Path) -> None:
 
 
 def fetch_apart(address: Address, name: str, results: Path) -> None:
-    """The same in a process of its own: this one begins runs by forking, which no threads may be there for."""
+    """The same in a separate process: this one begins runs by forking, which requires that it has no threads."""
     words = [sys.executable, "-P", "-m", __name__, str(address), name, str(results / SHARED / name)]
     try:
         done = subprocess.run(
@@ -73,14 +72,14 @@ def fetch_apart(address: Address, name: str, results: Path) -> None:
 
 
 def of_others(results: Path, name: str, own: Sequence[Journal]) -> list[Journal]:
-    """Campaigns of this name on other machines, as they were fetched."""
+    """The fetched campaigns of this name of all remaining machines."""
     names = {name_of(each) for each in own}
     folders = sorted(path.parent for path in (results / SHARED / name).glob(f"*/{journal.HEAD}"))
     return [found for each in folders if each.name not in names and (found := _loaded(each))]
 
 
 def _loaded(folder: Path) -> Journal | None:
-    """What another machine noted; None if that is written as this version cannot read."""
+    """The journal of a different machine; None if this version cannot read its format."""
     try:
         return journal.load(folder)
     except (LookupError, TypeError, AttributeError, ValueError):  # msgspec.ValidationError is a ValueError
@@ -88,7 +87,7 @@ def _loaded(folder: Path) -> Journal | None:
 
 
 def unpublished(address: Address, results: Path, name: str) -> list[Journal]:
-    """Campaigns of this machine that are over and that were not put there."""
+    """Finished campaigns of this machine that are not uploaded yet."""
     folders = [each for each in journal.folders(results, name) if (each / journal.SUMMARY).exists()]
     return [found for each in folders if not _is_published(each, address) and (found := journal.load(each))]
 
@@ -101,7 +100,7 @@ def _is_published(folder: Path, address: Address) -> bool:
 
 
 def put_runs(address: Address, results: Path, ended: Sequence[Ended]) -> int:
-    """Put runs there that were judged; gives how many. Those of which no verdict is kept say nothing to others."""
+    """Upload the judged runs; returns how many. Runs without a stored verdict are skipped."""
     store = ObjectStore(address)
     paths = [results / each.run for each in ended if each.run]
     judged = [path for path in paths if RunFolder(path).read_verdict_outcome() is not None]
@@ -110,7 +109,7 @@ def put_runs(address: Address, results: Path, ended: Sequence[Ended]) -> int:
 
 
 def put_campaign(address: Address, book: Journal) -> None:
-    """Put what a campaign says there, and note that it is."""
+    """Upload the documents of a campaign, and record that."""
     store = ObjectStore(address)
     place = address / journal.FOLDER / book.head.name / name_of(book)
     for name in DOCUMENTS:
@@ -120,7 +119,7 @@ def put_campaign(address: Address, book: Journal) -> None:
 
 
 def put_what_is_left(address: Address, results: Path, name: str, tell: Callable[[str], None]) -> None:
-    """Campaigns that an earlier call could not put there."""
+    """Upload campaigns that an earlier call could not upload."""
     for book in unpublished(address, results, name):
         count = put_runs(address, results, book.ended)
         put_campaign(address, book)

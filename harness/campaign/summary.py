@@ -1,7 +1,7 @@
-"""What a campaign found: counts, anomalies grouped by fingerprint and joined with earlier sightings, the exit code.
+"""The results of a campaign: counts, anomalies by fingerprint joined with earlier sightings, the exit code.
 
-A group is all runs whose leading fingerprint is the same. Its standing is that of its runs: new before expired before
-known. Exit 1 only if a group is new or expired; a known anomaly is counted and shown, and does not hide anything.
+A group is all runs with the same leading fingerprint. Its standing is that of its runs: new before expired before
+known. Exit 1 only if a group is new or expired; a known anomaly is counted and shown, and hides nothing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What one check found in some runs, as a violation or as a finding. `found` is in the words of the first."""
+    """The results of one check in some runs, as violations or as findings. `found` is in the words of the first."""
 
     found: Found
     runs: tuple[Ended, ...]
@@ -60,7 +60,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A campaign that is over, or has come so far."""
+    """The results of a finished campaign, or of one so far."""
 
     name: str
     begun: str
@@ -84,7 +84,7 @@ class Summary:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """All that checks found, in runs that are no anomaly too: violations first, then what most runs showed."""
+        """All results of checks, also in runs without an anomaly: violations first, then the most frequent."""
         runs: dict[tuple[str, str], list[Ended]] = {}
         first: dict[tuple[str, str], Found] = {}
         for run in self.ended:
@@ -102,8 +102,8 @@ class Summary:
 
     @property
     def exit_code(self) -> int:
-        """1 for an anomaly that is new or expired, else the gravest of all others; 3 if nothing ran at all, a cell
-        can never run, or others cannot see it.
+        """1 for a new or expired anomaly, else the gravest code of the runs; 3 if nothing ran at all, a cell can
+        never run, or the upload failed.
         """
         if any(group.standing != "known" for group in self.groups):
             return 1
@@ -178,7 +178,7 @@ def summarize(
     excluded: int = 0,
     notes: Sequence[str] = (),
 ) -> Summary:
-    """`earlier`: the runs of other campaigns of the same name."""
+    """`earlier`: the runs of earlier campaigns of the same name."""
     return Summary(
         name=journal.head.name,
         begun=journal.head.begun,

@@ -199,6 +199,14 @@ def plan_options(function: F) -> F:
         click.option(
             "--bug", "bugs", type=Text(), multiple=True, help="Switch a seeded bug on (may be repeated)."
         ),
+        click.option(
+            "--node-option",
+            "node_options",
+            type=Text(),
+            multiple=True,
+            metavar="NODE:OPTION=VALUE",
+            help="One node set apart from the others: n2:election_timeout=0.8 (may be repeated).",
+        ),
         click.option("--base-port", type=Whole(), help="First port to use; 0: any free ones."),
         click.option("--inventory", type=Text(), help="For --cluster ssh: the file that names the hosts."),
         click.option(

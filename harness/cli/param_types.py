@@ -12,6 +12,7 @@ Folder       a folder to write to, made where it is not there: nothing on the wa
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,9 @@ class Kind(click.ParamType[Any]):
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
+    @abstractmethod
     def taken(self, value: Any) -> Any:
         """The value as it is used; ValueError says what is wrong with it."""
-        raise NotImplementedError
 
 
 class Text(Kind):

@@ -1,1 +1,1 @@
-"""The pure half of clients: what each answer of a store means for the operation."""
+"""Clients: what turns operations into requests of a store, and its answers into outcomes."""

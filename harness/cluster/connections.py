@@ -11,12 +11,10 @@ import asyncio
 import socket
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, cast
+from typing import Final
 
 from harness.protocols import Lost, NotSent, Replied, Reply
-from nodes.iproto.errors import ProtocolError
-from nodes.iproto.frames import ClientDecoder, encode
-from nodes.iproto.messages import Answer, Call, Message, Refusal, Request
+from harness.wires.wire import ClientWire
 
 _HOST: Final = "127.0.0.1"
 
@@ -24,11 +22,12 @@ Waiting = asyncio.Future[Reply]
 
 
 class Connection(asyncio.Protocol):
-    """A client's connection. Requests in flight are told apart by their `sync`."""
+    """A client's connection. Requests in flight are told apart by their numbers."""
 
-    def __init__(self, on_lost: Callable[[], None]) -> None:
+    def __init__(self, wire: ClientWire, on_lost: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
-        self._decoder = ClientDecoder()
+        self._wire = wire
+        self._decoder = wire.client_decoder()
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
         self._waiting: dict[int, Waiting] = {}
@@ -40,35 +39,41 @@ class Connection(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing() and not self._reason
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._note_greeting()  # in some protocols the client begins
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def data_received(self, data: bytes) -> None:
         try:
             messages = self._decoder.feed(data)
-        except ProtocolError as error:
-            self._settle_all(error.messages)
-            self.abort(f"not IPROTO: {error}")
+        except self._wire.broken_framing as error:
+            self._settle_all(getattr(error, "messages", ()))
+            self.abort(f"no answer in the store's protocol: {error}")
             return
+        self._note_greeting()
+        self._settle_all(messages)
+
+    def _note_greeting(self) -> None:
         if self._decoder.greeted and not self.greeted.done():
             self.greeted.set_result(True)
-        self._settle_all(messages)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None  # asyncio's abort may raise when it comes after the end
         self._lose("end of file" if error is None else _reason(error))
 
-    def send(self, request: Request, deadline: float) -> Waiting:
+    def send(self, request: object, deadline: float) -> Waiting:
         """Hand the request to the kernel; its outcome. `deadline` is a time of the loop."""
         assert self.is_open
         assert self._transport is not None
-        assert request.sync not in self._waiting, f"sync {request.sync} is in flight"
+        number = self._wire.request_id(request)
+        assert number not in self._waiting, f"request {number} is in flight"
         loop = asyncio.get_running_loop()
         waiting: Waiting = loop.create_future()
-        self._waiting[request.sync] = waiting
+        self._waiting[number] = waiting
         timer = loop.call_at(deadline, self.abort, "timeout")
         waiting.add_done_callback(lambda _: timer.cancel())
-        self._transport.write(encode(request))
+        self._transport.write(self._wire.encode(request))
         return waiting
 
     def abort(self, reason: str) -> None:
@@ -77,13 +82,14 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _settle_all(self, messages: Iterable[Message]) -> None:
+    def _settle_all(self, messages: Iterable[object]) -> None:
         for message in messages:
-            if isinstance(message, Answer | Refusal):
-                self._settle(message.sync, Replied(message))
+            number = self._wire.answers(message)
+            if number is not None:
+                self._settle(number, Replied(message))
 
-    def _settle(self, sync: int, reply: Reply) -> None:
-        waiting = self._waiting.pop(sync, None)
+    def _settle(self, number: int, reply: Reply) -> None:
+        waiting = self._waiting.pop(number, None)
         if waiting is not None and not waiting.done():
             waiting.set_result(reply)
 
@@ -93,8 +99,8 @@ class Connection(asyncio.Protocol):
         self._reason = reason
         if not self.greeted.done():
             self.greeted.set_result(False)
-        for sync in list(self._waiting):
-            self._settle(sync, Lost(reason))
+        for number in list(self._waiting):
+            self._settle(number, Lost(reason))
         self._on_lost()
 
     @property
@@ -109,13 +115,17 @@ class Connections:
     """
 
     def __init__(
-        self, port_of: Callable[[str], int], host_of: Callable[[str], str] = lambda node: _HOST
+        self,
+        wire: ClientWire,
+        port_of: Callable[[str], int],
+        host_of: Callable[[str], str] = lambda node: _HOST,
     ) -> None:
+        self._wire = wire
         self._port_of = port_of
         self._host_of = host_of
         self._open: dict[tuple[int, str], Connection] = {}
 
-    async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
+    async def call(self, process: int, node: str, request: object, timeout_ns: int) -> Reply:
         """One request. Connecting, if there is need to, and answering share the timeout."""
         deadline = asyncio.get_running_loop().time() + timeout_ns / 1e9
         connection = self._open.get((process, node))
@@ -147,7 +157,7 @@ class Connections:
             if self._open.get(key) is connection:
                 del self._open[key]
 
-        connection = Connection(forget)
+        connection = Connection(self._wire, forget)
         try:
             async with asyncio.timeout_at(deadline):
                 loop = asyncio.get_running_loop()
@@ -167,24 +177,25 @@ class Connections:
 
 
 class Admin:
-    """What a node says of itself: a call on a connection of its own, past the relay."""
+    """What a node says of itself: a request on a connection of its own, past the relay."""
 
     def __init__(
-        self, port_of: Callable[[str], int], function: str, host_of: Callable[[str], str] = lambda node: _HOST
+        self,
+        wire: ClientWire,
+        port_of: Callable[[str], int],
+        host_of: Callable[[str], str] = lambda node: _HOST,
     ) -> None:
-        self._connections = Connections(port_of, host_of)
-        self._function = function
-        self._sync = 0
+        self._wire = wire
+        self._connections = Connections(wire, port_of, host_of)
+        self._number = 0
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def status(self, node: str, timeout_ns: int) -> Mapping[str, object] | None:
         async with self._turns[node]:
-            self._sync += 1
-            reply = await self._connections.call(0, node, Call(self._sync, self._function, ()), timeout_ns)
-        match reply:
-            case Replied(Answer(data=(dict() as status, *_))):
-                return cast(Mapping[str, object], status)
-        return None
+            self._number += 1
+            request = self._wire.status_request(self._number)
+            reply = await self._connections.call(0, node, request, timeout_ns)
+        return self._wire.status_of(reply.response) if isinstance(reply, Replied) else None
 
     def drop(self, node: str) -> None:
         self._connections.drop(node)

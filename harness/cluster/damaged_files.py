@@ -1,7 +1,8 @@
 """What befalls the files of a node while its process is dead: the unsynced is gone, a tail is torn, a bit flips.
 
-All of these look at `*.xlog` and `*.snap` in the node's data folder; what a harness keeps there beside is left alone.
-Blocks of a log are found by their marker, so this works for real Tarantool's files as well as for ours.
+All of these look at the files of the node's data folder but those that a harness keeps there (`empty_disk.KEPT`). What
+damages a log looks for `*.xlog`. Blocks of a log are found by their marker, so this works for real Tarantool's files as
+well as for ours.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from harness.cluster.empty_disk import KEPT
 from harness.cluster.place import DISK_FAULTS
 from harness.errors import ClusterError
 from nodes.host.medium import SYNCED
-from nodes.kernel.effects import UNFINISHED
 from nodes.world.disk import VirtualDisk
 
 if TYPE_CHECKING:  # hosts have no msgspec
@@ -27,7 +28,6 @@ MARKER: Final = b"\xd5\xba\x0b"
 _BEFORE_ROWS_BYTES: Final = 19
 """Of a block; some of these are padding, which nothing depends on."""
 SAVED: Final = "saved"
-_SUFFIXES: Final = (".xlog", ".snap", f".xlog{UNFINISHED}", f".snap{UNFINISHED}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,8 @@ class NodeDisk:
         return self.faults / SAVED
 
     def files(self) -> list[Path]:
-        return sorted(
-            path for path in self.folder.iterdir() if path.is_file() and path.name.endswith(_SUFFIXES)
-        )
+        """All that the node wrote; its configuration and its logs for people lie there, too."""
+        return sorted(path for path in self.folder.iterdir() if path.is_file() and path.name not in KEPT)
 
 
 def lose_unsynced(disk: NodeDisk, chance: random.Random) -> int:

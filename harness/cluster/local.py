@@ -17,7 +17,7 @@ import contextlib
 import errno
 import random
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -25,7 +25,6 @@ from typing import Final
 from harness.cluster import faketime_files
 from harness.cluster.changing_cut import ChangingCut
 from harness.cluster.clock_faults import ClockFault, write_clock
-from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.ownership import RunId, lives, this_harness
 from harness.cluster.disk_faults import DiskFault
 from harness.cluster.empty_disk import CONFIG
@@ -46,6 +45,7 @@ from harness.cluster.relay.link import LinkName
 from harness.cluster.relay.remote import Relay
 from harness.cluster.roster import Roster
 from harness.cluster.storage import FileStorage, Storage
+from harness.cluster.talk import Talk, admin_of, clients_of, probe_of
 from harness.errors import ClusterError, WrongUse
 from harness.faults.fault import Fault
 from harness.protocols import Ended, Orphans
@@ -66,6 +66,7 @@ class LocalSettings:
     """
 
     system: str
+    talk: Talk
     configs: Mapping[str, bytes]
     folder: Path
     heartbeat_ns: int
@@ -73,7 +74,6 @@ class LocalSettings:
     base_port: int = 0
     durability: Durability = "synced"
     host_command: tuple[str, ...] = ()
-    status_function: str = "qsync.status"
     command: Command | None = None
     """What starts a node; None: `host_command` with the options of our own nodes."""
     limited: bool = False
@@ -85,6 +85,8 @@ class LocalSettings:
     """A node that lost power may say that it does not come up: what it had not synced, it does not promise to bear."""
     are_dialed_unready: bool = False
     """Nodes reach each other before they are ready: their ports are chosen for them."""
+    asks_when_ready: bool = False
+    """Nodes print no readiness line: they are ready when they say their state."""
     versions: Mapping[Which, Version] = field(default_factory=dict)
     """Where nodes run in other versions than the usual one: in "from" they start."""
 
@@ -96,15 +98,19 @@ class LocalCluster(RealCluster):
         super().__init__(
             settings.configs,
             settings.epoch_ns,
-            Connections(lambda node: self._routes[CLIENT, node]),
-            Admin(lambda node: self._running().port(node), settings.status_function),
+            clients_of(settings.talk, lambda node: self._routes[CLIENT, node], lambda node: _HOST),
+            admin_of(
+                settings.talk,
+                lambda node: self._chosen_ports[node] or self._running().port(node),
+                lambda node: _HOST,
+            ),
         )
         self._settings = settings
         self._routes: dict[LinkName, int] = {}
         self._relay: Relay | None = None
         self._roster: Roster | None = None
         self._chosen_ports: dict[str, int] = {}
-        self._limits = LimitsHere(self._group, self._folder)
+        self._limits = LimitsHere(self._group, lambda node: settings.folder)
         self._enclosure = Enclosure(RunId.new().text, this_harness())
         self._mounted: MountedDisks | None = None
 
@@ -126,7 +132,7 @@ class LocalCluster(RealCluster):
         await self._roster.start()
         for node in self._nodes:
             if await self._admin.status(node, 10 * STATUS_WITHIN_NS) is None:
-                raise ClusterError(f"{node} is ready but does not answer {self._settings.status_function}")
+                raise ClusterError(f"{node} is ready but does not answer when it is asked for its state")
 
     async def _end(self) -> None:
         try:
@@ -170,7 +176,7 @@ class LocalCluster(RealCluster):
         assert relay is not None
         match fault.does:
             case "cut" | "slow" | "jitter" | "bandwidth":
-                probes = Probes(self._routes, roster.may_answer)
+                probes = Probes(self._routes, roster.may_answer, probe_of(settings.talk))
                 return NetworkFault(fault, relay, probes, settings.heartbeat_ns, self._epoch_ns)
             case "changing-cut":
                 return ChangingCut(
@@ -178,7 +184,7 @@ class LocalCluster(RealCluster):
                     lambda part: NetworkFault(
                         part,
                         relay,
-                        Probes(self._routes, roster.may_answer),
+                        Probes(self._routes, roster.may_answer, probe_of(settings.talk)),
                         settings.heartbeat_ns,
                         self._epoch_ns,
                     ),
@@ -291,9 +297,16 @@ class LocalCluster(RealCluster):
             command=command(place),
             output=folder / "output.txt",
             early_port=early_port,
+            answers=self._says_its_state(node) if settings.asks_when_ready else None,
             environment=version.environment if version else {},
             group=self._enclosure.groups.get(node),
         )
+
+    def _says_its_state(self, node: str) -> Callable[[], Awaitable[bool]]:
+        async def answers() -> bool:
+            return await self._admin.status(node, STATUS_WITHIN_NS) is not None
+
+        return answers
 
     async def _set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
         write_clock(self._settings.folder / "nodes" / node / "clock", wall_offset_ns, drift_ppm)

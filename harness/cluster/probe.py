@@ -1,7 +1,7 @@
-"""Fresh traffic on demand: a PING over a route of the relay, to see that a healed link passes bytes again.
+"""Fresh traffic on demand: a probe over a route of the relay, to see that a healed link passes bytes again.
 
-Dialing `target` as `source` would, with a PING sent at once, puts bytes on link (source, target); the greeting and
-the answer put bytes on link (target, source). Nobody waits for them here: the relay's counters tell.
+Dialing `target` as `source` would, with the probe of the store's protocol sent at once, puts bytes on link (source,
+target); the greeting and the answer put bytes on link (target, source). The relay counts them.
 """
 
 from __future__ import annotations
@@ -11,23 +11,21 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol, cast
 
 from harness.cluster.relay.link import LinkName
-from nodes.iproto.frames import encode
-from nodes.iproto.messages import Ping
 
 _HOST: Final = "127.0.0.1"
-_PING: Final = encode(Ping(1))
 
 
-class _Ping(asyncio.Protocol):
-    """Sends one PING; whatever comes back is not looked at."""
+class _Probe(asyncio.Protocol):
+    """Sends the probe; the answer is not looked at."""
 
-    def __init__(self) -> None:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
         self._transport: asyncio.Transport | None = None
         self.is_lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.write(_PING)
+        self._transport.write(self._data)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_lost = True
@@ -48,40 +46,43 @@ class Prober(Protocol):
 
 
 class Probes:
-    """The probes of one fault that is being healed. `routes` are the relay's ports."""
+    """The probes of one fault that is being healed. `routes` are the relay's ports, `data` what is sent."""
 
-    def __init__(self, routes: Mapping[LinkName, int], may_answer: Callable[[str], bool]) -> None:
+    def __init__(
+        self, routes: Mapping[LinkName, int], may_answer: Callable[[str], bool], data: bytes
+    ) -> None:
+        self.data = data
         self._routes = routes
         self._may_answer = may_answer
-        self._sent: dict[LinkName, _Ping] = {}
+        self._sent: dict[LinkName, _Probe] = {}
         self._dialing: dict[asyncio.Task[None], None] = {}
 
     def can_reach(self, link: LinkName, is_reverse_cut: bool) -> bool:
-        """A byte on this link can be provoked: by a PING, or, where nobody dials that way, by its answer."""
+        """A byte on this link can be provoked: by a probe, or, where nobody dials that way, by its answer."""
         source, target = link
         if link in self._routes:
             return self._may_answer(target)
         return self._may_answer(source) and not is_reverse_cut
 
     def send(self, link: LinkName) -> None:
-        """Put a PING on the link, or on its reverse; again if the one before came to nothing."""
+        """Put a probe on the link, or on its reverse; again if the one before came to nothing."""
         route = link if link in self._routes else (link[1], link[0])
         before = self._sent.get(route)
         if before is None or before.is_lost:
-            ping = self._sent[route] = _Ping()
-            task = asyncio.get_running_loop().create_task(self._dial(ping, self._routes[route]))
+            probe = self._sent[route] = _Probe(self.data)
+            task = asyncio.get_running_loop().create_task(self._dial(probe, self._routes[route]))
             self._dialing[task] = None
             task.add_done_callback(self._dialing.pop)
 
     def close(self) -> None:
         for task in list(self._dialing):
             task.cancel()
-        for ping in self._sent.values():
-            ping.close()
+        for probe in self._sent.values():
+            probe.close()
         self._sent.clear()
 
-    async def _dial(self, ping: _Ping, port: int) -> None:
+    async def _dial(self, probe: _Probe, port: int) -> None:
         try:
-            await asyncio.get_running_loop().create_connection(lambda: ping, _HOST, port)
+            await asyncio.get_running_loop().create_connection(lambda: probe, _HOST, port)
         except OSError:
-            ping.is_lost = True
+            probe.is_lost = True

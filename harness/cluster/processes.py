@@ -15,7 +15,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -46,6 +46,8 @@ class Orders:
     command: tuple[str, ...]
     output: Path
     early_port: int = 0
+    answers: Callable[[], Awaitable[bool]] | None = None
+    """Whether it answers at its early port: how a store that prints no readiness line is ready."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Beside what every node has."""
     group: Group | None = None
@@ -99,9 +101,9 @@ class NodeProcess:
         return self._process.returncode is None
 
     async def ready(self) -> None:
-        """Wait for the readiness line. Raises ClusterError if the node ends, refuses, or takes too long."""
+        """Wait for the readiness line, or an answer. ClusterError if the node ends, refuses, or takes too long."""
         deadline = time.monotonic() + READY_WITHIN_S
-        while (line := self._readiness()) is None:
+        while (line := await self._is_ready()) is None:
             if not self.is_alive:
                 raise NodeEnded(Ended(self.node, 0, await self.ended(), self.last_words()).failed_start)
             if time.monotonic() > deadline:
@@ -160,6 +162,12 @@ class NodeProcess:
     async def left(self) -> str:
         """Of a node that was put down: in words what is still there, a process or a port; "" if nothing is."""
         return self.family.in_words() or await still_listens("127.0.0.1", [self.port] if self.port else [])
+
+    async def _is_ready(self) -> Mapping[str, object] | None:
+        answers = self._orders.answers
+        if answers is not None and await answers():
+            return {"ready": True, "port": self._orders.early_port}
+        return self._readiness()
 
     def _readiness(self) -> Mapping[str, object] | None:
         """The line, if it has been printed whole."""

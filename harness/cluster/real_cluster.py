@@ -14,18 +14,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
-from harness.cluster.connections import Admin, Connections
+from harness.cluster.connections import Connections
 from harness.cluster.empty_disk import CONFIG
+from harness.cluster.library_clients import LibraryClients
 from harness.cluster.node_log import shift_log
 from harness.cluster.place import Which
 from harness.cluster.process_faults import Processes
 from harness.cluster.real_time import RealTime
 from harness.cluster.stall import StallWatch
 from harness.cluster.storage import Storage
+from harness.cluster.talk import AsksStatus
 from harness.errors import ClusterError, NodeEnded, WrongUse
 from harness.faults.fault import Evidence, Fault
+from harness.operations import Asked, Outcome
 from harness.protocols import Ended, Reply
-from nodes.iproto.messages import Request
 
 CLIENT: Final = "client"
 STATUS_WITHIN_NS: Final = 500_000_000
@@ -50,10 +52,12 @@ class ChangingAtWork(Protocol):
 class RealCluster(RealTime):
     """Implements `harness.protocols.Cluster` but for what is abstract here."""
 
-    def __init__(self, nodes: Iterable[str], epoch_ns: int, connections: Connections, admin: Admin) -> None:
+    def __init__(
+        self, nodes: Iterable[str], epoch_ns: int, clients: Connections | LibraryClients, admin: AsksStatus
+    ) -> None:
         super().__init__(epoch_ns)
         self._nodes = tuple(nodes)
-        self._connections = connections
+        self._clients = clients
         self._admin = admin
         self._at_work: dict[int, FaultAtWork] = {}
         self._not_begun: dict[str, None] = {}
@@ -121,7 +125,7 @@ class RealCluster(RealTime):
     async def _stop(self) -> None:
         if self._stall_watch is not None:
             self._stall_watch.cancel()
-        self._connections.close()
+        self._clients.close()
         self._admin.close()
         await self._end()
 
@@ -149,8 +153,13 @@ class RealCluster(RealTime):
 
     # Clients
 
-    async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
-        return await self._connections.call(process, node, request, timeout_ns)
+    async def call(self, process: int, node: str, request: object, timeout_ns: int) -> Reply:
+        assert isinstance(self._clients, Connections), "this store is asked by its library"
+        return await self._clients.call(process, node, request, timeout_ns)
+
+    async def perform(self, process: int, node: str, asked: Asked, timeout_ns: int) -> Outcome:
+        assert isinstance(self._clients, LibraryClients), "this store is asked by messages"
+        return await self._clients.perform(process, node, asked, timeout_ns)
 
     async def status(self, node: str) -> Mapping[str, object] | None:
         """Past all faults of the network; None at once if the node is dead or paused."""

@@ -1,7 +1,7 @@
 """A cluster in the virtual world: thin over `nodes.world`.
 
 `run` drives a coroutine in virtual time: nothing sleeps, and the same seed and plan give the same trace, byte for
-byte. In one seed of ten, messages go through their IPROTO bytes, in chunks of random length.
+byte. In one seed of ten, messages go through the bytes of the store's protocol, in chunks of random length.
 """
 
 from __future__ import annotations
@@ -12,18 +12,15 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
-from checkers.wal.effects import Effect, to_lines
+from checkers.wal.effects import FILE, Effect, to_lines
 from harness.cluster.sim_clients import VirtualClients
-from harness.cluster.sim_effects import Effects
 from harness.cluster.sim_faults import VirtualFaults
 from harness.cluster.sim_moments import Moments
 from harness.cluster.virtual_tasks import Pending, VirtualTask
-from harness.cluster.wire import WireCodec, message_bytes
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault, Moment
 from harness.protocols import Ended, Reply
-from harness.systems.xlogs import EFFECTS
-from nodes.iproto.messages import Request
+from harness.wires.wire import SimulatedWire
 from nodes.kernel.effects import Log
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
@@ -40,6 +37,15 @@ class Counts(Protocol):
     def sometimes(self) -> Mapping[str, int]: ...
 
 
+class KeepsEffects(Protocol):
+    """What a world's disks and links did."""
+
+    def read(self) -> list[Effect]: ...
+
+
+Watch = Callable[[World, Callable[[int], int | None]], KeepsEffects]
+"""Of a world, and of what gives the client process at the other end of a link (None: another node)."""
+
 STARTS_IN_NS = 100_000_000
 """How long a process takes to come up again when an operator starts it."""
 BYTES_EVERY = 10
@@ -53,25 +59,26 @@ class SimCluster:
         self,
         makers: Mapping[str, Callable[[], Node]],
         *,
+        wire: SimulatedWire,
         seed: int,
         heartbeat_ns: int,
         durability: Durability = "synced",
         folder: Path | None = None,
         record_trace: bool = False,
         maker: Callable[[bytes], Callable[[], Node]] | None = None,
-        leaves_xlogs: bool = False,
+        watch: Watch | None = None,
     ) -> None:
         """`maker` makes a node of a configuration that nobody knew when the run began.
 
-        `leaves_xlogs`: the nodes write logs that `harness.systems.xlogs` reads, so that what their disks do is kept.
+        `watch` keeps what disks and links do, for the checks of `checkers.wal.early`.
         """
-        codec = WireCodec() if seed % BYTES_EVERY == BYTES_EVERY - 1 else None
+        codec = wire if seed % BYTES_EVERY == BYTES_EVERY - 1 else None
         self.world = World(seed, makers, durability=durability, codec=codec, record_trace=record_trace)
-        self.world.network.size_of = message_bytes
-        self._clients = VirtualClients(self.world)
+        self.world.network.size_of = lambda message: len(wire.encode(message))
+        self._clients = VirtualClients(self.world, wire)
         self._faults = VirtualFaults(self.world, self.sleep_until, heartbeat_ns)
-        self._moments = Moments(self.world)
-        self._effects = Effects(self.world, self._clients.process_of) if leaves_xlogs else None
+        self._moments = Moments(self.world, wire.kinds_of)
+        self._effects = watch(self.world, self._clients.process_of) if watch is not None else None
         self._folder = folder
         self._maker = maker
         self._sometimes: dict[str, int] = {}
@@ -136,13 +143,13 @@ class SimCluster:
                 (folder / file).write_bytes(data)
             (folder / "log.jsonl").write_bytes(b"".join(self._logs[name]))
         if self._effects is not None:
-            (nodes / EFFECTS).write_bytes(to_lines(self.effects()))
+            (nodes / FILE).write_bytes(to_lines(self.effects()))
 
     def effects(self) -> list[Effect]:
         """What disks and links did until now; nothing where it was not kept."""
         return [] if self._effects is None else self._effects.read()
 
-    async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
+    async def call(self, process: int, node: str, request: object, timeout_ns: int) -> Reply:
         return await self._clients.call(process, node, request, timeout_ns)
 
     async def inject(self, fault: Fault) -> None:
@@ -177,6 +184,12 @@ class SimCluster:
             assert self._maker is not None, "this system has no nodes for the simulator"
             machine.replace(self._maker(configuration))
         machine.start()
+
+    # ---- Configures
+
+    def configure(self, node: str, configuration: bytes) -> None:
+        assert self._maker is not None, "this system has no nodes for the simulator"
+        self.world.machines[node].configure(self._maker(configuration))
 
     async def status(self, node: str) -> Mapping[str, object] | None:
         return self.world.machines[node].status()

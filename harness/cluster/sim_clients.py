@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from harness.cluster.virtual_tasks import Pending
 from harness.plan import CONNECTION_NAME
 from harness.protocols import Lost, NotSent, Replied, Reply
-from nodes.iproto.messages import Answer, Refusal, Request
+from harness.wires.wire import ClientWire
 from nodes.world.world import World
 
 
@@ -24,17 +24,18 @@ class Session:
 
 
 class VirtualClients:
-    """An endpoint of the network that all client processes share; requests are matched by `sync`."""
+    """An endpoint of the network that all client processes share; requests are matched by their numbers."""
 
     name = CONNECTION_NAME
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, wire: ClientWire) -> None:
         self._world = world
+        self._wire = wire
         self._sessions: dict[tuple[int, str], Session] = {}
         self._by_link: dict[int, Session] = {}
         world.network.add(self)
 
-    async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
+    async def call(self, process: int, node: str, request: object, timeout_ns: int) -> Reply:
         deadline_ns = self._world.agenda.now_ns + timeout_ns
         session = self._session(process, node)
         if not session.stands.is_resolved:
@@ -44,11 +45,12 @@ class VirtualClients:
             self._forget(session, refused)
             return NotSent(refused)
         reply: Pending[Reply] = Pending()
-        session.waiting[request.sync] = reply
+        number = self._wire.request_id(request)
+        session.waiting[number] = reply
         self._world.network.send(session.link, self, request)
         self._world.agenda.at(deadline_ns, reply.resolve, Lost("timeout"))
         result = await reply
-        session.waiting.pop(request.sync, None)
+        session.waiting.pop(number, None)
         if isinstance(result, Lost):
             self._forget(session, result.reason)
         return result
@@ -93,8 +95,9 @@ class VirtualClients:
 
     def received(self, link: int, message: object) -> None:
         session = self._by_link.get(link)
-        if session is not None and isinstance(message, Answer | Refusal):
-            reply = session.waiting.get(message.sync)
+        number = None if session is None else self._wire.answers(message)
+        if session is not None and number is not None:
+            reply = session.waiting.get(number)
             if reply is not None:
                 reply.resolve(Replied(message))
 

@@ -7,11 +7,11 @@ as the next thing that happens, at the same virtual time: the node is in the mid
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.cluster.virtual_tasks import Pending
 from harness.faults.fault import Moment
-from nodes.iproto.message_kinds import kinds_of
 from nodes.world.network import Pair
 from nodes.world.world import World
 
@@ -25,9 +25,12 @@ class Waiting:
 
 
 class Moments:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, kinds_of: Callable[[object], tuple[str, ...]]) -> None:
         self._world = world
+        self._kinds_of = kinds_of
         self._waiting: list[Waiting] = []
+        self._asked = frozenset[str]()
+        """What those wait for, by what a node does."""
         world.network.kinds_of = kinds_of
 
     def wait(self, moment: Moment) -> Pending[str]:
@@ -38,15 +41,18 @@ class Moments:
         return waiting.came
 
     def _listen(self) -> None:
-        self._world.network.on_message = self._message if self._waiting else None
+        self._asked = frozenset(waiting.moment.does for waiting in self._waiting)
+        self._world.network.on_message = self._message if self._asked & {"sends", "gets"} else None
+        on_record = self._record if self._asked & {"writes", "wrote"} else None
         for machine in self._world.machines.values():
-            machine.on_record = self._record if self._waiting else None
+            machine.on_record = on_record
 
     def _record(self, does: str, node: str, record: str) -> None:
         self._came(does, node, (record,))
 
     def _message(self, does: str, pair: Pair, message: object) -> None:
-        self._came(does, pair[0] if does == "sends" else pair[1], kinds_of(message))
+        if does in self._asked:
+            self._came(does, pair[0] if does == "sends" else pair[1], self._kinds_of(message))
 
     def _came(self, does: str, node: str, kinds: tuple[str, ...]) -> None:
         for waiting in list(self._waiting):
@@ -57,9 +63,8 @@ class Moments:
             if waiting.left > 0:
                 continue
             self._waiting.remove(waiting)
+            self._listen()
             if does == "wrote" and moment.after_ns == 0:
                 waiting.came.resolve(node)
             else:
                 self._world.agenda.after(moment.after_ns, waiting.came.resolve, node)
-        if not self._waiting:
-            self._listen()

@@ -43,6 +43,7 @@ Does = Literal[
 ]
 Damage = Literal["", "torn-tail", "truncated-tail", "bit-flip"]
 Link = tuple[str, str]
+Option = bool | int | float | str
 NEEDS: Mapping[Does, tuple[str, ...]] = {
     "cut": ("links",),
     "changing-cut": ("links", "shapes"),
@@ -67,7 +68,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
     - writes, wrote: a record of kind `what` (row, confirm, rollback, promote, raft) is handed to the disk, is synced.
       At `wrote` nothing of it has been told yet: whoever dies then dies between fsync and send.
-    - sends, gets: a message of kind `what` (`nodes.iproto.message_kinds`) leaves, has arrived.
+    - sends, gets: a message of kind `what` (`kinds_of` of the wire) leaves, has arrived.
 
     `node` "" is any.
     """
@@ -114,10 +115,12 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
       it (simulator).
     - slow-disk: records of `kinds` of `nodes` (all if none are named) are not synced until the end (simulator).
     - restart: `nodes` are stopped (SIGTERM) and started again, one after the other, each as soon as the one before has
-      all that there is.
+      all that there is; all of them `at_once` if it says so. With `options` they start with these, and are restarted in
+      the same way without them at the end, unless that `stays`.
     - upgrade, downgrade: the one of `nodes` is stopped (SIGTERM) and started on its data in the newer version, or in
       the older one again.
-    - options: `options`, by their names in box.cfg, are changed on `nodes` while they run, and changed back at the end.
+    - options: `options`, by their names in box.cfg, are changed on `nodes` while they run, and changed back at the end,
+      unless that `stays`: then nodes start with them from then on. `delay_ns` passes between one node and the next.
     - remove: the one of `nodes` is stopped and leaves the cluster for good; nobody counts it any more.
     - add: the one of `nodes`, which had left, comes as a fresh node with an identity of its own.
     - replace: the one of `nodes` is killed and loses its disk; at the end a fresh node with another identity takes its
@@ -144,7 +147,9 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     bytes_per_s: Count = 0
     seed: Count = 0
     kinds: tuple[str, ...] = ()
-    options: dict[str, float] = {}
+    options: dict[str, Option] = {}
+    stays: bool = False
+    at_once: bool = False
     shapes: tuple[Shape, ...] = ()
     on: Moment | None = None
     """Begin at this moment, not before `at_ns`, and last for as long as from `at_ns` to `until_ns` (simulator)."""

@@ -11,9 +11,11 @@ at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from harness.faults.fault import Does, Fault
+from harness.node_options import MODE, QUORUM
 
 MEMBERSHIP: frozenset[Does] = frozenset(("remove", "add", "replace"))
 """What changes who is a member: one at a time."""
@@ -39,6 +41,11 @@ SETS_CLOCKS: frozenset[Does] = frozenset(("clock",))
 """Where a file says what a node's clock is, the same holds of these."""
 
 
+def changes_who_leads(options: Mapping[str, Any]) -> bool:
+    """While these options change, nobody may be the owner."""
+    return MODE in options or QUORUM in options
+
+
 def meet(one: Fault, other: Fault) -> bool:
     """They are at work at the same time."""
     return one.at_ns < other.until_ns and other.at_ns < one.until_ns
@@ -50,6 +57,8 @@ def exclude(one: Fault, other: Fault, *, is_real: bool = False) -> bool:
         return True
     if one.does in ADMINISTERED and other.does in ADMINISTERED:
         return True
+    if "failover" in (one.does, other.does) and (MODE in one.options or MODE in other.options):
+        return True  # without elections a PROMOTE by hand takes effect at once, whoever else has the queue
     if "failover" in (one.does, other.does) and (one.does in MEMBERSHIP or other.does in MEMBERSHIP):
         return bool({*one.nodes} & {*other.nodes})  # who leaves is not promoted
     exclusive = (*EXCLUSIVE, SETS_CLOCKS) if is_real else EXCLUSIVE

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from harness.faults.fault import Does, Fault
-from nodes.qsync.quorum import evaluate
+from nodes.kernel.quorum import evaluate
 
 FORMULA = "N / 2 + 1"
 
@@ -34,12 +34,18 @@ class Membership:
     present: tuple[str, ...]
     said: int | str | None = None
     voters: frozenset[str] = frozenset()
+    without_a_vote: frozenset[str] = frozenset()
+    """Members that take no part in elections: a leader needs the votes of a quorum of the others."""
 
     @classmethod
     def at_first(
-        cls, places: tuple[str, ...], said: int | str | None, voters: frozenset[str] = frozenset()
+        cls,
+        places: tuple[str, ...],
+        said: int | str | None,
+        voters: frozenset[str] = frozenset(),
+        without_a_vote: frozenset[str] = frozenset(),
     ) -> Membership:
-        return cls(places, places, said, voters)
+        return cls(places, places, said, voters, without_a_vote)
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -69,13 +75,18 @@ class Membership:
             return (
                 f"would leave {count} members, which is too few for a quorum of {self.without(*named).quorum}"
             )
-        if does in ("remove", "replace") and self.voters.issuperset(self.without(*named).present):
+        left = self.without(*named)
+        if does in ("remove", "replace") and self.voters.issuperset(left.present):
             return f"takes away {named[0]}, without which only voters are left: nobody could lead"
         if does == "replace" and len(self.present) - len(named) < self.quorum:
             return (
                 f"takes away {named[0]}, without which {len(self.present)} members have no quorum of {self.quorum}: "
                 "nobody could remove it, or let another in"
             )
+        if does in ("remove", "replace") and len({*left.present} - self.without_a_vote) < (
+            left.quorum if does == "remove" else self.quorum
+        ):
+            return f"takes away {named[0]}, without which too few have a vote: nobody could be elected"
         return ""
 
     def without(self, *nodes: str) -> Membership:

@@ -1,9 +1,9 @@
 """Scenes of which everything is drawn: the moment, the role, the message, who is slow or full, who dies and comes back.
 
 The ready-made scenes (`harness.faults.directed`) are special cases. A scene here is a *cause* (another node is
-promoted, the owner dies, stops or is cut off, acknowledgements are missing so that the queue fills, or nothing) and one
-to three *hindrances* beside it. A hindrance mostly begins at a moment, and how long it lasts is drawn evenly over
-orders of magnitude, so that one ends in the middle of another.
+promoted, the owner dies, stops or is cut off, acknowledgements are missing so that the queue fills, a node lags behind
+while another turn comes, or nothing) and one to three *hindrances* beside it. A hindrance mostly begins at a moment,
+and how long it lasts is drawn evenly over orders of magnitude, so that one ends in the middle of another.
 
 | it reaches | by |
 |---|---|
@@ -11,6 +11,8 @@ orders of magnitude, so that one ends in the middle of another.
 | acknowledgements that arrive while a ROLLBACK is being written | held acknowledgements; slow disk for "rollback" |
 | a voter that dies between its vote and the next candidate | rivals that stand in one term; their voter dies |
 | a disk that fills with a CONFIRM under way | a full disk when a CONFIRM is handed to it |
+| a newer PROMOTE, or a leader, that lacks rows a voter has | a node that lags and is promoted, or its owner dies |
+| a torn end of a log, or rows that a restart reads and a power loss takes | a node that dies while its disk is slow |
 | a crash in the middle of a join | death of the joiner or its host when it asks, or is sent rows |
 """
 
@@ -45,6 +47,8 @@ MESSAGES = (
 ROLES = ("@owner", "@owner", "@next", "@next", "@after", "@old")
 NTH = (1, 1, 1, 1, 2, 3, 10, 40)
 AFTER_MS = (0, 0, 0, 1, 5, 20, 100)
+LATE = (("row",), ("row",), ("row", "confirm"), ("row", "confirm"), ("confirm",), ("promote", "confirm"), ())
+"""What a node that lags is not told; what stands behind it on a stream waits with it, until the link is given up."""
 
 
 def _lasts_ns(scene: Scene, least_ms: int, most_ms: int) -> int:
@@ -123,6 +127,27 @@ def _queue_fills(scene: Scene) -> None:
         )
 
 
+def _node_lags(scene: Scene) -> None:
+    """One node hears too little from all others for long; in the middle it, or the node it lacks rows of, has its turn.
+
+    What was held arrives behind a promotion, a death or a restart.
+    """
+    chance = scene.chance
+    late = chance.choice(("@next", "@next", "@after", *scene.nodes))
+    kinds = chance.choice(LATE)
+    lasts_ns = _lasts_ns(scene, 400, 4_000)
+    scene.add("hold-" + (kinds or ("all",))[0], "hold", lasts_ns, links=(("*", late),), kinds=kinds)
+    middle = soon(int(chance.uniform(0.1, 0.9) * lasts_ns))
+    turn = chance.random()
+    if turn < 0.4:
+        node = chance.choice((late, late, "@after", "@next"))
+        scene.add("promote", "failover", _lasts_ns(scene, 200, 3_000), middle, nodes=(node,))
+    elif turn < 0.7:
+        scene.add("kill-owner", scene.death(), _lasts_ns(scene, 100, 3_000), middle, nodes=("@owner",))
+    elif turn < 0.9:
+        scene.add("kill-late", scene.death(), _lasts_ns(scene, 20, 1_000), middle, nodes=(late,))
+
+
 def _rivals_stand(scene: Scene) -> None:
     """Two nodes that do not hear each other are promoted in one term, and who votes dies between their candidacies."""
     chance = scene.chance
@@ -133,8 +158,10 @@ def _rivals_stand(scene: Scene) -> None:
     scene.add("promote", "failover", lasts_ns, soon(asked_ns), nodes=("@next",))
     later_ns = asked_ns + chance.choice((0, 0, 1, 5, 30)) * MILLISECOND_NS
     scene.add("promote", "failover", lasts_ns, soon(later_ns), nodes=("@after",))
-    dies = soon(asked_ns + scene.lasts(1, 120))
-    scene.add("kill-voter", scene.death(), scene.lasts(20, 200), dies, nodes=("@owner",))
+    dies, who = soon(asked_ns + scene.lasts(1, 120)), "@owner"
+    if chance.random() < 0.5:  # with its vote on disk, and told nobody
+        dies, who = Moment(does="wrote", what="raft", nth=chance.choice((1, 2, 3))), "@it"
+    scene.add("kill-voter", scene.death(), scene.lasts(20, 200), dies, nodes=(who,))
 
 
 def _nothing(scene: Scene) -> None:
@@ -147,6 +174,7 @@ CAUSES: tuple[tuple[Callable[[Scene], None], int], ...] = (
     (_owner_stops, 1),
     (_owner_is_cut_off, 2),
     (_queue_fills, 3),
+    (_node_lags, 5),
     (_rivals_stand, 4),
     (_nothing, 3),
 )
@@ -197,6 +225,18 @@ def _death(scene: Scene) -> None:
     scene.add(f"kill-at-{moment.what}", scene.death(), lasts_ns, moment, nodes=(node,))
 
 
+def _dies_writing(scene: Scene) -> None:
+    """A node dies with records that are written and not synced; often again, as soon as it has read them."""
+    chance, node = scene.chance, scene.chance.choice(list(scene.nodes))
+    lasts_ns = _lasts_ns(scene, 50, 1_000)
+    scene.add("slow-disk", "slow-disk", lasts_ns, nodes=(node,))
+    dies_ns, dead_ns = int(chance.uniform(0.2, 0.9) * lasts_ns), _lasts_ns(scene, 20, 400)
+    scene.add("kill-writing", scene.death(), dead_ns, soon(dies_ns), nodes=(node,))
+    if chance.random() < 0.5:
+        again_ns = dies_ns + dead_ns + _lasts_ns(scene, 1, 300)
+        scene.add("power-again", "power", _lasts_ns(scene, 50, 800), soon(again_ns), nodes=(node,))
+
+
 def _stop(scene: Scene) -> None:
     """A node stops in the middle of something."""
     moment = _moment(scene)
@@ -208,6 +248,7 @@ HINDRANCES: tuple[tuple[Callable[[Scene], None], int], ...] = (
     (_slow, 4),
     (_full, 2),
     (_death, 4),
+    (_dies_writing, 3),
     (_stop, 1),
 )
 

@@ -21,6 +21,7 @@ from harness.faults.fault import Fault
 from harness.faults.lanes import impossible
 from harness.faults.membership import Membership
 from harness.faults.moments import DRAWN_SCENES
+from harness.faults.reconfiguring import draw as draw_options
 from harness.faults.rollout import DOWNGRADE, UPGRADE, Rollout
 from harness.faults.table import (
     ADD,
@@ -39,6 +40,7 @@ from harness.faults.table import (
     TOGETHER,
     why_not,
 )
+from harness.node_options import RECONFIGURING
 from harness.plan import SECOND_NS, Plan
 
 FIRST_NS = 1 * SECOND_NS
@@ -61,6 +63,7 @@ def names_for(plan: Plan, able: frozenset[Ability] = ALL_ABILITIES) -> tuple[str
         name
         for name, kind in FAULTS.items()
         if name not in SCENIC
+        and not (kind.needs_leader and plan.leader == "none")
         and kind.is_among_all(plan.cluster, able)
         and plan.nodes >= kind.nodes_min
         and (name != FAILOVER or _can_fail_over(plan))
@@ -112,6 +115,10 @@ def _refuse(name: str, plan: Plan, able: frozenset[Ability]) -> None:
             f"the fault {name!r} needs a second node that may lead and a configuration whose owner may change, "
             f"got {plan.configuration!r} with {plan.nodes} nodes; try: --configuration H or D"
         )
+    if kind.needs_leader and plan.leader == "none":
+        raise WrongUse(
+            f"the fault {name!r} needs a leader, and --system {plan.system} has none; try: isolate-one"
+        )
     if plan.nodes < kind.nodes_min:
         raise WrongUse(f"the fault {name!r} needs at least {kind.nodes_min} nodes, got {plan.nodes}")
 
@@ -131,7 +138,7 @@ def draw_faults(plan: Plan, owner: str, able: frozenset[Ability] = ALL_ABILITIES
     rollout = _rollout(plan, asked)
     chance = plan.streams()["faults"]
     faults: list[Fault] = []
-    members = Membership.at_first(plan.node_names, plan.quorum, plan.voters)
+    members = Membership.at_first(plan.node_names, plan.quorum, plan.voters, plan.without_a_vote)
     free_ns = [FIRST_NS] * plan.overlap
     others = _order(names, chance, _beside_all(plan))
     is_a_step_due = True
@@ -146,7 +153,7 @@ def draw_faults(plan: Plan, owner: str, able: frozenset[Ability] = ALL_ABILITIES
         until_ns = at_ns + _lasts_ns(name, plan, chance.randrange(*LASTS_NS))
         if until_ns > plan.time_limit_ns - LAST_HEALED_NS:
             break
-        fault = _fault(len(faults), name, at_ns, until_ns, plan, owner, members)
+        fault = _fault(len(faults), name, at_ns, until_ns, plan, owner, members, faults)
         if fault is not None and fault.drift_ppm and plan.cluster != "sim" and "drift" not in able:
             fault = msgspec.structs.replace(fault, drift_ppm=0)
         if fault is not None and target:
@@ -230,7 +237,14 @@ def _order(
 
 
 def _fault(
-    number: int, name: str, at_ns: int, until_ns: int, plan: Plan, owner: str, members: Membership
+    number: int,
+    name: str,
+    at_ns: int,
+    until_ns: int,
+    plan: Plan,
+    owner: str,
+    members: Membership,
+    before: Sequence[Fault],
 ) -> Fault | None:
     """One fault; None if it cannot be done to the members that there are then."""
     kind = FAULTS[name]
@@ -244,6 +258,11 @@ def _fault(
         draw = draw_shapes if name == CHANGING else draw_steps
         shapes = draw(nodes, owner, chance, until_ns - at_ns, plan.heartbeat_ns)
         drawn = {"shapes": shapes, "links": all_links(shapes)}
+    if name in RECONFIGURING:
+        options = draw_options(name, plan, nodes, owner, chance, before)
+        if options is None:
+            return None
+        drawn = options
     if name == TIMEOUTS:
         drawn = {**drawn, "options": _in_seconds(plan, drawn["options"])}
     if name == QUORUM:
@@ -251,7 +270,7 @@ def _fault(
             return None
         drawn = {**drawn, "options": _greater(drawn["options"], members.quorum)}
     named: Any = drawn.get("nodes", ())
-    if members.why_not(kind.does, named):
+    if "on" not in drawn and members.why_not(kind.does, named):
         return None
     if kind.does == "restart" and members.absent and len(members.present) <= members.quorum:
         return None  # who needs all that are left restarts none of them

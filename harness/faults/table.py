@@ -17,6 +17,7 @@ from harness.faults import partitions
 from harness.faults.abilities import ALL_ABILITIES, LACKS, NEEDED, Ability
 from harness.faults.fault import Damage, Does, Link
 from harness.faults.rollout import DOWNGRADE, UPGRADE
+from harness.node_options import RECONFIGURING
 
 MILLISECOND_NS = 1_000_000
 EVERYWHERE = ("local", "docker", "ssh", "sim")
@@ -36,6 +37,7 @@ FAILOVER = "failover"
 OOM = "oom"
 REMOVE, ADD = "remove-node", "add-node"
 QUORUM, TIMEOUTS = "quorum", "timeouts"
+RECONFIGURE, RECONFIGURE_AT, OTHERWISE = RECONFIGURING
 FACTORS = (0.5, 0.7, 1.5, 2.0)
 """By what timeouts are multiplied."""
 HOLDS = "holds"
@@ -62,6 +64,7 @@ class Kind:
     must: Must = "survive"
     only_named: tuple[str, ...] = ()
     """Clusters in which "all" leaves it out."""
+    needs_leader: bool = False
 
     def is_among_all(self, cluster: str, able: frozenset[Ability]) -> bool:
         return (
@@ -82,11 +85,12 @@ def _shaped_later(nodes: Sequence[str], owner: str, chance: random.Random) -> di
 
 
 def _owner_or_one(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
-    return {"nodes": (owner if chance.random() < 0.5 else chance.choice(list(nodes)),)}
+    is_owner = chance.random() < 0.5 and owner
+    return {"nodes": (owner if is_owner else chance.choice(list(nodes)),)}
 
 
 def _owner(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
-    return {"nodes": (owner,)}
+    return {"nodes": (owner or chance.choice(list(nodes)),)}
 
 
 def _everyone(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
@@ -121,7 +125,7 @@ def _reorder(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[st
 
 def _narrow(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
     """All links of the owner, who says most, or all links: less than a hundred writes a second need."""
-    node = chance.choice((owner, None))
+    node = chance.choice((owner or chance.choice(list(nodes)), None))
     links = tuple((a, b) for a in nodes for b in nodes if a != b and node in (a, b, None))
     return {"links": links, "bytes_per_s": chance.randrange(6, 25) * 1000}
 
@@ -190,6 +194,11 @@ def _quorum(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str
     }
 
 
+def _option(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
+    """The schedule draws it, which knows what nodes are set to."""
+    return {}
+
+
 def _timeouts(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
     """One of them, by a factor: the schedule makes seconds of it."""
     names = ("replication_synchro_timeout", "election_timeout", "replication_timeout")
@@ -203,6 +212,7 @@ FAULTS: dict[str, Kind] = {
         "cut",
         _cut(partitions.isolate_owner),
         nodes_min=2,
+        needs_leader=True,
     ),
     "isolate-one": Kind(
         "one replica is cut off from all others",
@@ -389,6 +399,30 @@ FAULTS: dict[str, Kind] = {
         nodes_min=3,
         only_named=EVERYWHERE,
     ),
+    RECONFIGURE: Kind(
+        "an option is another for a while, on one node or on all in turn (election mode, fencing, timeouts, …)",
+        "configuration",
+        "options",
+        _option,
+        SIMULATED,
+        only_named=EVERYWHERE,
+    ),
+    RECONFIGURE_AT: Kind(
+        "the same on one node in the middle of an election, a promotion, a join or a read",
+        "configuration",
+        "options",
+        _option,
+        SIMULATED,
+        only_named=EVERYWHERE,
+    ),
+    OTHERWISE: Kind(
+        "all nodes restarted with another option, in turn or at once, and later with the former one",
+        "rolling",
+        "restart",
+        _option,
+        SIMULATED,
+        only_named=EVERYWHERE,
+    ),
     "rolling-restart": Kind(
         "SIGTERM and restart, one node after the other",
         "rolling",
@@ -421,6 +455,7 @@ FAULTS: dict[str, Kind] = {
         _owner,
         SIMULATED,
         nodes_min=2,
+        needs_leader=True,
     ),
     MOMENTS: Kind(
         "as holds, but all is drawn: which moment, whose, what is held or slow or full, who dies (not among all)",
@@ -428,6 +463,7 @@ FAULTS: dict[str, Kind] = {
         "hold",
         _owner,
         SIMULATED,
+        needs_leader=True,
     ),
 }
 
@@ -447,6 +483,7 @@ _ONE_STREAM = (
 )
 _LIMITS = ("cpu-limit", "memory-limit", OOM)
 _NO_MACHINE = "virtual nodes share no machine: their work takes no time and no memory"
+_STARTED_ANEW = "there nodes start with the options that they had; try the faults timeouts and quorum"
 _BY_MOMENT = "only virtual time knows what a node is about to do"
 CANNOT: Mapping[tuple[str, str], str] = {
     ("reorder", "local"): _ONE_STREAM,
@@ -461,6 +498,7 @@ CANNOT: Mapping[tuple[str, str], str] = {
     ("bit-flip", "sim"): "what is synced on a virtual disk stays",
     **{(name, cluster): _BY_MOMENT for name in SCENIC for cluster in REAL},
     **{(name, "sim"): _ONE_CODE for name in (UPGRADE, DOWNGRADE)},
+    **{(name, cluster): _STARTED_ANEW for name in RECONFIGURING for cluster in REAL},
     ("loss", "ssh"): "the relays may drop no byte of a live connection: that would be corruption, not loss",
 }
 

@@ -1,8 +1,7 @@
-"""Generators of load: pure values that say what comes next, and combine.
+"""Generators of load: pure values that return the next operation, and combine.
 
-A generator is asked `next(context)` and answers with what comes and the generator to ask afterwards; it changes
-nothing. What comes is a `Draft` (an operation without a worker), `Later` (nothing before that time), or None (never
-again).
+`next(context)` of a generator returns an item and the generator for the next call; it changes nothing. The item is a
+`Draft` (an operation without a worker), `Later` (no operation before that time), or None (no operation any more).
 """
 
 from harness.generators.combinators import (

@@ -1,13 +1,13 @@
 """Generators made of generators.
 
-| name | what it gives |
+| name | operations |
 |---|---|
-| `Each(make)` | `make(context, count)` for ever |
-| `Mix(parts)` | one of its parts by chance, in proportion to their weights |
-| `Limit(inner, count)` | so many operations, then nothing |
+| `Each(make)` | `make(context, count)`, without end |
+| `Mix(parts)` | of a random part, in proportion to the weights |
+| `Limit(inner, count)` | at most `count` operations |
 | `Until(inner, time_ns)` | until a time, then nothing |
 | `Stagger(inner, mean_ns)` | with random pauses around a mean, so that workers do not march in step |
-| `Phases(parts)` | one after the other, each when the one before is spent |
+| `Phases(parts)` | part by part, each when the previous one has ended |
 | `Reserve(groups, rest)` | the first workers to one generator, the next to another, the rest to a third |
 | `per_worker(make, workers)` | a generator of its own for each worker |
 """
@@ -31,7 +31,7 @@ class Each:
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """`parts` are (weight, generator); a part that is spent is left out from then on."""
+    """`parts` are (weight, generator); a part that has ended is skipped from then on."""
 
     parts: tuple[tuple[float, Generator], ...]
 
@@ -135,5 +135,5 @@ class Reserve:
 
 
 def per_worker(make: Callable[[int], Generator], workers: int) -> tuple[Generator, ...]:
-    """One generator a worker, so that what one draws depends on no other."""
+    """One generator for each worker, so that the draws of one worker depend on no other worker."""
     return tuple(make(worker) for worker in range(workers))

@@ -1,4 +1,4 @@
-"""What a generator is asked and what it answers."""
+"""The request to a generator, and its answers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Value: TypeAlias = "bool | int | float | str | tuple[Value, ...] | Mapping[str, 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The moment of the question: whose turn it is, at what time of the run, and this worker's own chance.
+    """A request for an operation: the worker, the time in the run, and the worker's own random stream.
 
-    `time_ns` is the time in the plan, not on a clock: it depends on nothing that happened.
+    `time_ns` is the time in the plan, not of a clock: it does not depend on earlier events.
     """
 
     worker: int
@@ -25,7 +25,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An operation to be: what, on which key, at which node ("@owner", "@replica" or a name)."""
+    """A future operation: its name, its key, and its node ("@owner", "@replica" or a name)."""
 
     f: str
     key: str | None = None

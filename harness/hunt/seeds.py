@@ -20,6 +20,7 @@ from harness.conductor import Conductor
 from harness.errors import HarnessError
 from harness.execute import in_virtual_time
 from harness.faults.lanes import MEMBERSHIP
+from harness.hunt import changes
 from harness.hunt.variety import hunted
 from harness.judge.whole_run import verdict_of
 from harness.plan import Plan
@@ -53,6 +54,7 @@ BY_FAULTS = (
     STRAY,
     ASYNCHRONOUS,
     WRITTEN_ONCE,
+    *changes.ROWS,
 )
 
 
@@ -81,6 +83,7 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
     `has_drawn_faults`: nobody asked for the plan's faults by name, so a seed need not have room for each.
     """
     parts = parts_of(plan)
+    plan = parts.plan
     cluster = simulated(parts, None)
     record = io.BytesIO()
     conductor = Conductor(plan, cluster, parts.system, parts.workload, jsonl.Writer(record, header(parts)))
@@ -112,7 +115,7 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
         rollbacks=evidence["rollbacks"],
         configuration=plan.letter,
         workload=plan.workload,
-        sometimes={**cluster.sometimes(), **_done_by_faults(history)},
+        sometimes={**cluster.sometimes(), **_done_by_faults(history), **changes.counted(plan, history)},
         again=verdict["repeat"]["command"],
     )
 

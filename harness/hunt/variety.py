@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from harness import node_options as options_of
 from harness.assemble import parts_of
 from harness.configurations import modes_of
 from harness.errors import WrongUse
@@ -26,6 +27,8 @@ from harness.faults.schedule import names_for
 from harness.faults.table import HOLDS, MOMENTS, QUORUM, SCENIC
 from harness.hunt.bug_plans import bug_plan
 from harness.plan import Plan
+from harness.systems import System, system_of
+from harness.systems.system import CountsRareTurns
 from harness.workloads import WORKLOADS
 from harness.workloads.workload import Submits
 
@@ -46,11 +49,12 @@ MODES = (
     ("one voter", 2),
     ("all but one voters", 1),
     ("mixed", 3),
+    ("one without", 1),
 )
 FENCING = (("soft", 5), ("strict", 3), ("off", 2))
 LEAST_OK = 250
 """Operations that must succeed in a seed whose configuration, load and time were drawn."""
-RATES = (72.0, 84.0, 100.0)
+RATES = (36.0, 44.0, 60.0)
 CALM_S = (1.0, 1.0, 1.5)
 SLOW_TO_RECOVER = 1.5
 """How much more load and calm there is where few can lead or all are needed: they serve for less of the time."""
@@ -72,6 +76,10 @@ WORKLOAD_WEIGHTS: Mapping[str, float] = {
     "unique-ids": 0.3,
     "long-fork": 0.7,
 }
+SEARCHED = "rw-register"
+"""The workload whose order is searched for among all writes whose outcome nobody knows."""
+ALL_NEEDED = 2
+"""So many nodes all wait while one is away: what is asked meanwhile has no outcome, and the search finds no end."""
 ASYNCHRONOUS_OF_FIXED = 8
 """How much more often asynchronous spaces are drawn where the owner stays: there they are promised the most."""
 SHARES = (
@@ -81,17 +89,28 @@ SHARES = (
     ("write_once", 0.5, (0.1, 0.3)),
 )
 """Field, how often it is not 0, what it is then."""
-BESIDE = (("rolling-restart", 0.1), ("timeouts", 0.08), ("quorum", 0.04))
+BESIDE = (
+    ("rolling-restart", 0.1),
+    ("timeouts", 0.08),
+    ("quorum", 0.1),
+    ("reconfigure", 0.15),
+    ("reconfigure-at-a-moment", 0.15),
+    ("restart-otherwise", 0.15),
+)
 """What an operator does meanwhile, beside the faults that are drawn, and how often."""
 LOST_DISK = "replace-node"
 MEMBERSHIP = "membership"
-LOST_DISKS = 0.1
+LOST_DISKS = 0.15
 """How often nodes lose their disks for good, and others join at their addresses."""
-MEMBERS_CHANGE = 0.12
+MEMBERS_CHANGE = 0.15
 """How often nodes leave and others join as well."""
-SCENES = (((HOLDS, MOMENTS), 2), ((MOMENTS,), 4), ((HOLDS,), 2), ((), 2))
+SCENES = (((HOLDS, MOMENTS), 3), ((MOMENTS,), 5), ((HOLDS,), 1), ((), 1))
 CALM_BESIDE = 0.25
 """How much more calm there is for each fault that may be at work beside others, and for scenes."""
+GOES_ON_WAITING = 0.3
+"""How often nothing is rolled back where the owner stays: then the promise stays whole when elections begin."""
+APART = 0.2
+"""How often nodes differ in options from the start, and then how many do of each option."""
 TRIES = 200
 """How often a seed is drawn again for what was asked for by name."""
 
@@ -115,6 +134,9 @@ def hunted(plan: Plan, given: frozenset[str]) -> Plan:
 
 
 def _varied(chance: random.Random, plan: Plan, given: frozenset[str]) -> Plan:
+    system = system_of(plan.system)
+    if not isinstance(system, CountsRareTurns):
+        return _of_any_system(chance, plan, given, system)
     fields: dict[str, Any] = {**LIGHT, **(bug_plan(plan.bugs) if plan.bugs else {})}
     if not plan.bugs and "configuration" not in given:
         fields.update(_drawn(chance, plan, given))
@@ -122,12 +144,34 @@ def _varied(chance: random.Random, plan: Plan, given: frozenset[str]) -> Plan:
         fields.update(_load(chance, plan, given, fields))
     fields = {name: value for name, value in fields.items() if name not in given}
     varied = msgspec.structs.replace(plan, **fields)
-    if "read" not in given and not varied.has_elections:
+    if "read" not in given and not (varied.has_elections and varied.mvcc):
         varied = msgspec.structs.replace(varied, read=None)
     if "faults" not in given and not plan.bugs:
         varied = msgspec.structs.replace(varied, faults=_faults(chance, varied))
     if "calm_s" in fields and not plan.bugs:
         varied = msgspec.structs.replace(varied, calm_s=varied.calm_s * _crowd(varied))
+    return varied
+
+
+def _of_any_system(chance: random.Random, plan: Plan, given: frozenset[str], system: System) -> Plan:
+    """What can be drawn of a system of which only its client and its abilities are known."""
+    completed = system.completed(plan)
+    workloads = [name for name, each in WORKLOADS.items() if each.uses <= system.client.speaks]
+    fields: dict[str, Any] = {
+        "nodes": chance.choice((3, 3, 5)),
+        "rate": chance.choice(RATES),
+        "calm_s": chance.choice(CALM_S),
+        "overlap": _weighted(chance, ((1, 6), (2, 3), (3, 1))),
+        "workload": chance.choice(workloads or [plan.workload]),
+    }
+    fields = {name: value for name, value in fields.items() if name not in given}
+    varied = msgspec.structs.replace(plan, **fields)
+    if "faults" not in given:
+        possible = names_for(
+            msgspec.structs.replace(varied, faults=("all",), leader=completed.leader), system.abilities
+        )
+        few = tuple(chance.sample(possible, min(3, len(possible))))
+        varied = msgspec.structs.replace(varied, faults=chance.choice((("all",), few)))
     return varied
 
 
@@ -145,12 +189,14 @@ def _load(
         del weights["mixed-spaces"]  # its nodes do not say which rows wait
     elif drawn.get("configuration") == "C":
         weights["mixed-spaces"] *= ASYNCHRONOUS_OF_FIXED
+    if drawn.get("nodes", plan.nodes) == ALL_NEEDED:
+        del weights[SEARCHED]
     workload = plan.workload if "workload" in given else _weighted(chance, tuple(weights.items()))
     load: dict[str, Any] = {"workload": workload}
     for field, often, values in SHARES:
         if chance.random() < often:
             load[field] = chance.choice(values)
-    if isinstance(WORKLOADS.get(workload), Submits) and chance.random() < 0.1:
+    if isinstance(WORKLOADS.get(workload), Submits) and chance.random() < 0.2:
         load["commit_wait"] = "mixed"
     return load
 
@@ -171,8 +217,8 @@ def _drawn(chance: random.Random, plan: Plan, given: frozenset[str]) -> dict[str
         "election_timeout_s": chance.choice((0.3, 0.5, 0.5, 0.8)),
         "overlap": _weighted(chance, ((1, 6), (2, 3), (3, 1))),
     }
-    if chance.random() < 0.3:
-        drawn["checkpoint_interval_s"] = chance.choice((0.2, 0.4, 1.0, 4.0))
+    if chance.random() < 0.45:
+        drawn["checkpoint_interval_s"] = chance.choice((0.2, 0.2, 0.4, 1.0, 4.0))
     if chance.random() < 0.2:
         drawn["queue_max_size"] = chance.choice(("40", "150", "600"))
     if chance.random() < 0.15:
@@ -185,7 +231,11 @@ def _drawn(chance: random.Random, plan: Plan, given: frozenset[str]) -> dict[str
         drawn.update(configuration="C", election_fencing="soft")
     elif chance.random() < 0.2:
         drawn["configuration"] = "I"
-    if nodes < 3 or len(_leaders(mode, nodes)) == 1:
+    if mode == "off" and chance.random() < GOES_ON_WAITING:
+        drawn["rollback_on_timeout"] = False
+    if chance.random() < APART:
+        drawn["node_options"] = _apart(chance, drawn)
+    if nodes < 3 or len(_leaders(mode, nodes)) == 1 or (mode != "off" and "off" in mode):
         drawn["rate"] *= SLOW_TO_RECOVER
         drawn["calm_s"] *= SLOW_TO_RECOVER
     return drawn
@@ -193,7 +243,7 @@ def _drawn(chance: random.Random, plan: Plan, given: frozenset[str]) -> dict[str
 
 def _leaders(modes: str, nodes: int) -> list[str]:
     """The modes of those that may lead."""
-    return [mode for mode in modes_of(modes, nodes) if mode != "voter"]
+    return [mode for mode in modes_of(modes, nodes) if mode not in ("voter", "off")]
 
 
 def _modes(chance: random.Random, word: str, nodes: int) -> str:
@@ -209,10 +259,43 @@ def _modes(chance: random.Random, word: str, nodes: int) -> str:
             modes = [chance.choice(("candidate", "manual", "voter")) for _ in range(nodes - 1)] + [
                 "candidate"
             ]
+        case "one without":
+            modes = ["candidate"] * (nodes - 1) + ["off"]
         case same:
             return same
     chance.shuffle(modes)
     return ",".join(modes)
+
+
+def _apart(chance: random.Random, drawn: Mapping[str, Any]) -> tuple[str, ...]:
+    """What single nodes are set to; a quorum apart needs one that is a number."""
+    nodes, least = drawn["nodes"], drawn["nodes"] // 2 + 1
+    options: dict[str, tuple[object, ...]] = {
+        options_of.CHECKPOINTS: (0.3, 0.7),
+        options_of.BEAT: (0.1, 0.15, 0.4),
+        options_of.SYNCHRO_TIMEOUT: (0.3, 0.6, 1.5),
+    }
+    if drawn["election_mode"] != "off":
+        options |= {
+            options_of.FENCING: ("off", "soft", "strict"),
+            options_of.ELECTION_TIMEOUT: (0.3, 0.5, 0.8),
+        }
+    if chance.random() < 0.2:
+        options[options_of.MVCC] = ("false",)
+    if chance.random() < 0.15:
+        options[options_of.TIMEOUT_BEHAVIOUR] = ("old", "new")
+    if drawn["election_mode"] != "off" and chance.random() < 0.05:
+        options[options_of.SYNCHRONOUS_PROMOTE] = ("false",)
+    if nodes >= 3 and "quorum" not in drawn and chance.random() < 0.2:
+        voting = nodes - modes_of(drawn["election_mode"], nodes).count("off")
+        options[options_of.QUORUM] = tuple(range(least, max(voting, least) + 1))
+    chosen = chance.sample(list(options), chance.choice((1, 1, 2, 3)))
+    return tuple(
+        f"n{number}:{name}={chance.choice(options[name])}"
+        for number in range(1, nodes + 1)
+        for name in chosen
+        if chance.random() < 0.5
+    )
 
 
 def _faults(chance: random.Random, plan: Plan) -> tuple[str, ...]:
@@ -238,7 +321,8 @@ def _faults(chance: random.Random, plan: Plan) -> tuple[str, ...]:
 def _members(chance: random.Random, plan: Plan) -> tuple[str, ...]:
     """Nodes that leave and come."""
     draw = chance.random()
-    if plan.nodes < 3 or draw >= LOST_DISKS + MEMBERS_CHANGE:
+    counts_apart = any(f":{options_of.QUORUM}=" in each for each in plan.node_options)
+    if plan.nodes < 3 or draw >= LOST_DISKS + MEMBERS_CHANGE or counts_apart:
         return ()
     return (LOST_DISK,) if draw < LOST_DISKS else (MEMBERSHIP,)
 

@@ -80,7 +80,7 @@ def _felt(history: History) -> set[str]:
 
 
 def _names(fault: FaultSpan) -> tuple[str, ...]:
-    return SCENIC if _is_directed(fault) else (fault.name,)
+    return (*SCENIC, fault.name) if _is_directed(fault) else (fault.name,)
 
 
 def _is_directed(fault: FaultSpan) -> bool:

@@ -14,8 +14,8 @@ from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
 from checkers.history.members import is_settled_at_the_end
 from checkers.history.operation import SUBMITTED, Event, Operation
-from harness.failover import HINDER_NO_OWNER
-from harness.faults.lanes import STOPS_PROCESSES
+from harness.failover import hinders_no_owner
+from harness.faults.lanes import STOPS_PROCESSES, changes_who_leads
 from harness.faults.table import DIRECTED, SCENIC
 from harness.judge.asked_faults import not_felt
 from harness.judge.effects import Attempts, attempts_of, missing_effects
@@ -30,7 +30,7 @@ USEFUL_SHARE = 1 / 3
 USEFUL_SHARE_OF_PILED_UP = 1 / 8
 """The same where faults come upon each other, and deaths at the worst moment."""
 USEFUL_SHARE_UNDER_FAULT = 1 / 20
-"""The share of the operations asked for, or of those that must succeed, that must succeed while a fault is active."""
+"""The share of the operations asked for that must succeed while a fault is active."""
 USEFUL_SHARE_WITHOUT_POWER = 1 / 100
 """The same where all faults take whole nodes down, now and then all of them; or the only one."""
 USEFUL_SHARE_OF_A_KIND = 1 / 10
@@ -233,6 +233,8 @@ def _missing(
 
 def _leaves_a_node(fault: FaultSpan, nodes: Sequence[str]) -> bool:
     """Some node runs, and may answer, while the fault is at work."""
+    if changes_who_leads(fault.asked.get("options", {})):
+        return False  # elections begin anew
     stops = fault.does in STOPS_PROCESSES | {"oom"}
     return not (stops and nodes and {*nodes} <= {*fault.nodes})
 
@@ -305,7 +307,7 @@ def _hides(other: FaultSpan, fault: FaultSpan) -> bool:
     since_ns = fault.start_ns if fault.heal_asked_ns is None else fault.heal_asked_ns
     whom: Sequence[Sequence[str]] = fault.links or tuple((node,) for node in fault.nodes)
     are_absent = other.does in ("remove", "add") and all({*each} & {*other.nodes} for each in whom)
-    if other.does in HINDER_NO_OWNER and not are_absent:
+    if hinders_no_owner(other.does, other.asked.get("options", {})) and not are_absent:
         return False
     until_ns = NEVER if other.does == "remove" and are_absent else other.end_ns or NEVER
     return other.start_ns <= (fault.end_ns or NEVER) and until_ns >= since_ns
@@ -347,7 +349,7 @@ def _missing_of_faults(
     missing += missing_effects(attempts(history))
     least = 1 if plan.drawn is None else 0  # a plan that was cut down to a few operations may have none
     share = USEFUL_SHARE_WITHOUT_POWER if _takes_nodes_down(history) else USEFUL_SHARE_UNDER_FAULT
-    wanted = max(least, int((plan.least_ok or evidence["asked"]) * share))
+    wanted = max(least, int(evidence["asked"] * share))
     if all(_is_steered(fault, ()) for fault in history.faults):
         wanted = least
     if not any(_leaves_a_node(fault, history.header.nodes) for fault in history.faults):
@@ -366,6 +368,7 @@ def _missing_of_faults(
         default=0,
     )
     waited = longest_ns > 2 * plan.synchro_timeout_s * SECOND_NS and plan.quorum_size > 1
+    waited &= not plan.submits  # what is only submitted has no time-out, and may have filled the queue
     if promise.isolated_owner_rolls_back and waited and evidence["rollbacks"] == 0:
         missing.append("the owner was isolated, and yet nothing was ever rolled back")
     return missing

@@ -10,8 +10,9 @@ from typing import Any
 from checkers import kept
 from checkers.by_model import only_key
 from checkers.convergence import NAME as CONVERGENCE
+from checkers.history.declared import undeclared
 from checkers.history.history import History
-from checkers.verdict import Verdict
+from checkers.verdict import Result, Verdict
 from checkers.wal import LogRules, NodeLog
 from checkers.wal.effects import Effect
 from harness.check import Check, RunCheck, run_here
@@ -45,6 +46,16 @@ NOT_PROMISED = "not promised here, and not kept: "
 """How a finding begins that would be a violation elsewhere."""
 OF_READS = frozenset({"bank", "balances", "counter", "set-full", "transactional"})
 """Checks that have nothing to judge where nobody reads anything but dirty."""
+
+CONDITIONAL = frozenset(
+    {
+        *("quorum", "early-timeout", "overruled", "rollback-honesty", "replication"),
+        *("acknowledged-early", "queue-order", "durability", "write-once"),
+    }
+)
+"""Checks that a run keeps in which what they forbid could not happen: no write while no quorum was possible, no
+timeout, no rollback, one node alone, no complete write, no clock to compare. Any other one that had nothing to judge is
+unknown, whatever it says of itself."""
 
 
 def judge(
@@ -90,15 +101,16 @@ def judge(
     if asks_by_name and history.faults and failure is None and not was_ended:
         evidence["missing"] += missing_by_name(plan, history, evidence["left_out"])
     excused = {CONVERGENCE} if is_damaged and stopped else _without_reads(plan, promise, promised)
-    excused |= _shown_by_fresh_reads(promise, promised)
-    decisive = [each for each in promised if each.result != "unknown" or each.checker not in excused]
+    excused |= _shown_by_fresh_reads(promise, promised) | _never_asked(promised)
+    weighed = [replace(each, result=_result(each)) for each in promised]
+    decisive = [each for each in weighed if each.result != "unknown" or each.checker not in excused]
     outcome = outcome_of((each.result for each in decisive), evidence["missing"], left_out)
     return {
         "format": FORMAT,
         "version": VERSION,
         "outcome": outcome,
         "exit_code": EXIT_CODES[outcome],
-        "sentence": sentence(outcome, promised, evidence, left_out),
+        "sentence": sentence(outcome, decisive, evidence, left_out),
         "promise": {
             "configuration": promise.configuration,
             "why": promise.why,
@@ -149,10 +161,26 @@ def _shown_by_fresh_reads(promise: Promise, promised: Sequence[Verdict]) -> set[
     }
 
 
+def _result(verdict: Verdict) -> Result:
+    """Valid only if something was judged."""
+    is_empty = verdict.details.get("vacuous") and verdict.checker not in CONDITIONAL
+    return "unknown" if verdict.result == "valid" and is_empty else verdict.result
+
+
+def _never_asked(promised: Sequence[Verdict]) -> set[str]:
+    """Checks of a class of reads that no client asked for: its promise binds nobody in this run."""
+    return {
+        each.checker for each in promised if each.details.get("vacuous") and each.details.get("asked") == 0
+    }
+
+
 def _judged(check: Check, history: History, run_check: RunCheck, key: str | None) -> Verdict:
     """By the check's own name: a verdict under another one would leave a promised check without any."""
     is_selected = key is not None and check.is_per_key
     verdict = run_check(check, only_key(history, key) if is_selected and key is not None else history)
+    if verdict.result == "valid" and not check.is_of_nodes and (names := undeclared(history)):
+        why = f"nobody declared what these operations do: {', '.join(names)}"
+        verdict = replace(verdict, result="unknown", summary=why)
     return verdict if verdict.checker == check.name else replace(verdict, checker=check.name)
 
 

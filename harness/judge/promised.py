@@ -1,7 +1,9 @@
 """What a run is judged against: what its system promises for its plan, as far as the plan came about.
 
-A fault for which a store promises less (a loss of power, where it does not wait for its disk) excuses nothing in a run
-in which it never began. One that began excuses even if nobody felt it: nobody knows what was lost.
+A fault for which a store promises less (a loss of power, where it does not wait for its disk; an option that changes)
+excuses nothing in a run in which it never began. One that began excuses even if nobody felt it: nobody knows what was
+lost, or which node took the option. A run in which an option changed is judged by the weakest promise of all that were
+in force (decision 29).
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from __future__ import annotations
 import msgspec
 
 from checkers.history.history import History
-from harness.plan import POWER_FAULTS, Plan
+from harness.faults.fault import Fault
+from harness.plan import POWER_FAULTS, Drawn, Plan
 from harness.systems import system_of
 from harness.systems.promises import Promise
 
@@ -18,6 +21,8 @@ def promise_of(plan: Plan, history: History) -> Promise:
     """Raises WrongUse if nobody knows the plan's system."""
     if plan.loses_power and all(fault.does != "power" for fault in history.faults):
         plan = _without_power_faults(plan)
+    if plan.changes_options:
+        plan = _with_options_as_changed(plan, history)
     return system_of(plan.system).promise(plan)
 
 
@@ -28,3 +33,10 @@ def _without_power_faults(plan: Plan) -> Plan:
         drawn = msgspec.structs.replace(drawn, faults=left)
     names = tuple(name for name in plan.faults if name not in POWER_FAULTS)
     return msgspec.structs.replace(plan, faults=names, drawn=drawn)
+
+
+def _with_options_as_changed(plan: Plan, history: History) -> Plan:
+    """Its faults are those that began. What it says of operations, and by names of other faults, stays."""
+    begun = tuple(msgspec.convert(fault.asked, Fault) for fault in history.faults)
+    operations = () if plan.drawn is None else plan.drawn.operations
+    return msgspec.structs.replace(plan, drawn=Drawn(faults=begun, operations=operations))

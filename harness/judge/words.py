@@ -113,6 +113,7 @@ def repeat_line(plan: Plan, plan_file: Path | None = None) -> str:
     if plan.faults != default.faults:
         words.append(f"--faults {','.join(plan.faults) or 'none'}")
     words.extend(f"--bug {bug}" for bug in plan.bugs)
+    words.extend(f"--node-option {shlex.quote(each)}" for each in plan.node_options)
     if plan.accept_new_host_keys:
         words.append("--accept-new-host-keys")
     return " ".join(words)

@@ -54,8 +54,8 @@ def follow(
             .trigger(processingTime=EVERY)
             .start()
         )
-        tell(f"qsync: following {results}; Ctrl-C ends it")
         try:
+            tell(f"qsync: following {results}; Ctrl-C ends it")
             while query.isActive and not until():
                 time.sleep(0.2)
             if query.exception() is not None:
@@ -84,8 +84,8 @@ def follow_address(
     """
     with session(master, conf=conf, log=log) as spark:
         bring_in(spark, results, place, tell, spool)
-        tell(f"qsync: following {results}, every {every_s:.0f} s; Ctrl-C ends it")
         try:
+            tell(f"qsync: following {results}, every {every_s:.0f} s; Ctrl-C ends it")
             while not until():
                 time.sleep(every_s)
                 try:

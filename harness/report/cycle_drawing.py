@@ -1,7 +1,7 @@
-"""The circle of transactions that proves an anomaly: a box for each, an arrow for each "must come before".
+"""The cycle of transactions that proves an anomaly: a box for each, an arrow for each "must come before".
 
-The first box stands once more at the end, dashed: that is what cannot be. What is drawn is what the checker left in
-its details: {"transactions": [{"name", "events", "operations"}], "edges": [{"from", "to", "kind", "key"}]}.
+The first box stands once more at the end, dashed, because it would have to precede itself. The checker's details have
+the data: {"transactions": [{"name", "events", "operations"}], "edges": [{"from", "to", "kind", "key"}]}.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MEANINGS = {
 
 
 def cycle_drawing(picture: object, operations: Mapping[int, Operation]) -> Markup:
-    """The drawing; empty if there is no circle to draw. `operations` by their events: where they were asked."""
+    """The drawing; empty without a cycle. `operations` by their events give process and node."""
     transactions = as_mappings(as_mapping(picture).get("transactions"))
     edges = as_mappings(as_mapping(picture).get("edges"))
     if len(edges) < 2 or len(edges) != len(transactions) or len(edges) > BOXES_MAX:
@@ -58,7 +58,7 @@ def _box(transaction: Json, operations: Mapping[int, Operation], y: float) -> Ma
 
 
 def _where(transaction: Json, operations: Mapping[int, Operation]) -> str:
-    """The process and the node, which only the history knows."""
+    """The process and the node, which only the history has."""
     found = (operations.get(index) for index in as_list(transaction.get("events")) if isinstance(index, int))
     operation = next((each for each in found if each is not None), None)
     if operation is None:
@@ -96,5 +96,5 @@ def _arrow(edge: Json, y: float) -> Markup:
 
 
 def picture_of(check: Json, rule: str) -> object:
-    """What the check's details hold of the anomaly that the witness shows."""
+    """The part of the check's details about the anomaly of the witness."""
     return as_mapping(as_mapping(check.get("details")).get("anomalies")).get(rule)

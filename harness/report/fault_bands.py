@@ -1,4 +1,4 @@
-"""Faults as stretches of time, from the history's nemesis lines: what the drawings shade and the table lists."""
+"""Faults as stretches of time, from the history's nemesis lines: the drawings shade them and the table lists them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LABEL_SIZE = 11
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a partition that changes cut from one time to another."""
+    """The links that a changing partition cut in an interval."""
 
     links: tuple[tuple[str, str], ...]
     start_ns: int
@@ -34,7 +34,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class FaultBand:
-    """One fault. `start_ns` to `end_ns` is where it was felt at all; `sure` where all of it surely was in effect."""
+    """One fault. `start_ns` to `end_ns`: it may have been in effect; `sure`: all of it surely was in effect."""
 
     id: int
     name: str
@@ -75,9 +75,9 @@ def _arrows(links: Sequence[tuple[str, str]], *, is_cut: bool) -> str:
 
 
 def fault_bands(material: Material) -> tuple[FaultBand, ...]:
-    """A band for every fault that began; one whose end is not recorded reaches to the end of the run.
+    """A band for every fault that began; without a recorded end it reaches to the end of the run.
 
-    If the lines of the faults do not add up, none can be told apart: that goes to the material's notes.
+    If the lines of the faults do not pair up, there are no bands, and the material's notes say so.
     """
     try:
         spans = fault_spans(list(material.nemesis), 2)
@@ -108,7 +108,7 @@ def _band(span: FaultSpan, run_end_ns: int) -> FaultBand:
 
 
 def _shapes(span: FaultSpan, run_end_ns: int) -> tuple[Shape, ...]:
-    """Each until the next one: what both cut is closed all the while."""
+    """Each shape until the next one; links that both cut stay cut in between."""
     starts = [_first_time(shape.in_effect_ns, shape.asked_ns, span.start_ns) for shape in span.shapes]
     ends = [*starts[1:], _first_time(span.heal_asked_ns, span.end_ns, run_end_ns)]
     return tuple(
@@ -152,7 +152,7 @@ class BandLabels:
 
 
 def band_labels(bands: Sequence[FaultBand], scale: Scale, top: float, lanes: int = 4) -> BandLabels:
-    """One labelled bar a fault, put into lanes so that no two labels meet; what finds no lane is only shaded."""
+    """One labelled bar a fault, put into lanes so that no two labels meet; a fault without a lane is only shaded."""
     free_from = [float("-inf")] * lanes
     parts, used = [], 0
     for band in sorted(bands, key=lambda band: band.start_ns):
@@ -170,7 +170,7 @@ def band_labels(bands: Sequence[FaultBand], scale: Scale, top: float, lanes: int
 
 
 def _label(band: FaultBand, scale: Scale) -> str:
-    """The name; before the window's edge also since when, for the start cannot be seen."""
+    """The name; if the fault began before the window also its start, because the drawing does not show it."""
     since = f" since {band.start_ns / 1e9:.2f} s" if band.start_ns < scale.start_ns else ""
     return band.name + since + (" (did not bite)" if band.bit is False else "")
 

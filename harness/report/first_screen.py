@@ -1,4 +1,4 @@
-"""The words at the top of the page: the verdict, what ran, and what a reader must know before trusting either."""
+"""The words at the top of the page: the verdict, the run, and the facts that a reader needs before trusting either."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class FirstScreen:
-    """`reasons` says why a verdict is no clear valid: what is undecided, or what the run lacks as evidence."""
+    """`reasons` says why a verdict is not a clear valid: undecided checks, or missing evidence."""
 
     outcome: str
     badge: str
@@ -124,7 +124,7 @@ def _quorum(material: Material) -> str:
 
 
 def _left_out(faults: Sequence[Json]) -> str:
-    """By name, those that were left out most often first."""
+    """By name, the most often skipped first."""
     names = Counter(as_text(fault.get("name"), 60) for fault in faults)
     return ", ".join(f"{name} ×{count}" for name, count in names.most_common(8))
 
@@ -163,7 +163,7 @@ def _reasons(material: Material, outcome: str) -> tuple[str, tuple[str, ...]]:
     unknown = tuple(
         f"{as_text(check.get('checker'), 60)}: {as_text(check.get('summary'))}"
         for check in as_mappings(verdict.get("checks"))
-        if check.get("result") == "unknown"
+        if check.get("result") == "unknown" and as_mapping(check.get("details")).get("asked") != 0
     )[:12]
     match outcome:
         case "not-evidence":
@@ -212,17 +212,17 @@ def promises(material: Material) -> tuple[tuple[str, str], ...]:
 
 
 def rests_on(material: Material) -> str:
-    """Why so much is promised, and with which reservation: whoever sees a violation has to know it."""
+    """The source of the promise and its reservations; a reader of a violation needs both."""
     return as_text(as_mapping(material.verdict.get("promise")).get("why"), 1_200)
 
 
 def documented(material: Material, checker: str) -> str:
-    """What the store's documentation says about what this check judges; "" if nothing is known."""
+    """The sentence of the store's documentation on the subject of this check; "" without one."""
     return as_text(as_mapping(material.verdict.get("documented")).get(checker), 1_200)
 
 
 def finding_summaries(material: Material) -> dict[str, tuple[str, ...]]:
-    """The findings by checker: allowed, and weaker than a reader may think."""
+    """The findings by checker: allowed behaviour that may surprise a reader."""
     found: dict[str, tuple[str, ...]] = {}
     for finding in as_mappings(as_list(material.verdict.get("findings"))):
         checker = as_text(finding.get("checker"), 60)

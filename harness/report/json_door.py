@@ -1,4 +1,4 @@
-"""Where JSON of unknown shape comes in: each function gives a value of the asked type, whatever it was handed.
+"""Where JSON of unknown shape comes in: each function returns a value of the wanted type for any input.
 
 A report must open even if a run was killed half-way or a checker wrote something odd, so a wrong type here
 becomes an empty value of the right type and never an exception.
@@ -29,7 +29,7 @@ def as_mappings(value: object) -> tuple[Json, ...]:
 
 
 def as_whole(value: object) -> int | None:
-    """A whole number, or None. True and False are no numbers here."""
+    """A whole number, or None. True and False do not count as numbers."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):

@@ -1,7 +1,7 @@
 """The whole run over one time axis: latency (logarithmic), rate by outcome, and the state of every node.
 
-Up to `POINTS_DRAWN` operations are points. Of more, the drawing shows quantiles in slices of time, so that its
-size does not grow with the history.
+Up to `POINTS_DRAWN` operations are points. Above that the drawing shows quantiles in slices of time, so that
+its size does not grow with the history.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ Whole = NDArray[numpy.int64]
 
 @dataclass(frozen=True, slots=True)
 class LoadChart:
-    """The drawing, and what a reader must know about how it was made."""
+    """The drawing, and notes for the reader on its making."""
 
     markup: Markup
     caption: str
 
 
 def load_chart(material: Material, bands: Sequence[FaultBand], witness: tuple[int, int] | None) -> LoadChart:
-    """`witness` is the window of the first witness, marked on the axis so that one sees where in the run it lies."""
+    """`witness` is the window of the first witness, marked on the axis to show its place in the run."""
     end_ns = max([material.end_ns, 1, *(band.end_ns for band in bands)])
     scale = Scale(0, end_ns, GUTTER, RIGHT, material.has_times)
     strip = band_labels(bands, scale, 2, lanes=3)

@@ -1,10 +1,10 @@
-"""What a run's folder holds, read for the report in one pass and in bounded memory.
+"""The content of a run's folder, read for the report in one pass and in bounded memory.
 
-Nothing here raises because of what a file says: a missing, torn or garbled file gives what could be read and a
-sentence in `Material.notes`, which the page shows. That, and memory, is why this does not use `jsonl.read`, which
-rightly refuses a history that does not add up: here what stands before the bad line is still shown. A history of
-millions of operations is kept as columns (`Load`); in full only what the page draws one by one is kept: faults,
-node states, and the operations of the witnesses with their neighbours on the same key.
+The content of a file never raises here: a missing, torn or garbled file gives its readable part and a sentence in
+`Material.notes`, which the page shows. For this reason, and because of memory, it does not use `jsonl.read`, which
+rightly refuses an inconsistent history; the page still shows the lines before the bad one. A history of millions of
+operations is kept as columns (`Load`). Only items that the page draws one by one are kept in full: faults, node
+states, and the operations of the witnesses with their neighbours on the same key.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Load:
 
 @dataclass(slots=True)
 class Material:
-    """All that a report is made of."""
+    """All data of a report."""
 
     folder: Path
     plan: Json
@@ -76,7 +76,7 @@ class Material:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Node names, from the header if it has them, else as they were met."""
+        """Node names, from the header if it has them, else in order of appearance."""
         met = [event.node for event in self.monitor if event.node] + [
             node for node in self.load.nodes if node
         ]
@@ -85,7 +85,7 @@ class Material:
 
 @dataclass(slots=True)
 class _Wanted:
-    """Which operations are to be kept in full: those that a witness names, and those on its key around it."""
+    """The operations to keep in full: those that a witness names, and those on its key around it."""
 
     indexes: frozenset[int]
     places: tuple[tuple[str, int, int], ...]
@@ -102,9 +102,9 @@ class _Wanted:
 
 
 def read(folder: Path, verdict: Json | None = None) -> Material:
-    """Everything that the page shows, except the nodes' logs, of which it needs a part (`node_logs`).
+    """All data of the page, except the nodes' logs, of which it needs a part (`node_logs`).
 
-    `verdict`: taken instead of the one in the folder.
+    `verdict`: used in place of the one in the folder.
     """
     notes: list[str] = []
     plan = _document(folder / "plan.json", notes)
@@ -117,9 +117,9 @@ def read(folder: Path, verdict: Json | None = None) -> Material:
 
 
 def witnesses(verdict: Json) -> Iterator[tuple[Json, Json]]:
-    """(check, witness) of everything that was found, violations before what is merely a finding.
+    """(check, witness) of all violations, then of all findings.
 
-    The first of each check come first, each of another rule if there are several: they show different sides.
+    The first witnesses of each check come first, each of a different rule if there are several.
     """
     violated = set(map(str, as_list(verdict.get("violations"))))
     checks = as_mappings(verdict.get("checks"))
@@ -169,7 +169,7 @@ def _document(path: Path, notes: list[str]) -> Json:
 
 
 def _gather(path: Path, gathering: _Gathering, notes: list[str]) -> None:
-    """Takes the lines of a history up to the first that cannot be read; where and why it ended goes to `notes`."""
+    """Takes the lines of a history up to the first unreadable one; `notes` get its place and the reason."""
     decode, number, line = msgspec.json.Decoder(Event).decode, 0, b""
     try:
         with path.open("rb") as file:

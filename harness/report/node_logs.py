@@ -1,7 +1,7 @@
-"""The nodes' own words for the moment that matters: their log lines in the witness's window, else the telling ones.
+"""The nodes' log lines in the window of the witness; without one, warnings, errors and the last lines.
 
-Read line by line with a bound on what is kept. A line that is no JSON (a traceback, an assertion) is kept as it
-is, at the time of the line before it: it is often the one that explains a crash.
+Read line by line, and the number of kept lines has a bound. A line that is not JSON (a traceback, an assertion) is
+kept as it is, at the time of the line before it, because it often explains a crash.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class LogLine:
 
 @dataclass(slots=True)
 class NodeLogs:
-    """What the page shows of the logs, and how it was chosen."""
+    """The log lines of the page, and how they were chosen."""
 
     lines: list[LogLine]
     chosen: str

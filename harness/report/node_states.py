@@ -1,8 +1,8 @@
-"""What each node was at each moment (owner, replica, paused, down, cut off), and the lane that draws it.
+"""The state of each node at each moment (owner, replica, paused, down, cut off), and the lane that draws it.
 
-Two sources are laid over each other. The monitor's lines say what a node told about itself, about twice a second;
-each holds until the next. The faults say what was done to it, to the nanosecond: they win, for a stopped process
-tells nothing.
+There are two sources. The monitor's lines have a node's own report, about twice a second; each holds until the next.
+The faults have the actions on the node, to the nanosecond. Faults take precedence, because a stopped process reports
+nothing.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def node_story(node: str, monitor: Sequence[Event], bands: Sequence[FaultBand]) 
 
 
 def _shows_versions(monitor: Sequence[Event]) -> bool:
-    """Nodes told more than one version in this run."""
+    """Whether nodes reported more than one version in this run."""
     states = [as_mapping(event.value) for event in monitor if event.f == "state"]
     return len({as_text(status.get("version"), 40) for status in states if status.get("up") is True}) > 1
 
@@ -115,7 +115,7 @@ def _told(event: Event, shows_versions: bool) -> tuple[str, str]:
 
 
 def _cut_then(band: FaultBand, start_ns: int, end_ns: int) -> list[Links]:
-    """The links that a fault cut between these times, which no change of its shape parts."""
+    """The links that a fault cut between these times, within which its shape does not change."""
     if band.does not in CUTS:
         return []
     if not band.shapes:
@@ -124,7 +124,7 @@ def _cut_then(band: FaultBand, start_ns: int, end_ns: int) -> list[Links]:
 
 
 def _cut_words(node: str, cuts: Sequence[Links]) -> str:
-    """Whom the node could not reach or hear, as ", cut from n2, n3"; clients only if it was nobody else."""
+    """The peers that the node could not reach or hear, as ", cut from n2, n3"; clients only without such a peer."""
     others = dict.fromkeys(
         end for links in cuts for link in links if node in link for end in link if end != node
     )
@@ -156,13 +156,13 @@ def lane(stretches: Sequence[Stretch], scale: Scale, y: float) -> Markup:
 
 
 def _wide_enough(stretches: Sequence[Stretch], scale: Scale) -> list[Stretch]:
-    """Leaves out what is narrower than a fifth of a pixel, so that the drawing's size has a bound."""
+    """Drops stretches narrower than a fifth of a pixel, so that the drawing's size has a bound."""
     smallest_ns = (scale.end_ns - scale.start_ns) / max(scale.right - scale.left, 1) / 5
     return [stretch for stretch in stretches if stretch.end_ns - stretch.start_ns >= smallest_ns]
 
 
 def _fitting(words: str, width: float) -> str:
-    """All the words, or as much as goes before a comma or a dot, or nothing."""
+    """All the words, or the part before a comma or a dot that fits, or nothing."""
     for candidate in (words, words.partition(",")[0], words.rpartition(" · ")[0], words.partition(" · ")[0]):
         if text_width(candidate, LABEL_SIZE) + 10 <= width:
             return candidate

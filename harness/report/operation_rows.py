@@ -1,7 +1,7 @@
-"""Where the bars of operations stand: a row a process, in as many lines as its labels need.
+"""The places of the bars of operations: a row for each process, with as many lines as its labels need.
 
-No two bars or labels overlap. The operations that prove something are always drawn. Others on the same key only
-fill room that is left, so that they never push the proof off the first screen.
+No two bars or labels overlap. The operations that prove an anomaly are always drawn. More operations on the same key
+only fill free room, so that they never push the proof off the first screen.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An operation in words: the label beside its bar, its value in a table, everything about it in a tooltip."""
+"""An operation in words: the label beside its bar, its value in a table, all its fields in a tooltip."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.report.svg import duration, moment
 
 
 def operation_label(operation: Operation, key: str | None) -> str:
-    """`write 7 · n1`, `read → 3 · n2`, `cas 3→7 ✗ mismatch · n1`; with its key unless all are about `key`."""
+    """`write 7 · n1`, `read → 3 · n2`, `cas 3→7 ✗ mismatch · n1`; with its key unless it is `key`."""
     words = f"{clipped(operation.f, 24)} {operation_value(operation, 24, key)}".rstrip()
     if operation.f == "dump" and key is not None:
         words = f"dump {clipped(key, 16)} = {operation_value(operation, 24, key)}"
@@ -22,7 +22,7 @@ def operation_label(operation: Operation, key: str | None) -> str:
 
 
 def operation_value(operation: Operation, limit: int, key: str | None = None) -> str:
-    """What was written, `→ 3` for what was read (∅: nothing was there), `3→7` for a compare-and-set."""
+    """The written value, `→ 3` for a read value (∅: no value), `3→7` for a compare-and-set."""
     match operation.f:
         case "read" if key is not None and key in as_mapping(operation.value):
             return f"→ {clipped(key, 16)} = {_or_nothing(operation.value[key], limit)}"
@@ -44,7 +44,7 @@ def operation_value(operation: Operation, limit: int, key: str | None = None) ->
 
 
 def transaction_words(micros: Sequence[object], limit: int, key: str | None = None) -> str:
-    """`x ⊕ 3, y := 4, z → [1, 2]`; what is about `key` alone if any is, for there is not much room."""
+    """`x ⊕ 3, y := 4, z → [1, 2]`; only the steps on `key` if there are any, because there is little room."""
     known = [each for each in map(as_list, micros) if len(each) == 3]
     about = [each for each in known if key is not None and each[1] == key] or known
     room = max(limit // max(len(about), 1), 12)
@@ -70,7 +70,7 @@ def _or_nothing(value: object, limit: int) -> str:
 
 
 def _dumped(value: object, key: str, limit: int) -> str:
-    """What a dump says of one key, in whichever space has it; of a set how many elements are rows of their own."""
+    """The value of one key in a dump, from the space that has it; for a set the number of its elements."""
     elements = 0
     for rows in as_mapping(as_mapping(value).get("spaces")).values():
         for row in map(as_list, as_list(rows)):
@@ -81,12 +81,12 @@ def _dumped(value: object, key: str, limit: int) -> str:
 
 
 def began(operation: Operation) -> str:
-    """When it was asked; in a log without times, which event that was."""
+    """The time of the invocation; in a log without times, the number of the event."""
     return moment(operation.invoke_ns) if operation.has_times else f"event {operation.invoke_index}"
 
 
 def operation_title(operation: Operation) -> str:
-    """The tooltip: everything that the history says of the operation."""
+    """The tooltip: all that the history has on the operation."""
     where = [f"process {operation.process}", f"at {operation.node}" if operation.node else ""]
     where += [f"which said it was {operation.role}" if operation.role else "", as_text(operation.mode, 30)]
     lines = [

@@ -1,8 +1,8 @@
-"""Each change of the owner: writes per second before it, for how long none was acknowledged, and the rate after.
+"""Each change of the owner: the rate of writes before it, the pause without acknowledged writes, the rate after it.
 
-Who owns the queue is what the monitor saw, about twice a second: of several that call themselves owner, the one of the
-highest term. The pause is the longest time between two acknowledged writes around the moment at which the new owner was
-seen; the rates are those of the two seconds before and behind that pause.
+The monitor asks for the owner of the queue about twice a second; of several nodes that report to be the owner, the one
+of the highest term counts. The pause is the longest time between two acknowledged writes around the first report of the
+new owner. The rates, in writes per second, are those of the two seconds before and after that pause.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class OwnerChange:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """The old owner was last seen as such at `last_ns`, the new one first at `first_ns`."""
+    """The last report of the old owner was at `last_ns`, the first one of the new owner at `first_ns`."""
 
     old: str
     new: str
@@ -50,7 +50,7 @@ class Handover:
 
 
 def owner_changes(material: Material) -> list[OwnerChange]:
-    """The first changes of a run, in the order of time; none where no write was acknowledged."""
+    """The first changes of a run, in the order of time; none if no write was acknowledged."""
     load = material.load
     acknowledged = numpy.sort(load.end_ns[(load.outcome == OK) & load.writes & (load.end_ns >= 0)])
     if len(acknowledged) < 2:
@@ -59,7 +59,7 @@ def owner_changes(material: Material) -> list[OwnerChange]:
 
 
 def handovers(monitor: Sequence[Event]) -> list[Handover]:
-    """When the owner of the highest term became another node."""
+    """The times when the owner of the highest term changed."""
     found: list[Handover] = []
     owner, term, last_ns = "", -1, 0
     for event in monitor:
@@ -97,7 +97,7 @@ def _pause(change: Handover, acknowledged: Times) -> tuple[int, int]:
 
 
 def _rate(acknowledged: Times, start_ns: int, end_ns: int) -> str:
-    """Within the time in which the run had load at all."""
+    """The rate within the load of the run."""
     start_ns, end_ns = max(start_ns, int(acknowledged[0])), min(end_ns, int(acknowledged[-1]) + 1)
     if end_ns - start_ns < LEAST_NS:
         return "–"

@@ -107,7 +107,7 @@ class WitnessView:
 
 
 def _witnesses(read: Material, bands: Sequence[FaultBand]) -> tuple[list[WitnessView], list[str]]:
-    """The first ones drawn, the next ones as a sentence each."""
+    """The first witnesses as drawings, the next ones as a sentence each."""
     found = list(material.witnesses(read.verdict))
     views = [_witness_view(read, check, witness, bands) for check, witness in found[:WITNESSES_DRAWN]]
     listed = found[WITNESSES_DRAWN : WITNESSES_DRAWN + WITNESSES_LISTED]
@@ -155,5 +155,5 @@ def _environment() -> Environment:
 
 
 def _hash(source: str) -> str:
-    """What the page's own content policy lets in: this style, this script, nothing else."""
+    """For the page's own content policy, which allows this style and this script and nothing else."""
     return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()

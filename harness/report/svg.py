@@ -1,7 +1,7 @@
 """SVG elements as escaped markup, and the two things that every drawing needs: scales and ticks.
 
 `element("rect", x=1.5, class_="ok")` is `<rect x="1.5" class="ok"/>`. Attribute values and text are escaped; only
-what an `element` returned goes in as markup. Colours live in the page's style sheet, so that light, dark and
+results of `element` go in as markup. Colours live in the page's style sheet, so that light, dark and
 paper are one drawing.
 """
 
@@ -19,7 +19,7 @@ CHARACTER_WIDTH = 0.61
 
 
 def element(name: str, *children: str, **attributes: object) -> Markup:
-    """One element. `class_` is class, `stroke_width` is stroke-width; an attribute that is None is left out."""
+    """One element. `class_` is class, `stroke_width` is stroke-width; an attribute that is None is omitted."""
     written = "".join(
         f' {_attribute_name(key)}="{escape(_attribute_value(value))}"'
         for key, value in attributes.items()
@@ -34,7 +34,7 @@ def joined(parts: Iterable[str]) -> Markup:
 
 
 def drawing(size: tuple[float, float], title: str, scale: Scale, *children: str, class_: str) -> Markup:
-    """A whole SVG over time; `title` is what a screen reader says, the data-… attributes are for the page's cursor."""
+    """A whole SVG over time; `title` is for screen readers, the data-… attributes are for the page's cursor."""
     return element(
         "svg",
         *children,
@@ -89,7 +89,7 @@ class Scale:
 
 
 def time_ticks(start_ns: int, end_ns: int, count: int) -> list[tuple[int, str]]:
-    """About `count` round times between the two, with labels in one unit and as many decimals as tell them apart."""
+    """About `count` round times between the two, with labels in one unit and enough decimals to distinguish them."""
     step_ns = _round_step_ns((end_ns - start_ns) / max(count, 1))
     first = -(-start_ns // step_ns) * step_ns
     return [(time_ns, _tick_label(time_ns, step_ns)) for time_ns in range(first, end_ns + 1, step_ns)]

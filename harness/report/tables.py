@@ -51,7 +51,7 @@ def check_rows(material: Material) -> tuple[CheckRow, ...]:
 
 
 def _told_beside(name: str, findings: Sequence[str]) -> CheckRow:
-    """What no check says, but the judge: faults that were left out, nodes that refused damaged files."""
+    """The judge's own rows: skipped faults, nodes that refused damaged files."""
     return CheckRow(
         checker=name,
         model="",
@@ -161,7 +161,7 @@ def _node_row(node: str, material: Material, bands: Sequence[FaultBand]) -> Node
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
-    """For how long a node told that it runs a version."""
+    """The interval in which a node reported a version."""
 
     node: str
     version: str
@@ -170,7 +170,7 @@ class VersionRow:
 
 
 def version_rows(material: Material) -> tuple[VersionRow, ...]:
-    """Empty where all nodes told the same, all the time."""
+    """Empty if all nodes reported the same version all the time."""
     rows = as_mappings(material.verdict.get("versions"))[:ROWS]
     return tuple(
         VersionRow(

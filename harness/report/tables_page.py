@@ -1,4 +1,4 @@
-"""A page of tables over many runs: the same look as a run's page, no script, nothing loaded from elsewhere.
+"""A page of tables over many runs: the same look as a run's page, no script, no external resources.
 
 A cell is text, or a `Cell` with a style ("valid", "anomaly", …) or a link. Everything is escaped.
 """
@@ -51,7 +51,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What stands on the page, from top to bottom."""
+    """The content of the page, from top to bottom."""
 
     title: str
     crumbs: tuple[str, ...]

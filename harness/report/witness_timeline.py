@@ -1,8 +1,8 @@
 """The witness drawn to scale: a row a process, a lane a node, the faults behind.
 
-A bar reaches from invocation to completion. An operation of which nobody knows the end fades out: after its
-timeout if the client told one, else up to the right edge. Around the operations that prove the anomaly stand,
-fainter, others on the same key (`operation_rows` finds the places).
+A bar reaches from invocation to completion. The bar of an operation of unknown outcome fades out: after its timeout if
+the client reported one, else up to the right edge. More operations on the same key stand, fainter, around those that
+prove the anomaly (`operation_rows` finds the places).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BEFORE_NS, AFTER_NS = 5_000_000_000, 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A witness with what it names looked up: the operations, the other lines, and the time that shows them."""
+    """A witness with its operations, its remaining lines, and the window of time that shows them."""
 
     operations: tuple[Operation, ...]
     events: tuple[Event, ...]
@@ -63,9 +63,9 @@ def proof(material: Material, witness: Json, bands: Sequence[FaultBand]) -> Proo
 def window(
     operations: Sequence[Operation], events: Sequence[Event], witness: Json, run_end_ns: int
 ) -> tuple[int, int]:
-    """(start_ns, end_ns) of what shows them, a little wider than they are; no wider than a short record asks for.
+    """(start_ns, end_ns) of the drawing, a little wider than the proof; no wider than a short record needs.
 
-    What happened to a node alone, such as its crash, is shown with what led to it.
+    An event of one node, such as a crash, is shown with the time before it.
     """
     times = [op.invoke_ns for op in operations] + [event.time_ns for event in events]
     times += [op.complete_ns for op in operations if op.complete_ns is not None]
@@ -93,7 +93,7 @@ def _reaching_to_edges(start_ns: int, end_ns: int, bands: Sequence[FaultBand]) -
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The drawing, and how many other operations on the key found no room in it."""
+    """The drawing, and how many more operations on the key found no room in it."""
 
     markup: Markup
     neighbours_left_out: int
@@ -136,7 +136,7 @@ def _axis(scale: Scale, top: float, bottom: float) -> Markup:
 
 
 def _near(material: Material, shown: Proof) -> list[Operation]:
-    """What else happened to the key then, nearest to the proof first, without what surely did nothing."""
+    """More operations on the key at that time, nearest to the proof first, without those that surely did nothing."""
     near = [
         op
         for op in material.neighbours
@@ -173,7 +173,7 @@ def _event_row(events: Sequence[Event], scale: Scale, y: float) -> Markup:
 
 
 def _words(event: Event) -> str:
-    """How a node ended; where a node stood; else whatever the line says."""
+    """How a node ended; the role and vclock of a node; else the text of the line."""
     value = as_mapping(event.value)
     if event.f == "crash":
         return as_text(value.get("how"), 40)

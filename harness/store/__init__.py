@@ -1,4 +1,4 @@
-"""The only code that knows how `results/` is laid out."""
+"""The only code that knows the layout of `results/`."""
 
 from harness.store.run_folder import RunFolder, RunSummary, find_runs, resolve
 from harness.store.scan import LeftOut, Scan, StoredRun, scan

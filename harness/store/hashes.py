@@ -4,11 +4,11 @@
 
 | file | in the list as |
 |---|---|
-| plan.json, history.jsonl, logs and snapshots below nodes/ | the record: its hashes are taken before it is judged |
-| history.parquet, verdict.json | what the judgement made of the record |
+| plan.json, history.jsonl, logs and snapshots below nodes/ | the record: hashed before it is judged |
+| history.parquet, verdict.json | the results of the judgement |
 
-A file that could not be read then is listed as null and is not compared. The page is not listed: no reader takes
-anything from it. A run without the list is one of an earlier version, or was never judged; it is read as it is.
+A file that could not be read then is listed as null and is not compared. The page is not listed, because no verb reads
+it. A run without the list comes from an earlier version, or was never judged; it is read as it is.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def of_file(path: Path) -> Hashed:
 
 
 def of_record(folder: Path) -> Files:
-    """The files that are judged, as they are now."""
+    """The present hashes of the judged files."""
     names = sorted(str(path.relative_to(folder)) for pattern in RECORD for path in folder.glob(pattern))
     return {name: _of_readable(folder / name) for name in names}
 
@@ -70,7 +70,7 @@ def document(files: Files) -> bytes:
 
 
 def listed(folder: Path) -> Files | None:
-    """What the list of a run says; None if it has none. StoreError if it cannot be read."""
+    """The hashes in the list of a run; None if it has no list. StoreError if the list cannot be read."""
     try:
         found = msgspec.json.decode((folder / HASHES).read_bytes(), type=_Document)
     except FileNotFoundError:
@@ -86,7 +86,7 @@ def listed(folder: Path) -> Files | None:
 
 
 def changed(folder: Path, is_wanted: Callable[[str], bool] = lambda name: True) -> list[str]:
-    """Which files of a run are not as the list says, in words; none if the run has no list.
+    """The files of a run that differ from its list, in words; none if the run has no list.
 
     `is_wanted`: of a copy that has some of the files only, which should be there. Raises StoreError as `listed`.
     """
@@ -98,7 +98,7 @@ def changed(folder: Path, is_wanted: Callable[[str], bool] = lambda name: True) 
 
 
 def must_be_as_judged(folder: Path, record: Files) -> None:
-    """StoreError, which names the files, if a run was judged and its record is another one now."""
+    """Raises StoreError, which names the files, if a run was judged and its record has changed since."""
     was = listed(folder)
     if was is None:
         return
@@ -112,7 +112,7 @@ def must_be_as_judged(folder: Path, record: Files) -> None:
 
 
 def _different(was: Files, folder: Path, record: Files) -> Iterator[str]:
-    """`record`: the files of the record as they are now; others are read."""
+    """`record`: the present hashes of the record's files; hashes of the remaining files are computed."""
     for name in sorted({*was, *record}):
         if name not in was:
             yield f"{name} was added"

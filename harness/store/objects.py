@@ -1,10 +1,10 @@
-"""Results in an object store: addresses such as s3://bucket/prefix, and what is asked of whoever keeps the objects.
+"""Results in an object store: addresses such as s3://bucket/prefix, and the calls to the store.
 
 pyarrow's file systems speak the protocols, so no Hadoop is needed: `s3://` and `s3a://` are the same thing, `gs://` and
-`abfs://` (`abfss://`) go the same way. Endpoint, region and credentials come from where the field has them:
+`abfs://` (`abfss://`) work the same way. Endpoint, region and credentials come from their usual places:
 AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, AWS_REGION or AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
-AWS_SESSION_TOKEN, AWS_PROFILE and ~/.aws; for Google and Azure what their libraries read. An object is whole or not
-there; there are no folders, and nothing is renamed. Whatever is refused is one line, in which no secret stands.
+AWS_SESSION_TOKEN, AWS_PROFILE and ~/.aws; for Google and Azure what their libraries read. An object is whole or
+absent; there are no folders, and nothing is renamed. A refusal is one line without secrets.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ class Address:
 
     @property
     def key(self) -> str:
-        """As pyarrow wants it: Azure's account is no part of it."""
+        """The key in pyarrow's form: without Azure's account."""
         bucket, slash, rest = self.root.partition("/")
         return bucket.partition("@")[0] + slash + rest
 
 
 def address_of(given: Path | str) -> Address | None:
-    """The address that is meant; None of a path. WrongUse if it has no bucket, or credentials stand in it.
+    """The address in a text; None for a path. WrongUse if it has no bucket, or contains credentials.
 
-    A path on its way here has lost one of two slashes.
+    An address that was parsed as a path has lost one of its two slashes.
     """
     scheme, colon, rest = f"{given}/".partition(":/")
     meant = SCHEMES.get(scheme.lower())
@@ -84,7 +84,7 @@ def address_of(given: Path | str) -> Address | None:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An object below an address: its name from there, its size in bytes, and what changes whenever it is written."""
+    """An object below an address: its relative name, its size in bytes, and a stamp that changes with every write."""
 
     name: str
     size: int
@@ -93,7 +93,7 @@ class Found:
 
 
 class ObjectStore:
-    """Whoever keeps the objects of one address. Every call raises StoreError or WrongUse in one line."""
+    """The store behind one address. Every call raises StoreError or WrongUse with one line."""
 
     def __init__(self, address: Address, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
@@ -112,7 +112,7 @@ class ObjectStore:
         )  # markers of empty folders have no name
 
     def entries(self, address: Address) -> list[tuple[str, bool]]:
-        """What is directly below: names, and whether something is below them in turn."""
+        """The entries directly below: names, and whether they have entries in turn."""
         from pyarrow.fs import FileType
 
         with self._told(f"list {address}", address):
@@ -120,7 +120,7 @@ class ObjectStore:
         return sorted((info.base_name, info.type == FileType.Directory) for info in infos)
 
     def _below(self, address: Address, *, recursive: bool) -> list[Any]:
-        """A bucket that is not there is an error, a key that is not is empty."""
+        """A missing bucket is an error, a missing key is empty."""
         from pyarrow.fs import FileSelector
 
         try:
@@ -138,7 +138,7 @@ class ObjectStore:
                 return None
 
     def fetch(self, address: Address, target: Path) -> bool:
-        """Copy an object to a file, which is whole or not there; False if there is no such object."""
+        """Copy an object to a file, which is whole or absent; False if there is no such object."""
         unfinished = target.with_name(f".{target.name}.unfinished")
         with self._told(f"read {address}", address):
             try:
@@ -158,7 +158,7 @@ class ObjectStore:
             return bytes(source.read(CHUNK_BYTES))
 
     def write(self, address: Address, data: bytes) -> None:
-        """Put an object in place: it is the old one or the new one, never half."""
+        """Write an object: readers get the old one or the new one, never half."""
         with self._told(f"write {address}", address), self._opened(address) as file:
             file.write(data)
 
@@ -188,7 +188,7 @@ class ObjectStore:
 
     @contextmanager
     def _told(self, doing: str, address: Address) -> Iterator[None]:
-        """Whatever is refused, as one line."""
+        """A refusal as one line."""
         import pyarrow
 
         try:
@@ -199,7 +199,7 @@ class ObjectStore:
 
 @contextmanager
 def on_disk(target: Path) -> Iterator[None]:
-    """What the file system refuses, as a StoreError."""
+    """Turns errors of the file system into StoreErrors."""
     try:
         yield
     except OSError as error:
@@ -256,7 +256,7 @@ def _s3_settings(address: Address, environ: Mapping[str, str]) -> dict[str, Any]
 
 
 def _region_of(bucket: str) -> str | None:
-    """Where Amazon keeps a bucket; None leaves it to the configuration files."""
+    """The region of Amazon's bucket; None leaves it to the configuration files."""
     from pyarrow.fs import resolve_s3_region
 
     try:

@@ -1,9 +1,9 @@
-"""Runs at an address of an object store: what is there, fetching them, and putting them there.
+"""Runs at an address of an object store: listing, fetching and uploading them.
 
     <address>/<plan>/<utc>-<seed>/…      as under results/
 
-A run is put there file by file, its verdict last: whoever looks in between sees a run that is not finished. Where
-another machine has put a run of the same second and seed, ours gets a number, as two of one second get on one machine.
+A run is uploaded file by file, its verdict last, so a reader in between finds an unfinished run. If a different
+machine has uploaded a run of the same second and seed, ours gets a number, as two of one second get on one machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ AT_ONCE = 8
 
 
 class WentAway(StoreError):
-    """A run was removed, or written anew, while it was read."""
+    """A run was removed or rewritten during a read."""
 
     def __init__(self, run: Address) -> None:
         self.why = "it went away, or was written, while it was read; try: again"
@@ -62,9 +62,9 @@ def _of_campaign(store: ObjectStore, place: Address, to: Path) -> Iterator[Store
 def fetch_run(
     store: ObjectStore, run: Address, target: Path, wanted: Callable[[str], bool] = lambda name: True
 ) -> list[Found]:
-    """Copy the files of a run that are `wanted` (by their names in its folder); gives all that it has.
+    """Copy the `wanted` files of a run (by their names in its folder); returns all of its files.
 
-    WentAway if one went away meanwhile or is not as long as it was listed: it was written while it was read.
+    WentAway if a file vanished meanwhile or has not its listed length: the run was written during the read.
     """
     found = [each for each in store.found(run) if _is_plain(each.name)]
     for each in found:
@@ -104,7 +104,7 @@ def _is_plain(name: str) -> bool:
 
 
 def at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """What `work` gives for each, several at once: most of the time is waiting. The first that raises ends all."""
+    """The results of `work`, in parallel threads because it mostly waits. The first exception ends all."""
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
         return list(pool.map(work, items))
@@ -113,7 +113,7 @@ def at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
 
 
 def put_run(store: ObjectStore, root: Address, path: Path) -> Address:
-    """Put a finished run below `root`; where it lies then. What is there already is not sent again."""
+    """Upload a finished run below `root`; returns its place. Files that are there already are not sent again."""
     if not (path / VERDICT).exists():
         raise StoreError(f"{path} has no verdict: nobody may take it for a run that is finished")
     place = _place_of(store, root / path.parent.name, path)
@@ -138,7 +138,7 @@ def _is_sent(file: Path) -> bool:
 
 
 def _place_of(store: ObjectStore, campaign: Address, path: Path) -> Address:
-    """The place of its own name, or with a number behind it if another run has that."""
+    """The place of its own name, or with a number behind it if a different run has that name."""
     number = 1
     while True:
         place = campaign / (path.name if number == 1 else f"{path.name}-{number}")

@@ -2,17 +2,18 @@
 
 | file | what |
 |---|---|
-| plan.json | everything that repeats the run |
+| plan.json | all that is needed to repeat the run |
 | history.jsonl | the record, append-only, in event order; a killed harness leaves a checkable prefix |
 | history.parquet | the same in columns |
 | nodes/<n>/ | log and files of each node |
-| nodes/effects.jsonl | of a simulated run: what disks and links did, and when |
-| verdict.json, report.html | what was decided, and the page that shows it |
-| hashes.json | the hashes of all of these but the page: `harness.store.hashes` |
+| nodes/effects.jsonl | of a simulated run: the effects of disks and links, with times |
+| verdict.json, report.html | the verdict, and the page that shows it |
+| hashes.json | the hashes of all these files except the page: `harness.store.hashes` |
 
-`results/latest` points to the newest. Files other than the record are written under another name, synced and renamed,
-so that a half-written one never looks whole. Those of a judgement are renamed when all of them are whole: a judgement
-that cannot be kept leaves the earlier one. Whatever the file system refuses is a `StoreError` in one line.
+`results/latest` points to the newest run. Files that are not part of the record are written under a temporary name,
+synced and renamed, so that a half-written file never looks whole. The files of a judgement are renamed when all of them
+are whole; if one cannot be written, the earlier judgement stays. Errors of the file system become `StoreError`s of one
+line.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class RunFolder:
         return plans.read(self.plan_file)
 
     def keep_judgement(self, making: Mapping[str, Make], record: hashes.Files) -> None:
-        """Write what a judgement made and the list of hashes; `record`: those of what was judged.
+        """Write the files of a judgement and the list of hashes; `record`: the hashes of the judged files.
 
         The files take their places in this order, all of them or, if one cannot be written, none: StoreError.
         """
@@ -129,7 +130,7 @@ class RunFolder:
         return found if isinstance(found, dict) else None
 
     def read_verdict_outcome(self) -> str | None:
-        """What was decided; None if nothing was, or it cannot be read."""
+        """The stored outcome; None if there is none, or it cannot be read."""
         verdict = self.read_verdict()
         outcome = None if verdict is None else verdict.get("outcome")
         return outcome if isinstance(outcome, str) else None
@@ -163,9 +164,9 @@ def _sync(path: Path) -> None:
 
 
 class GuardedFile:
-    """A binary file whose refusals are StoreErrors: a full disk makes a run "not evidence", not a traceback.
+    """A binary file that raises StoreErrors: a full disk makes a run inconclusive and causes no traceback.
 
-    After one refusal it takes nothing more: whatever came next would stand behind a gap or half a line.
+    After one refusal it writes nothing more, because the next line would stand behind a gap or half a line.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -228,7 +229,7 @@ def _point_to(link: Path, folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A stored run and what was decided of it, if anything was."""
+    """A stored run and its verdict, if it has one."""
 
     folder: RunFolder
     outcome: str | None
@@ -246,7 +247,7 @@ def find_runs(root: Path) -> list[RunSummary]:
 
 
 def resolve(path: Path) -> RunFolder:
-    """The run that a person means: its folder, or a file in it; WrongUse if there is none."""
+    """The run of a path that a user gave: its folder, or a file in it; WrongUse if there is none."""
     folder = path if path.is_dir() else path.parent
     is_of_a_run = path.is_dir() or path.name in {HISTORY, COLUMNS, VERDICT, REPORT, "plan.json"}
     if not is_of_a_run or not (folder / HISTORY).exists():

@@ -1,8 +1,8 @@
-"""What lies under results/: runs that are finished, runs that are not (yet), and what is no run at all.
+"""The entries of results/: finished runs, unfinished runs, and entries that are not runs.
 
-A run is finished when its verdict stands beside its plan and its record; the verdict is written last but for the
-columns and the page. One without a verdict is going on, or its harness was killed: it is left alone, and named.
-`stamp` changes whenever a file changes that the tables are made of, so a run that was judged again is seen as new.
+A run is finished when its verdict stands beside its plan and its record; only the columns and the page are written
+after the verdict. A run without a verdict is active, or its harness was killed: the scan skips it and names it.
+`stamp` changes whenever an input file of the tables changes, so a run that was judged again counts as new.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _OWN = frozenset({LATEST, "README.md", ".gitignore", ".gitkeep"})
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A finished run. `name` is `<plan>/<utc>-<seed>`, unique under results/; `stamp` says in what state it is.
+    """A finished run. `name` is `<plan>/<utc>-<seed>`, unique under results/; `stamp` identifies its state.
 
-    One in an object store has an `address`; `path` is where its files are to be fetched to.
+    A run in an object store has an `address`; `path` is the target for fetching its files.
     """
 
     name: str
@@ -54,7 +54,7 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Something under results/ that is not taken, and why."""
+    """A skipped entry of results/, with the reason."""
 
     path: Path | Address
     why: str
@@ -70,7 +70,7 @@ class Scan:
 
 
 def scan(root: Path) -> Scan:
-    """Look at results/; nothing that is wrong with one entry keeps the others from being seen."""
+    """The runs under results/; an unreadable entry does not hide the remaining ones."""
     found: list[StoredRun | LeftOut] = []
     for campaign in _entries(root):
         if is_own(campaign.name):
@@ -90,7 +90,7 @@ def is_own(name: str) -> bool:
 
 
 def sorted_out(found: Iterable[StoredRun | LeftOut]) -> Scan:
-    """Runs, what is not finished, and what is no run."""
+    """Finished runs, unfinished runs, and entries that are not runs."""
     left_out = [each for each in found if isinstance(each, LeftOut)]
     foreign = [each for each in left_out if each.why.startswith(("no run", NO_RUNS_FILE))]
     return Scan(
@@ -116,7 +116,7 @@ def _look(path: Path, campaign: str, is_folder: bool) -> StoredRun | LeftOut:
 def looked_at(
     path: Path, campaign: str, is_folder: bool, stamps: Mapping[str, str], address: Address | None = None
 ) -> StoredRun | LeftOut:
-    """What an entry of a campaign is. `stamps`: of those of a run's files that are there."""
+    """The kind of an entry of a campaign. `stamps`: of the run's existing files."""
     place = address or path
     if not is_folder or not _FOLDER.fullmatch(path.name):
         return LeftOut(place, "no run: its name is not <utc>-<seed>" if is_folder else "no run: a file")

@@ -2,9 +2,12 @@
 
     ./qsync run --system ./mystore.py
 
-The file has a name `SYSTEM`, most simply an `OwnStore`. Its nodes answer the calls of `harness.clients.transaction`
-over IPROTO, and `qsync.status` with a map in which `role` is "owner" on the node that takes writes; when a node is
-ready it prints one line, `{"ready": true, "port": N}`. `docs/mystore.py` is an example.
+The file has a name `SYSTEM`, most simply an `OwnStore`. Its nodes answer the calls of `harness.systems.calls` over
+IPROTO, or it brings a client of its own (`harness.clients.client`). `qsync.status` answers a map in which `role` is
+"owner" on the node that takes writes; when a node is ready it prints one line, `{"ready": true, "port": N}`.
+`docs/mystore.py` is an example; `stores/http_store.py` is one with a client library
+(docs/put-your-store-under-test.md). A store that is asked by a library prints nothing: it is ready when it says its
+state.
 
 A package that is installed in .venv may name such a `SYSTEM` as an entry point of the group `qsync.systems`:
 
@@ -17,6 +20,7 @@ Then it is `--system mystore`.
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import metadata
@@ -28,13 +32,19 @@ import msgspec
 
 from checkers.wal.record import LogRules
 from harness.check import Check
-from harness.cluster.place import Command
+from harness.clients.client import Client, LibraryClient
+from harness.cluster.place import Command, node_host
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import Ability
-from harness.plan import SECOND_NS, Plan
+from harness.operations import Dump
+from harness.plan import SECOND_NS, Leadership, Plan
 from harness.protocols import Cluster
+from harness.systems.calls import CALLS
 from harness.systems.promises import PROMISES, Promise
 from harness.systems.system import System
+from harness.wires.iproto import IPROTO
+from harness.wires.wire import ClientWire
+from nodes.host.systems import system_of as hosted_by
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 
@@ -42,34 +52,67 @@ SET_UP_TIMEOUT_NS = 10 * SECOND_NS
 POLL_NS = SECOND_NS // 50
 CONFIGURATION = "C"
 NAME = "SYSTEM"
+LED: Mapping[Leadership, str] = {"fixed": "one owner", "elected": "an elected leader", "none": "no leader"}
 GROUP = "qsync.systems"
+IN_A_PROCESS = "a store of one's own that brings no node cannot run in the simulator; try: --cluster local"
+
+RELAYED = ("local", "ssh")
+"""Clusters on which a node is dialed at other addresses by each of its peers."""
 
 Statuses = Mapping[str, Mapping[str, object] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class OwnStore:
-    """Implements `harness.systems.System` for a store with one owner that stays the same for the run.
+    """Implements `harness.systems.System` for a store of which nothing is known but how to start and to ask it.
 
     `start` gives the command of a node at a `Place`; `promised` are fields of `harness.systems.promises.Promise` in
     which the store promises something else than configuration C ("" for nothing).
     """
 
     summary: str
-    start: Command
+    start: Command | None = None
+    hosted: str = ""
+    """In the stead of `start`, for nodes that are written for `nodes.host`: "module:function" or "file.py:function",
+    from the bytes of a configuration to a `nodes.host.systems.Hosted`. They run in the simulator, too, if the wire can
+    be simulated."""
     promised: Mapping[str, str] = field(default_factory=dict)
     able: tuple[Ability, ...] = ()
     """What its nodes do that faults may count on (`harness.faults.abilities`): ("clock",) if they tell their wall clock
     and take another."""
+    leader: Leadership = "fixed"
+    """One for the whole run, an "elected" one, or "none": then every node takes writes. The status of a leader has
+    `role` "owner"."""
+    client: Client = CALLS
+    """How its operations are said; by `qsync.transaction` (`harness.systems.calls`) if nothing else is given."""
+    wire: ClientWire | None = IPROTO
+    """A client that is a library has none."""
+    packages: tuple[str, ...] = ()
+    """Debian packages that its nodes need in containers: ("etcd-server",)."""
+    files: tuple[str, ...] = ()
+    """Files and folders of this machine that its nodes need in containers, by absolute paths: (__file__,)."""
+    needs_one_address_list: bool = False
+    """Every node must know all nodes by the same addresses, as members of etcd do."""
     may_end_under: tuple[str, ...] = ()
     """Faults under which a node may end by itself, as `harness.systems.promises.Promise` has them: ("disk-error",)."""
 
+    def __post_init__(self) -> None:
+        if isinstance(self.client, LibraryClient):
+            object.__setattr__(self, "wire", None)
+
     def completed(self, plan: Plan) -> Plan:
-        return msgspec.structs.replace(plan, configuration=CONFIGURATION)
+        """Where another may lead by now, reads ask for what there is unless the plan says otherwise."""
+        read = plan.read or (None if self.leader == "fixed" else "linearizable")
+        return msgspec.structs.replace(plan, configuration=CONFIGURATION, leader=self.leader, read=read)
 
     def validate(self, plan: Plan) -> None:
-        if plan.cluster == "sim":
-            raise WrongUse("a store of one's own cannot run in the simulator; try: --cluster local")
+        if plan.cluster == "sim" and not self.hosted:
+            raise WrongUse(IN_A_PROCESS)
+        if self.needs_one_address_list and plan.cluster in RELAYED and plan.nodes > 1:
+            raise WrongUse(
+                f"the nodes of this store need one list of addresses, and on --cluster {plan.cluster} each dials a "
+                "relay of its own; try: --cluster docker"
+            )
         if plan.wal_mode is not None:
             raise WrongUse("--wal-mode is real Tarantool's; a store of one's own is started as its file says")
         if isinstance(plan.quorum, str):
@@ -78,7 +121,7 @@ class OwnStore:
             raise WrongUse(f"a store of one's own has no seeded bugs, got {plan.bugs[0]!r}")
 
     def command(self, plan: Plan) -> Command:
-        return self.start
+        return node_host(self.hosted, "synced") if self.start is None else self.start
 
     @property
     def abilities(self) -> frozenset[Ability]:
@@ -86,7 +129,8 @@ class OwnStore:
 
     @property
     def are_dialed_unready(self) -> bool:
-        return False
+        """A library's store is asked whether it is ready; it need not say at which port it came to be."""
+        return self.wire is None
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
         """What a node finds at `Place.config`."""
@@ -99,23 +143,29 @@ class OwnStore:
         return {name: msgspec.json.encode({"name": name, **told}) for name in plan.node_names}
 
     def node_makers(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, Callable[[], Node]]:
-        raise WrongUse("a store of one's own cannot run in the simulator; try: --cluster local")
+        if not self.hosted:
+            raise WrongUse(IN_A_PROCESS)
+        return {name: self.maker(data) for name, data in self.configurations(plan, spaces).items()}
+
+    def maker(self, configuration: bytes) -> Callable[[], Node]:
+        make = hosted_by(self.hosted, {})
+        return lambda: make(configuration).node
 
     def durability(self, plan: Plan) -> Durability:
         return "synced"
 
     def owner(self, plan: Plan) -> str:
-        return plan.node_names[0]
+        return "" if self.leader == "none" else plan.node_names[0]
 
     def can_lead(self, plan: Plan) -> tuple[str, ...]:
-        return (self.owner(plan),)
+        return plan.node_names if self.leader == "elected" else (plan.node_names[0],)
 
     async def promote(self, node: str, cluster: Cluster) -> str | None:
         return "a store of one's own keeps its owner"
 
     def owner_now(self, statuses: Statuses) -> str | None:
         owners = [node for node, status in statuses.items() if status and status.get("role") == "owner"]
-        return owners[0] if owners else None
+        return owners[0] if len(owners) == 1 or (owners and self.leader == "fixed") else None
 
     async def set_up(self, plan: Plan, cluster: Cluster) -> None:
         """All nodes answer, and one of them is the owner."""
@@ -123,7 +173,9 @@ class OwnStore:
         while not self.is_settled({node: await cluster.status(node) for node in plan.node_names}):
             if cluster.now_ns() > deadline_ns:
                 raise ClusterError(
-                    "the nodes of the store did not all answer with one owner among them in 10 s"
+                    "the nodes of the store did not all answer"
+                    + ("" if self.leader == "none" else " with one owner among them")
+                    + " in 10 s"
                 )
             await cluster.sleep_until(cluster.now_ns() + POLL_NS)
 
@@ -131,15 +183,29 @@ class OwnStore:
         known = [status for status in statuses.values() if status is not None]
         vclocks = [status.get("vclock") for status in known]
         same = all(vclock == vclocks[0] for vclock in vclocks)
-        return len(known) == len(statuses) and same and self.owner_now(statuses) is not None
+        is_led = self.leader == "none" or self.owner_now(statuses) is not None
+        return len(known) == len(statuses) and same and is_led
 
     def promise(self, plan: Plan) -> Promise:
-        """As configuration C, but for what is only known of nodes of ours: that an owner rolls back."""
-        told = {"configuration": f"{self.summary}, one owner", **self.promised}
+        """As configuration C, but for what is only known of nodes of ours: that an owner rolls back.
+
+        Where the leader may change, a read that a node answers alone is promised nothing: the client gives it the role
+        "replica".
+        """
+        has_dumps = Dump in self.client.speaks
         promise = replace(
-            PROMISES[CONFIGURATION], isolated_owner_rolls_back=False, may_end_under=self.may_end_under
+            PROMISES[CONFIGURATION],
+            configuration=f"{self.summary}, {LED[self.leader]}",
+            isolated_owner_rolls_back=False,
+            may_end_under=self.may_end_under,
+            has_leader=self.leader != "none",
+            has_dumps=has_dumps,
+            final_state=PROMISES[CONFIGURATION].final_state if has_dumps else "",
         )
-        return replace(promise, **told)  # type: ignore[arg-type]  # fields that are texts
+        if self.leader != "fixed":
+            why = "each answer has its place in one order of all, and shows what was acknowledged before it"
+            promise = replace(promise, leaders="", logs="", replica_reads="", why=why)
+        return replace(promise, **self.promised)  # type: ignore[arg-type]  # fields that are texts
 
     def log_rules(self, plan: Plan) -> LogRules | None:
         return None
@@ -158,7 +224,7 @@ def load(path: str) -> System:
         raise WrongUse(f"there is no file {path}; expected a Python file with a {NAME}, as docs/mystore.py")
     spec = importlib.util.spec_from_file_location(f"own_store_{file.stem}", file)
     assert spec is not None and spec.loader is not None, path
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except Exception as error:

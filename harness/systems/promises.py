@@ -26,7 +26,8 @@ What complete writes are promised holds beside submitted ones as it does without
 excuses the loss of nothing else (`checkers.domain.queue_order`). Its refusals are as sure as any: error 289 (mode
 `none`, no room) is not done. A row that promises nothing of writes promises nothing of submitted ones.
 
-With MVCC off (`without_versions`) the three middle classes come to dirty reads, in every row. With elections and a
+With MVCC off (`without_versions`) owner and replica reads come to dirty reads, in every row, and linearizable reads are
+refused. With elections and a
 quorum that is no majority (`without_majority`) nothing is left but them.
 
 Preconditions of every "linearizable": all data in synchronous spaces, N/2 < Q ≤ N, the same everywhere and constant.
@@ -38,6 +39,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from harness.configurations import CONFIGURATIONS
+from harness.errors import WrongUse
+from harness.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,10 @@ class Promise:
     asynchronous: str = "as synchronous"
     """Acknowledged asynchronous transactions: they keep to the order of the log on all nodes, like synchronous ones;
     "where answered": they stay on the node that acknowledged them, and nothing is said of others."""
+    has_leader: bool = True
+    """One node takes writes at a time, and calls itself "owner"."""
+    has_dumps: bool = True
+    """Nodes say all that they hold."""
     leaders: str = "one leader a term"
     """"": there may be several, and none that knows it."""
     logs: str = "logs that agree"
@@ -185,10 +192,22 @@ PROMISES: dict[str, Promise] = {
 """By letter."""
 
 
+def must_serve_reads(plan: Plan) -> None:
+    """WrongUse if the plan asks for linearizable reads of nodes that keep no versions, which refuse every such read.
+
+    The plan of a run that has been is left as it was: it can be judged again.
+    """
+    if plan.drawn is None and not plan.mvcc and plan.read_mode not in ("dirty", "read-confirmed"):
+        raise WrongUse(
+            f"--read {plan.read_mode} with --mvcc false: without MVCC nodes refuse linearizable reads; try --read dirty"
+        )
+
+
 def without_versions(promise: Promise) -> Promise:
     """The row of the same configuration with MVCC off: writes keep what they were promised, reads see what is prepared.
 
-    A server that is asked for confirmed data then says that it read dirty, and is judged by that.
+    A server that is asked for confirmed data then says that it read dirty, and is judged by that. It refuses
+    linearizable reads: `must_serve_reads`.
     """
     return replace(
         promise,
@@ -217,6 +236,26 @@ def without_majority(promise: Promise, quorum: int, nodes: int) -> Promise:
         leaders="",
         logs="",
         why=f"{quorum} of {nodes} nodes are no majority: two leaders can have a quorum each, and nobody in common",
+    )
+
+
+def with_promotes_at_once(promise: Promise) -> Promise:
+    """The row of a configuration with elections, if some node's PROMOTEs take effect at once, without a quorum.
+
+    Two leader deaths around one that reached nobody lose an acknowledged write (Tarantool's issue 9376). F shows that
+    as a violation, because it is what somebody who sets F wants to know of; beside nodes that do not need it, it is
+    what was asked for.
+    """
+    return replace(
+        promise,
+        configuration=f"{promise.configuration}; PROMOTEs at once on some nodes",
+        writes="",
+        owner_reads="",
+        replica_reads="",
+        linearizable_reads="",
+        final_state="",
+        logs="",
+        why=f"{promise.why}; a PROMOTE at once that reached nobody may later discard what was acknowledged",
     )
 
 

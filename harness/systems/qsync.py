@@ -5,21 +5,54 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from checkers import early_timeout
 from checkers.wal.record import LogRules
 from harness.check import Check
 from harness.cluster.place import Command, Version, node_host
 from harness.cluster.versions import package, this_package
+from harness.configurations import letter_of
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
+from harness.faults.fault import Fault
 from harness.faults.membership import FORMULA, Membership
-from harness.faults.table import FACTORS, FAULTS, TOGETHER
+from harness.faults.reconfiguring import in_force, switches_on
+from harness.faults.schedule import draw_faults
+from harness.faults.table import FAULTS, TOGETHER
+from harness.node_options import (
+    BEAT,
+    CHECKPOINTS,
+    ELECTION_TIMEOUT,
+    FENCING,
+    GOES_ON,
+    MODE,
+    MVCC,
+    QUEUE_SIZE,
+    QUORUM,
+    RECONFIGURING,
+    ROLLS_BACK,
+    SYNCHRO_TIMEOUT,
+    SYNCHRONOUS_PROMOTE,
+    TIMEOUT_BEHAVIOUR,
+    Value,
+    parsed,
+)
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster, Replied
+from harness.systems.box_cfg import HasBoxCfg
+from harness.systems.calls import CALLS, CallClient
 from harness.systems.operator import Note, Operator, take_over
-from harness.systems.promises import PROMISES, Promise, with_asynchronous, without_majority, without_versions
+from harness.systems.promises import (
+    PROMISES,
+    Promise,
+    must_serve_reads,
+    with_asynchronous,
+    with_promotes_at_once,
+    without_majority,
+    without_versions,
+)
+from harness.wires.iproto import IPROTO, Iproto
 from nodes.iproto.messages import Answer, Call, Delete
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
@@ -28,7 +61,11 @@ from nodes.qsync.configuration import CHECKPOINT_INTERVAL_NS, Configuration, Ide
 from nodes.qsync.election import FENCINGS, MODES
 from nodes.qsync.replica import Replica
 from nodes.qsync.service import READ_MODES
+from nodes.qsync.sometimes import ROWS
 from nodes.qsync.system_spaces import CLUSTER
+
+if TYPE_CHECKING:
+    from harness.cluster.sim import Watch
 
 FIRST_SPACE_ID = 512
 NOTES = "notes"
@@ -44,8 +81,11 @@ T = TypeVar("T", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
-class Qsync:
+class Qsync(HasBoxCfg):
     summary: str = "the reference node: quorum-synchronous replication and elections after Tarantool"
+
+    client: CallClient = CALLS
+    wire: Iproto = IPROTO
 
     def completed(self, plan: Plan) -> Plan:
         return plan
@@ -85,13 +125,16 @@ class Qsync:
         if plan.read_mode not in (*READ_MODES, MIXED_READS):
             known = ", ".join((*READ_MODES, MIXED_READS))
             raise WrongUse(f"unknown read mode {plan.read!r}; try one of: {known}")
+        must_serve_reads(plan)
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
         members = tuple(
             Identity(id=number, name=name, uuid=_uuid(plan, name))
             for number, name in enumerate(plan.node_names, start=1)
         )
-        return {
+        begins_later = switches_on(plan, self._faults(plan))
+        apart = parsed(plan.node_options, plan.node_names)
+        first = {
             member.name: Configuration(
                 name=member.name,
                 cluster_uuid=_uuid(plan, "cluster"),
@@ -105,15 +148,19 @@ class Qsync:
                 election_fencing=_of(FENCINGS, plan.election_fencing),
                 election_timeout_ns=int(plan.election_timeout_s * SECOND_NS),
                 rollback_on_timeout=plan.rolls_back,
-                synchronous_promote=plan.promote_waits,
+                synchronous_promote=plan.promote_waits or begins_later,
                 protocol="2.6" if is_2_6(plan) else "3.2",
                 read_only=self.is_operated(plan) or (is_2_6(plan) and member.name != plan.node_names[0]),
                 synchro_queue_max_size=queue_size,
                 memtx_use_mvcc_engine=plan.mvcc,
                 checkpoint_interval_ns=_checkpoint_interval_ns(plan),
                 seed=plan.seed,
-            ).to_json()
+            )
             for member, mode, queue_size in zip(members, plan.election_modes, plan.queue_sizes, strict=True)
+        }
+        return {
+            name: _with_options(configuration, apart.get(name, {})).to_json()
+            for name, configuration in first.items()
         }
 
     def node_makers(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, Callable[[], Node]]:
@@ -122,6 +169,19 @@ class Qsync:
     def maker(self, configuration: bytes) -> Callable[[], Node]:
         read = Configuration.from_json(configuration)
         return lambda: Replica(read)
+
+    @property
+    def rare_turns(self) -> tuple[str, ...]:
+        return ROWS
+
+    @property
+    def watch(self) -> Watch:
+        from harness.systems.sim_effects import Effects
+
+        return Effects
+
+    def with_options(self, configuration: bytes, options: Mapping[str, Value]) -> bytes:
+        return _with_options(Configuration.from_json(configuration), options).to_json()
 
     def newcomer(
         self,
@@ -245,31 +305,59 @@ class Qsync:
         )
 
     def promise(self, plan: Plan) -> Promise:
-        promise = PROMISES[plan.letter]
-        promise = promise if plan.mvcc else without_versions(promise)
-        if plan.has_elections and not plan.is_majority:
+        faults = self._faults(plan)
+        has_elections = plan.has_elections or switches_on(plan, faults)
+        fails_over = plan.fails_over or has_elections
+        rolls_back = ROLLS_BACK in in_force(plan, TIMEOUT_BEHAVIOUR, faults)
+        letter = letter_of(
+            protocol=plan.named_configuration.protocol,
+            has_elections=has_elections,
+            fails_over=fails_over,
+            terms_in_acks=plan.named_configuration.terms_in_acks,
+            synchronous_promote=plan.promote_waits or not plan.has_elections,
+            rollback_on_timeout=rolls_back,
+        )
+        promise = PROMISES[letter]
+        waits = (in_force(plan, TIMEOUT_BEHAVIOUR, faults), in_force(plan, SYNCHRO_TIMEOUT, faults))
+        if GOES_ON in waits[0] or len(waits[1]) > 1:
+            promise = replace(promise, isolated_owner_rolls_back=False)
+        if plan.promote_waits and False in in_force(plan, SYNCHRONOUS_PROMOTE, faults):
+            promise = with_promotes_at_once(promise)
+        promise = without_versions(promise) if in_force(plan, MVCC, ()) == (False,) else promise
+        if has_elections and not plan.is_majority:
             promise = without_majority(promise, plan.quorum_size, plan.nodes)
-        if plan.writes_asynchronously and plan.fails_over:
+        if plan.writes_asynchronously and fails_over:
             promise = with_asynchronous(promise)
-        if not plan.changes_quorum:
+        if len(in_force(plan, QUORUM, faults)) == 1:
             return promise
         why = (
-            "; the quorum changes while nodes run, on one after the other: who reads then asks N - Q + 1 nodes by "
+            "; nodes count by different quorums, or change theirs one after another: a read asks N - Q + 1 nodes by "
             "another Q than a write had, so no linearizable reads are promised"
         )
         return replace(promise, linearizable_reads="", why=promise.why + why)
 
+    def _faults(self, plan: Plan) -> tuple[Fault, ...]:
+        """Those of the plan, drawn out or not, that change options."""
+        if plan.drawn is not None:
+            return tuple(fault for fault in plan.drawn.faults if fault.options)
+        if not {*RECONFIGURING, "timeouts", "quorum"} & {*plan.faults}:
+            return ()
+        return tuple(fault for fault in draw_faults(plan, self.owner(plan), self.abilities) if fault.options)
+
     def log_rules(self, plan: Plan) -> LogRules:
         is_synchronous = plan.has_elections and plan.promote_waits
+        begin_later = switches_on(plan, self._faults(plan))
         return LogRules(
             promotes="synchronous" if is_synchronous else "at once",
-            has_votes=plan.has_elections,
+            has_votes=plan.has_elections or begin_later,
+            first_by_hand=begin_later,
             quorum=plan.quorum_size,
             members=plan.nodes,
         )
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
-        timeout_ns = int(_least_synchro_timeout_s(plan) * SECOND_NS)
+        waits_s = in_force(plan, SYNCHRO_TIMEOUT, self._faults(plan))
+        timeout_ns = int(min(float(seconds) for seconds in waits_s) * SECOND_NS)
         return (
             Check(
                 early_timeout.NAME,
@@ -281,6 +369,38 @@ class Qsync:
 
     def bugs(self) -> Mapping[str, str]:
         return BUGS
+
+
+def _with_options(configuration: Configuration, options: Mapping[str, Value]) -> Configuration:
+    fields: dict[str, Any] = {}
+    for name, value in options.items():
+        field_name, convert = _FIELDS[name]
+        fields[field_name] = convert(value)
+    return replace(configuration, **fields)
+
+
+def _as_ns(seconds: Any) -> int:
+    return int(seconds * SECOND_NS)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_FIELDS: Mapping[str, tuple[str, Callable[[Any], object]]] = {
+    MODE: ("election_mode", _as_it_is),
+    FENCING: ("election_fencing", _as_it_is),
+    ELECTION_TIMEOUT: ("election_timeout_ns", _as_ns),
+    SYNCHRO_TIMEOUT: ("synchro_timeout_ns", _as_ns),
+    BEAT: ("replication_timeout_ns", _as_ns),
+    QUORUM: ("quorum", _as_it_is),
+    QUEUE_SIZE: ("synchro_queue_max_size", _as_it_is),
+    TIMEOUT_BEHAVIOUR: ("rollback_on_timeout", lambda value: value == ROLLS_BACK),
+    CHECKPOINTS: ("checkpoint_interval_ns", _as_ns),
+    MVCC: ("memtx_use_mvcc_engine", _as_it_is),
+    SYNCHRONOUS_PROMOTE: ("synchronous_promote", _as_it_is),
+}
+"""Option → the field of a node's configuration, and what makes its value."""
 
 
 def _definitions(names: tuple[str, ...]) -> tuple[SpaceDefinition, ...]:
@@ -302,14 +422,6 @@ def _quorum(plan: Plan) -> int | str:
     if isinstance(plan.quorum, str):
         return plan.quorum
     return FORMULA if plan.changes_members and plan.quorum is None else plan.quorum_size
-
-
-def _least_synchro_timeout_s(plan: Plan) -> float:
-    """The least that it may become in the run: as a schedule draws it, or as somebody wrote it into the plan."""
-    drawn = () if plan.drawn is None else plan.drawn.faults
-    written = [each.options.get("replication_synchro_timeout", plan.synchro_timeout_s) for each in drawn]
-    factor = min(FACTORS) if plan.changes_timeouts else 1
-    return min([plan.synchro_timeout_s * factor, *written])
 
 
 def identity(name: str, generation: int) -> str:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from checkers.wal.record import LogRules
 from harness.check import Check
+from harness.clients.client import Client
 from harness.cluster.place import Command, Version
 from harness.faults.abilities import Ability
 from harness.faults.fault import Does
 from harness.faults.membership import Membership
+from harness.node_options import Value
 from harness.plan import Plan
 from harness.protocols import Cluster
 from harness.systems.operator import Note
 from harness.systems.promises import Promise
+from harness.wires.wire import ClientWire
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
+
+if TYPE_CHECKING:
+    from harness.cluster.sim import Watch
 
 
 class System(Protocol):
@@ -35,6 +41,16 @@ class System(Protocol):
 
     def command(self, plan: Plan) -> Command:
         """What starts a node at a place."""
+        ...
+
+    @property
+    def client(self) -> Client:
+        """What turns operations into its requests."""
+        ...
+
+    @property
+    def wire(self) -> ClientWire | None:
+        """The bytes of its clients' messages; None if a library knows them (`harness.clients.client`)."""
         ...
 
     @property
@@ -58,7 +74,7 @@ class System(Protocol):
     def durability(self, plan: Plan) -> Durability: ...
 
     def owner(self, plan: Plan) -> str:
-        """The node that takes writes first, as the plan is drawn."""
+        """The node that takes writes first, as the plan is drawn; "" if none leads, and all take writes."""
         ...
 
     def can_lead(self, plan: Plan) -> tuple[str, ...]:
@@ -105,6 +121,21 @@ class DependsOnMachine(Protocol):
         ...
 
 
+@runtime_checkable
+class NeedsFiles(Protocol):
+    """A system with nodes that need files in a container which the image of our nodes lacks."""
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Debian packages; what they depend on comes with them."""
+        ...
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Absolute paths of files and folders of this machine; nodes find them under the same path, read-only."""
+        ...
+
+
 CANNOT_JOIN = "cannot-join"
 """A line of the monitor: a newcomer ended in order, for nobody could take it in. It is no crash."""
 
@@ -133,6 +164,15 @@ class ChangesMembers(Protocol):
 
 
 @runtime_checkable
+class HasOptions(Protocol):
+    """A system that can start a node with different options (`harness.node_options`)."""
+
+    def with_options(self, configuration: bytes, options: Mapping[str, Value]) -> bytes:
+        """The same configuration with these options."""
+        ...
+
+
+@runtime_checkable
 class ListsMembers(Protocol):
     """A system whose nodes do not learn from each other who is a member: an operator tells each."""
 
@@ -157,6 +197,35 @@ class MakesNodes(Protocol):
     """A system whose nodes run in the simulator, whatever configuration they are given."""
 
     def maker(self, configuration: bytes) -> Callable[[], Node]: ...
+
+
+@runtime_checkable
+class ChangesOptions(Protocol):
+    """A system whose nodes tell their options while they run, and take others."""
+
+    async def options_of(self, node: str, cluster: Cluster) -> Mapping[str, object] | None:
+        """All of them by name; None if the node does not answer."""
+        ...
+
+    async def change_options(self, node: str, options: Mapping[str, object], cluster: Cluster) -> str:
+        """Ask the node to take these; "" if it did, else its answer."""
+        ...
+
+
+@runtime_checkable
+class CountsRareTurns(Protocol):
+    """A system whose options a hunt varies, and whose nodes count the rare turns that a hunt is to reach."""
+
+    @property
+    def rare_turns(self) -> tuple[str, ...]: ...
+
+
+@runtime_checkable
+class WatchesItsWorld(Protocol):
+    """A system of whose simulated nodes it is kept what their disks and links did (`checkers.wal.early`)."""
+
+    @property
+    def watch(self) -> Watch: ...
 
 
 @runtime_checkable

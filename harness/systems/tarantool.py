@@ -37,10 +37,13 @@ from harness.faults.fault import Does
 from harness.faults.membership import Membership
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Cluster
+from harness.systems.box_cfg import HasBoxCfg
+from harness.systems.calls import CALLS, CallClient
 from harness.systems.operator import Note, Operator, asked, take_over
-from harness.systems.promises import Promise, without_majority, without_versions
+from harness.systems.promises import Promise, must_serve_reads, without_majority, without_versions
 from harness.systems.qsync import FIRST_SPACE_ID, NOTES, identity
 from harness.systems.tarantool_promises import CHECKS, PROMISES, without_power
+from harness.wires.iproto import IPROTO, Iproto
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 
@@ -79,8 +82,11 @@ _NAMESPACE = uuid.UUID("0f6c35a7-7a0f-4a0e-9a5c-2f8f3d1f60aa")
 
 
 @dataclass(frozen=True, slots=True)
-class Tarantool:
+class Tarantool(HasBoxCfg):
     summary: str = "real Tarantool: 2.6 with an operator that fails over, or a newer one with its elections"
+
+    client: CallClient = CALLS
+    wire: Iproto = IPROTO
 
     def completed(self, plan: Plan) -> Plan:
         """B, in which an operator fails over, if none was asked for: that of the server which Debian packages.
@@ -122,6 +128,7 @@ class Tarantool:
             raise WrongUse(
                 f"Tarantool has no read mode {plan.read_mode!r} in configuration {plan.letter}; try: --read dirty"
             )
+        must_serve_reads(plan)
         if plan.submits:
             raise WrongUse(
                 "real Tarantool is asked to answer when a write is confirmed, without commit wait modes; "

@@ -11,13 +11,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from checkers.wal.effects import Effect, RowLine, of_lines
+from checkers.wal.effects import FILE, Effect, RowLine, of_lines
 from checkers.wal.record import Kind, NodeLog, Record, Snapshot
 from nodes.iproto import xlog
 from nodes.iproto.errors import XlogError
+from nodes.iproto.inspection import inspect
 from nodes.iproto.messages import Key, Row, Type
 from nodes.iproto.packing import pack
 from nodes.kernel.vclock import covers, text
+
+__all__ = ["inspect"]
 
 SPACES = 280
 """The system space `_space`."""
@@ -26,9 +29,6 @@ INDEXES = 288
 TRUNCATIONS = 330
 FLAGS_SINCE = (2, 10)
 LOCAL_GROUP = 1
-
-EFFECTS = "effects.jsonl"
-"""Beside the folders of the nodes of a simulated run: what their disks and links did."""
 
 _KINDS: Mapping[int, Kind] = {
     Type.INSERT.value: "write",
@@ -57,7 +57,7 @@ def read_logs(folder: Path) -> tuple[NodeLog, ...]:
 def read_effects(folder: Path) -> tuple[Effect, ...]:
     """What the disks and links of these nodes did; nothing where nobody saw it. Raises HistoryError."""
     try:
-        return of_lines((folder / EFFECTS).read_bytes())
+        return of_lines((folder / FILE).read_bytes())
     except FileNotFoundError:
         return ()
 
@@ -329,3 +329,29 @@ def _version(text: str) -> tuple[int, ...]:
             break
         numbers.append(int(part))
     return tuple(numbers)
+
+
+def rows_as_json(data: bytes) -> list[dict[str, object]]:
+    """The good rows of an xlog or snap file, with the names of what they hold; none if it is damaged."""
+    try:
+        rows = xlog.decode(data).rows
+    except XlogError:
+        return []
+    return [_as_json(row) for row in rows]
+
+
+def _as_json(row: Row) -> dict[str, object]:
+    known = {kind.value: kind.name for kind in Type}
+    flags = [name for name in ("is_commit", "wait_sync", "wait_ack") if getattr(row, name)]
+    keys = {key.value: key.name.lower() for key in Key}
+    named = row.type not in (Type.RAFT, Type.NOP)
+    body = {(keys.get(key, key) if named else key): value for key, value in row.body.items()}
+    return {
+        "type": known.get(row.type, row.type),
+        "replica_id": row.replica_id,
+        "lsn": row.lsn,
+        "timestamp": row.timestamp,
+        "transaction": row.tsn,
+        "flags": flags,
+        "body": body,
+    }

@@ -1,4 +1,4 @@
-"""What came of the run, in at most fifteen lines: the verdict first, the line that repeats it last.
+"""The result of the run in at most fifteen lines: the verdict first, the line that repeats it last.
 
 ANOMALY  Key r3 lost an acknowledged write: …
 
@@ -41,7 +41,7 @@ STANDING_COLOURS = {
 def last_screen(verdict: Mapping[str, Any], run_folder: Path, *, colour: bool = False) -> str:
     """The text, without a newline at its end. `verdict` is what verdict.json holds.
 
-    Lines are cut to a hundred columns, except paths and commands, which one wants to copy.
+    Lines are cut to a hundred columns, except paths and commands, which users copy.
     """
     head = [*_verdict_lines(verdict, colour), ""]
     counts = [_counts(verdict), _faults(verdict), *_versions(verdict), *_strongest(verdict)]
@@ -78,7 +78,7 @@ def _strongest(verdict: Mapping[str, Any]) -> list[str]:
 
 
 def _versions(verdict: Mapping[str, Any]) -> list[str]:
-    """From which version who came to which other one, and when."""
+    """Each node's change of version: from which to which, and when."""
     rows = list(verdict.get("versions") or ())
     if not rows:
         return []
@@ -108,7 +108,7 @@ def _faults(verdict: Mapping[str, Any]) -> str:
 
 
 def _check_lines(verdict: Mapping[str, Any], room: int, colour: bool) -> list[str]:
-    """Violations, what is missing, what is unknown, findings: in two lines each, or in one, or as many as fit."""
+    """Violations, missing evidence, unknown checks, findings: in two lines each, or in one, or as many as fit."""
     told = _told(verdict)
     for lines_each in (2, 1):
         entries = [_entry(standing, text, lines_each, colour) for standing, text in told]
@@ -144,7 +144,7 @@ def _told(verdict: Mapping[str, Any]) -> list[tuple[str, str]]:
     told += [
         ("unknown", f"{check.get('checker')}: {check.get('summary', '')}")
         for check in verdict.get("checks", [])
-        if check.get("result") == "unknown" and check.get("checker") not in violated
+        if check.get("result") == "unknown" and check.get("checker") not in violated and _was_asked(check)
     ]
     findings = verdict.get("findings", [])
     return told + [
@@ -168,6 +168,12 @@ def _cut(text: str, width: int) -> str:
 
 
 def _shown(path: Path) -> str:
-    """Relative to where one stands if it lies below, for it is shorter and can be copied just as well."""
+    """Relative to the current folder if it lies below, because that is shorter and can be copied as well."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def _was_asked(check: Mapping[str, Any]) -> bool:
+    """A check of a class of reads that no client asked for has nothing to say to a reader."""
+    details = check.get("details")
+    return not isinstance(details, Mapping) or details.get("asked") != 0

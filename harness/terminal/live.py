@@ -1,10 +1,10 @@
-"""The run while it goes on: a few lines that are redrawn in place, at most four times a second.
+"""The run in progress: a few lines that are redrawn in place, at most four times a second.
 
     with live.view(sys.stderr, os.environ) as view:
         view.show(snapshot)          # as often as one likes; it is cheap when nothing is drawn
 
 `view` gives the plain one (`plain.PlainView`) where there is no terminal. Nothing here runs in the background: no
-thread, no timer; what is not shown is not drawn, and the terminal is given back even if the run breaks.
+thread and no timer. It draws only when `show` is called, and it restores the terminal even if the run fails.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CONDITION_STYLES = {"up": "green", "paused": "yellow", "dead": "red", "unknown":
 
 
 class View(Protocol):
-    """Something that shows a run; a context manager, so that the terminal is always given back."""
+    """Shows a run; a context manager, so that the terminal is always restored."""
 
     def __enter__(self) -> View: ...
 

@@ -61,7 +61,7 @@ class PlainView:
 
 
 def state_line(snapshot: Snapshot) -> str:
-    """All of a snapshot in one line; what is not known is left out."""
+    """All of a snapshot in one line, without unknown values."""
     counts = f"{snapshot.ok:,} ok  {snapshot.fail:,} fail  {snapshot.info:,} info"
     owner = "" if snapshot.owner is None else f"owner {snapshot.owner}"
     term = "" if snapshot.term is None else f"term {snapshot.term}"

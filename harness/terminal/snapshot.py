@@ -1,4 +1,4 @@
-"""A run at one moment, as the live view shows it. Whoever conducts the run makes one as often as it likes."""
+"""A run at one moment, as the live view shows it. The conductor of the run makes one as often as it likes."""
 
 from __future__ import annotations
 

@@ -16,6 +16,9 @@ from harness.workloads.workload import Workload
 
 WORKLOADS: dict[str, Workload] = {
     "register": Register(),
+    "read-write": Register(
+        summary="reads and writes of several keys, for stores that cannot compare and set", has_cas=False
+    ),
     "append": APPEND,
     "rw-register": RW_REGISTER,
     "bank": Bank(),

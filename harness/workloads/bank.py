@@ -7,28 +7,19 @@ account's bounds, as a sum of what was surely and of what was possibly added (ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from checkers.domain import bank, counter
+from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
 from checkers.verdict import Verdict
-from harness.clients.completion import Completion
-from harness.clients.transaction import (
-    Refused,
-    Statement,
-    dump,
-    dump_completion,
-    outcome,
-    transaction,
-    unexpected,
-)
 from harness.errors import WrongUse
 from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
+from harness.operations import Add, Completion, Done, Insert, Mismatch, Read, Step, Transaction
 from harness.plan import Operation, Plan
-from harness.protocols import Reply
 from harness.systems.promises import Promise
 from harness.workloads.checks import (
     Check,
@@ -39,10 +30,9 @@ from harness.workloads.checks import (
     of_every_run,
     with_a_known_end,
 )
-from harness.workloads.failing import FAILURES, failed, failing
+from harness.workloads.failing import FAILURES, MADE_OF, failing
 from harness.workloads.keyed import Keyed, mixed, renamed
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
-from nodes.iproto.messages import Request
 
 SPACE = "bank"
 ACCOUNTS = ("a1", "a2", "a3", "a4", "a5")
@@ -57,6 +47,10 @@ class Bank(Keyed):
     summary: str = "transfers between accounts, and reads of all of them at one moment"
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "bank"
+    uses: frozenset[type] = frozenset({Read, Add, Insert, *MADE_OF})
+    effects: Mapping[str, Declared] = field(
+        default_factory=lambda: {"open": "writes", "transfer": "both", "read": "reads"}
+    )
 
     def first_operations(self, plan: Plan, owner: str) -> list[Operation]:
         return [Operation(at_ns=0, worker=0, f="open", value=dict.fromkeys(ACCOUNTS, OPENING), node=owner)]
@@ -79,42 +73,34 @@ class Bank(Keyed):
 
         return mixed(plan, (0.5, transfer), (0.5, read))
 
-    def request(self, operation: Operation, value: Value, sync: int) -> Request:
+    def asked(self, operation: Operation, value: Value) -> Transaction:
         match operation.f, value:
             case "read", _:
-                statements: list[Statement] = [["get", SPACE, account] for account in ACCOUNTS]
+                steps: list[Step] = [Read(SPACE, account) for account in ACCOUNTS]
             case "transfer", {"from": str(source), "to": str(target), "amount": int(amount)}:
-                statements = [["add", SPACE, source, -amount, 0], ["add", SPACE, target, amount]]
+                steps = [Add(SPACE, source, -amount, 0), Add(SPACE, target, amount)]
                 if (fails := _fails(value)) in FAILURES:
-                    statements.insert(1, FAILURES[fails](SPACE, source))
+                    steps.insert(1, FAILURES[fails](SPACE, source))
             case "open", dict():
-                statements = [["insert", SPACE, [account, amount]] for account, amount in value.items()]
-            case "dump", _:
-                return dump(sync)
+                steps = [Insert(SPACE, account, amount) for account, amount in value.items()]
             case f, _:
                 raise WrongUse(f"the workload bank has no {f!r} with value {value!r}")
-        return transaction(sync, statements, operation.mode)
+        return Transaction(tuple(steps), operation.mode)
 
-    def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
-        match operation.f:
-            case "dump":
-                return dump_completion(reply)
-            case "read":
-                return _balances(reply)
-        if _fails(value):
-            return failed(outcome(reply, 3, is_read=False), value)
-        count = 2 if operation.f == "transfer" else len(ACCOUNTS)
-        match outcome(reply, count, is_read=False):
-            case Completion() as done:
-                return done
-            case Refused(number=0, found=int() as found, is_confirmed=True, role=role) if isinstance(
-                value, dict
-            ):
-                return Completion("fail", {**value, "found": found}, "mismatch", role)
-            case Refused(role=role):
+    def must_fail(self, operation: Operation, value: Value) -> bool:
+        return operation.f == "transfer" and _fails(value) != ""
+
+    def completion(self, operation: Operation, value: Value, found: Done | Mismatch) -> Completion | None:
+        match operation.f, found:
+            case "read", Done(results, role):
+                return _balances(results, role)
+            case "read", Mismatch():
+                return None
+            case _, Mismatch(0, int() as there, role, is_confirmed=True) if isinstance(value, dict):
+                return Completion("fail", {**value, "found": there}, "mismatch", role)
+            case _, Mismatch(role=role):
                 return Completion("fail", value, "mismatch", role)
-            case committed:
-                return Completion("ok", value, None, committed.role)
+        return Completion("ok", value, None, found.role)
 
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
         """At the owner, and then what each node has."""
@@ -160,24 +146,11 @@ def _fails(value: Value) -> str:
     return ""
 
 
-def _balances(reply: Reply) -> Completion:
-    match outcome(reply, len(ACCOUNTS), is_read=True):
-        case Completion() as done:
-            return done
-        case Refused() as refused:
-            return unexpected(refused, is_read=True, role=refused.role)
-        case committed:
-            shown: dict[str, Value] = {}
-            for account, found in zip(ACCOUNTS, committed.results, strict=True):
-                match found:
-                    case None:
-                        shown[account] = None
-                    case [_, int() as balance] | (_, int() as balance):
-                        shown[account] = balance
-                    case _:
-                        return unexpected(committed.results, is_read=True, role=committed.role)
-            is_open = any(balance is not None for balance in shown.values())
-            return Completion("ok", shown if is_open else {}, None, committed.role)
+def _balances(results: Sequence[object], role: str | None) -> Completion | None:
+    if not all(balance is None or isinstance(balance, int) for balance in results):
+        return None
+    is_open = any(balance is not None for balance in results)
+    return Completion("ok", dict(zip(ACCOUNTS, results, strict=True)) if is_open else {}, None, role)
 
 
 def _with_closed_accounts(history: History) -> History:

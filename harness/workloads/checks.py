@@ -60,6 +60,15 @@ def with_a_known_end(history: History) -> History:
     return replace(history, operations=operations)
 
 
+LEADERSHIP = Check(
+    "leadership",
+    "one leader a term, fenced without a quorum, and there again after healing",
+    leadership.MODEL,
+    leadership.check,
+    is_of_nodes=True,
+)
+
+
 def of_every_run(promise: Promise, space: str = "") -> tuple[Check, ...]:
     """The checks of every workload. `space`: the one in which convergence knows what operations wrote ("": none)."""
     final_state = "all nodes the same, nothing confirmed lost" if promise.final_state else ""
@@ -76,23 +85,20 @@ def of_every_run(promise: Promise, space: str = "") -> tuple[Check, ...]:
             final_state,
             lambda history: convergence.check(history, space=space),
         ),
-        Check(
-            "leadership",
-            "one leader a term, fenced without a quorum, and there again after healing",
-            leadership.MODEL if promise.leaders else "",
-            leadership.check,
-        ),
+        *((LEADERSHIP if promise.leaders else replace(LEADERSHIP, model=""),) if promise.has_leader else ()),
         Check(
             "crash",
             "no node ends without a fault telling it to",
             "no node ends untold",
             partial(crash.check, may_end_under=promise.may_end_under, promised=promise.configuration),
+            is_of_nodes=True,
         ),
         Check(
             "availability",
             "how long nodes could not serve, and how much load came through",
             "",
             availability.check,
+            is_of_nodes=True,
         ),
         *(kept_by(promise, partial(convergence.gone_everywhere, space=space)) if space else ()),
     )
@@ -105,7 +111,8 @@ def kept_by(
 
     `gone` says what no node holds; `history_of`: the history with operations and dumps as that one knows them.
     """
-    if promise.writes != "linearizable" or (promise.final_state and promise.has_fresh_reads):
+    is_seen = promise.has_fresh_reads and (promise.final_state or not promise.has_dumps)
+    if promise.writes != "linearizable" or is_seen:
         return ()
     return (
         Check(

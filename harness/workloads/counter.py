@@ -5,26 +5,17 @@ The set of keys moves on every few seconds: an addition of which nobody knows wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from checkers.domain import counter
+from checkers.history.declared import Declared
 from checkers.history.history import History
-from harness.clients.completion import Completion
-from harness.clients.transaction import (
-    Refused,
-    Statement,
-    dump,
-    dump_completion,
-    outcome,
-    transaction,
-    unexpected,
-)
 from harness.errors import WrongUse
 from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
+from harness.operations import Add, Completion, Done, Mismatch, Read, Transaction
 from harness.plan import SECOND_NS, Operation, Plan
-from harness.protocols import Reply
 from harness.systems.promises import Promise
 from harness.workloads.checks import (
     Check,
@@ -36,7 +27,6 @@ from harness.workloads.checks import (
 )
 from harness.workloads.keyed import Keyed, mixed, unread_keys
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
-from nodes.iproto.messages import Request
 
 SPACE = "counter"
 KEYS = 3
@@ -49,6 +39,8 @@ class Counter(Keyed):
     summary: str = "additions to counters, and reads of them"
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "counter"
+    uses: frozenset[type] = frozenset({Read, Add})
+    effects: Mapping[str, Declared] = field(default_factory=lambda: {"read": "reads", "add": "writes"})
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         def add(context: Context, _: int) -> Draft:
@@ -60,36 +52,23 @@ class Counter(Keyed):
 
         return mixed(plan, (0.5, add), (0.5, read))
 
-    def request(self, operation: Operation, value: Value, sync: int) -> Request:
+    def asked(self, operation: Operation, value: Value) -> Transaction:
         match operation.f, operation.key, value:
             case "read", str(key), _:
-                statement: Statement = ["get", SPACE, key]
+                step: Read | Add = Read(SPACE, key)
             case "add", str(key), int():
-                statement = ["add", SPACE, key, value]
-            case "dump", _, _:
-                return dump(sync)
+                step = Add(SPACE, key, value)
             case f, key, _:
                 raise WrongUse(f"the workload counter has no {f!r} of key {key!r} with value {value!r}")
-        return transaction(sync, [statement], operation.mode)
+        return Transaction((step,), operation.mode)
 
-    def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
-        if operation.f == "dump":
-            return dump_completion(reply)
-        is_read = operation.f == "read"
-        found = outcome(reply, 1, is_read=is_read)
-        match found:
-            case Completion():
-                return found
-            case Refused():
-                return unexpected(found, is_read=is_read, role=found.role)
-        match found.results:
-            case [None] if is_read:
-                return Completion("ok", 0, None, found.role)
-            case [[_, int() as total] | (_, int() as total)] if is_read:
-                return Completion("ok", total, None, found.role)
-            case [int()] if not is_read:
-                return Completion("ok", value, None, found.role)
-        return unexpected(found.results, is_read=is_read, role=found.role)
+    def completion(self, operation: Operation, value: Value, found: Done | Mismatch) -> Completion | None:
+        match operation.f, found:
+            case "read", Done([None | int() as total], role):
+                return Completion("ok", total or 0, None, role)
+            case "add", Done([int()], role):
+                return Completion("ok", value, None, role)
+        return None
 
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
         mode = final_mode(plan)

@@ -1,9 +1,10 @@
 """Mixed spaces: transactions over a synchronous and an asynchronous space, whose rows are written once.
 
 A third of the inserts is synchronous, a third asynchronous, and a third both. So asynchronous rows wait in the queue
-behind synchronous ones, and come alone when it is empty. Reads scan both spaces at one moment, on every node. No row is
-overwritten or deleted, so what is lost once is missing in the end (`checkers.domain.write_once`). The range of keys
-moves on every few seconds, which bounds what a read shows.
+behind synchronous ones, and come alone when it is empty. Reads scan both spaces at one moment, on every node. Reads of
+mode `linearizable` scan the synchronous one alone: no node serves the other one so. No row is overwritten or deleted,
+so what is lost once is missing in the end (`checkers.domain.write_once`). The range of keys moves on every few seconds,
+which bounds what a read shows.
 
 Of a plan's share of `failing` transactions one statement in the middle or at the end must fail: nothing of them stays.
 """
@@ -11,33 +12,24 @@ Of a plan's share of `failing` transactions one statement in the middle or at th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from checkers.domain import write_once
+from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.operation import SUBMITTED
-from harness.clients.completion import Completion
-from harness.clients.transaction import (
-    Refused,
-    Statement,
-    dump,
-    dump_completion,
-    outcome,
-    transaction,
-    unexpected,
-)
 from harness.errors import WrongUse
 from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
+from harness.operations import Completion, Done, Insert, Mismatch, Scan, Step, Transaction
 from harness.plan import SECOND_NS, Operation, Plan
-from harness.protocols import Reply
 from harness.systems.promises import Promise
 from harness.workloads.checks import Check, fresh_reads, kept_by, of_every_run
-from harness.workloads.failing import FAILURES, failed, failing
+from harness.workloads.failing import FAILURES, MADE_OF, failing
 from harness.workloads.keyed import Keyed, mixed, unique
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
-from nodes.iproto.messages import Request
 
 SYNCHRONOUS, ASYNCHRONOUS = "once", "notes"
 BOTH = (SYNCHRONOUS, ASYNCHRONOUS)
@@ -56,6 +48,10 @@ class MixedSpaces(Keyed):
     spaces: tuple[str, ...] = (SYNCHRONOUS,)
     asynchronous: tuple[str, ...] = (ASYNCHRONOUS,)
     model: str = "write-once"
+    uses: frozenset[type] = frozenset({Insert, Scan, *MADE_OF})
+    effects: Mapping[str, Declared] = field(
+        default_factory=lambda: {"insert": "asynchronous writes", "read": "reads"}
+    )
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         def insert(context: Context, count: int) -> Draft:
@@ -90,44 +86,35 @@ class MixedSpaces(Keyed):
     def may_submit(self, operation: Operation) -> bool:
         return operation.f == "insert"
 
-    def request(self, operation: Operation, value: Value, sync: int) -> Request:
+    def asked(self, operation: Operation, value: Value) -> Transaction:
         match operation.f, value:
-            case "dump", _:
-                return dump(sync)
             case "read", {"from": int(first), "below": int(below)}:
-                statements: list[Statement] = [["scan", space, first, below] for space in BOTH]
+                steps: list[Step] = [Scan(space, first, below) for space in _asked(operation)]
             case "insert", {"spaces": dict() as spaces, "fails": str(fails)} if _can_be_written(
                 spaces, fails
             ):
                 rows = [(space, key) for space, keys in spaces.items() for key in keys]
-                statements = [["insert", space, [key, key]] for space, key in rows]
+                steps = [Insert(space, key, key) for space, key in rows]
                 if fails:
                     place = 1 + rows[0][1] % len(rows)  # behind the first, at the latest behind the last
-                    statements.insert(place, FAILURES[fails](*rows[0]))
+                    steps.insert(place, FAILURES[fails](*rows[0]))
             case f, _:
                 raise WrongUse(f"the workload mixed-spaces has no {f!r} with value {value!r}")
-        return transaction(sync, statements, operation.mode, operation.wait)
+        return Transaction(tuple(steps), operation.mode, operation.wait)
 
-    def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
-        match operation.f, value:
-            case "dump", _:
-                return dump_completion(reply)
-            case "read", {"from": first, "below": below}:
-                return _scanned(reply, {"from": first, "below": below})
-        assert isinstance(value, Mapping), "it was asked for"
-        fails = bool(value["fails"])
-        spaces = value["spaces"]
-        assert isinstance(spaces, Mapping), "it was asked for"
-        found = outcome(reply, len(list(_keys(spaces))) + fails, is_read=False)
-        if fails:
-            return failed(found, value)
-        match found:
-            case Completion() as done:
-                return done
-            case Refused() as refused:
-                return unexpected(refused, is_read=False, role=refused.role)
-            case committed:
-                return Completion("ok", value, None, committed.role)
+    def must_fail(self, operation: Operation, value: Value) -> bool:
+        return isinstance(value, Mapping) and bool(value.get("fails"))
+
+    def completion(self, operation: Operation, value: Value, found: Done | Mismatch) -> Completion | None:
+        match operation.f, found:
+            case "insert", Done(role=role):
+                return Completion("ok", value, None, role)
+            case "read", Done(results, role) if isinstance(value, dict):
+                keys = [_keys_of(rows) if isinstance(rows, list) else None for rows in results]
+                if None not in keys:
+                    spaces = dict(zip(_asked(operation), keys, strict=True))
+                    return Completion("ok", {**value, "spaces": spaces}, None, role)
+        return None
 
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
         mode = final_mode(plan)
@@ -182,31 +169,13 @@ def _can_be_written(spaces: Mapping[str, Value], fails: str) -> bool:
     return are_whole and set(spaces) <= set(BOTH) and (not fails or fails in FAILURES)
 
 
-def _scanned(reply: Reply, asked: dict[str, Value]) -> Completion:
-    match outcome(reply, len(BOTH), is_read=True):
-        case Completion() as done:
-            return done
-        case Refused() as refused:
-            return unexpected(refused, is_read=True, role=refused.role)
-        case committed:
-            spaces: dict[str, Value] = {}
-            for space, rows in zip(BOTH, committed.results, strict=True):
-                keys = _keys_of(rows)
-                if keys is None:
-                    return unexpected(committed.results, is_read=True, role=committed.role)
-                spaces[space] = keys
-            return Completion("ok", {**asked, "spaces": spaces}, None, committed.role)
+def _asked(operation: Operation) -> tuple[str, ...]:
+    """The spaces that a read scans."""
+    return (SYNCHRONOUS,) if operation.mode == "linearizable" else BOTH
 
 
-def _keys_of(rows: object) -> tuple[int, ...] | None:
-    """The keys of the tuples that a scan gave; None if it gave something else, or a tuple that was never written."""
-    if not isinstance(rows, list | tuple):
+def _keys_of(rows: list[Any]) -> tuple[int, ...] | None:
+    """The keys of the rows that a scan gave; None if one was never written."""
+    if not all(isinstance(key, int) and key == value for key, value in rows):
         return None
-    keys: list[int] = []
-    for row in rows:
-        match row:
-            case [int() as key, value] | (int() as key, value) if key == value:
-                keys.append(key)
-            case _:
-                return None
-    return tuple(keys)
+    return tuple(key for key, _ in rows)

@@ -6,31 +6,21 @@ every few seconds, which bounds its length.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from checkers.domain import queues
+from checkers.history.declared import Declared
 from checkers.history.history import History
-from harness.clients.completion import Completion
-from harness.clients.transaction import (
-    Refused,
-    Statement,
-    dump,
-    dump_completion,
-    outcome,
-    transaction,
-    unexpected,
-)
 from harness.errors import WrongUse
 from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
+from harness.operations import Append, Completion, Done, Mismatch, Read, Step, Take, Transaction, Write
 from harness.plan import SECOND_NS, Operation, Plan
-from harness.protocols import Reply
 from harness.systems.promises import Promise
 from harness.workloads.checks import Check, kept_by, of_every_run
 from harness.workloads.keyed import HONESTY, Keyed, mixed, unique, unread_keys
 from harness.workloads.reads import drawn_write
-from nodes.iproto.messages import Request
 
 SPACE = "queue"
 KEYS = 2
@@ -43,6 +33,10 @@ class Queue(Keyed):
     summary: str = "elements put into queues and taken out, first in, first out"
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "queue"
+    uses: frozenset[type] = frozenset({Append, Take, Read, Write})
+    effects: Mapping[str, Declared] = field(
+        default_factory=lambda: {"enqueue": "writes", "dequeue": "both", "drain": "both"}
+    )
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         def enqueue(context: Context, count: int) -> Draft:
@@ -53,41 +47,29 @@ class Queue(Keyed):
 
         return mixed(plan, (0.55, enqueue), (0.45, dequeue))
 
-    def request(self, operation: Operation, value: Value, sync: int) -> Request:
+    def asked(self, operation: Operation, value: Value) -> Transaction:
         match operation.f, operation.key, value:
             case "enqueue", str(key), int():
-                statements: list[Statement] = [["append", SPACE, key, value]]
+                steps: tuple[Step, ...] = (Append(SPACE, key, value),)
             case "dequeue", str(key), _:
-                statements = [["take", SPACE, key]]
+                steps = (Take(SPACE, key),)
             case "drain", str(key), _:
-                statements = [["get", SPACE, key], ["replace", SPACE, [key, []]]]
-            case "dump", _, _:
-                return dump(sync)
+                steps = (Read(SPACE, key), Write(SPACE, key, []))
             case f, key, _:
                 raise WrongUse(f"the workload queue has no {f!r} of key {key!r} with value {value!r}")
-        return transaction(sync, statements)
+        return Transaction(steps)
 
-    def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
-        if operation.f == "dump":
-            return dump_completion(reply)
-        found = outcome(reply, 2 if operation.f == "drain" else 1, is_read=False)
-        match found:
-            case Completion():
-                return found
-            case Refused():
-                return unexpected(found, is_read=False, role=found.role)
-        match operation.f, found.results:
-            case "enqueue", _:
-                return Completion("ok", value, None, found.role)
-            case "dequeue", [None]:
-                return Completion("fail", None, EMPTY, found.role)
-            case "dequeue", [int() as element]:
-                return Completion("ok", element, None, found.role)
-            case "drain", [None, _]:
-                return Completion("ok", (), None, found.role)
-            case "drain", [[_, (list() | tuple()) as rest] | (_, (list() | tuple()) as rest), _]:
-                return Completion("ok", tuple(rest), None, found.role)
-        return unexpected(found.results, is_read=False, role=found.role)
+    def completion(self, operation: Operation, value: Value, found: Done | Mismatch) -> Completion | None:
+        match operation.f, found:
+            case "enqueue", Done(role=role):
+                return Completion("ok", value, None, role)
+            case "dequeue", Done([None], role):
+                return Completion("fail", None, EMPTY, role)
+            case "dequeue", Done([int() as element], role):
+                return Completion("ok", element, None, role)
+            case "drain", Done([None | list() | tuple() as rest, _], role):
+                return Completion("ok", tuple(rest or ()), None, role)
+        return None
 
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
         return [Operation(at_ns=0, worker=0, f="drain", key=key, node=owner) for key in keys]

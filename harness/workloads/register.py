@@ -9,31 +9,21 @@ Most operations go to the owner; a share of the reads goes to replicas, where le
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from checkers import dirty, linearizable, prefix
+from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.operation import SUBMITTED
 from checkers.history.operation import Operation as Recorded
 from checkers.meaning import Judged
 from harness.check import Check
-from harness.clients.completion import Completion
-from harness.clients.transaction import (
-    Committed,
-    Refused,
-    Statement,
-    dump,
-    dump_completion,
-    outcome,
-    transaction,
-    unexpected,
-)
 from harness.errors import WrongUse
 from harness.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
 from harness.generators.generator import Value
+from harness.operations import Cas, Completion, Done, Mismatch, Read, Transaction, Write
 from harness.plan import SECOND_NS, SEEN, WORKERS_MAX, Operation, Plan
-from harness.protocols import Reply
 from harness.systems.promises import Promise
 from harness.workloads.checks import (
     fresh_reads,
@@ -41,7 +31,6 @@ from harness.workloads.checks import (
     of_every_run,
 )
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
-from nodes.iproto.messages import Request
 
 SPACE = "register"
 KEYS = 5
@@ -55,6 +44,15 @@ class Register:
     summary: str = "reads, writes and compare-and-set on several keys of a synchronous space"
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "cas-register"
+    has_cas: bool = True
+    """False for stores that cannot compare and set."""
+    effects: Mapping[str, Declared] = field(
+        default_factory=lambda: {"read": "reads", "write": "writes", "cas": "both"}
+    )
+
+    @property
+    def uses(self) -> frozenset[type]:
+        return frozenset({Read, Write, *((Cas,) if self.has_cas else ())})
 
     def first_operations(self, plan: Plan, owner: str) -> list[Operation]:
         return []
@@ -74,7 +72,8 @@ class Register:
             node, mode = drawn_read(plan, context)
             return Draft("read", _key(context), node=node, mode=mode)
 
-        mix = Mix(((0.45, Each(read)), (0.35, Each(write)), (0.2, Each(cas))))
+        parts = [(0.45, Each(read)), (0.35, Each(write)), (0.2, Each(cas))]
+        mix = Mix(tuple(parts if self.has_cas else parts[:2]))
         mean_ns = int(plan.workers / plan.rate * SECOND_NS)
         return Until(Stagger(mix, mean_ns), plan.time_limit_ns)
 
@@ -102,39 +101,30 @@ class Register:
             case "read" | "write", None | int() as value:
                 seen[operation.key] = value
 
-    def request(self, operation: Operation, value: Value, sync: int) -> Request:
+    def asked(self, operation: Operation, value: Value) -> Transaction:
         match operation.f, operation.key, value:
             case "read", str(key), _:
-                statement: Statement = ["get", SPACE, key]
+                step: Read | Write | Cas = Read(SPACE, key)
             case "write", str(key), int():
-                statement = ["replace", SPACE, [key, value]]
+                step = Write(SPACE, key, value)
             case "cas", str(key), (old, new):
-                statement = ["cas", SPACE, key, old, new]
-            case "dump", _, _:
-                return dump(sync)
+                step = Cas(SPACE, key, old, new)
             case f, key, _:
                 raise WrongUse(f"the workload register has no {f!r} of key {key!r} with value {value!r}")
-        return transaction(sync, [statement], operation.mode, operation.wait)
+        return Transaction((step,), operation.mode, operation.wait)
 
-    def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
-        if operation.f == "dump":
-            return dump_completion(reply)
+    def completion(self, operation: Operation, value: Value, found: Done | Mismatch) -> Completion | None:
         is_read = operation.f == "read"
-        match outcome(reply, 1, is_read=is_read):
-            case Completion() as done:
-                return done
-            case Refused(0, int() as found, role, is_confirmed=True) as refused if isinstance(value, tuple):
-                return Completion("fail", (*value, found), refused.error, role)
-            case Refused(role=role) as refused:
-                return Completion("fail", value, refused.error, role)
-            case Committed([None | [_, None] | (_, None)], role) if is_read:
-                return Completion("ok", None, None, role)
-            case Committed([[_, int() as found] | (_, int() as found)], role) if is_read:
-                return Completion("ok", found, None, role)
-            case Committed(results, role) if is_read:
-                return unexpected(results, is_read=True, role=role)
-            case Committed(_, role):
+        match found:
+            case Mismatch(0, int() as there, role, is_confirmed=True) if isinstance(value, tuple):
+                return Completion("fail", (*value, there), found.error, role)
+            case Mismatch(role=role):
+                return Completion("fail", value, found.error, role)
+            case Done([None | int() as shown], role) if is_read:
+                return Completion("ok", shown, None, role)
+            case Done(role=role) if not is_read:
                 return Completion("ok", value, None, role)
+        return None
 
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
         mode = final_mode(plan)

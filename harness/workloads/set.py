@@ -5,32 +5,23 @@ The set moves on every few seconds, which bounds what a read shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from checkers.domain import durability, set_full
+from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
-from harness.clients.completion import Completion
-from harness.clients.transaction import (
-    Refused,
-    Statement,
-    dump,
-    dump_completion,
-    outcome,
-    transaction,
-    unexpected,
-)
 from harness.errors import WrongUse
 from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
+from harness.operations import Completion, Done, Insert, Mismatch, Scan, Transaction
 from harness.plan import SECOND_NS, Operation, Plan
-from harness.protocols import Reply
 from harness.systems.promises import Promise
 from harness.workloads.checks import Check, fresh_reads, is_fresh_at_the_end, kept_by, of_every_run
 from harness.workloads.keyed import HONESTY, Keyed, mixed, unique, unread_keys
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
-from nodes.iproto.messages import Request
 
 SPACE = "set"
 EPOCH_NS = 2 * SECOND_NS
@@ -43,6 +34,8 @@ class Set(Keyed):
     summary: str = "elements added one by one, and reads of the whole set at one moment"
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "set"
+    uses: frozenset[type] = frozenset({Insert, Scan})
+    effects: Mapping[str, Declared] = field(default_factory=lambda: {"read": "reads", "add": "writes"})
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         def add(context: Context, count: int) -> Draft:
@@ -57,35 +50,24 @@ class Set(Keyed):
     def may_submit(self, operation: Operation) -> bool:
         return operation.f == "add"
 
-    def request(self, operation: Operation, value: Value, sync: int) -> Request:
+    def asked(self, operation: Operation, value: Value) -> Transaction:
         first = _first(operation.key)
         match operation.f, value:
-            case "dump", _:
-                return dump(sync)
             case "read", _ if first is not None:
-                statement: Statement = ["scan", SPACE, first, first + ROOM]
+                step: Scan | Insert = Scan(SPACE, first, first + ROOM)
             case "add", int() if first is not None and 0 <= value < ROOM:
-                statement = ["insert", SPACE, [first + value, operation.key]]
+                step = Insert(SPACE, first + value, operation.key)
             case f, _:
                 raise WrongUse(f"the workload set has no {f!r} of key {operation.key!r} with value {value!r}")
-        return transaction(sync, [statement], operation.mode, operation.wait)
+        return Transaction((step,), operation.mode, operation.wait)
 
-    def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
-        if operation.f == "dump":
-            return dump_completion(reply)
-        is_read = operation.f == "read"
-        found = outcome(reply, 1, is_read=is_read)
-        match found:
-            case Completion():
-                return found
-            case Refused():
-                return unexpected(found, is_read=is_read, role=found.role)
-        if not is_read:
-            return Completion("ok", value, None, found.role)
-        elements = _elements(found.results[0])
-        if elements is None:
-            return unexpected(found.results, is_read=True, role=found.role)
-        return Completion("ok", elements, None, found.role)
+    def completion(self, operation: Operation, value: Value, found: Done | Mismatch) -> Completion | None:
+        match operation.f, found:
+            case "add", Done(role=role):
+                return Completion("ok", value, None, role)
+            case "read", Done([list() as rows], role) if (elements := _elements(rows)) is not None:
+                return Completion("ok", elements, None, role)
+        return None
 
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
         mode = final_mode(plan)
@@ -124,18 +106,11 @@ def _first(key: str | None) -> int | None:
     return int(key[1:]) * ROOM
 
 
-def _elements(rows: object) -> tuple[Value, ...] | None:
-    """The elements of the tuples that a scan gave; None if it gave something else."""
-    if not isinstance(rows, list | tuple):
+def _elements(rows: list[Any]) -> tuple[Value, ...] | None:
+    """The elements of the rows that a scan gave; None if a key is none of ours."""
+    if not all(isinstance(key, int) for key, _ in rows):
         return None
-    elements: list[Value] = []
-    for row in rows:
-        match row:
-            case [int() as place, _] | (int() as place, _):
-                elements.append(place % ROOM)
-            case _:
-                return None
-    return tuple(elements)
+    return tuple(key % ROOM for key, _ in rows)
 
 
 def _with_elements(operation: Recorded) -> Recorded:

@@ -15,34 +15,25 @@ Each class of answers is judged against its own promise:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from checkers import dirty, transactional
 from checkers.domain import durability
+from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.members import answered_by
 from checkers.history.operation import Operation as Recorded
 from checkers.meaning import Judged
 from checkers.transactional.columns import Workload as Words
 from checkers.verdict import Verdict
-from harness.clients.completion import Completion
-from harness.clients.transaction import (
-    Refused,
-    Statement,
-    dump,
-    dump_completion,
-    outcome,
-    transaction,
-    unexpected,
-)
 from harness.errors import WrongUse
 from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
+from harness.operations import Append, Completion, Done, Mismatch, Read, Step, Transaction, Write
 from harness.plan import SECOND_NS, Operation, Plan
-from harness.protocols import Reply
 from harness.systems.promises import Promise
 from harness.workloads.checks import (
     Check,
@@ -52,10 +43,9 @@ from harness.workloads.checks import (
     kept_by,
     of_every_run,
 )
-from harness.workloads.failing import FAILURES, failed, failing
+from harness.workloads.failing import FAILURES, MADE_OF, failing
 from harness.workloads.keyed import HONESTY, mixed, renamed, unique
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
-from nodes.iproto.messages import Request
 
 KEYS = 6
 EPOCH_NS = 2 * SECOND_NS
@@ -113,67 +103,57 @@ class Transactions:
     def may_submit(self, operation: Operation) -> bool:
         return any(f == self.word for f, _, _ in micros_of(operation.value))
 
-    def request(self, operation: Operation, value: Value, sync: int) -> Request:
-        if operation.f == "dump":
-            return dump(sync)
+    @property
+    def effects(self) -> Mapping[str, Declared]:
+        return {"txn": "micro-operations"}
+
+    @property
+    def uses(self) -> frozenset[type]:
+        return frozenset({Read, Append if self.word == "append" else Write, *MADE_OF})
+
+    def asked(self, operation: Operation, value: Value) -> Transaction:
         micros = list(micros_of(value))
         known = ("r", self.word)
         if operation.f != "txn" or not micros or any(f not in known or not key for f, key, _ in micros):
             raise WrongUse(f"the workload {self.model} has no {operation.f!r} with value {value!r}")
-        statements = [self._statement(*micro) for micro in micros]
+        steps = [self._step(*micro) for micro in micros]
         if operation.key is not None:
-            self._let_fail(operation.key, micros, statements)
-        return transaction(sync, statements, operation.mode, operation.wait)
+            self._let_fail(operation.key, micros, steps)
+        return Transaction(tuple(steps), operation.mode, operation.wait)
 
-    def _let_fail(
-        self, key: str, micros: Sequence[tuple[str, str, Any]], statements: list[Statement]
-    ) -> None:
-        """Behind the first write a statement that cannot be done."""
+    def _let_fail(self, key: str, micros: Sequence[tuple[str, str, Any]], steps: list[Step]) -> None:
+        """Behind the first write a step that cannot be done."""
         how = FAILURES.get(key.removeprefix(FAILS))
         written = [place for place, (f, _, _) in enumerate(micros) if f == self.word]
         if how is None or not written:
             raise WrongUse(f"the workload {self.model} has no transaction that fails by {key!r}")
-        statements.insert(written[0] + 1, how(self.model, micros[written[0]][1]))
+        steps.insert(written[0] + 1, how(self.model, micros[written[0]][1]))
 
-    def _statement(self, f: str, key: str, value: object) -> Statement:
+    def _step(self, f: str, key: str, value: object) -> Step:
         if f == "r":
-            return ["get", self.model, key]
-        return ["append", self.model, key, value] if f == "append" else ["replace", self.model, [key, value]]
+            return Read(self.model, key)
+        return Append(self.model, key, value) if f == "append" else Write(self.model, key, value)
 
-    def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
-        if operation.f == "dump":
-            return dump_completion(reply)
-        micros = list(micros_of(value))
-        is_read = all(f == "r" for f, _, _ in micros)
-        fails = operation.key is not None
-        found = outcome(reply, len(micros) + fails, is_read=is_read)
-        if fails:
-            return failed(found, value)
-        match found:
-            case Completion():
-                return found
-            case Refused():
-                return unexpected(found, is_read=is_read, role=found.role)
+    def must_fail(self, operation: Operation, value: Value) -> bool:
+        return operation.key is not None
+
+    def completion(self, operation: Operation, value: Value, found: Done | Mismatch) -> Completion | None:
+        if isinstance(found, Mismatch):
+            return None
         done: list[Value] = []
-        for (f, key, asked), result in zip(micros, found.results, strict=True):
-            if f == "r" and not self._is_tuple(result):
-                return unexpected(found.results, is_read=is_read, role=found.role)
-            done.append((f, key, self._shown(result) if f == "r" else asked))
+        for (f, key, asked), result in zip(micros_of(value), found.results, strict=True):
+            match f, result:
+                case "r", (list() | tuple()) as shown if self.model == "append":
+                    done.append((f, key, tuple(shown)))
+                case "r", None:
+                    done.append((f, key, None))
+                case "r", int() as shown if self.model == "rw-register":
+                    done.append((f, key, shown))
+                case "r", _:
+                    return None
+                case _:
+                    done.append((f, key, asked))
         return Completion("ok", tuple(done), None, found.role)
-
-    def _is_tuple(self, result: object) -> bool:
-        match result:
-            case None:
-                return True
-            case [_, list() | tuple()] | (_, list() | tuple()):
-                return self.model == "append"
-            case [_, None | int()] | (_, None | int()):
-                return self.model == "rw-register"
-        return False
-
-    def _shown(self, result: object) -> Value:
-        value = result[1] if isinstance(result, list | tuple) else None
-        return tuple(value) if isinstance(value, list) else value
 
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
         parts = [keys[at : at + KEYS_READ_AT_ONCE] for at in range(0, len(keys), KEYS_READ_AT_ONCE)]

@@ -5,20 +5,19 @@ After the load a few more are asked for: a sequence that fell back gives what it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from checkers.domain import unique_ids
-from harness.clients.completion import Completion
-from harness.clients.transaction import Refused, dump, dump_completion, outcome, transaction, unexpected
+from checkers.history.declared import Declared
 from harness.errors import WrongUse
 from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
+from harness.operations import Add, Completion, Done, Mismatch, Transaction
 from harness.plan import Operation, Plan
-from harness.protocols import Reply
 from harness.systems.promises import Promise
 from harness.workloads.checks import Check, of_every_run
 from harness.workloads.keyed import Keyed, mixed
-from nodes.iproto.messages import Request
 
 SPACE = "ids"
 SEQUENCE = "next"
@@ -30,6 +29,8 @@ class UniqueIds(Keyed):
     summary: str = "numbers of a sequence, each given out once"
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "unique-ids"
+    uses: frozenset[type] = frozenset({Add})
+    effects: Mapping[str, Declared] = field(default_factory=lambda: {"generate": "both"})
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         def generate(_: Context, __: int) -> Draft:
@@ -37,28 +38,16 @@ class UniqueIds(Keyed):
 
         return mixed(plan, (1.0, generate))
 
-    def request(self, operation: Operation, value: Value, sync: int) -> Request:
-        match operation.f:
-            case "generate":
-                return transaction(sync, [["add", SPACE, SEQUENCE, 1]])
-            case "dump":
-                return dump(sync)
-            case f:
-                raise WrongUse(f"the workload unique-ids has no {f!r}")
+    def asked(self, operation: Operation, value: Value) -> Transaction:
+        if operation.f != "generate":
+            raise WrongUse(f"the workload unique-ids has no {operation.f!r}")
+        return Transaction((Add(SPACE, SEQUENCE, 1),))
 
-    def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
-        if operation.f == "dump":
-            return dump_completion(reply)
-        found = outcome(reply, 1, is_read=False)
+    def completion(self, operation: Operation, value: Value, found: Done | Mismatch) -> Completion | None:
         match found:
-            case Completion():
-                return found
-            case Refused():
-                return unexpected(found, is_read=False, role=found.role)
-        match found.results:
-            case [int() as given]:
-                return Completion("ok", given, None, found.role)
-        return unexpected(found.results, is_read=False, role=found.role)
+            case Done([int() as given], role):
+                return Completion("ok", given, None, role)
+        return None
 
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
         return [Operation(at_ns=0, worker=0, f="generate", node=owner) for _ in range(FINAL)]

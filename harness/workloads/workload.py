@@ -1,20 +1,19 @@
-"""What a workload is: operations to do, how to say them to a store, what its answers mean, and how they are judged."""
+"""What a workload is: operations to do, what they ask of a store, what came of them, and how they are judged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol, runtime_checkable
 
+from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
 from harness.check import Check
-from harness.clients.completion import Completion
 from harness.generators import Generator
 from harness.generators.generator import Value
+from harness.operations import Completion, Done, Mismatch, Transaction
 from harness.plan import Operation, Plan
-from harness.protocols import Reply
 from harness.systems.promises import Promise
-from nodes.iproto.messages import Request
 
 
 class Workload(Protocol):
@@ -47,12 +46,22 @@ class Workload(Protocol):
         """What it is about."""
         ...
 
-    def request(self, operation: Operation, value: Value, sync: int) -> Request:
-        """How the operation is said; WrongUse if it cannot be. `value` is what is asked now (see `Remembers`)."""
+    @property
+    def uses(self) -> frozenset[type]:
+        """The steps (`harness.operations`) that its operations are made of; a client must speak them all."""
         ...
 
-    def completion(self, operation: Operation, value: Value, reply: Reply) -> Completion:
-        """What an answer means."""
+    @property
+    def effects(self) -> Mapping[str, Declared]:
+        """What each of its operations does, by `f`; it goes into the history's header."""
+        ...
+
+    def asked(self, operation: Operation, value: Value) -> Transaction:
+        """What the operation asks for; WrongUse if it cannot be said. `value` is its value now (see `Remembers`)."""
+        ...
+
+    def completion(self, operation: Operation, value: Value, found: Done | Mismatch) -> Completion | None:
+        """What the history says of it; None if a result makes no sense."""
         ...
 
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
@@ -70,6 +79,13 @@ class Workload(Protocol):
     def missing(self, history: History) -> Iterator[str]:
         """Sentences on what this history lacks to be evidence. Only asked of runs that came to their end."""
         ...
+
+
+@runtime_checkable
+class FailsOnPurpose(Protocol):
+    """A workload of whose operations some must fail."""
+
+    def must_fail(self, operation: Operation, value: Value) -> bool: ...
 
 
 @runtime_checkable

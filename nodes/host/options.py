@@ -63,7 +63,13 @@ def _parser(systems: Sequence[str]) -> _Parser:
         prog="python -m nodes.host", description="Run one node as a process.", allow_abbrev=False
     )
     option = parser.add_argument
-    option("--system", required=True, choices=systems)
+    option(
+        "--system",
+        required=True,
+        type=lambda text: _system(text, systems),
+        metavar="NAME",
+        help=f"{', '.join(systems)}, or module:function, or file.py:function",
+    )
     option("--config", required=True, metavar="FILE", help="the node's own configuration, JSON")
     option("--data", required=True, metavar="DIR", help="where its files are; made if absent")
     option("--listen", required=True, type=_address, metavar="HOST:PORT", help="port 0: any free one")
@@ -94,6 +100,13 @@ def _parser(systems: Sequence[str]) -> _Parser:
     )
     option("--stdin-lifeline", action="store_true", help="end when stdin ends; ignore SIGINT")
     return parser
+
+
+def _system(text: str, systems: Sequence[str]) -> str:
+    if text not in systems and ":" not in text:
+        known = ", ".join(systems)
+        raise argparse.ArgumentTypeError(f"expected one of {known}, or module:function, got {text!r}")
+    return text
 
 
 def _address(text: str) -> Address:

@@ -22,7 +22,7 @@ from nodes.host.links import Address
 from nodes.host.log import NodeLog
 from nodes.host.medium import FaultyMedium
 from nodes.host.options import Options, WrongUse, parse
-from nodes.host.systems import Hosted, System
+from nodes.host.systems import Hosted, NoSystem, System, system_of
 
 EXIT_NOT_STARTED = 1
 EXIT_WRONG_USE = 64
@@ -43,8 +43,8 @@ def main(arguments: Sequence[str], systems: Mapping[str, System]) -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the harness's to judge
         lifeline.watch_stdin(lambda: os._exit(EXIT_ORPHANED))
     try:
-        asyncio.run(_live(options, systems[options.system]))
-    except NotStarted as error:
+        asyncio.run(_live(options, system_of(options.system, systems)))
+    except (NotStarted, NoSystem) as error:
         _say({"ready": False, "error": str(error)})
         return EXIT_NOT_STARTED
     return 0

@@ -6,8 +6,13 @@ fraction of the time that all of them would take.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 
 from nodes.host.codec import Codec
 from nodes.kernel.node import Node
@@ -38,3 +43,31 @@ def qsync(config: bytes) -> Hosted:
 
 
 SYSTEMS: dict[str, System] = {"qsync": qsync}
+
+
+class NoSystem(Exception):
+    """The message is one sentence."""
+
+
+def system_of(name: str, systems: Mapping[str, System]) -> System:
+    """By its name in the table, or by "module:function" or "file.py:function". Raises NoSystem."""
+    if name in systems:
+        return systems[name]
+    module, _, function = name.rpartition(":")
+    try:
+        code = of_file(module) if module.endswith(".py") else importlib.import_module(module)
+        found: System = getattr(code, function)
+    except (ImportError, AttributeError, OSError) as error:
+        raise NoSystem(f"the system {name} cannot be hosted: {error}") from error
+    return found
+
+
+def of_file(path: str) -> ModuleType:
+    name = f"hosted_{Path(path).stem}"
+    if name in sys.modules and sys.modules[name].__file__ == path:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None, path
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -119,6 +119,7 @@ class Code(IntEnum):
     INTERFERING_ELECTIONS = 246, "Interfering elections started"
     IN_ANOTHER_PROMOTE = 278, "box.ctl.promote() is already running"
     SHUTDOWN = 279, "Server is shutting down"
+    WAL_QUEUE_FULL = 287, "The WAL queue is full"
     SYNC_QUEUE_FULL = 289, "The synchronous transaction queue is full"
     SYNC_TIMEOUT = (
         295,

@@ -6,6 +6,7 @@ ProtocolError it is broken for good: the frames that follow cannot be told apart
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from struct import Struct
@@ -80,8 +81,9 @@ class _Decoder:
         self.greeted = True
         return self._greeting_bytes[GREETING_SIZE:]
 
+    @abstractmethod
     def _message(self, payload: bytes) -> Message:
-        raise NotImplementedError
+        """The message of a whole frame. Raises ProtocolError."""
 
     def _joined(self, messages: list[Message]) -> list[Message]:
         return messages

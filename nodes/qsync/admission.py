@@ -4,13 +4,16 @@ The queue is full when its entries have as many bytes in the log as `replication
 a byte is free, a whole transaction goes in. Only clients of the node that may write are held up: rows of other nodes
 are taken in whatever is set here, because the CONFIRM that makes room stands behind them (#11836).
 
+The log is full, too, while more bytes than `wal_queue_max_size` are on their way to the disk: clients wait until some
+of them are there. In Tarantool rows of other nodes wait with them; here they are taken in.
+
 What a client's transaction waits for is its *wait mode*:
 
 | mode | answered | if the queue is full |
 |---|---|---|
 | complete | when it is confirmed | waits |
 | submit | when it has gone into the queue; of what becomes of it nothing is heard | waits |
-| none | as submit | error 289 |
+| none | as submit | error 289, of the log 287 |
 
 Who waits has written nothing yet, and is looked at again when there is room, in the order of coming. When the node
 becomes read-only it is told so; when the queue is being rolled back, it gets what those in the queue get, error 217.
@@ -46,6 +49,8 @@ class Admission:
     @property
     def _has_no_room(self) -> bool:
         commits = self._commits
+        if commits.is_log_full:
+            return True
         return commits.is_full and commits.is_writable and not commits.limbo.is_in_rollback
 
     def put(self, again: Callable[[Instant], None]) -> None:

@@ -57,6 +57,7 @@ class Applier:
     def turn_off(self) -> None:
         self.state = "stopped" if self.message else "off"
         self.link = -1
+        self.answered_id = 0  # whoever answers next may be another, and the id another's by then
         self.partial.clear()
         self.backlog.clear()
 

@@ -5,7 +5,7 @@
                 ▼                                  ▼
     not synchronous, limbo empty: committed      gone
     else: waits in the limbo
-                │ a quorum has it: CONFIRM written     │ too old: ROLLBACK written
+                │ a quorum has it: CONFIRM written     │ waited for too long: ROLLBACK written
                 ▼                                      ▼
              committed, answered                    gone: 216 for the oldest, 217 for those behind it
 
@@ -26,6 +26,7 @@ from collections.abc import Iterable, Mapping
 from nodes.iproto.codes import Code
 from nodes.iproto.messages import Key, Refusal, Response, Row, Type
 from nodes.kernel.effects import Effect, Log, Send, SetTimer
+from nodes.kernel.errors import StartRefused
 from nodes.kernel.events import Instant
 from nodes.qsync import sometimes as rare
 from nodes.qsync.bugs import (
@@ -46,7 +47,7 @@ from nodes.qsync.bugs import (
 )
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.election import STATE_NAMES, Election
-from nodes.qsync.evaluation import change_of_row
+from nodes.qsync.evaluation import changes_of_rows
 from nodes.qsync.filter import Contradiction, Promotion, chain_of, filtered, number, promotion_decided
 from nodes.qsync.journal import LOCAL, Draft, Journal, Write, size_of
 from nodes.qsync.keys import Rejected
@@ -60,6 +61,10 @@ from nodes.qsync.system_spaces import CLUSTER
 SYNCHRO_TIMER = "synchro"
 _BARRIERS = frozenset({Type.ROLLBACK.value, Type.PROMOTE.value, Type.DEMOTE.value})
 """Rows that discard entries: what comes after them may only be taken in when they have taken effect."""
+OWNERLESS = (
+    "the synchronous transaction {}/{} of the log has no PROMOTE before it, as 2.6 writes: start this node with "
+    "protocol 2.6, take a snapshot when its queue is empty, and start it as it is now from that"
+)
 READ_ONLY = "Can't modify data on a read-only instance"
 _CONTROL = _BARRIERS | {Type.CONFIRM.value}
 
@@ -109,6 +114,8 @@ class Commits:
         """Of the seeded bugs in which a CONFIRM takes effect before it is on its way to the disk."""
         self._timer_armed = False
         self._barriers = 0
+        self._votes = 0
+        """Terms and votes on their way to the disk."""
         self._submitted = 0
         self._has_implicit_owner = configuration.protocol == "2.6"
         self._replicas = frozenset[int]()
@@ -137,9 +144,20 @@ class Commits:
         return self._barriers > 0
 
     @property
+    def has_written_term(self) -> bool:
+        """The term that we know is on disk."""
+        return self._votes == 0
+
+    @property
     def is_full(self) -> bool:
         """The queue has as many bytes as it may have, or more."""
         return 0 < self.options.queue_max_size <= self.limbo.size
+
+    @property
+    def is_log_full(self) -> bool:
+        """More bytes are on their way to the disk than may be."""
+        limit = self.options.wal_queue_max_size
+        return 0 < limit < sum(write.size for write in self.journal.in_flight)
 
     @property
     def is_owner(self) -> bool:
@@ -256,7 +274,8 @@ class Commits:
             self.out += [Send(*reply) for reply in replies]
         timestamp = now.wall_ns / 1e9
         write = self.journal.write_own(drafts, timestamp, wait_sync=flags[0], wait_ack=flags[1])
-        self._begin(write, transaction, Entry(transaction, wait_ack) if wait_sync else None)
+        entry = Entry(transaction, wait_ack, is_awaited=not answers_at_once) if wait_sync else None
+        self._begin(write, transaction, entry)
 
     def _waits(self, space: Space) -> bool:
         """Its changes need a quorum. Who is a member does, too, as soon as somebody owns the queue: else an owner that
@@ -302,7 +321,10 @@ class Commits:
     def refusal_of(self, rows: tuple[Row, ...]) -> str | None:
         """Why rows of another node cannot be taken in, in Tarantool's words; None if they can."""
         if not self._has_implicit_owner:
-            return None
+            is_ownerless = (
+                self._was_never_claimed and rows[-1].type not in _CONTROL and self._is_synchronous(rows)
+            )
+            return Code.SYNC_QUEUE_UNCLAIMED.text() if is_ownerless else None
         if rows[-1].type in (Type.PROMOTE, Type.DEMOTE, Type.RAFT):
             return f"a row of type {rows[-1].type}, which 2.6 does not know"
         limbo = self.limbo
@@ -310,6 +332,16 @@ class Commits:
         if is_foreign and rows[-1].type not in _CONTROL and rows[-1].type != Type.NOP:
             return Code.UNCOMMITTED_FOREIGN_SYNC_TXNS.text(limbo.owner_id)
         return None
+
+    @property
+    def _was_never_claimed(self) -> bool:
+        """No PROMOTE or DEMOTE took effect so far. What 2.6 writes stands in such a queue."""
+        return self.limbo.owner_id == 0 and self.limbo.term == 1
+
+    def _is_synchronous(self, rows: tuple[Row, ...]) -> bool:
+        """A row says so, or its space does: 2.6 knows no flags."""
+        changed = (row for row in rows if row.type != Type.NOP)
+        return any(row.wait_ack or self.spaces[number(row, Key.SPACE_ID)].is_sync for row in changed)
 
     def apply(self, rows: tuple[Row, ...], sender: int) -> None:
         """A transaction of another node, that `sender` gave us; `Contradiction` if it must not be taken in."""
@@ -439,6 +471,7 @@ class Commits:
         is_barrier = kind in _BARRIERS or (kind == Type.CONFIRM and bool(self.pending))
         self._writes[write.token] = (waiting, reply, is_barrier)
         self._barriers += is_barrier
+        self._votes += kind == Type.RAFT
         if kind == Type.CONFIRM and self._confirms_before_wal(write):
             self._take_effect(write.rows[-1])
             self._unwritten_confirms.append(write)
@@ -458,17 +491,9 @@ class Commits:
             self.out.append(write.persist)
         self._unwritten_confirms.clear()
 
-    def _read(self, rows: Iterable[Row]) -> tuple[Transaction, bool]:
+    def _read(self, rows: tuple[Row, ...]) -> tuple[Transaction, bool]:
         """The transaction that rows describe, and whether it is synchronous."""
-        changes = tuple(
-            change
-            for row in rows
-            if row.type != Type.NOP
-            for change in [change_of_row(row, self.spaces)]
-            if change is not None
-        )
-        is_sync = any(change.space.is_sync for change in changes) or any(row.wait_ack for row in rows)
-        return Transaction(changes), is_sync
+        return Transaction(tuple(changes_of_rows(rows, self.spaces))), self._is_synchronous(rows)
 
     # ---- the disk answers
 
@@ -476,6 +501,10 @@ class Commits:
         """A write is on disk: now it counts."""
         waiting, reply, is_barrier = self._writes.pop(write.token)
         self._barriers -= is_barrier
+        if write.rows[-1].type == Type.RAFT:
+            self._votes -= 1
+            if self.has_written_term:
+                self.election.written(now.monotonic_ns)
         if write.origin == self._me and (
             self.election.is_leader if self.options.has_elections else self.is_owner
         ):
@@ -516,7 +545,7 @@ class Commits:
                 self._discard(transaction, code)
             if reply is not None:
                 self._refuse([reply], code)
-        self._barriers = 0
+        self._barriers = self._votes = 0
         self._is_confirming_promotion = False
         self.limbo.confirming_lsn = self.limbo.confirmed_lsn
         self.limbo.is_in_rollback = False
@@ -629,11 +658,14 @@ class Commits:
             self._control(Type.CONFIRM, body, now)
 
     def _oldest_watched(self) -> Entry | None:
-        """The entry whose time runs out first: the oldest, or with no rollback the oldest that has a client."""
-        if self.options.rollback_on_timeout:
-            entry = self.limbo.first_waiting() if self.may_decide else None
-        else:
-            entry = next((entry for entry in self.limbo.entries if entry.transaction.replies), None)
+        """The entry whose time runs out first: the oldest that somebody waits for. It may be unwritten: then None."""
+        rolls_back = self.options.rollback_on_timeout
+        if rolls_back and not self.may_decide:
+            return None
+        watched = (
+            each for each in self.limbo.entries if each.transaction.replies or (rolls_back and _ends(each))
+        )
+        entry = next(watched, None)
         return None if entry is None or entry.lsn == UNWRITTEN else entry
 
     def options_changed(self, now: Instant) -> None:
@@ -650,22 +682,27 @@ class Commits:
         if entry is None:
             return
         self._timer_armed = True
-        left_ns = entry.written_ns + self.options.synchro_timeout_ns - now.monotonic_ns
+        left_ns = entry.written_ns + self.options.waits_ns - now.monotonic_ns
         self.out.append(SetTimer(SYNCHRO_TIMER, max(left_ns, 0)))
 
     def timed_out(self, now: Instant) -> None:
-        """Roll back if the oldest entry waited for too long; one whose CONFIRM is being written waits for that."""
+        """Roll back from the oldest entry that was waited for too long; one whose CONFIRM is being written goes on.
+
+        What was submitted before it has no time-out and stays. So does an asynchronous entry behind that one, and an
+        answer that waits for what it saw: their clients are told that they are detached (`_ends`).
+        """
         self._timer_armed = False
         limbo, entry = self.limbo, self._oldest_watched()
         if entry is None or limbo.is_in_rollback:
             return
-        if entry.written_ns + self.options.synchro_timeout_ns > now.monotonic_ns:
+        if entry.written_ns + self.options.waits_ns > now.monotonic_ns:
             self.watch_timeout(now)
             return
-        if not self.options.rollback_on_timeout:
+        if not (self.options.rollback_on_timeout and _ends(entry)):
             self.sometimes.note(rare.DETACHED)
             self._refuse(entry.transaction.replies, Code.SYNC_TIMEOUT)
             entry.transaction.replies.clear()
+            entry.is_awaited = False
             self.watch_timeout(now)
             return
         self.confirm_what_a_quorum_has(now)  # a CONFIRM that failed is not made good by a ROLLBACK
@@ -724,9 +761,11 @@ class Commits:
             if rows[-1].type == Type.RAFT:
                 continue
             transaction, wait_ack = self._read(rows)
-            self._prepare(transaction)
-            if self._has_implicit_owner and wait_ack:
+            if wait_ack and self._has_implicit_owner:
                 self._take_queue(rows[-1].replica_id)
+            elif wait_ack and self._was_never_claimed:
+                raise StartRefused(OWNERLESS.format(rows[-1].replica_id, rows[-1].lsn))
+            self._prepare(transaction)
             if wait_ack or (len(self.limbo) > 0 and not _is_nothing(rows)):
                 lsn = rows[-1].lsn
                 entry = Entry(transaction, wait_ack, lsn, promised_lsn=lsn, written_ns=now.monotonic_ns)
@@ -741,6 +780,11 @@ class Commits:
         if self.is_owner and not self.options.has_elections:
             self.limbo.acknowledge(self._me, self.journal.vclock.get(self._me, 0))
         self.watch_timeout(now)
+
+
+def _ends(entry: Entry) -> bool:
+    """A ROLLBACK can begin with it when its time is over: it is synchronous, and not only submitted."""
+    return entry.wait_ack and entry.is_awaited
 
 
 def _is_nothing(rows: Iterable[Row]) -> bool:

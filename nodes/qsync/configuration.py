@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
+from nodes.kernel.quorum import LINEARIZABLE_FORMULA, check, check_linearizable, evaluate
 from nodes.qsync.bugs import BUGS, QUORUM_HALF
 from nodes.qsync.definitions import SpaceDefinition, definition_from_json
 from nodes.qsync.election import FENCINGS, MODES, Fencing, Mode
-from nodes.qsync.quorum import check, evaluate
 
 CommitWait = Literal["complete", "submit", "none"]
 AfterPromote = Literal["kept", "zero"]
@@ -62,15 +62,19 @@ class Configuration:
     members: tuple[Identity, ...]
     spaces: tuple[SpaceDefinition, ...]
     quorum: int | str
-    """A number, or a formula of N, the number of members: see `nodes.qsync.quorum`."""
+    """A number, or a formula of N, the number of members: see `nodes.kernel.quorum`."""
     synchro_timeout_ns: int
     replication_timeout_ns: int
     bugs: tuple[str, ...] = ()
     election_mode: Mode = "off"
     election_fencing: Fencing = "soft"
     election_timeout_ns: int = 1_000_000_000
+    exact_elections: bool = False
+    """Elections keep Tarantool's times and states to the moment (`nodes.qsync.election`)."""
     rollback_on_timeout: bool = True
     """False: a transaction that waits for longer than the synchro timeout goes on waiting, only its client is told."""
+    txn_synchro_timeout_ns: int | None = None
+    """When it is told so. None: after the synchro timeout (Tarantool: 5 s)."""
     synchronous_promote: bool = True
     """False, as Tarantool ships it: a PROMOTE waits for acknowledgements of the last synchronous transaction that its
     node has, and takes effect when it is written, without a quorum of its own."""
@@ -81,17 +85,24 @@ class Configuration:
     """False: whoever reads `read-confirmed` sees prepared data too; a manager of versions is what hides it."""
     synchro_queue_max_size: int = 0
     """Bytes of transactions that may wait on the owner before new ones have to; 0 means no limit."""
+    wal_queue_max_size: int = 16 * 1024 * 1024
+    """Bytes that may be on their way to the disk before clients have to wait; 0 means no limit."""
     commit_wait: CommitWait = "complete"
     """What a transaction waits for that does not say: `complete` (committed), `submit`, `none`."""
     read_only: bool = False
     owner_after_restart: bool = True
     """Without elections: a node that owned the queue when it ended owns it writable when it starts again. False, as in
     Tarantool: only after a new PROMOTE ("frozen until promotion")."""
+    promote_waits_for_queue: bool = False
+    """With elections: box.ctl.promote is answered when the node is writable, as in Tarantool after 3.8. False: when the
+    election is won."""
     confirmed_lsn_after_promote: AfterPromote = "kept"
     """Where a new owner's confirmed lsn begins: where it stood when that node last owned the queue, or as in the first
     versions at `zero`. The same on all nodes."""
     replication_connect_quorum: int = 0
     """How many peers a node must follow at once, after its start, before it is writable; until then it is an orphan."""
+    replication_linearizable_quorum: int | str = LINEARIZABLE_FORMULA
+    """How many nodes a linearizable read asks: below N − Q + 1 it may miss what was acknowledged."""
     users: tuple[User, ...] = ()
     protocol: Protocol = "3.2"
     """As which version of Tarantool the node writes and speaks. "2.6": no RAFT, PROMOTE or DEMOTE row, no flags of
@@ -119,12 +130,14 @@ class Configuration:
         count = len(self.members)
         if not 1 <= evaluate(check(self.quorum), count) <= count:
             raise ValueError(f"expected a quorum from 1 to {count}, got {self.quorum}")
+        check_linearizable(self.replication_linearizable_quorum)
         self._check_times()
         self._check_disk()
         if self.commit_wait not in COMMIT_WAITS:
             raise ValueError(f"expected a wait mode of {', '.join(COMMIT_WAITS)}, got {self.commit_wait!r}")
-        if self.synchro_queue_max_size < 0:
-            raise ValueError(f"expected a queue size of at least 0, got {self.synchro_queue_max_size}")
+        for size in (self.synchro_queue_max_size, self.wal_queue_max_size):
+            if size < 0:
+                raise ValueError(f"expected a queue size of at least 0, got {size}")
         if self.election_mode not in MODES:
             raise ValueError(f"expected an election mode of {', '.join(MODES)}, got {self.election_mode!r}")
         if self.election_fencing not in FENCINGS:
@@ -150,6 +163,7 @@ class Configuration:
             "replication_synchro_timeout": self.synchro_timeout_ns,
             "replication_timeout": self.replication_timeout_ns,
             "election_timeout": self.election_timeout_ns,
+            "txn_synchro_timeout": 1 if self.txn_synchro_timeout_ns is None else self.txn_synchro_timeout_ns,
         }
         for name, time_ns in times.items():
             if time_ns <= 0:

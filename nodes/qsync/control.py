@@ -2,19 +2,22 @@
 
 | function | arguments | answer |
 |---|---|---|
-| `box.ctl.promote`, `box.ctl.clear_synchro_queue` | – | when the queue is ours, or the election is won |
+| `box.ctl.promote`, `box.ctl.clear_synchro_queue` | – | when the election is won, or the queue is ours |
 | `box.ctl.demote` | – | when nobody owns the queue, or the leader has stepped off |
 | `box.ctl.wait_rw`, `box.ctl.wait_ro` | seconds | when the node is writable, or is not; error 78 when the time is up |
 | `box.cfg`, `qsync.cfg` | map of options | – ; without a map: all options (`nodes.qsync.options`) |
 | `qsync.on_election` | number, seconds | when there have been more elections than that: number, state, term, leader |
 
-With elections (`manual`, `candidate`) promote asks for votes, once, and the winner writes its PROMOTE by itself.
-Without, promote and demote walk through steps, and a step that somebody disturbs ends in that one's error:
+With elections (`manual`, `candidate`) promote asks for votes, once, and the winner writes its PROMOTE by itself. Only
+with `promote_waits_for_queue` the call waits for that: 78 after the synchro timeout, 246 if the node leads no more. A
+call that does not win is told why: 223 another leads, 242 too few peers are connected, 245 another term began, 224
+the node may lead no more, 78 its time is over. A call meanwhile is told 278, or 5 while a PROMOTE or DEMOTE is being
+written. Without, promote and demote walk through steps, and a step that somebody disturbs ends in that one's error:
 
 | step | until | errors |
 |---|---|---|
 | empty | the queue is empty, or twice the synchro timeout is over | 223 another PROMOTE came first |
-| term | a new term has begun (demote does this first) | |
+| term | a new term has begun, and is on disk (demote does this first) | |
 | acked | a quorum has all that waits in the queue | 222 the synchro timeout is over, 223, 246 another term began |
 | written | the PROMOTE or DEMOTE is on disk and has taken effect | |
 
@@ -57,12 +60,14 @@ class Procedure:
     """The term that it works in, once that has begun."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Round:
     """An election that an operator asked for, in `term`."""
 
     caller: Caller
     term: int
+    deadline_ns: int = 0
+    """When a leader that waits for its queue gives that up; 0 until the election is won."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +137,7 @@ class Control:
         if self._procedure is not None:
             self._proceed(self._procedure, now)
         for one in list(self._rounds):
-            self._look_at_round(one)
+            self._look_at_round(one, now)
         for wait in list(self._waits):
             if wait.is_met():
                 self._waits.remove(wait)
@@ -147,11 +152,12 @@ class Control:
         self._waits = [wait for wait in self._waits if wait.caller.link != link]
 
     def _set_timer(self, now: Instant) -> None:
-        if not self._waits and self._procedure is None:
+        if not self._waits and not self._rounds and self._procedure is None:
             self._wakes_ns = FOREVER_NS
             return
         deadlines = [wait.deadline_ns for wait in self._waits]
-        if self._procedure is not None:
+        deadlines += [one.deadline_ns for one in self._rounds if one.deadline_ns]
+        if self._procedure is not None and not self._awaits_term(self._procedure):
             deadlines.append(self._procedure.deadline_ns)
         wakes_ns = min(deadlines, default=FOREVER_NS)
         if wakes_ns < FOREVER_NS and wakes_ns != self._wakes_ns:
@@ -162,21 +168,29 @@ class Control:
 
     def _promote(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         self._must_be_alone()
+        if self._procedure is not None or self._rounds:
+            raise Rejected(Code.IN_ANOTHER_PROMOTE)
         election, mode = self._election, self._options.election_mode
-        if self._commits.may_decide or election.is_leader:
+        if self._commits.may_decide:
             self._answer(caller)
+        elif election.is_leader:
+            self._rounds.append(Round(caller, election.term))
         elif mode == "voter":
             raise Rejected(Code.UNSUPPORTED, "election_mode='voter'", "manual elections")
         elif mode == "off":
             self._procedure = self._new(["empty", "term", "acked"], caller, now, is_demote=False)
         else:
-            if self._connected() < self._options.quorum_size:
-                raise Rejected(Code.NO_ELECTION_QUORUM, self._connected(), self._options.quorum_size)
+            if self._connected() < self._options.election_quorum:
+                if election.is_exact:
+                    self._commits.begin_term(now)
+                raise Rejected(Code.NO_ELECTION_QUORUM, self._connected(), self._options.election_quorum)
             election.campaign(now.monotonic_ns)
             self._rounds.append(Round(caller, election.term))
 
     def _demote(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         self._must_be_alone()
+        if self._procedure is not None:
+            raise Rejected(Code.UNSUPPORTED, "box.ctl.promote/demote", "simultaneous invocations")
         limbo, election = self._commits.limbo, self._election
         is_of_this_term = limbo.term == election.term
         if self._options.has_elections:
@@ -193,11 +207,13 @@ class Control:
             self._procedure = self._new(["term", "empty", "acked"], caller, now, is_demote=True)
 
     def _must_be_alone(self) -> None:
-        """Nothing of the kind is under way here, and we are a member: whose term would it be else?"""
+        """No PROMOTE or DEMOTE is being written here, and we are a member: whose term would it be else?"""
         if self._election.me == 0:
             raise Rejected(Code.UNSUPPORTED, "replication_anon=true", "manual elections")
-        if self._procedure is not None or self._rounds or self._commits.is_behind_barrier:
-            raise Rejected(Code.IN_ANOTHER_PROMOTE)
+        running = self._procedure
+        is_writing = running is not None and (running.is_demote or running.caller is None)
+        if is_writing or self._commits.is_behind_barrier:
+            raise Rejected(Code.UNSUPPORTED, "box.ctl.promote/demote", "simultaneous invocations")
 
     def _new(self, steps: list[Step], caller: Caller | None, now: Instant, *, is_demote: bool) -> Procedure:
         deadline_ns = now.monotonic_ns + 2 * self._options.synchro_timeout_ns
@@ -210,12 +226,18 @@ class Control:
             refusal = self._disturbed(procedure)
             if refusal is not None:
                 self._end(procedure, refusal)
+            elif self._awaits_term(procedure):
+                return
             elif not procedure.steps:
                 if self._commits.is_behind_barrier:
                     return  # another decision is on its way to the disk
                 self._write(procedure, now)
             elif not self._step(procedure, now):
                 return
+
+    def _awaits_term(self, procedure: Procedure) -> bool:
+        """Its term is on the way to the disk: no time runs."""
+        return procedure.term > 0 and not self._commits.has_written_term
 
     def _disturbed(self, procedure: Procedure) -> tuple[Code, tuple[object, ...]] | None:
         limbo = self._commits.limbo
@@ -278,19 +300,36 @@ class Control:
         else:
             self._out.append(Log("info", "the PROMOTE was not written", {"why": code.text(*arguments)}))
 
-    def _look_at_round(self, one: Round) -> None:
+    def _look_at_round(self, one: Round, now: Instant) -> None:
         election = self._election
-        if election.term == one.term and not election.is_leader:
-            if election.state == CANDIDATE:
-                return
-            code = Code.INTERFERING_ELECTIONS if election.leader_id else Code.TIMEOUT
-        else:
-            code = Code.INTERFERING_ELECTIONS
+        is_won = election.term == one.term and election.is_leader
+        if is_won and not one.deadline_ns:
+            one.deadline_ns = now.monotonic_ns + self._options.synchro_timeout_ns
+        waits = self._commits.configuration.promote_waits_for_queue and not self._commits.is_writable
+        is_open = election.state == CANDIDATE or election.is_writing
+        if election.term == one.term and not is_won and is_open:
+            return
+        if is_won and waits and now.monotonic_ns < one.deadline_ns:
+            return
         self._rounds.remove(one)
-        if election.is_leader and election.term == one.term:
+        if is_won and not waits:
             self._answer(one.caller)
+        elif is_won:
+            self._refuse(one.caller, Code.TIMEOUT)
+        elif one.deadline_ns:
+            self._refuse(one.caller, Code.INTERFERING_ELECTIONS)
+        elif election.leader_id:
+            self._refuse(one.caller, Code.INTERFERING_PROMOTE, election.leader_id)
+        elif self._connected() < self._options.election_quorum:
+            self._refuse(
+                one.caller, Code.NO_ELECTION_QUORUM, self._connected(), self._options.election_quorum
+            )
+        elif election.term > one.term:
+            self._refuse(one.caller, Code.OLD_TERM, one.term, election.term)
+        elif election.mode in ("off", "voter"):
+            self._refuse(one.caller, Code.ELECTION_DISABLED)
         else:
-            self._refuse(one.caller, Code.ELECTION_DISABLED if election.mode == "off" else code)
+            self._refuse(one.caller, Code.TIMEOUT)
 
     # ---- the rest
 

@@ -17,7 +17,7 @@ Modes: `off` (neither votes nor leads, and says of no leader that it sees it, bu
 sees the leader, so that it knows them when it is switched on), `voter` (votes only), `manual` (leads only when asked),
 `candidate`.
 Fencing: `off`, `soft` (the same death timeout as the others), `strict` (half of it, so that the old leader is fenced
-before a new one is elected).
+before a new one is elected). A leader whose quorum was raised is not fenced before it has had that quorum once.
 """
 
 from __future__ import annotations
@@ -66,6 +66,10 @@ class Election:
     death_timeout_ns: int
     chance: random.Random
     has_pre_vote: bool = True
+    is_exact: bool = False
+    """As Tarantool to the moment: a death timeout has no spread; a candidate stands for a term in which it has no vote
+    as soon as that is on disk, and no sooner; it begins at once when the leader resigns, or its last witness loses
+    it."""
     term: int = 1
     vote: int = 0
     state: int = FOLLOWER
@@ -83,9 +87,15 @@ class Election:
     """What we told all others last: that we see the leader."""
     said_otherwise: bool = False
     """One that had come newly was told something else since: it would believe that for ever."""
+    is_writing: bool = False
+    """Exact: term and vote are on their way to the disk, and no time runs."""
+    _is_healthy: bool = True
+    """A quorum was connected when we looked last."""
     _waits_for: Wait = ""
     """The timeout that `deadline_ns` is the end of; nothing if of none."""
     _waits_since_ns: int = 0
+    lacks_new_quorum: bool = False
+    """The quorum was raised, and we have not had it since."""
     rival: int = 0
     """Another leader of our own term: no quorum can have elected both. For the log."""
     sometimes: Sometimes = field(default_factory=Sometimes)
@@ -97,6 +107,8 @@ class Election:
     def started(self, term: int, vote: int, now_ns: int) -> None:
         """Begin as a follower with what the log says; a restarted leader is a follower."""
         self.term, self.vote = max(term, 1), vote
+        if vote:
+            self.votes[self.me] = vote
         self.leader_heard_ns = now_ns
         self._wait(now_ns, "death")
 
@@ -119,6 +131,22 @@ class Election:
         self.said_seen = self.sees_leader(now_ns)
         return self.said(vclock, now_ns)
 
+    def written(self, now_ns: int) -> None:
+        """Term and vote are on disk, all that we have decided. Only exact elections hang on it."""
+        if not self.is_writing or self.must_write:
+            return
+        self.is_writing = False
+        if self.leader_id:
+            self._wait(now_ns, "death")
+        elif self.vote == self.me and self.state == FOLLOWER:
+            self._stand(now_ns)
+        elif self.vote:
+            self._wait(now_ns, "election")
+        elif self.mode == "candidate" and self._is_healthy and not any(self.seen_by.values()):
+            self.vote = self.votes[self.me] = self.me
+            self._must_write()
+            self._wait(now_ns, "election")
+
     # ---- what comes from others
 
     def see_term(self, term: int, now_ns: int) -> bool:
@@ -140,12 +168,13 @@ class Election:
     def receive(self, message: RaftState, own_vclock: Mapping[int, int], now_ns: int) -> None:
         """A peer told its state; `flaw` has found nothing in it."""
         source = message.replica_id
-        self.see_term(message.term, now_ns)
+        is_news = self.see_term(message.term, now_ns)
+        was_led = self.leader_id != 0
         if message.term < self.term:
             return  # who is behind was told when this term began: a link loses nothing
         self.seen_by[source] = message.is_leader_seen
-        if message.vote:
-            self.votes[source] = message.vote
+        if message.vote and not (self.is_exact and is_news and message.vote == self.me):
+            self.votes[source] = message.vote  # nobody can have voted for us in a term that we did not know
         if message.state == LEADER and self.leader_id not in (0, source):
             self.rival = source
         elif message.state == LEADER and self.leader_id != source:
@@ -154,11 +183,21 @@ class Election:
         elif message.state != LEADER and self.leader_id == source:
             self.leader_id = 0  # it resigned
             self._wait(now_ns, "")
+            self.must_tell |= self.is_exact
         if message.state == CANDIDATE:
             assert message.vclock is not None, "flaw() was asked before"
             self._consider(source, message.vclock, own_vclock)
         if self.state == CANDIDATE:
             self._count(now_ns)
+        elif self.is_exact:
+            self._begin_if_nobody_leads(was_led, now_ns)
+
+    def _begin_if_nobody_leads(self, was_led: bool, now_ns: int) -> None:
+        """Our leader resigned, or the last of those that saw it lost it: a candidate does not wait."""
+        is_lost = was_led and not self.sees_leader(now_ns)
+        may_begin = self.mode == "candidate" and self.state == FOLLOWER and self._is_healthy
+        if is_lost and may_begin and not any(self.seen_by.values()):
+            self._begin(now_ns)
 
     def _consider(self, candidate: int, its_vclock: Mapping[int, int], own_vclock: Mapping[int, int]) -> None:
         may_vote = self.mode != "off" and self.vote == 0 and self.leader_id == 0
@@ -166,7 +205,7 @@ class Election:
         if may_vote and covers(its_vclock, ours):
             self.vote = candidate
             self.votes[self.me] = candidate
-            self.must_write = self.must_tell = True
+            self._must_write()
         elif may_vote:
             self.sometimes.note(rare.VOTE_REFUSED)
 
@@ -177,6 +216,8 @@ class Election:
             self.must_tell = True
             return
         open_votes = self.members - len(self.votes)
+        if self.members < self.quorum or open_votes < 0:
+            return  # some have not joined yet: another term would help nobody
         rivals = set(self.votes.values())
         best = max(sum(choice == rival for choice in self.votes.values()) for rival in rivals)
         if best + open_votes < self.quorum:  # split: nobody can win this term any more
@@ -189,12 +230,14 @@ class Election:
 
     def tick(self, now_ns: int, connected: int, followers: int) -> None:
         """Look at the clock. `connected`: members that we hear, with us; `followers`: that acknowledge, with us."""
-        if self.mode == "off":
+        self._is_healthy = connected >= self.quorum
+        if self.mode == "off" or self.is_writing:
             return
         if self.said_otherwise or self.sees_leader(now_ns) != self.said_seen:
             self.must_tell = True
+        self.lacks_new_quorum &= followers < self.quorum
         if self.state == LEADER:
-            if self.fencing != "off" and followers < self.quorum:
+            if self.fencing != "off" and followers < self.quorum and not self.lacks_new_quorum:
                 self.sometimes.note(rare.FENCED)
                 self._resign(now_ns)
         elif self.state == CANDIDATE:
@@ -209,6 +252,8 @@ class Election:
 
     def wake_ns(self) -> int | None:
         """When to look at the clock next, if anything hangs on it."""
+        if self.is_writing:
+            return None
         if self.state == CANDIDATE:
             return self.deadline_ns
         if self.state == FOLLOWER and self.mode == "candidate":
@@ -244,6 +289,7 @@ class Election:
 
     def set_quorum(self, quorum: int, now_ns: int) -> None:
         """So many votes are needed from now on; a candidate may have them already."""
+        self.lacks_new_quorum |= quorum > self.quorum
         self.quorum = quorum
         if self.state == CANDIDATE:
             self._count(now_ns)
@@ -259,19 +305,27 @@ class Election:
     def _try(self, now_ns: int, connected: int) -> None:
         if self.has_pre_vote and (connected < self.quorum or any(self.seen_by.values())):
             self.sometimes.note(rare.HELD_BACK)
+            if self.state == CANDIDATE:  # who asked for this election is told that it is over (gh-10836)
+                self.state, self.must_tell = FOLLOWER, True
             self._wait(now_ns, "", self.death_timeout_ns // 4)
         else:
             self._begin(now_ns)
 
     def _begin(self, now_ns: int) -> None:
         self._enter(self.term + 1, now_ns)
-        self.state, self.vote = CANDIDATE, self.me
-        self.votes[self.me] = self.me
+        self.vote = self.votes[self.me] = self.me
+        if self.is_exact:
+            self._wait(now_ns, "election")  # a candidate when that is on disk
+        else:
+            self._stand(now_ns)
+
+    def _stand(self, now_ns: int) -> None:
+        self.state, self.must_tell = CANDIDATE, True
         self._wait(now_ns, "election")
         self._count(now_ns)
 
     def _resign(self, now_ns: int) -> None:
-        self.state, self.leader_id = FOLLOWER, 0
+        self.state, self.leader_id, self.leader_heard_ns = FOLLOWER, 0, now_ns
         self.must_tell = True
         self._wait(now_ns, "death")
 
@@ -279,13 +333,19 @@ class Election:
         self.term, self.vote, self.state, self.leader_id = term, 0, FOLLOWER, 0
         self.votes.clear()
         self.seen_by.clear()
-        self.must_write = self.must_tell = True
+        self._must_write()
         self._wait(now_ns, "election")
+
+    def _must_write(self) -> None:
+        self.must_write = self.must_tell = True
+        self.is_writing = self.is_exact
 
     def _wait(self, now_ns: int, waits_for: Wait, besides_ns: int = 0) -> None:
         base_ns = {"election": self.election_timeout_ns, "death": self.death_timeout_ns, "": besides_ns}
         self._waits_for, self._waits_since_ns = waits_for, now_ns
-        self.deadline_ns = now_ns + base_ns[waits_for] + self._spread(self.election_timeout_ns)
+        is_spread = not (self.is_exact and waits_for == "death")
+        spread_ns = self._spread(self.election_timeout_ns) if is_spread else 0
+        self.deadline_ns = now_ns + base_ns[waits_for] + spread_ns
 
     def _spread(self, base_ns: int) -> int:
         return int(self.chance.random() * SPREAD * base_ns)

@@ -9,7 +9,7 @@ Those of others' logs are understood.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from nodes.iproto.codes import Code
@@ -18,6 +18,7 @@ from nodes.qsync.definitions import IndexDefinition
 from nodes.qsync.journal import Draft
 from nodes.qsync.keys import Rejected, Tuple, exact_key
 from nodes.qsync.spaces import Change, Space, Transaction, key_of_tuple
+from nodes.qsync.system_spaces import TRUNCATE
 from nodes.qsync.updates import read_operations, updated
 
 _NOBODY = object()
@@ -44,15 +45,22 @@ class Outcome:
 class Evaluation:
     """Statements of one transaction over the spaces, its own changes included.
 
-    `read_only` is what is raised where only local and temporary spaces may be written.
+    `read_only` is what is raised where only local and temporary spaces may be written. `is_linearizable`: asynchronous
+    spaces are refused, because a node that cannot be asked may have committed there alone.
     """
 
     def __init__(
-        self, spaces: Mapping[object, Space], *, confirmed_only: bool, read_only: Rejected | None = None
+        self,
+        spaces: Mapping[object, Space],
+        *,
+        confirmed_only: bool,
+        read_only: Rejected | None = None,
+        is_linearizable: bool = False,
     ) -> None:
         self._spaces = spaces
         self._confirmed_only = confirmed_only
         self._read_only = read_only
+        self._is_linearizable = is_linearizable
         self.own: dict[tuple[int, Hashable], Tuple | None] = {}
         self.outcome = Outcome()
 
@@ -60,6 +68,8 @@ class Evaluation:
         space = self._spaces.get(name) if isinstance(name, int | str) else None
         if space is None:
             raise Rejected(Code.NO_SUCH_SPACE, name)
+        if self._is_linearizable and not space.is_sync and space.definition.is_replicated:
+            raise Rejected(Code.UNSUPPORTED, f'space "{space.definition.name}"', "linearizable operations")
         return space
 
     def to_write(self, name: object) -> Space:
@@ -191,7 +201,29 @@ def _duplicate(space: Space, index: IndexDefinition) -> Rejected:
     return Rejected(Code.TUPLE_FOUND, index.name, space.definition.name)
 
 
-def change_of_row(row: Row, spaces: Mapping[int, Space]) -> Change | None:
+def changes_of_rows(rows: Iterable[Row], spaces: Mapping[int, Space]) -> list[Change]:
+    """What a transaction of another node, or of the log, does to spaces."""
+    changes: list[Change] = []
+    for row in rows:
+        change = None if row.type == Type.NOP else _change_of_row(row, spaces)
+        if change is not None:
+            changes.append(change)
+            changes += _emptied(change, changes, spaces)
+    return changes
+
+
+def _emptied(change: Change, before: Iterable[Change], spaces: Mapping[int, Space]) -> list[Change]:
+    """A row of `_truncate` deletes all that the space which it names holds, prepared and by this transaction."""
+    number = change.tuple[0] if change.tuple else None
+    if change.space.definition.id != TRUNCATE or not isinstance(number, int) or number not in spaces:
+        return []
+    space = spaces[number]
+    keys = dict.fromkeys(map(space.key_of, space.scan(dirty=True)))
+    keys |= {each.key: None for each in before if each.space is space}
+    return [Change(space, key, None) for key in keys]
+
+
+def _change_of_row(row: Row, spaces: Mapping[int, Space]) -> Change | None:
     """What a row of another node, or of the log, does to a space; None if nothing."""
     space_id = row.body[_SPACE_ID]
     assert isinstance(space_id, int) and space_id in spaces, row

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from nodes.iproto.codes import Code
 from nodes.iproto.greeting import SERVER_VERSION
 from nodes.kernel.events import Instant
 from nodes.qsync.applier import Applier
@@ -116,7 +117,7 @@ def _member(
     told: dict[str, object] = {"id": member.id, "uuid": member.uuid, "name": member.name, "lsn": lsn}
     if applier is not None:
         upstream: dict[str, object] = {
-            "status": UPSTREAM[applier.state],
+            "status": "stopped" if _failed_here(applier) else UPSTREAM[applier.state],
             "idle": _seconds(now.monotonic_ns - applier.heard_ns),
             "lag": applier.lag_s,
             "peer": applier.peer,
@@ -134,6 +135,11 @@ def _member(
     elif applier is not None:
         told["downstream"] = {"status": "stopped"}
     return told
+
+
+def _failed_here(applier: Applier) -> bool:
+    """It is off because our own disk failed, not the network: the next beat tries again."""
+    return applier.state == "off" and applier.last_error.startswith(Code.WAL_IO.text())
 
 
 def _seconds(time_ns: int) -> float:

@@ -4,8 +4,9 @@ One node owns the queue. Its entries wait there in the order of the journal; an 
 journal has written it. Replicas acknowledge with their vclock, of which only the owner's component counts here;
 an acknowledgement may come before the owner itself has the lsn, so counting looks at the whole acknowledgement
 vclock, not at single messages. When the greatest lsn that a quorum has is that of an entry or beyond it, the owner
-writes CONFIRM{lsn}, which commits every entry up to it, and the asynchronous ones right behind. When the oldest
-entry waits for too long, the owner writes ROLLBACK{lsn}, which discards it and everything behind it, newest first.
+writes CONFIRM{lsn}, which commits every entry up to it, and the asynchronous ones right behind. When the oldest entry
+that a client waits for is too old, the owner writes ROLLBACK{lsn}, which discards it and everything behind it, newest
+first.
 
 This file is the bookkeeping alone: no journal, no clients, no time. `nodes.qsync.replica` acts on it.
 
@@ -34,6 +35,8 @@ class Entry:
     written_ns: int = 0
     size: int = 0
     """Bytes of its record in the log."""
+    is_awaited: bool = True
+    """Somebody waits until it is committed. One that was submitted alone has no time-out."""
 
 
 class Limbo:
@@ -84,10 +87,6 @@ class Limbo:
         """What a PROMOTE names: the lsn of the newest entry that waits for a quorum, or what is confirmed."""
         newest = next((entry for entry in reversed(self.entries) if entry.wait_ack), None)
         return self.known_confirmed_lsn if newest is None else newest.promised_lsn
-
-    def first_waiting(self) -> Entry | None:
-        """The oldest entry, if it waits for acknowledgements."""
-        return self.entries[0] if self.entries and self.entries[0].wait_ack else None
 
     def acknowledge(self, replica_id: int, lsn: int) -> bool:
         """Note that a replica has everything up to `lsn`; False if that says nothing new."""

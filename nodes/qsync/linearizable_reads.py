@@ -1,9 +1,10 @@
 """Linearizable reads, on any node: ask enough nodes what they have written, then wait until we have it decided.
 
 A write that was acknowledged is in the log of a quorum of Q nodes. N − Q + 1 nodes, we among them, therefore hold it
-somewhere: each is asked for its *written* vclock after the read began (a heartbeat with a number, which its
-acknowledgement repeats). When our own log has all of that, and everything that waited in our limbo at that moment is
-committed or rolled back, the confirmed view holds every write that was acknowledged before the read began.
+somewhere (`replication_linearizable_quorum` can name another number). Each is asked for its *written* vclock after the
+read began: a heartbeat with a number, which its acknowledgement repeats. When our own log has all of that, and all that
+waited in our limbo at that moment is committed or rolled back, the confirmed view holds every write that was
+acknowledged before the read began.
 
 Confirmed vclocks would not do: an acknowledged write can be confirmed on its owner alone.
 """

@@ -2,9 +2,12 @@
 
 | option | values | if it is nil or "" |
 |---|---|---|
-| `replication_synchro_quorum` | 1 … 31, or a formula of N (`nodes.qsync.quorum`; not with 2.6) | `N / 2 + 1`, 2.6: 1 |
+| `replication_synchro_quorum` | 1 … 31, or a formula of N (`nodes.kernel.quorum`; not with 2.6) | `N / 2 + 1`, 2.6: 1 |
+| `replication_linearizable_quorum` | the same, of N and Q: how many nodes a linearizable read asks | `N - Q + 1` |
 | `replication_synchro_timeout` | seconds, above 0 | 5 |
+| `txn_synchro_timeout` | seconds, above 0; without rollback: when the client is told | as the line before |
 | `replication_synchro_queue_max_size` | bytes, 0 means no limit | 16 MiB |
+| `wal_queue_max_size` | bytes on their way to the disk until clients wait; 0 means no limit | 16 MiB |
 | `replication_timeout` | seconds, above 0; a node that is silent for four of them is given up | 1 |
 | `replication_connect_quorum` | how many peers must be followed before the node is writable | all |
 | `election_mode` | off, voter, manual, candidate; of an anonymous replica off alone | off |
@@ -29,12 +32,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nodes.iproto.codes import Code
+from nodes.kernel.quorum import DEFAULT_FORMULA, LINEARIZABLE_FORMULA, check, check_linearizable, linearizable
 from nodes.qsync.configuration import CHECKPOINT_INTERVAL_NS, Configuration, quorum_size
 from nodes.qsync.election import Fencing, Mode
 from nodes.qsync.keys import Rejected
-from nodes.qsync.quorum import DEFAULT_FORMULA, check
 
 SECOND_NS = 1_000_000_000
+FOREVER_S = 1e100
+"""More seconds than this say no more, and would be too much for a float of nanoseconds."""
 STATIC = frozenset(
     {
         *("memtx_use_mvcc_engine", "listen", "instance_uuid", "replicaset_uuid", "replication"),
@@ -51,6 +56,7 @@ _LATER = frozenset(
     {
         *("election_mode", "election_timeout", "election_fencing_mode"),
         *("replication_synchro_queue_max_size", "box_cfg_replication_synchro_timeout"),
+        *("replication_linearizable_quorum", "txn_synchro_timeout", "wal_queue_max_size"),
         "memtx_use_mvcc_engine",
     }
 )
@@ -68,8 +74,11 @@ class Options:
     static: Mapping[str, object]
     """What cannot be changed, by the names of `box.cfg`: the part of it that has a value here."""
     quorum: int | str
+    linearizable_quorum: int | str
     synchro_timeout_ns: int
+    txn_synchro_timeout_ns: int | None
     queue_max_size: int
+    wal_queue_max_size: int
     replication_timeout_ns: int
     connect_quorum: int
     election_mode: Mode
@@ -96,8 +105,11 @@ class Options:
             knows_elections=configuration.protocol != "2.6",
             static=_static(configuration),
             quorum=configuration.quorum,
+            linearizable_quorum=configuration.replication_linearizable_quorum,
             synchro_timeout_ns=configuration.synchro_timeout_ns,
+            txn_synchro_timeout_ns=configuration.txn_synchro_timeout_ns,
             queue_max_size=configuration.synchro_queue_max_size,
+            wal_queue_max_size=configuration.wal_queue_max_size,
             replication_timeout_ns=configuration.replication_timeout_ns,
             connect_quorum=configuration.replication_connect_quorum,
             election_mode=configuration.election_mode,
@@ -120,6 +132,22 @@ class Options:
         self.quorum_size = quorum_size(self.quorum, members, self.bugs)
 
     @property
+    def waits_ns(self) -> int:
+        """After what time in the queue a client's transaction is rolled back, or the client is detached from it."""
+        return (not self.rollback_on_timeout and self.txn_synchro_timeout_ns) or self.synchro_timeout_ns
+
+    @property
+    def others_asked(self) -> int:
+        """How many nodes a linearizable read asks besides its own."""
+        return linearizable(self.linearizable_quorum, self.members, self.quorum_size) - 1
+
+    @property
+    def election_quorum(self) -> int:
+        """Votes and followers that a leader needs: a quorum above the members cannot be had, so all of them elect it;
+        what it writes waits until the quorum can be had."""
+        return min(self.quorum_size, max(self.members, 1))
+
+    @property
     def has_elections(self) -> bool:
         return self.election_mode != "off"
 
@@ -140,8 +168,11 @@ class Options:
         """All options by their names in `box.cfg`."""
         found = {
             "replication_synchro_quorum": self.quorum,
+            "replication_linearizable_quorum": self.linearizable_quorum,
             "replication_synchro_timeout": self.synchro_timeout_ns / SECOND_NS,
+            "txn_synchro_timeout": (self.txn_synchro_timeout_ns or self.synchro_timeout_ns) / SECOND_NS,
             "replication_synchro_queue_max_size": self.queue_max_size,
+            "wal_queue_max_size": self.wal_queue_max_size,
             "replication_timeout": self.replication_timeout_ns / SECOND_NS,
             "replication_connect_quorum": self.connect_quorum,
             "election_mode": self.election_mode,
@@ -167,7 +198,8 @@ class Options:
             raise _refused(name, "unexpected option")
         field_name, convert = _CHECKS[str(name)]
         if value is None or value == "":
-            return field_name, convert(self._default(str(name)))
+            default = self._default(str(name))
+            return field_name, None if default is None else convert(default)
         try:
             found = convert(value)
         except ValueError as error:  # BadQuorum is one
@@ -186,6 +218,9 @@ class Options:
         if name == "replication_synchro_quorum" and isinstance(value, str) and not self.knows_elections:
             if value != self.quorum:  # a harness may let it follow the members there, too
                 raise _refused(name, "should be of type number")
+        elif name == "txn_synchro_timeout" and self.rollback_on_timeout and value != self.told()[name]:
+            why = "option is disabled if compat option `replication_synchro_timeout` is set to 'old'"
+            raise _refused(name, why)
         elif name == "read_only" and value is False and self.is_anonymous:
             raise _refused(name, "the value may be set to false only when replication_anon is false")
         elif name == "election_mode" and value != "off" and self.is_anonymous:
@@ -231,13 +266,13 @@ def _seconds(why: str) -> Callable[[object], int]:
         seconds = _number(value)
         if not seconds > 0:
             raise ValueError(why)
-        return min(int(seconds * SECOND_NS), 2**62)
+        return int(min(seconds, FOREVER_S) * SECOND_NS)
 
     return convert
 
 
 def _interval(value: object) -> int:
-    return max(min(int(_number(value) * SECOND_NS), 2**62), 0)
+    return max(int(min(_number(value), FOREVER_S) * SECOND_NS), 0)
 
 
 def _whole(least: int, why: str) -> Callable[[object], int]:
@@ -276,11 +311,14 @@ def _timeout_behaviour(value: object) -> bool:
 
 _CHECKS: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "replication_synchro_quorum": ("quorum", check),
+    "replication_linearizable_quorum": ("linearizable_quorum", check_linearizable),
     "replication_synchro_timeout": ("synchro_timeout_ns", _seconds("the value must be greater than zero")),
+    "txn_synchro_timeout": ("txn_synchro_timeout_ns", _seconds("the value must be greater than 0")),
     "replication_synchro_queue_max_size": (
         "queue_max_size",
         _whole(0, "replication_synchro_queue_max_size must be >= 0"),
     ),
+    "wal_queue_max_size": ("wal_queue_max_size", _whole(0, "wal_queue_max_size must be >= 0")),
     "replication_timeout": ("replication_timeout_ns", _seconds("the value must be greather than 0")),
     "replication_connect_quorum": (
         "connect_quorum",
@@ -299,8 +337,11 @@ _CHECKS: Mapping[str, tuple[str, Callable[[object], object]]] = {
 
 _DEFAULTS: Mapping[str, object] = {
     "replication_synchro_quorum": DEFAULT_FORMULA,
+    "replication_linearizable_quorum": LINEARIZABLE_FORMULA,
     "replication_synchro_timeout": 5,
+    "txn_synchro_timeout": None,
     "replication_synchro_queue_max_size": 16 * 1024 * 1024,
+    "wal_queue_max_size": 16 * 1024 * 1024,
     "replication_timeout": 1,
     "election_mode": "off",
     "election_timeout": 5,

@@ -74,7 +74,7 @@ from nodes.qsync.clearing import Clearing
 from nodes.qsync.commits import SYNCHRO_TIMER, Commits
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.control import CONTROL_TIMER, Control
-from nodes.qsync.election import STATE_NAMES, Election, Fencing, flaw
+from nodes.qsync.election import CANDIDATE, STATE_NAMES, Election, Fencing, flaw
 from nodes.qsync.filter import Contradiction
 from nodes.qsync.info import box_info
 from nodes.qsync.joining import Hosting, Joining
@@ -87,7 +87,14 @@ from nodes.qsync.retention import Retention
 from nodes.qsync.schema import FIRST_VERSION, Schema
 from nodes.qsync.service import Caller, Service
 from nodes.qsync.snapshot import ElectionState, Snapshot
-from nodes.qsync.sometimes import RECOVERED_BUSY
+from nodes.qsync.sometimes import (
+    CHANGED_BUSY,
+    CHANGED_IN_ELECTION,
+    CHANGED_IN_JOIN,
+    CHANGED_IN_PROMOTION,
+    CHANGED_IN_READ,
+    RECOVERED_BUSY,
+)
 from nodes.qsync.system_spaces import CLUSTER
 from nodes.qsync.unmarked import marked
 from nodes.version import VERSION
@@ -137,7 +144,7 @@ class Replica:
         """When each replica answered last, by the wall clock: only the bug asks."""
         self._tells_confirmed = LINEARIZABLE_FROM_CONFIRMED in configuration.bugs
         self.commits = Commits(configuration, journal, self.spaces, self.election, self.options, self._out)
-        self.reads = LinearizableReads(_others_to_ask(self.options))
+        self.reads = LinearizableReads(self.options.others_asked)
         if LEASE_BY_WALL_CLOCK in configuration.bugs:
             self.reads.has_lease = self._has_lease
         self._service = Service(self.commits, self.schema, self.status, self._info, self.reads, self._out)
@@ -145,7 +152,7 @@ class Replica:
         self._hosting = Hosting(self.commits, journal, self.schema, self.captures, self._out)
         self.retention = Retention(self.captures, journal, self.options, self._out)
         self.control = Control(
-            self.commits, self._acked, self._connected_members, self._options_changed, self._out
+            self.commits, self._acked, self._healthy_members, self._options_changed, self._out
         )
         self._clearing = Clearing(self.commits, self._known_vclocks, self._options_changed, self._out)
         self._offer_functions()
@@ -394,8 +401,8 @@ class Replica:
         self.commits.reconfigure(registered)
         self.election.members = len(registered.registered)
         self.options.counts(len(registered.registered))
-        self.election.quorum = self.options.quorum_size
-        self.reads.others_needed = _others_to_ask(self.options)
+        self.election.set_quorum(self.options.election_quorum, self._now.monotonic_ns)
+        self.reads.others_needed = self.options.others_asked
         self.reads.ask_anew()
         for peer in registered.peers:
             self._is_known_as(self.appliers[peer.name], peer.id)
@@ -880,7 +887,7 @@ class Replica:
             for relay in self.relays.values()
             if relay.replica_id in members and relay.heard_ns >= since_ns
         }
-        self.election.tick(now.monotonic_ns, self._connected_members(), 1 + len(followers))
+        self.election.tick(now.monotonic_ns, self._healthy_members(), 1 + len(followers))
         self._save_vote(now)
         self._set_election_timer(now)
 
@@ -888,6 +895,14 @@ class Replica:
         """With us; who is followed at a peer's address and is no member does not count."""
         following = [applier for applier in self.appliers.values() if applier.state == "following"]
         return 1 + sum(applier.peer_id != 0 for applier in following)
+
+    def _healthy_members(self) -> int:
+        """With us, those that can hear us ask and that we can hear vote. Exact elections alone ask for the former."""
+        if not self.election.is_exact:
+            return self._connected_members()
+        followers = {relay.replica_id for relay in self.relays.values()}
+        following = {applier.peer_id for applier in self.appliers.values() if applier.state == "following"}
+        return 1 + len((followers & following) - {0})
 
     def _other_members(self) -> set[int]:
         return {member.id for member in self.configuration.registered} - {self.configuration.me.id}
@@ -900,18 +915,32 @@ class Replica:
 
     def _options_changed(self, now: Instant) -> None:
         """What the parts made of the options, they make anew."""
+        self._note_changed_in()
         options, election = self.options, self.election
         election.fencing = _fencing(options)
         death_ns = DISCONNECT_AFTER_BEATS * options.replication_timeout_ns
         election.set_timeouts(options.election_timeout_ns, death_ns)
         if election.mode != options.election_mode:
             election.set_mode(options.election_mode, now.monotonic_ns)
-        election.set_quorum(options.quorum_size, now.monotonic_ns)
-        self.reads.others_needed = _others_to_ask(options)
+        election.set_quorum(options.election_quorum, now.monotonic_ns)
+        self.reads.others_needed = options.others_asked
+        self.reads.ask_again()
         self._leave_orphans()
         self._out.append(Log("info", "options changed", options.changed))
         self.commits.options_changed(now)
         self._out.append(SetTimer(BEAT_TIMER, 0))  # with the new timeout from then on
+
+    def _note_changed_in(self) -> None:
+        """What is under way while options change."""
+        under_way = {
+            CHANGED_IN_ELECTION: self.election.state == CANDIDATE,
+            CHANGED_IN_PROMOTION: bool(self.commits.pending),
+            CHANGED_BUSY: len(self.commits.limbo) > 0,
+            CHANGED_IN_JOIN: self.joining is not None or len(self._hosting) > 0,
+            CHANGED_IN_READ: len(self.reads) > 0,
+        }
+        for row, is_so in under_way.items():
+            self.commits.sometimes.note(row, is_so)
 
     def _ask_and_read(self, now: Instant) -> None:
         """Linearizable reads: ask the followers, and answer what has heard enough."""
@@ -971,7 +1000,7 @@ class Replica:
         if lost_foreign_rows:
             for applier in self.appliers.values():
                 if applier.link >= 0:
-                    self._drop(applier.link, "its rows could not be written")
+                    self._drop(applier.link, f"{Code.WAL_IO.text()}: its rows could not be written")
 
 
 def _fencing(options: Options) -> Fencing:
@@ -984,17 +1013,13 @@ def _election(configuration: Configuration, options: Options) -> Election:
         mode=options.election_mode,
         fencing=_fencing(options),
         has_pre_vote=NO_PRE_VOTE not in configuration.bugs,
-        quorum=options.quorum_size,
+        is_exact=configuration.exact_elections,
+        quorum=options.election_quorum,
         members=options.members,
         election_timeout_ns=options.election_timeout_ns,
         death_timeout_ns=DISCONNECT_AFTER_BEATS * options.replication_timeout_ns,
         chance=random.Random(f"{configuration.seed}/election {configuration.name}"),
     )
-
-
-def _others_to_ask(options: Options) -> int:
-    """A linearizable read asks N − Q + 1 nodes, itself among them."""
-    return max(options.members - options.quorum_size, 0)
 
 
 def _journal(configuration: Configuration, first_token: int) -> Journal:

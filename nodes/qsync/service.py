@@ -18,8 +18,8 @@ configuration), `is_lazy` says `submit` in the words of the talk. As in Tarantoo
 transaction of local rows alone can be synchronous; there is no other option. What is not known when it is answered
 (`committed`) is nil. Read modes: `read-confirmed` (the default; confirmed data only), `dirty` (whatever is prepared,
 confirmed or not) and `linearizable` (confirmed data, after enough nodes were asked what they have:
-`nodes.qsync.linearizable_reads`). The answer says which mode and which role served it, because that decides what may
-be expected of it.
+`nodes.qsync.linearizable_reads`; refused without MVCC, and of asynchronous spaces). The answer says which mode and
+which role served it, because that decides what may be expected of it.
 A compare that failed, a duplicate key, a deletion of nothing and an update that does not fit reveal prepared data:
 such an answer waits until what it looked at is committed, and is an error if that is rolled back.
 """
@@ -68,10 +68,11 @@ from nodes.qsync.selection import ITERATORS_END, Iterator, selected
 from nodes.qsync.sometimes import ANSWER_WAITED
 from nodes.qsync.spaces import Space
 from nodes.qsync.statements import run, writes
-from nodes.qsync.system_spaces import CLUSTER, INDEX, SPACE
+from nodes.qsync.system_spaces import CLUSTER, INDEX, SPACE, TRUNCATE
 
 DIRTY = "dirty"
-READ_MODES = ("read-confirmed", DIRTY, "linearizable")
+LINEARIZABLE = "linearizable"
+READ_MODES = ("read-confirmed", DIRTY, LINEARIZABLE)
 OPTIONS = ("read", "is_sync", "is_lazy", "wait")
 PRODUCT = "qsync"
 LOCAL_IS_ASYNCHRONOUS = "An attempt to commit a fully local transaction synchronously"
@@ -108,6 +109,10 @@ class Options:
     is_sync: bool = False
     wait: CommitWait | None = None
     """None: as the configuration says."""
+
+    @property
+    def is_linearizable(self) -> bool:
+        return self.read == LINEARIZABLE
 
 
 AS_USUAL = Options()
@@ -287,6 +292,8 @@ class Service:
 
     def _transaction(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         statements, options = _transaction_arguments(arguments)
+        if options.is_linearizable and not self._commits.configuration.memtx_use_mvcc_engine:
+            raise Rejected(Code.UNSUPPORTED, "Linearizable transaction", "disabled memtx mvcc engine")
         role = "owner" if self._commits.may_decide else "replica"
         mode = options.read if writes(statements) else self._served(options.read)
 
@@ -308,10 +315,12 @@ class Service:
             self._run_writing(caller.link, caller.sync, evaluate, make, now, options)
             return
         self._access.check(caller.link, "read", "universe", "")
-        evaluation = Evaluation(self._schema.lookup, confirmed_only=mode != DIRTY)
+        evaluation = Evaluation(
+            self._schema.lookup, confirmed_only=mode != DIRTY, is_linearizable=options.is_linearizable
+        )
         outcome = run(evaluation, statements)  # what is malformed is refused at once
-        if options.read == "linearizable":
-            self._read_linearizable(caller, statements, mode, make, now)
+        if options.is_linearizable:
+            self._read_linearizable(caller, statements, make, now)
         else:
             self._answer(caller.link, make(outcome))
 
@@ -355,6 +364,7 @@ class Service:
             self._schema.lookup,
             confirmed_only=DECIDE_ON_CONFIRMED in commits.configuration.bugs,
             read_only=None if commits.is_writable else commits.read_only_error(),
+            is_linearizable=options.is_linearizable,
         )
         outcome = evaluation.outcome
         try:
@@ -375,7 +385,8 @@ class Service:
             answer_later(looked_at, link, make(outcome), self._out)
         elif not has_waited and outcome.drafts and self.admission.is_shut:
             if self._wait(options) == "none":
-                self._answer(link, Refusal(sync, Code.SYNC_QUEUE_FULL, Code.SYNC_QUEUE_FULL.text()))
+                full = Code.WAL_QUEUE_FULL if commits.is_log_full else Code.SYNC_QUEUE_FULL
+                self._answer(link, Refusal(sync, full, full.text()))
                 return
             self.admission.put(
                 lambda now: self._run_writing(link, sync, evaluate, make, now, options, has_waited=True)
@@ -406,7 +417,9 @@ class Service:
             evaluate(evaluation)
             if outcome.drafts and outcome.mismatch is None and outcome.duplicate is None:
                 commits.submit(
-                    tuple(outcome.changes), tuple(outcome.drafts), None, now, is_sync=options.is_sync
+                    *(tuple(outcome.changes), tuple(outcome.drafts), None, now),
+                    is_sync=options.is_sync,
+                    answers_at_once=True,
                 )
 
     def _must_be_allowed(self, outcome: Outcome, options: Options) -> None:
@@ -422,16 +435,23 @@ class Service:
                 ddl.check(self._schema, outcome.changes)
             elif change.space.definition.id == CLUSTER:
                 check_member(change, self._commits.configuration.me.id)
+            elif change.space.definition.id == TRUNCATE:
+                raise Rejected(
+                    Code.UNSUPPORTED, PRODUCT, "writes to _truncate; try: box.space.NAME:truncate()"
+                )
         has_owner = self._commits.limbo.owner_id != 0 or self._commits.configuration.protocol == "2.6"
         if is_sync and not has_owner:
             raise Rejected(Code.SYNC_QUEUE_UNCLAIMED)
 
     def _read_linearizable(
-        self, caller: Caller, statements: Sequence[object], mode: str, make: Make, now: Instant
+        self, caller: Caller, statements: Sequence[object], make: Make, now: Instant
     ) -> None:
         def answer() -> None:
-            outcome = run(Evaluation(self._schema.lookup, confirmed_only=mode != DIRTY), statements)
-            self._answer(caller.link, make(outcome))
+            evaluation = Evaluation(self._schema.lookup, confirmed_only=True, is_linearizable=True)
+            try:
+                self._answer(caller.link, make(run(evaluation, statements)))
+            except Rejected as rejected:  # a space is gone meanwhile, or is asynchronous now
+                self._answer(caller.link, Refusal(caller.sync, rejected.code, str(rejected)))
 
         def give_up() -> None:
             self._answer(caller.link, Refusal(caller.sync, Code.SYSTEM, Code.SYSTEM.text("timed out")))

@@ -30,6 +30,11 @@ ASYNC_RECOVERED = "asynchronous transaction recovered in the queue"
 ASYNC_ROLLED_BACK = "asynchronous transaction rolled back in the queue"
 CONFIRM_FAILED = "CONFIRM failed on a full disk"
 ACK_IN_ROLLBACK = "ACK while a ROLLBACK was being written"
+CHANGED_IN_ELECTION = "option changed in an election"
+CHANGED_IN_PROMOTION = "option changed while a PROMOTE waited"
+CHANGED_BUSY = "option changed with a non-empty limbo"
+CHANGED_IN_JOIN = "option changed during a join"
+CHANGED_IN_READ = "option changed while a linearizable read waited"
 
 ROWS = (
     OWNER_CHANGED_BUSY,
@@ -57,6 +62,11 @@ ROWS = (
     ASYNC_ROLLED_BACK,
     CONFIRM_FAILED,
     ACK_IN_ROLLBACK,
+    CHANGED_IN_ELECTION,
+    CHANGED_IN_PROMOTION,
+    CHANGED_BUSY,
+    CHANGED_IN_JOIN,
+    CHANGED_IN_READ,
 )
 """In the order in which a table shows them."""
 

@@ -13,7 +13,7 @@ from nodes.qsync.definitions import FieldDefinition, IndexDefinition, SpaceDefin
 from nodes.qsync.keys import Part, type_name
 
 SCHEMA, SPACE, INDEX, USER, PRIVILEGE, CLUSTER = 272, 280, 288, 304, 312, 320
-SESSION_SETTINGS = 380
+TRUNCATE, SESSION_SETTINGS = 330, 380
 VIEWS = {277: 276, 281: SPACE, 286: 284, 289: INDEX, 297: 296, 305: USER, 313: PRIVILEGE}
 """View → what it shows."""
 SYSTEM_ID_MAX = 511

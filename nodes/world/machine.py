@@ -195,6 +195,10 @@ class Machine:
         self._groups.clear()
         self._network.process_died(self, silently=False)
 
+    def configure(self, make: Callable[[], Node]) -> None:
+        """The process that is started next is another, on this disk."""
+        self._make = make
+
     def replace(self, make: Callable[[], Node]) -> None:
         """Another node takes this one's place, on an empty disk; `start` starts it."""
         assert self.state == "down", self.state

@@ -162,6 +162,7 @@ class Network:
         self._shapings = Shapings()
         self._holds: dict[tuple[str, str], int] = {}
         self._stops: list[Stop] = []
+        self._refused: set[Pair] = set()
         self._chance: dict[Pair, random.Random] = {}
         self.effects: dict[Pair, Effect] = {}
         self.is_up: Callable[[str], bool] = lambda name: True
@@ -269,6 +270,17 @@ class Network:
     def is_cut(self, pair: Pair) -> bool:
         """Some fault cuts it now."""
         return pair in self._cuts
+
+    def refuse(self, caller: str, called: str) -> None:
+        """Connections that `caller` makes to `called` end, and new ones are refused; the other way is as before."""
+        self._refused.add((caller, called))
+        for connection in list(self._connections.values()):
+            if connection.there.pair == (caller, called):
+                self.reset(connection.link, "connection refused")
+
+    def accept(self, caller: str, called: str) -> None:
+        """The end of `refuse`."""
+        self._refused.discard((caller, called))
 
     def shape(self, pairs: Iterable[Pair], shaping: Shaping) -> None:
         pairs = tuple(pairs)
@@ -456,7 +468,7 @@ class Network:
             return
         match item.kind:
             case "open":
-                if self.is_up(stream.target.name):
+                if self.is_up(stream.target.name) and stream.pair not in self._refused:
                     stream.target.accepted(connection.link)
                 else:
                     self._refuse(connection)

@@ -90,7 +90,7 @@ class FakeCluster:
         self.stopped += 1
         self._asked("stop")
 
-    async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
+    async def call(self, process: int, node: str, request: object, timeout_ns: int) -> Reply:
         assert isinstance(request, Call)
         self.on_call(process, node, request)
         self._asked("call", f"{process} {node} {request.name}")

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkers import convergence, prefix, quorum
+from checkers import convergence, quorum
 from checkers.history.history import History
 from checkers.history.members import at_the_end, counts, identity, left
 from harness.faults.fault import Fault
@@ -66,7 +66,7 @@ def test_a_node_leaves_a_fresh_one_comes_and_one_is_replaced(seed: int) -> None:
     assert left(history) == ()
     last = len(history.events)
     assert [identity(history, node, last) for node in ("n1", "n2", "n3")] == [0, 1, 1]
-    for check in (convergence.check, prefix.check, quorum.check):
+    for check in (convergence.check, quorum.check):
         assert check(history).result == "valid"
 
 

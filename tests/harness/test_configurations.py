@@ -11,7 +11,7 @@ from harness.assemble import parts_of
 from harness.configurations import CONFIGURATIONS, sizes_of
 from harness.errors import WrongUse
 from harness.faults.schedule import names_for
-from harness.plan import Plan
+from harness.plan import Drawn, Plan
 from harness.systems.promises import PROMISES, without_versions
 from nodes.qsync.configuration import Configuration
 
@@ -91,7 +91,19 @@ def test_modes_may_be_mixed() -> None:
         ({"configuration": "Z"}, "unknown configuration 'Z'"),
         ({"election_mode": "sometimes"}, "unknown election mode"),
         ({"election_mode": "candidate,voter"}, "expected 1 or 3"),
-        ({"election_mode": "off,voter,voter"}, "goes with no other"),
+        ({"election_mode": "off,voter,voter"}, "nobody could ever lead"),
+        ({"node_options": ("n4:election_timeout=1",)}, "no node is called 'n4'"),
+        ({"node_options": ("n1:election_mode=off",)}, "unknown option 'election_mode'"),
+        ({"node_options": ("n1:election_timeout=soon",)}, "expected seconds above 0, got 'soon'"),
+        (
+            {"node_options": ("n1:replication_synchro_quorum=1",)},
+            "expected 2, as the others have, to 3, got 1",
+        ),
+        ({"node_options": ("n1:memtx_use_mvcc_engine=no",)}, "expected one of true, false, got 'no'"),
+        (
+            {"node_options": ("n1:replication_timeout=1",), "configuration": "A"},
+            "the same options on all nodes",
+        ),
         ({"election_mode": "voter"}, "nobody could ever lead"),
         ({"election_fencing": "hard"}, "unknown fencing mode"),
     ],
@@ -129,6 +141,17 @@ def test_each_node_has_its_size_of_the_queue_and_its_snapshots() -> None:
     assert plain.synchro_queue_max_size == 0
     with pytest.raises(WrongUse, match=r"2\.6 knows no limit"):
         parts_of(Plan(configuration="A", queue_max_size="10"))
+
+
+@pytest.mark.parametrize("system", ["qsync", "tarantool"])
+def test_without_versions_nobody_is_asked_for_linearizable_reads(system: str) -> None:
+    """If it failed, nodes would refuse every read of such a run, and nothing would come of it."""
+    plan = Plan(system=system, configuration="F", cluster="local", mvcc=False)
+    assert parts_of(plan).plan.read_mode == "dirty"
+    for mode in ("linearizable", "mixed"):
+        with pytest.raises(WrongUse, match="without MVCC nodes refuse linearizable reads; try --read dirty"):
+            parts_of(msgspec.structs.replace(plan, read=mode))
+        assert parts_of(msgspec.structs.replace(plan, read=mode, drawn=Drawn(faults=(), operations=())))
 
 
 @pytest.mark.parametrize("letter", PROMISES)

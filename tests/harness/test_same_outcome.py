@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from checkers.history.history import History
+from checkers.history.operation import Operation
 from checkers.verdict import Verdict
 from harness import report
 from harness.assemble import parts_of
@@ -23,7 +25,7 @@ from harness.execute import execute
 from harness.finish import read_history
 from harness.judge import EXIT_CODES, outcome_of
 from harness.judge.audit import SETTLED
-from harness.judge.outcome import OF_READS
+from harness.judge.outcome import CONDITIONAL, OF_READS, _result
 from harness.judge.whole_run import verdict_of
 from harness.store import RunFolder, find_runs, scan
 from harness.systems.xlogs import read_logs
@@ -168,15 +170,19 @@ def promised(verdict: dict[str, Any]) -> dict[str, str]:
 
 
 def rests_on_what_was_judged(verdict: dict[str, Any]) -> None:
-    """Every promised check has a verdict; in a valid run all of them are valid, but those that nothing could show."""
+    """Every promised check has a verdict; in a valid run all of them are valid, but those that nothing could show.
+
+    Nobody has to have asked for a dirty read, or for one at a replica.
+    """
     checks = {check["checker"]: check for check in verdict["checks"]}
     assert promised(verdict).keys() <= checks.keys()
     if verdict["outcome"] != "valid":
         return
-    unjudged = {name for name in promised(verdict) if checks[name]["result"] != "valid"}
-    assert all(name in (*OF_READS, "kept") and checks[name]["details"]["vacuous"] for name in unjudged), (
-        unjudged
-    )
+    details = {name: checks[name]["details"] for name in promised(verdict)}
+    empty = {name for name in details if details[name].get("vacuous") and name not in CONDITIONAL}
+    unjudged = empty | {name for name in details if checks[name]["result"] != "valid"}
+    never_asked = {name for name in ("dirty", "prefix") if name in details and details[name]["asked"] == 0}
+    assert unjudged <= empty & {*OF_READS, "kept", *never_asked}, unjudged
 
 
 def test_every_verb_gives_a_stored_run_the_same_outcome(qsync: Qsync, tmp_path: Path) -> None:
@@ -295,6 +301,50 @@ def test_a_promised_check_that_is_not_judged_is_never_valid(workload: str, tmp_p
             assert found["outcome"] != "valid", skipped
             assert skipped in found["promise"]
     assert configuration == "I" or verdict_of(plan, history, (), run_check=once)["outcome"] != "valid"
+
+
+@pytest.mark.parametrize(("name", "asked_in"), [("prefix", "read-confirmed"), ("dirty", "dirty")])
+def test_a_class_of_reads_that_was_asked_and_never_answered_is_not_valid(
+    name: str, asked_in: str, tmp_path: Path
+) -> None:
+    """If it failed, replicas that refuse every read, or a store that refuses dirty ones, would pass."""
+    plan = small(
+        configuration="H",
+        read="mixed",
+        replica_reads=0.5,
+        time_limit_s=3.0,
+        rate=100.0,
+        faults=("none",),
+        seed=7,
+    )
+    run = execute(parts_of(plan), tmp_path).folder
+    history, logs = read_history(run), read_logs(run.nodes)
+
+    def of_class(each: Operation) -> bool:
+        return each.f == "read" and each.mode == asked_in and (asked_in == "dirty" or each.role == "replica")
+
+    def outcome_without(replaced: Callable[[Operation], Iterable[Operation]]) -> tuple[str, str]:
+        operations = [
+            kept for each in history.operations for kept in (replaced(each) if of_class(each) else [each])
+        ]
+        verdict = verdict_of(plan, replace(history, operations=tuple(operations)), logs)
+        (check,) = (each for each in verdict["checks"] if each["checker"] == name)
+        return verdict["outcome"], check["result"]
+
+    assert any(map(of_class, history.operations))
+    assert outcome_without(lambda each: [each]) == ("valid", "valid")
+    assert outcome_without(lambda each: []) == ("valid", "unknown")  # nobody asked
+    refused = partial(replace, type="fail", value=None, role=None, error="refused")
+    assert outcome_without(lambda each: [refused(each)]) == ("unknown", "unknown")
+
+
+def test_what_had_nothing_to_judge_is_not_valid() -> None:
+    """If it failed, a check would be a green light by having looked at nothing."""
+    for name in ("linearizable", "a check of tomorrow"):
+        empty = Verdict(checker=name, result="valid", summary="", details={"vacuous": True})
+        assert _result(empty) == "unknown"
+    starved = Verdict(checker="quorum", result="valid", summary="", details={"vacuous": True})
+    assert _result(starved) == "valid"
 
 
 def broken(history: History) -> Verdict:

@@ -162,6 +162,15 @@ def _processes() -> Finding:
     return Finding("local processes", f"{state}, {os.cpu_count()} cores", is_there=True, is_needed=True)
 
 
+def _addresses() -> Finding:
+    """What a store must bear so that its nodes can run as local processes."""
+    state = (
+        "each node dials the others by relays of its own; a store whose nodes need one list of addresses: "
+        "--cluster docker"
+    )
+    return Finding("local addresses", state, is_there=True, is_needed=False)
+
+
 def _results() -> Finding:
     folder = Path(os.environ.get("QSYNC_RESULTS", ROOT / "results"))
     folder = folder if folder.exists() else folder.parent
@@ -331,6 +340,7 @@ def _pyspark() -> Finding:
 LOOKS: tuple[Callable[[], Finding], ...] = (
     _python,
     _processes,
+    _addresses,
     _results,
     _disk,
     _program("git", ("git",), "plans then do not say which code ran", "apt-get install git"),

@@ -173,7 +173,8 @@ def snapshot(conductor: Conductor, meter: _Meter) -> Any:
     time_ns = conductor.cluster.now_ns()
     targets = {node: fault.does for fault in progress.active.values() for node in fault.nodes}
     conditions = {**dict.fromkeys(("kill", "terminate", "power", "damage", "oom"), "dead"), "pause": "paused"}
-    owner = conductor.system.owner(plan)
+    system = conductor.system
+    owner = (system.owner_now(progress.states) if plan.fails_over else system.owner(plan)) or ""
     state = progress.states.get(owner) or {}
 
     def condition(node: str) -> Any:
@@ -190,7 +191,7 @@ def snapshot(conductor: Conductor, meter: _Meter) -> Any:
         info=progress.info,
         rate_per_s=meter.rate(time_ns, progress.ok),
         faults=tuple(fault.name for fault in progress.active.values()),
-        owner=owner,
+        owner=owner or None,
         term=term if isinstance(term, int) else None,
         limbo=limbo if isinstance(limbo, int) else None,
         nodes=tuple(NodeCondition(node, condition(node)) for node in plan.node_names),

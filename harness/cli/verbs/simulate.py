@@ -41,6 +41,7 @@ def command(
 
     from harness.assemble import parts_of
     from harness.hunt import Tried, hunt, hunted
+    from harness.systems import system_of
 
     given["cluster"] = given.get("cluster") or "sim"
     if given.get("seed") is None and plan_file is None:
@@ -78,7 +79,7 @@ def command(
         click.echo(f"qsync: the hunt broke off: {type(error).__name__}: {error}", err=True)
     if not as_json:
         bar.clear()
-        _summary(tried)
+        _summary(tried, system_of(plan.system))
         worst = next((one for one in tried if one.outcome == "anomaly"), None)
         if worst is not None:
             again = msgspec.structs.replace(plan, seed=worst.seed)
@@ -131,7 +132,7 @@ class ProgressBar:
             click.echo("\r\x1b[K", file=self._stream, nl=False)
 
 
-def _summary(tried: list[Any]) -> None:
+def _summary(tried: list[Any], system: Any) -> None:
     counts = Counter(one.outcome for one in tried)
     words = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
     succeeded = f"{sum(one.ok for one in tried):,} operations succeeded"
@@ -141,7 +142,7 @@ def _summary(tried: list[Any]) -> None:
     click.echo("configurations: " + ", ".join(f"{letter} ({letters[letter]})" for letter in sorted(letters)))
     workloads = Counter(one.workload for one in tried)
     click.echo("workloads: " + ", ".join(f"{name} ({count})" for name, count in sorted(workloads.items())))
-    _sometimes(tried)
+    _sometimes(tried, system)
     worst = next((one for one in tried if one.outcome == "anomaly"), None)
     if worst is not None:
         found_by = Counter(name for one in tried for name in one.violated)
@@ -149,15 +150,15 @@ def _summary(tried: list[Any]) -> None:
         click.echo("again   " + worst.again)
 
 
-def _sometimes(tried: list[Any]) -> None:
+def _sometimes(tried: list[Any], system: Any) -> None:
     """What came about sometimes: a hunt in which the rare turns are missing has hunted nothing."""
     from harness.hunt import BY_FAULTS
-    from nodes.qsync.sometimes import ROWS
+    from harness.systems.system import CountsRareTurns
 
     if not tried:
         return
     click.echo("sometimes")
-    for row in (*ROWS, *BY_FAULTS):
+    for row in (*(system.rare_turns if isinstance(system, CountsRareTurns) else ()), *BY_FAULTS):
         times = sum(one.sometimes.get(row, 0) for one in tried)
         seeds = sum(one.sometimes.get(row, 0) > 0 for one in tried)
         click.echo(f"  {row:<46} {times:>9,}  in {seeds:,} seeds" if times else f"  {row:<46}     never")

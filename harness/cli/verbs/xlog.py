@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from harness.cli.exit_codes import ExitCode
 from harness.cli.param_types import InputPath
-
-if TYPE_CHECKING:
-    from nodes.iproto.messages import Row
 
 SUFFIXES = (".xlog", ".snap")
 
@@ -27,8 +23,7 @@ def command(paths: tuple[Path, ...], with_rows: bool) -> int:
     holds all that a node wrote, the torn end of a log is not damage if no row behind it is missing (see qsync audit).
     """
     from harness.errors import WrongUse
-    from harness.systems.xlogs import read_log
-    from nodes.iproto.inspection import inspect
+    from harness.systems.xlogs import inspect, read_log, rows_as_json
 
     files = [file for path in paths for file in _files(path)]
     if not files:
@@ -47,7 +42,8 @@ def command(paths: tuple[Path, ...], with_rows: bool) -> int:
         is_sound = is_sound and (found.is_sound or is_legal)
         click.echo(f"{file}: {found.sentence}")
         if with_rows:
-            _print_rows(data)
+            for row in rows_as_json(data):
+                click.echo(json.dumps(row, ensure_ascii=False, default=str))
     for folder in sorted(folders):
         if damage := read_log(folder).damage:
             is_sound = False
@@ -59,34 +55,3 @@ def _files(path: Path) -> list[Path]:
     if path.is_dir():
         return sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES)
     return [path]
-
-
-def _print_rows(data: bytes) -> None:
-    from nodes.iproto import xlog
-    from nodes.iproto.errors import XlogError
-
-    try:
-        rows = xlog.decode(data).rows
-    except XlogError:
-        return  # said already
-    for row in rows:
-        click.echo(json.dumps(_as_json(row), ensure_ascii=False, default=str))
-
-
-def _as_json(row: Row) -> dict[str, object]:
-    from nodes.iproto.messages import Key, Type
-
-    known = {kind.value: kind.name for kind in Type}
-    flags = [name for name in ("is_commit", "wait_sync", "wait_ack") if getattr(row, name)]
-    keys = {key.value: key.name.lower() for key in Key}
-    named = row.type not in (Type.RAFT, Type.NOP)
-    body = {(keys.get(key, key) if named else key): value for key, value in row.body.items()}
-    return {
-        "type": known.get(row.type, row.type),
-        "replica_id": row.replica_id,
-        "lsn": row.lsn,
-        "timestamp": row.timestamp,
-        "transaction": row.tsn,
-        "flags": flags,
-        "body": body,
-    }

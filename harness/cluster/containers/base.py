@@ -6,8 +6,10 @@ sshd and the network tools are in it.
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,21 +42,30 @@ _PASSWD = "root:x:0:0:root:/root:/bin/sh\nsshd:x:100:65534::/run/sshd:/usr/sbin/
 _GROUP = "root:x:0:\nnogroup:x:65534:\n"
 
 
-def make_base(client: Any) -> str:
-    """Import the image as `LOCAL_BASE`; returns its name. Raises ClusterError if packages cannot be had."""
+def name_of(packages: Sequence[str]) -> str:
+    """What the base image with these Debian packages beside the usual ones is called."""
+    if not packages:
+        return LOCAL_BASE
+    digest = hashlib.sha256(" ".join((*PACKAGES, *sorted(packages))).encode()).hexdigest()[:8]
+    return f"{LOCAL_BASE.partition(':')[0]}:{'-'.join(sorted(packages))[:100]}-{digest}"
+
+
+def make_base(client: Any, packages: Sequence[str] = ()) -> str:
+    """Import the image as `name_of(packages)`; returns its name. Raises ClusterError if packages cannot be had."""
+    name = name_of(packages)
     with scratch("base") as folder:
         root = folder / "root"
-        _unpack(_download(folder), root)
+        _unpack(_download(folder, (*PACKAGES, *packages)), root)
         archive = folder / "base.tar"
         with tarfile.open(archive, "w") as tar:
             tar.add(root, arcname=".")
-        repository, _, tag = LOCAL_BASE.partition(":")
+        repository, _, tag = name.partition(":")
         client.api.import_image_from_file(str(archive), repository=repository, tag=tag)
-    return LOCAL_BASE
+    return name
 
 
-def _download(folder: Path) -> list[Path]:
-    listed = _run([*_DEPENDS, *PACKAGES], folder).split("\n")
+def _download(folder: Path, packages: Sequence[str]) -> list[Path]:
+    listed = _run([*_DEPENDS, *packages], folder).split("\n")
     names = sorted({line for line in listed if line and line[0].isalnum()})
     wanted = [name for name in names if not name.startswith(LEFT_OUT)]
     known = _run(["apt-cache", "policy", *wanted], folder)

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from harness.cluster.changing_cut import ChangingCut
 from harness.cluster.clock_faults import ClockFault, write_clock
-from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.fleet import DATA, PORT, Berth, Fleet, Limits
 from harness.cluster.containers.image import NODE_ROOT, connect, node_image, usual_image
 from harness.cluster.containers.ownership import RunId, remove_leftovers
 from harness.cluster.containers.packet_faults import PacketFault, PacketIsolation, Packets
 from harness.cluster.containers.packet_filter import PacketFilter
 from harness.cluster.containers.shaped_faults import PacketShaping, ShapedFault
+from harness.cluster.containers.shaping.namespace import dial_as
 from harness.cluster.disk_faults import DiskFault
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.limits.faults import CpuLimit, MemoryLimit, OutOfMemory
@@ -32,8 +33,9 @@ from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.process_faults import Kill, Pause, Terminate
 from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
 from harness.cluster.storage import FileStorage, Storage
+from harness.cluster.talk import Talk, admin_of, clients_of
 from harness.errors import ClusterError, NodeEnded, WrongUse
-from harness.faults.fault import Fault
+from harness.faults.fault import Fault, Link
 from harness.protocols import Ended
 
 _READY_WITHIN_S: Final = 20.0
@@ -46,17 +48,21 @@ _ASK_AGAIN_S: Final = 0.02
 class ContainerSettings:
     """What a cluster of containers is made of: each node's configuration, the run's folder, how nodes are started."""
 
+    talk: Talk
     configs: Mapping[str, bytes]
     folder: Path
     heartbeat_ns: int
     epoch_ns: int
     command: Command
-    status_function: str = "qsync.status"
     share: Share = field(default_factory=Share)
     """What of each node's usual limits is another in this run."""
     mounted: Mounted = ""
     may_refuse: bool = False
     """As in `harness.cluster.local`."""
+    packages: tuple[str, ...] = ()
+    """Debian packages that nodes need, beside those of every image of nodes."""
+    files: tuple[str, ...] = ()
+    """Files of this machine that nodes find under the same path, read-only."""
     versions: Mapping[Which, Version] = field(default_factory=dict)
     """Where nodes run in other versions than the usual one: in "from" they start."""
 
@@ -68,8 +74,8 @@ class ContainerCluster(RealCluster):
         super().__init__(
             settings.configs,
             settings.epoch_ns,
-            Connections(lambda node: PORT, lambda node: self._addresses[node]),
-            Admin(lambda node: PORT, settings.status_function, lambda node: self._addresses[node]),
+            clients_of(settings.talk, lambda node: PORT, lambda node: self._addresses[node]),
+            admin_of(settings.talk, lambda node: PORT, lambda node: self._addresses[node]),
         )
         self._settings = settings
         self._run = RunId.new()
@@ -78,7 +84,7 @@ class ContainerCluster(RealCluster):
         self._fleet: Fleet | None = None
         self._packets: Packets | None = None
         self._shaping: PacketShaping | None = None
-        self._limits = LimitsHere(lambda node: self._running().group(node), self._folder)
+        self._limits = LimitsHere(lambda node: self._running().group(node), lambda node: settings.folder)
         self._mounted: MountedDisks | None = None
         self._usual_image = ""
         self._images: dict[Which, str] = {}
@@ -99,7 +105,12 @@ class ContainerCluster(RealCluster):
             if source != target
         )
         self._packets = Packets(
-            self._filter, self._addresses, self.now_ns, fleet.may_answer, self._settings.heartbeat_ns
+            self._filter,
+            self._addresses,
+            self.now_ns,
+            fleet.may_answer,
+            self._settings.heartbeat_ns,
+            self._provoke,
         )
         self._shaping = PacketShaping(
             fleet, self._packets, self._settings.folder / "shaping.txt", lambda: self._epoch_ns
@@ -113,7 +124,7 @@ class ContainerCluster(RealCluster):
 
     def _make_images(self, client: Any) -> None:
         """The usual one, and one for each version whose code is another."""
-        self._usual_image = usual_image(client)
+        self._usual_image = usual_image(client, self._settings.packages)
         for which, version in self._settings.versions.items():
             if version.root is not None:
                 self._images[which] = node_image(client, root=version.root)
@@ -149,7 +160,10 @@ class ContainerCluster(RealCluster):
             folder=str(self._folder(node).resolve()),
             environment={},
             image=self._images.get(which, self._usual_image),
-            programs={str(binary): f"{PROGRAM}-{which}"} if binary else {},
+            programs={
+                **{path: path for path in self._settings.files},
+                **({str(binary): f"{PROGRAM}-{which}"} if binary else {}),
+            },
         )
 
     async def _until_ready(self, node: str) -> None:
@@ -193,6 +207,12 @@ class ContainerCluster(RealCluster):
 
     async def look(self) -> None:
         await self._running().look()
+
+    async def _provoke(self, link: Link) -> None:
+        source, target = link if link[1] != CLIENT else (CLIENT, link[0])  # its answer comes to the client
+        with suppress(OSError):  # it has ended, or nobody may be in its place: then nothing passes
+            pid = 0 if source == CLIENT else await asyncio.to_thread(self._running().pid, source)
+            await asyncio.to_thread(dial_as, pid, self._addresses[target], PORT)
 
     # ---- faults
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.cluster.containers.base import LOCAL_BASE
+from harness.cluster.containers.base import LOCAL_BASE, make_base, name_of
 from harness.cluster.containers.ownership import RunId
 from harness.cluster.wheels import versions_of_a_node, wheels
 from harness.errors import ClusterError
@@ -64,11 +64,14 @@ def node_image(client: Any, *, base: str | None = None, root: Path = ROOT) -> st
     return name
 
 
-def usual_image(client: Any) -> str:
-    """The image of nodes that somebody gave, or else the one of this checkout. Raises ClusterError."""
+def usual_image(client: Any, packages: Sequence[str] = ()) -> str:
+    """The image of nodes that somebody gave, or else the one of this checkout with these Debian packages beside.
+
+    Raises ClusterError.
+    """
     given = os.environ.get(GIVEN)
     if not given:
-        return node_image(client)
+        return node_image(client, base=base_with(client, packages)) if packages else node_image(client)
     _here(client, given, f"{GIVEN} names the image {given}, which", f"leave {GIVEN} out to build one")
     return given
 
@@ -76,6 +79,12 @@ def usual_image(client: Any) -> str:
 def base_name(client: Any) -> str:
     """The base that would be taken: the one that is named, the local one, or else the public one."""
     return os.environ.get(BASE) or (LOCAL_BASE if is_there(client, LOCAL_BASE) else PUBLIC_BASE)
+
+
+def base_with(client: Any, packages: Sequence[str]) -> str:
+    """A base that has these Debian packages, made if there is none yet. Raises ClusterError."""
+    name = name_of(packages)
+    return name if is_there(client, name) else make_base(client, packages)
 
 
 def is_there(client: Any, name: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,6 +18,8 @@ from harness.faults.fault import Evidence, Fault, Link
 
 _FRESH_WITHIN_S: Final = 15.0
 _LOOK_AGAIN_S: Final = 0.05
+_PROVOKED_AFTER_S: Final = 0.3
+"""Where nodes have said nothing to each other for so long, the harness dials one as the other."""
 
 
 @dataclass(slots=True)
@@ -29,6 +31,8 @@ class Packets:
     now_ns: Callable[[], int]
     may_answer: Callable[[str], bool]
     heartbeat_ns: int
+    provoke: Callable[[Link], Awaitable[None]]
+    """Puts a packet on the link, if both ends run."""
     asked: dict[str, Counter[Pair]] = field(
         default_factory=lambda: {name: Counter() for name in ("cuts", *map(lossy, LOSSES))}
     )
@@ -54,7 +58,7 @@ class Packets:
         """Wait until packets have passed every link that can pass any; on which of them none did."""
         before = await self.filter.packets("links")
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + _FRESH_WITHIN_S
+        began = loop.time()
         while True:
             passed = await self.filter.packets("links")
             stale = [
@@ -64,8 +68,10 @@ class Packets:
             ]
             if not stale:
                 return True, []
-            if loop.time() > deadline:
+            if loop.time() > began + _FRESH_WITHIN_S:
                 return False, [f"nothing passed {source}→{target} after healing" for source, target in stale]
+            if loop.time() > began + _PROVOKED_AFTER_S:
+                await asyncio.gather(*map(self.provoke, stale))
             await asyncio.sleep(_LOOK_AGAIN_S)
 
     def _can_pass(self, link: Link) -> bool:

@@ -13,6 +13,7 @@ Healed if the limits are what they were, as the kernel says, and the node answer
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -180,8 +181,9 @@ class _Hungry(_Limited, Kill):
         """As the kernel counted; the counts of a container go with it, often before they can be read."""
         return max(self._sum("oom_kills", (node,)), int(self._ran_out.get(node, False)))
 
+    @abstractmethod
     async def _until_felt(self, node: str) -> None:
-        raise NotImplementedError
+        """Wait until the limit takes effect on the node, or cannot."""
 
     async def _until_dead(self, node: str, within_s: float) -> bool:
         """Whoever looks after the processes has seen that it is."""
@@ -190,14 +192,24 @@ class _Hungry(_Limited, Kill):
             await asyncio.sleep(_LOOK_AGAIN_S)
         return not self._roster.is_alive(node)
 
+    async def _outlives(self, node: str, kills: int) -> bool:
+        """The kernel has ended nobody since it had ended so many. Who was ended is seen dead a little later."""
+        is_there = await self._is_counted(node)
+        if not is_there or self._sum("oom_kills", (node,)) > kills:
+            await self._until_dead(node, _SEEN_DEAD_WITHIN_S)
+        return self._roster.is_alive(node)
+
     async def _relieve(self, node: str) -> bool | None:
         """In this order: who is dead has no limits that could be looked at, until it is started again."""
         is_there = await self._is_counted(node)
+        kills = self._sum("oom_kills", (node,))
         await self._limits.release(node)
-        if not is_there or self._sum("oom_kills", (node,)):
+        if not is_there or kills:
             await self._until_dead(node, _SEEN_DEAD_WITHIN_S)
         is_alive = self._roster.is_alive(node)
         is_lifted = await self._lift(node) if is_alive else None
+        if is_alive and not await self._outlives(node, kills):
+            is_lifted = None  # it was ended in the last moment
         self._ran_out[node] = await self._starvable.feed(node)
         is_up = await self._revive(node)
         if is_lifted is None and is_up:
@@ -206,7 +218,7 @@ class _Hungry(_Limited, Kill):
 
 
 class MemoryLimit(_Hungry):
-    """Bit if the kernel took memory from the groups of all nodes."""
+    """Bit if the kernel took memory from the groups of all nodes, or ended them for want of it."""
 
     _ballast = "press"
     _spare_bytes = SPARE_BYTES
@@ -215,9 +227,9 @@ class MemoryLimit(_Hungry):
         self._heal_asked_ns = self._now_ns()
         healed = await asyncio.gather(*map(self._relieve, self._fault.nodes))
         names = ("limit_hits", "refaults")
-        felt = [any(self._sum(name, (node,)) for name in names) for node in self._fault.nodes]
-        counters = {name: self._sum(name) for name in names}
-        counters["oom_kills"] = sum(map(self._oom_kills, self._fault.nodes))
+        kills = {node: self._oom_kills(node) for node in self._fault.nodes}
+        felt = [kills[node] or any(self._sum(name, (node,)) for name in names) for node in self._fault.nodes]
+        counters = {**{name: self._sum(name) for name in names}, "oom_kills": sum(kills.values())}
         return self._evidence(bool(self._seen_ns) and all(felt), healed, counters)
 
     async def _until_felt(self, node: str) -> None:

@@ -45,7 +45,7 @@ class Limits(Protocol):
 
 
 class LimitsHere:
-    """`group` finds that of a node as it runs now, `scratch` a folder on a disk."""
+    """`group` finds that of a node as it runs now, `scratch` a folder on a disk of the machine: no mounted one."""
 
     def __init__(self, group: Callable[[str], Awaitable[Group]], scratch: Callable[[str], Path]) -> None:
         self._group = group

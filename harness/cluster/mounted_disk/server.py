@@ -34,6 +34,7 @@ from typing import Any, Final
 
 from harness.cluster.mounted_disk import wire
 from harness.cluster.mounted_disk.mounts import DEVICE, mount, unmount
+from harness.cluster.mounted_disk.undo import torn
 from harness.cluster.mounted_disk.volume import Volume
 from harness.cluster.mounted_disk.wire import Asked, Request
 from nodes.host.medium import Orders, sync_data
@@ -228,7 +229,7 @@ class Server:
         self._writes += not handle.inode.is_exempt
         data = asked.body[40 : 40 + size]
         if self._orders.write_error and not handle.inode.is_exempt:
-            half = len(data) // 2
+            half = torn(offset, len(data) // 2, handle.inode.found().st_size)
             if not half or self._took_half:
                 self._took_half = False
                 self._fail(self._orders.write_error)

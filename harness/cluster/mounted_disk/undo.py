@@ -8,6 +8,7 @@ takes each back.
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +16,13 @@ from typing import Final
 SECTOR_BYTES: Final = 512
 WRITTEN_BACK_AFTER_NS: Final = 1_000_000_000
 """Linux waits for 5 to 30 s. Whatever a run does before its first fault is on disk by then."""
+
+
+def torn(offset: int, kept: int, size_before: int) -> int:
+    """How many of the first `kept` bytes of a write there reach the disk: where the file had bytes already, whole
+    sectors. Stores with a log that is as long as it will be (etcd) rest on that."""
+    end = offset + kept
+    return kept if end >= size_before else max(0, end // SECTOR_BYTES * SECTOR_BYTES - offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +66,10 @@ class Changes:
         self.unsynced = [change for change in self.unsynced if change.at_ns > before_ns]
 
 
-def surviving(data: bytes, changes: list[Change], chance: random.Random) -> bytes:
-    """Of a file that holds `data`, what is left when the power goes."""
+def surviving(data: bytes, changes: list[Change], chance: random.Random, off_at: int = sys.maxsize) -> bytes:
+    """Of a file that holds `data`, what is left when the power goes; nothing of changes behind the step `off_at`."""
+    data = bytes(_without(data, [change for change in changes if change.number > off_at]))
+    changes = [change for change in changes if change.number <= off_at]
     if not changes:
         return data
     match chance.choice(("nothing", "nothing", "beginning", "sectors")):
@@ -68,8 +78,9 @@ def surviving(data: bytes, changes: list[Change], chance: random.Random) -> byte
         case "beginning":
             place = chance.randrange(len(changes))
             left = _without(data, changes[place + 1 :])
-            torn = changes[place]
-            torn.undone(left, chance.randrange(max(1, len(left) - torn.offset)))
+            last = changes[place]
+            kept = chance.randrange(max(1, len(left) - last.offset))
+            last.undone(left, torn(last.offset, kept, last.size_before))
             return bytes(left)
         case _:
             return _sectors(bytes(_without(data, changes)), data, chance)
@@ -119,9 +130,9 @@ class Names:
     def written_back(self, before_ns: int) -> None:
         self._drop(lambda change: change.at_ns <= before_ns)
 
-    def lose(self, chance: random.Random) -> int:
-        """Take back all after some point; how many."""
-        kept = chance.randrange(len(self.unsynced) + 1)
+    def lose(self, chance: random.Random, off_at: int = sys.maxsize) -> int:
+        """Take back all after some point, which is not behind the step `off_at`; how many."""
+        kept = chance.randrange(sum(change.number <= off_at for change in self.unsynced) + 1)
         lost = self.unsynced[kept:]
         for change in reversed(lost):
             change.take_back()

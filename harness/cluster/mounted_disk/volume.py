@@ -19,6 +19,7 @@ from typing import Final
 
 from harness.cluster.empty_disk import ASIDE, KEPT
 from harness.cluster.mounted_disk.undo import (
+    SECTOR_BYTES,
     WRITTEN_BACK_AFTER_NS,
     Change,
     Changes,
@@ -97,6 +98,8 @@ class Volume:
         self._dirty: dict[Key, Dirty] = {}
         self._names = Names()
         self._is_frozen = False
+        self._off_at: int | None = None
+        """The step behind which nothing reached the disk: its power went before the first sync after it returned."""
         with suppress(FileExistsError):
             os.mkdir(GRAVES, 0o700, dir_fd=root)
         self._graves = os.open(GRAVES, os.O_PATH, dir_fd=root)
@@ -331,8 +334,13 @@ class Volume:
         return next(self._steps)
 
     def synced(self, inode: Inode, before: int) -> None:
-        """The changes of this file, or of this folder's names, that have a smaller number are on disk."""
+        """The changes of this file, or of this folder's names, that have a smaller number are on disk.
+
+        Not when the power is about to go. Who is told so nevertheless, because a process that waits cannot be killed,
+        may go on to write what must not be there without the rest.
+        """
         if self._is_frozen:
+            self._off_at = self._off_at or next(self._steps)
             return
         dirty = self._dirty.get(inode.key)
         if dirty is not None:
@@ -355,7 +363,7 @@ class Volume:
 
     def settle(self) -> None:
         """All that is there is on disk."""
-        self._is_frozen = False
+        self._is_frozen, self._off_at = False, None
         for key in list(self._dirty):
             self._clean(key)
         self._names.synced(next(self._steps))
@@ -363,15 +371,16 @@ class Volume:
     def lose_power(self, chance: random.Random) -> tuple[int, int]:
         """What was not synced is gone, or what chance leaves of it is; bytes and names that were lost or spoilt."""
         self.freeze()
+        off_at = self._off_at or next(self._steps)
         lost = 0
         for dirty in self._dirty.values():
             size = os.fstat(dirty.file).st_size
             data = os.pread(dirty.file, size, 0)
-            left = surviving(data, dirty.changes.unsynced, chance)
+            left = surviving(data, dirty.changes.unsynced, chance, off_at)
             os.pwrite(dirty.file, left, 0)
             os.ftruncate(dirty.file, len(left))
             lost += _different(data, left)
-        names = self._names.lose(chance)
+        names = self._names.lose(chance, off_at)
         self.settle()
         return lost, names
 
@@ -392,5 +401,10 @@ def _different(data: bytes, left: bytes) -> int:
     """Bytes of `data` that are not in their place any more."""
     if data.startswith(left):
         return len(data) - len(left)
-    same = sum(one == other for one, other in zip(data, left, strict=False))
-    return max(len(data), len(left)) - same
+    shorter = min(len(data), len(left))
+    different = max(len(data), len(left)) - shorter
+    for start in range(0, shorter, SECTOR_BYTES):  # files may be long, and most of their sectors are the same
+        ours, theirs = data[start : start + SECTOR_BYTES], left[start : start + SECTOR_BYTES]
+        if ours != theirs:
+            different += sum(one != other for one, other in zip(ours, theirs, strict=False))
+    return different

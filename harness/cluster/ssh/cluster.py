@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from harness.cluster.changing_cut import ChangingCut
 from harness.cluster.clock_faults import ClockFault, clock_files, this_wall_ns
-from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.ownership import RunId
 from harness.cluster.disk_faults import DiskFault
 from harness.cluster.empty_disk import CONFIG
@@ -36,6 +35,7 @@ from harness.cluster.ssh.kit import PROGRAM, place_of
 from harness.cluster.ssh.machine import Machine
 from harness.cluster.ssh.relays import FarProbes, Relays
 from harness.cluster.storage import FileStorage, Storage, Word
+from harness.cluster.talk import Talk, admin_of, clients_of, probe_of
 from harness.errors import ClusterError, WrongUse
 from harness.faults.fault import Fault
 from harness.protocols import Ended, Orphans
@@ -48,6 +48,7 @@ class SshSettings:
     """What a cluster over SSH is made of: its hosts, each node's configuration, the run's folder, how nodes start."""
 
     hosts: tuple[Host, ...]
+    talk: Talk
     configs: Mapping[str, bytes]
     folder: Path
     heartbeat_ns: int
@@ -56,7 +57,6 @@ class SshSettings:
     are_dialed_unready: bool = False
     limited: bool = False
     """Each node runs in a group of processes of its own, which can be limited; refused where the user may not."""
-    status_function: str = "qsync.status"
     versions: Mapping[Which, Version] = field(default_factory=dict)
     """Where nodes run in other versions than the usual one: in "from" they start."""
 
@@ -68,8 +68,8 @@ class SshCluster(RealCluster):
         super().__init__(
             settings.configs,
             settings.epoch_ns,
-            Connections(lambda node: self._routes[CLIENT, node]),
-            Admin(lambda node: self._ports[node], settings.status_function, self._host_of),
+            clients_of(settings.talk, lambda node: self._routes[CLIENT, node], lambda node: _RELAY_HOST),
+            admin_of(settings.talk, lambda node: self._ports[node], self._host_of),
         )
         self._settings = settings
         hosts = settings.hosts[: len(self._nodes)]
@@ -231,13 +231,17 @@ class SshCluster(RealCluster):
 
     # Faults
 
+    def _probes(self, crew: Crew) -> FarProbes:
+        here = Probes(self._routes, crew.may_answer, probe_of(self._settings.talk))
+        return FarProbes(here, self._routes, self._machines)
+
     def _at_work_for(self, fault: Fault) -> FaultAtWork:
         crew, relays, settings = self._crew, self._relays, self._settings
         if crew is None or relays is None:
             raise ClusterError("the cluster was not started")
         match fault.does:
             case "cut" | "slow" | "jitter" | "bandwidth":
-                probes = FarProbes(Probes(self._routes, crew.may_answer), self._routes, self._machines)
+                probes = self._probes(crew)
                 return NetworkFault(fault, relays, probes, settings.heartbeat_ns, self._epoch_ns)
             case "changing-cut":
                 return ChangingCut(
@@ -245,7 +249,7 @@ class SshCluster(RealCluster):
                     lambda part: NetworkFault(
                         part,
                         relays,
-                        FarProbes(Probes(self._routes, crew.may_answer), self._routes, self._machines),
+                        self._probes(crew),
                         settings.heartbeat_ns,
                         self._epoch_ns,
                     ),

@@ -96,7 +96,7 @@ def _one(name: str, one: Any, other: Any) -> Any:
 
 
 class FarProbes:
-    """Implements `harness.cluster.probe.Prober`: a PING is dialed from where its link begins."""
+    """Implements `harness.cluster.probe.Prober`: a probe is dialed from where its link begins."""
 
     def __init__(self, here: Probes, routes: Mapping[LinkName, int], machines: Mapping[str, Machine]) -> None:
         self._here = here
@@ -114,7 +114,8 @@ class FarProbes:
             self._here.send(link)
             return
         self._sent[source] = None
-        self._machines[source].tell("probe", source=source, target=target, port=self._routes[route])
+        port, data = self._routes[route], self._here.data.hex()
+        self._machines[source].tell("probe", source=source, target=target, port=port, data=data)
 
     def close(self) -> None:
         self._here.close()

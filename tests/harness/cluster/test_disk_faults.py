@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from harness.assemble import local, parts_of
-from harness.clients.transaction import transaction
 from harness.cluster.local import LocalCluster
 from harness.faults.fault import Evidence, Fault
 from harness.plan import Plan
 from harness.protocols import Replied
-from nodes.iproto.messages import Answer
+from nodes.iproto.messages import Answer, Call
 from tests.harness.processes import PATIENCE_S
 
 SECOND_NS = 1_000_000_000
@@ -60,7 +59,9 @@ def fault(number: int, does: Any, **fields: Any) -> Fault:
 async def write(cluster: LocalCluster, number: int) -> bool:
     """Whether the owner confirmed it."""
     statement: list[object] = ["replace", "register", [f"k{number % KEYS}", number]]
-    reply = await cluster.call(number, "n1", transaction(number, [statement], None), PATIENCE_NS)
+    reply = await cluster.call(
+        number, "n1", Call(number, "qsync.transaction", ([statement], {})), PATIENCE_NS
+    )
     return isinstance(reply, Replied) and isinstance(reply.response, Answer)
 
 
@@ -75,7 +76,7 @@ async def stored(cluster: LocalCluster) -> dict[str, int]:
     """All that the owner has confirmed, as soon as it says so."""
     async with asyncio.timeout(PATIENCE_S):
         for number in itertools.count(1_000_000):
-            scan = transaction(number, [["scan", "register", None, None]], None)
+            scan = Call(number, "qsync.transaction", ([["scan", "register", None, None]], {}))
             reply = await cluster.call(number, "n1", scan, PATIENCE_NS)
             if isinstance(reply, Replied) and isinstance(reply.response, Answer):
                 found: Any = reply.response.data[0]

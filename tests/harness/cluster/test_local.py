@@ -24,6 +24,7 @@ from harness.cluster.stall import StallWatch
 from harness.errors import ClusterError, WrongUse
 from harness.faults.fault import Evidence, Fault, Shape
 from harness.protocols import Cluster, Lost, NotSent, Replied
+from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Answer, Call, Replace
 from nodes.qsync.configuration import Configuration, Identity, SpaceDefinition
 from tests.harness.processes import PATIENCE_S, is_gone, wait_until
@@ -41,7 +42,7 @@ AROUND_N1 = tuple(pair for other in ("n2", "n3", "client") for pair in ((other, 
 def settings(folder: Path, **others: Any) -> LocalSettings:
     configs = {node: json.dumps({"name": node}).encode() for node in NODES}
     given: dict[str, Any] = {"configs": configs, "host_command": TOY, "heartbeat_ns": HEARTBEAT_NS} | others
-    return LocalSettings(system="qsync", folder=folder, epoch_ns=time.monotonic_ns(), **given)
+    return LocalSettings(system="qsync", talk=IPROTO, folder=folder, epoch_ns=time.monotonic_ns(), **given)
 
 
 @contextlib.asynccontextmanager

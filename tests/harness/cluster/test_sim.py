@@ -16,6 +16,7 @@ from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault, Shape
 from harness.plan import SECOND_NS, Plan
 from harness.protocols import Lost, NotSent, Replied
+from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Answer, Call, Refusal
 from nodes.kernel.errors import StartRefused
 
@@ -271,7 +272,7 @@ def test_a_node_that_does_not_start_is_one_line() -> None:
 
 def test_nothing_left_to_happen_is_a_bug_of_ours() -> None:
     """If it failed, a conductor that waits for what nobody will do would hang for ever."""
-    cluster = SimCluster({}, seed=1, heartbeat_ns=1)
+    cluster = SimCluster({}, wire=IPROTO, seed=1, heartbeat_ns=1)
 
     async def waits() -> None:
         await Pending[None]()

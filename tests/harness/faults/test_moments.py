@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from harness.faults import schedule
 from harness.faults.directed import PLACEHOLDERS, draw_directed, in_place
 from harness.faults.fault import Fault
-from harness.faults.moments import DRAWN_SCENES, _rivals_stand
+from harness.faults.moments import DRAWN_SCENES, _dies_writing, _node_lags, _rivals_stand
 from harness.faults.schedule import draw_faults
 from harness.hunt.seeds import try_seed
 from harness.plan import SECOND_NS, Plan
 from nodes.iproto.message_kinds import KINDS
-from nodes.qsync import replica
+from nodes.kernel.effects import Effect, Truncate
+from nodes.qsync import election, journal, replica
 
 NODES = ("n1", "n2", "n3")
 
@@ -66,6 +68,22 @@ def is_reached(name: str, faults: list[Fault]) -> bool:
             )
         case "the former leader is meant":
             return any("@old" in each.nodes for each in faults)
+        case "a node that lacks rows is promoted":
+            return any(
+                one.links == (("*", other.nodes[0]),) and "row" in one.kinds
+                for one, other in beside(faults)
+                if other.does == "failover"
+            )
+        case "a node dies with records that are not synced":
+            return any(
+                one.does == "slow-disk" and other.name == "kill-writing" and one.nodes == other.nodes
+                for one, other in beside(faults)
+            )
+        case "power is lost as soon as a node is back":
+            return any(
+                one.name == "kill-writing" and other.name == "power-again" and one.nodes == other.nodes
+                for one, other in beside(faults)
+            )
     return False
 
 
@@ -80,6 +98,9 @@ def is_reached(name: str, faults: list[Fault]) -> bool:
         "a join is broken off",
         "a node starts again while the queue is full",
         "the former leader is meant",
+        "a node that lacks rows is promoted",
+        "a node dies with records that are not synced",
+        "power is lost as soon as a node is back",
     ],
 )
 def test_every_moment_that_no_ready_made_scene_reaches_is_drawn(name: str) -> None:
@@ -133,4 +154,25 @@ def test_a_vote_that_a_restart_forgets_is_found(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(schedule, "DRAWN_SCENES", ((_rivals_stand, 1),))
     plan = Plan(cluster="sim", faults=("moments",), rate=30, election_timeout_s=0.8, time_limit_s=30)
     tried = try_seed(plan)
-    assert "leadership" in tried.violated
+    assert {"leadership", "audit"} & {*tried.violated}
+
+
+def test_a_vote_for_a_candidate_that_lacks_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a leader without the rows that a quorum has would be out of reach: rows come before votes."""
+    monkeypatch.setattr(election, "covers", lambda vclock, other: True)
+    monkeypatch.setattr(schedule, "DRAWN_SCENES", ((_node_lags, 1),))
+    plan = Plan(cluster="sim", faults=("moments",), rate=30, election_timeout_s=0.8, time_limit_s=15, seed=13)
+    assert "leadership" in try_seed(plan).violated
+
+
+def test_a_torn_tail_that_stays_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, nodes would hardly ever start on the half of a record: disks are quick, and nothing is unsynced."""
+    read = journal.Journal._read
+
+    def read_and_leave(self: journal.Journal, *arguments: Any) -> list[Effect]:
+        return [effect for effect in read(self, *arguments) if not isinstance(effect, Truncate)]
+
+    monkeypatch.setattr(journal.Journal, "_read", read_and_leave)
+    monkeypatch.setattr(schedule, "DRAWN_SCENES", ((_dies_writing, 1),))
+    plan = Plan(cluster="sim", faults=("moments",), rate=30, election_timeout_s=0.8, time_limit_s=15, seed=0)
+    assert "crash" in try_seed(plan).violated

@@ -102,6 +102,7 @@ def test_all_is_what_the_cluster_can_do() -> None:
     administered = {
         *("remove-node", "add-node", "replace-node", "timeouts", "quorum"),
         *("rolling-restart", "rolling-upgrade", "rolling-downgrade"),
+        *("reconfigure", "reconfigure-at-a-moment", "restart-otherwise"),
     }
     limits = {"cpu-limit", "memory-limit", "oom"}
     damages = {"truncated-tail", "bit-flip"}
@@ -235,7 +236,8 @@ def test_the_table_says_of_every_fault_what_it_is(name: str) -> None:
         assert bool(fault.links) == ("links" in needs)
         assert bool(fault.nodes) == ("nodes" in needs)
         delays = kind.does in ("slow", "slow-fsync", "jitter", "reorder")
-        assert bool(fault.delay_ns) == (delays or name == "clock-strobe")
+        pauses = name == "reconfigure" and len(fault.nodes) > 1  # it may pause between two nodes
+        assert bool(fault.delay_ns) == (delays or name == "clock-strobe") or pauses
         assert bool(fault.bytes_per_s) == (kind.does == "bandwidth")
         assert bool(fault.jump_ns) == (kind.does == "clock")
         assert bool(fault.drift_ppm) == (name == "clock")

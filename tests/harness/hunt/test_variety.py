@@ -26,7 +26,7 @@ def test_seeds_differ_in_more_than_chance() -> None:
     assert {mode for plan in plans for mode in plan.election_modes} == {"off", "voter", "manual", "candidate"}
     assert {"holds" in plan.faults for plan in plans} == {True, False}
     assert {"replace-node" in plan.faults for plan in plans} == {True, False}
-    assert {plan.workload for plan in plans} == set(WORKLOADS)
+    assert {plan.workload for plan in plans} == set(WORKLOADS) - {"read-write"}
     assert {plan.overlap for plan in plans} == {1, 2, 3}
     for name in ("moments", "membership", "rolling-restart", "timeouts", "quorum"):
         assert {name in plan.faults for plan in plans} == {True, False}
@@ -70,13 +70,23 @@ def test_asynchronous_spaces_are_drawn_where_they_are_promised_something() -> No
     assert sum(plan.workload == "mixed-spaces" for plan in fixed) > len(fixed) / 4
 
 
+def test_no_workload_is_drawn_whose_search_finds_no_end() -> None:
+    """If it failed, seeds of two nodes with reads and writes of registers would be inconclusive (2 of 100 were)."""
+    drawn = [hunted(Plan(cluster="sim", seed=seed), NOTHING) for seed in range(600)]
+    assert any(plan.nodes == 2 for plan in drawn)
+    assert any(plan.workload == "rw-register" for plan in drawn)
+    assert not any(plan.nodes == 2 and plan.workload == "rw-register" for plan in drawn)
+    asked = hunted(Plan(cluster="sim", nodes=2, workload="rw-register"), frozenset(("nodes", "workload")))
+    assert (asked.nodes, asked.workload) == (2, "rw-register")
+
+
 def test_no_seed_is_drawn_in_which_nothing_can_be_shown() -> None:
     """If it failed, seeds would be wasted on runs in which every fault stops everything, or nobody has load enough."""
     for seed in range(300):
         plan = hunted(Plan(cluster="sim", seed=seed), NOTHING)
         assert {"all", *survived_by(plan)} & set(plan.faults), plan.faults
         assert plan.least_ok == 250
-        assert plan.rate * plan.time_limit_s >= 2_000
+        assert plan.rate * plan.time_limit_s >= 4 * plan.least_ok
 
 
 def test_what_is_said_stays() -> None:

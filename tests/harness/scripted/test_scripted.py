@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ClusterError
-from harness.scripted.replica import CLUSTER_SPACE, ScriptedReplica
-from harness.scripted.source import ScriptedSource
 from nodes.iproto.messages import Answer, Eval, Insert, Key, Message, Refusal, Replace, Row, Type
+from tests.harness.scripted.replica import CLUSTER_SPACE, ScriptedReplica
+from tests.harness.scripted.source import ScriptedSource
 from tests.nodes.host import tarantools
 from tests.nodes.host.tarantools import REGISTER, UUID, Tarantool, has_tarantool
 from tests.nodes.host.test_qsync import free_ports

@@ -25,10 +25,11 @@ from harness.systems.promises import FIXED_OWNER
 from harness.workloads import WORKLOADS
 from harness.workloads.failing import AS_IT_HAD_TO, COMMITTED, FAILURES
 from harness.workloads.reads import STAYS_NS
-from nodes.iproto.messages import Answer, Call, Refusal
+from nodes.iproto.messages import Answer, Refusal
 from nodes.qsync import service
 from nodes.qsync.evaluation import Evaluation, Outcome
 from nodes.qsync.statements import run
+from tests.harness.said import answered, said
 
 SMALL = Plan(cluster="sim", time_limit_s=4, rate=60, workers=5, faults=("isolate-one",))
 NAMES = tuple(WORKLOADS)
@@ -56,10 +57,8 @@ def everything(name: str) -> tuple[Operation, ...]:
 @pytest.mark.parametrize("name", NAMES)
 def test_everything_that_is_drawn_is_one_call(name: str) -> None:
     """If it failed, a run would break on its own operation, or one operation would be several transactions."""
-    asked = [WORKLOADS[name].request(each, each.value, 1) for each in everything(name)]
-    assert all(isinstance(call, Call) for call in asked)
-    names = {call.name for call in asked if isinstance(call, Call)}
-    assert names == {"qsync.transaction", "qsync.dump"}
+    asked = [said(WORKLOADS[name], each) for each in everything(name)]
+    assert {call.name for call in asked} == {"qsync.transaction", "qsync.dump"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -74,7 +73,7 @@ def test_a_plan_with_every_operation_as_a_line_comes_back_from_its_file(name: st
 def test_what_cannot_be_said_is_refused_in_one_line(name: str, value: Any) -> None:
     """If it failed, a slip in an edited plan would break the harness in the middle of a run."""
     with pytest.raises(WrongUse, match=f"the workload {WORKLOADS[name].spaces[0]}|{name}"):
-        WORKLOADS[name].request(Operation(at_ns=0, worker=0, f="sing", value=value), value, 1)
+        WORKLOADS[name].asked(Operation(at_ns=0, worker=0, f="sing", value=value), value)
 
 
 JSON = st.recursive(
@@ -94,7 +93,7 @@ def test_any_answer_at_all_has_a_meaning(name: str, data: Any, number: int) -> N
     """If it failed, one odd answer would end a run."""
     choices = everything(name)
     asked = choices[number % len(choices)]
-    done = WORKLOADS[name].completion(asked, asked.value, Replied(Answer(1, (data,))))
+    done = answered(WORKLOADS[name], asked, Replied(Answer(1, (data,))))
     assert done.type in ("ok", "fail", "info")
 
 
@@ -102,13 +101,13 @@ def test_any_answer_at_all_has_a_meaning(name: str, data: Any, number: int) -> N
 def test_silence_leaves_a_write_open_and_is_nothing_for_a_read(name: str) -> None:
     """If it failed, a write that happened after all would be called undone: a false alarm."""
     for asked in everything(name):
-        done = WORKLOADS[name].completion(asked, asked.value, Lost("reset"))
-        refused = WORKLOADS[name].completion(asked, asked.value, Replied(Refusal(1, 216, "timeout")))
+        done = answered(WORKLOADS[name], asked, Lost("reset"))
+        refused = answered(WORKLOADS[name], asked, Replied(Refusal(1, 216, "timeout")))
         is_read = asked.f in ("read", "dump") or (
             asked.f == "txn" and all(micro[0] == "r" for micro in asked.value)
         )
         assert done.type == refused.type == ("fail" if is_read else "info")
-        assert WORKLOADS[name].completion(asked, asked.value, NotSent("no")).type == "fail"
+        assert answered(WORKLOADS[name], asked, NotSent("no")).type == "fail"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -130,6 +129,7 @@ def test_good_nodes_pass(name: str, mode: str) -> None:
 SEEDS = 12
 FOUND_BY = {
     "register": {"linearizable"},
+    "read-write": {"linearizable"},
     "append": {"durability", "transactional"},
     "rw-register": {"durability", "transactional"},
     "bank": {"balances"},
@@ -166,7 +166,9 @@ def test_an_acknowledgement_of_what_a_power_loss_takes_away_is_found(name: str) 
 
     Left out are those that cannot ask any more: a store that lost all takes no writes, and they know no reads.
     """
-    checkers = FOUND_BY[name] | ({"prefix", "convergence"} if name == "register" else {"bank", "balances"})
+    checkers = FOUND_BY[name] | (
+        {"prefix", "convergence"} if name in ("register", "read-write") else {"bank", "balances"}
+    )
     bugs = ("ack-before-fsync",)
     assert checkers & found(name, checkers, faults=("power-all",), bugs=bugs, configuration="C")
 
@@ -216,18 +218,16 @@ def test_the_answer_to_what_must_fail_is_told(fails: str) -> None:
     value = {"spaces": {"once": (1, 2)}, "fails": fails}
     asked = Operation(at_ns=0, worker=0, f="insert", value=value)
     workload = WORKLOADS["mixed-spaces"]
-    call = workload.request(asked, value, 1)
-    assert isinstance(call, Call)
-    statements = call.arguments[0]
+    statements: Any = said(workload, asked).arguments[0]
     assert [each[0] for each in statements].count("insert") == (3 if fails == "duplicate" else 2)
     assert statements[0] == ["insert", "once", [1, 1]], "something stands before what fails"
     answers = {"compare": Answer(1, ({"committed": False, "mismatch": [1, None]},))}
     codes = {"duplicate": 3, "malformed": 1}
     reply = Replied(answers.get(fails) or Refusal(1, codes[fails], "no"))
-    done = workload.completion(asked, value, reply)
+    done = answered(workload, asked, reply)
     assert (done.type, done.error) == ("fail", AS_IT_HAD_TO)
     committed = Replied(Answer(1, ({"committed": True, "results": [1, 2, 3]},)))
-    assert workload.completion(asked, value, committed).error == COMMITTED
+    assert answered(workload, asked, committed).error == COMMITTED
 
 
 def test_writes_that_a_follower_refuses_are_counted() -> None:

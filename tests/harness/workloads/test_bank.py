@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from harness.clients.completion import Completion
 from harness.generators.generator import Value
+from harness.operations import Completion
 from harness.plan import Operation
 from harness.protocols import Replied
 from harness.workloads import WORKLOADS
 from nodes.iproto.messages import Answer
+from tests.harness.said import answered
 
 ASKED: Value = {"from": "a", "to": "b", "amount": 9}
 
@@ -30,5 +31,5 @@ def test_a_refused_transfer_keeps_the_balance_that_it_showed(answer: dict[str, A
     """Breaks if what an error answer revealed were lost, or taken for confirmed where the store says that it is not."""
     asked = Operation(at_ns=0, worker=0, f="transfer", value=ASKED)
     reply = Replied(Answer(1, ({"committed": False, "role": "owner", **answer},)))
-    done = WORKLOADS["bank"].completion(asked, ASKED, reply)
+    done = answered(WORKLOADS["bank"], asked, reply)
     assert done == Completion("fail", value, "mismatch", "owner")

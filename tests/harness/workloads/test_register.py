@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.clients.completion import Completion
 from harness.errors import WrongUse
+from harness.operations import Completion
 from harness.plan import Operation, Plan
 from harness.protocols import Lost, NotSent, Replied
 from harness.workloads import WORKLOADS
 from harness.workloads.register import Register
 from nodes.iproto.messages import Answer, Call, Refusal
+from tests.harness.said import answered, said
 
 REGISTER = Register()
 
@@ -41,12 +42,12 @@ DUMP = operation("dump", None)
 )
 def test_an_operation_is_one_transaction(asked: Operation, arguments: tuple[Any, ...]) -> None:
     """If it failed, the table of errors would not hold: it is for requests that are one transaction."""
-    assert REGISTER.request(asked, asked.value, 7) == Call(7, "qsync.transaction", arguments)
+    assert said(REGISTER, asked, 7) == Call(7, "qsync.transaction", arguments)
 
 
 def test_a_dump_is_a_call_of_its_own() -> None:
     """If it failed, nothing would be known of what the nodes hold in the end."""
-    assert REGISTER.request(DUMP, None, 7) == Call(7, "qsync.dump", ())
+    assert said(REGISTER, DUMP, 7) == Call(7, "qsync.dump", ())
 
 
 @pytest.mark.parametrize(
@@ -56,11 +57,11 @@ def test_a_dump_is_a_call_of_its_own() -> None:
 def test_what_cannot_be_said_is_refused(asked: Operation) -> None:
     """If it failed, a slip in an edited plan would break the harness in the middle of a run."""
     with pytest.raises(WrongUse, match="the workload register has no"):
-        REGISTER.request(asked, asked.value, 1)
+        REGISTER.asked(asked, asked.value)
 
 
-def answered(asked: Operation, **answer: Any) -> Completion:
-    return REGISTER.completion(asked, asked.value, Replied(Answer(1, (answer,))))
+def told(asked: Operation, **answer: Any) -> Completion:
+    return answered(REGISTER, asked, Replied(Answer(1, (answer,))))
 
 
 @pytest.mark.parametrize(
@@ -106,13 +107,13 @@ def answered(asked: Operation, **answer: Any) -> Completion:
 )
 def test_what_an_answer_means(asked: Operation, answer: dict[str, Any], done: Completion) -> None:
     """If it failed, the history would tell something else than the store said."""
-    assert answered(asked, **answer) == done
+    assert told(asked, **answer) == done
 
 
 def test_a_read_is_judged_by_what_the_server_says_it_was() -> None:
     """If it failed, a stale read at a replica would be judged by the owner's promise: a false alarm."""
-    assert answered(READ, committed=True, results=[None], role="replica").role == "replica"
-    assert answered(READ, committed=True, results=[None], role=3).role is None
+    assert told(READ, committed=True, results=[None], role="replica").role == "replica"
+    assert told(READ, committed=True, results=[None], role=3).role is None
 
 
 ODD: list[dict[str, Any]] = [
@@ -131,11 +132,11 @@ ODD: list[dict[str, Any]] = [
 @pytest.mark.parametrize("answer", ODD)
 def test_an_answer_that_makes_no_sense_is_no_success(answer: dict[str, Any]) -> None:
     """If it failed, a store that answers nonsense would pass, or break the harness."""
-    assert answered(READ, **answer).type == "fail"
-    assert answered(DUMP, **answer).type == "fail"
+    assert told(READ, **answer).type == "fail"
+    assert told(DUMP, **answer).type == "fail"
     if answer.get("committed") is not True:
-        assert answered(WRITE, **answer).type == "info"
-        assert answered(CAS, **answer).type == "info"
+        assert told(WRITE, **answer).type == "info"
+        assert told(CAS, **answer).type == "info"
 
 
 JSON = st.recursive(
@@ -150,7 +151,7 @@ JSON = st.recursive(
 @given(st.lists(JSON, max_size=2).map(tuple), st.sampled_from([WRITE, CAS, READ, DUMP]))
 def test_any_answer_at_all_has_a_meaning(data: tuple[Any, ...], asked: Operation) -> None:
     """If it failed, one odd answer would end a run."""
-    done = REGISTER.completion(asked, asked.value, Replied(Answer(1, data)))
+    done = answered(REGISTER, asked, Replied(Answer(1, data)))
     assert done.type in ("ok", "fail", "info")
     assert done.type != "info" or asked.f in ("write", "cas")
     if asked is READ:
@@ -173,7 +174,7 @@ def test_any_answer_at_all_has_a_meaning(data: tuple[Any, ...], asked: Operation
 )
 def test_no_answer_and_refusals(asked: Operation, reply: Any, type_: str) -> None:
     """If it failed, a write that nobody knows the end of would be called undone: a false alarm."""
-    assert REGISTER.completion(asked, asked.value, reply).type == type_
+    assert answered(REGISTER, asked, reply).type == type_
 
 
 def test_every_key_is_read_at_the_owner_in_the_end() -> None:

@@ -520,6 +520,7 @@ _FIELDS: Mapping[str, Callable[[str], tuple[str, object]]] = {
     "mvcc": lambda value: ("memtx_use_mvcc_engine", value == "on"),
     "queue": lambda value: ("synchro_queue_max_size", int(value)),
     "quorum": lambda value: ("quorum", int(value)),
+    "answered": lambda value: ("promote_waits_for_queue", value == "owned"),
     "after_restart": lambda value: ("owner_after_restart", value == "owner"),
     "after_promote": lambda value: ("confirmed_lsn_after_promote", value),
     "connect": lambda value: ("replication_connect_quorum", int(value)),
@@ -547,7 +548,7 @@ def _numbers(vclock: str) -> dict[int, int]:
 
 
 def _space_id(name: str) -> int:
-    return next(space.id for space in SPACES if space.name == name)
+    return int(name) if name.isdigit() else next(space.id for space in SPACES if space.name == name)
 
 
 def _values(words: Iterable[str]) -> list[object]:

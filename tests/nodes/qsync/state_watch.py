@@ -62,9 +62,9 @@ def kind(event: Event) -> str:
 def queue_state(node: Replica) -> str:
     owner = node.commits.limbo.owner_id
     if owner == 0:
-        return "nobody"
+        return "unclaimed"
     if not node.commits.is_owner:
-        return "another"
+        return "foreign"
     return "ours" if node.commits.may_decide else "frozen"
 
 

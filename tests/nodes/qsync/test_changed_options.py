@@ -1,19 +1,28 @@
 """A whole cluster is stopped at any moment and started again with other options: what it acknowledged stays.
 
-What a row means must stand in the row. Each log of `CASES` is cut at every record (all nodes at one moment), the nodes
-are started with each of the options, and every write that was answered before the cut must be there on all of them, or
-nodes refuse to start. `unmarked`: the same logs as a version wrote them that did not say whether a PROMOTE waits.
+What a row means must stand in the row. Each log is cut at every record (all nodes at one moment), the nodes are started
+with each of the options, and every write that was answered before the cut must be there on all of them, or nodes refuse
+to start. `2.6` is that version's protocol, whose queue has an owner without a PROMOTE. `unmarked`: the same logs as a
+version wrote them that did not say whether a PROMOTE waits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
 from nodes.iproto import xlog
-from nodes.iproto.messages import Answer, Type
+from nodes.iproto.messages import Answer, Key, Row, Type
+from nodes.kernel.errors import StartRefused
+from nodes.kernel.events import Instant, Started
+from nodes.qsync.filter import number
+from nodes.qsync.replica import Replica
+from tests.nodes.qsync.conversation import configuration
 from tests.nodes.qsync.virtual_cluster import NAMES, VirtualCluster
 
 OPTIONS: Mapping[str, Mapping[str, object]] = {
@@ -21,7 +30,11 @@ OPTIONS: Mapping[str, Mapping[str, object]] = {
     "candidate": {"election_mode": "candidate"},
     "manual": {"election_mode": "manual"},
     "as shipped": {"election_mode": "candidate", "synchronous_promote": False},
+    "2.6": {"protocol": "2.6"},
 }
+NOT_THE_OWNER = {"2.6": {name: {"read_only": True} for name in NAMES[1:]}}
+REFUSALS = ("unmarked_promote", "protocol 2.6")
+"""What a refusal names."""
 WRITES = 20
 Disks = Mapping[str, Mapping[str, bytes]]
 
@@ -36,7 +49,8 @@ class Cut:
 
 def history(before: str, *, concurrent: bool) -> list[Cut]:
     """A life of a cluster with these options: a leader, writes, another leader, writes; cut at every record."""
-    cluster = VirtualCluster(7, settings={**OPTIONS[before], "election_timeout_ns": 200_000_000})
+    settings = {**OPTIONS[before], "election_timeout_ns": 200_000_000}
+    cluster = VirtualCluster(7, settings=settings, of_node=NOT_THE_OWNER.get(before))
     cluster.run(50)
     cuts: list[Cut] = []
     answered: set[str] = set()
@@ -57,9 +71,9 @@ def history(before: str, *, concurrent: bool) -> list[Cut]:
             look()
 
     def write(node: str, keys: range) -> None:
-        for number in keys:
-            key = f"k{number}"
-            cluster.client.ask(node, "qsync.transaction", (("replace", "register", (key, number)),))
+        for place in keys:
+            key = f"k{place}"
+            cluster.client.ask(node, "qsync.transaction", (("replace", "register", (key, place)),))
             asked[key] = len(cluster.client.asked) - 1
             if not concurrent:
                 run(20)
@@ -71,6 +85,9 @@ def history(before: str, *, concurrent: bool) -> list[Cut]:
                 cluster.client.ask("n1", "box.ctl.demote")
                 run(100)
             cluster.client.ask(leader, "box.ctl.promote")
+        if before == "2.6" and leader == "n2":
+            cluster.client.ask("n1", "qsync.step_down")
+            cluster.client.ask("n2", "qsync.take_over", 1)
         run(700)
         chosen = next(name for name in NAMES if cluster.node(name).commits.is_writable)
         write(chosen, keys)
@@ -91,24 +108,22 @@ def _unmarked(data: bytes) -> bytes:
     found = xlog.decode(data)
     if found.meta is None:
         return data
-    blocks, rows = [], []
-    for row in found.rows:
-        is_promotion = row.type in (Type.PROMOTE, Type.DEMOTE)
-        rows.append(replace(row, wait_sync=False, wait_ack=False) if is_promotion else row)
-        if row.is_commit:
-            blocks.append(xlog.encode_block(rows))
-            rows = []
-    return data[: data.index(b"\n\n") + 2] + b"".join(blocks)
+    rows = [
+        replace(row, wait_sync=False, wait_ack=False) if row.type in (Type.PROMOTE, Type.DEMOTE) else row
+        for row in found.rows
+    ]
+    return data[: data.index(b"\n\n") + 2] + b"".join(map(xlog.encode_block, _transactions(rows)))
 
 
-def missing_after(cut: Cut, after: str, *, of_node: Mapping[str, Mapping[str, object]] | None = None) -> str:
+def missing_after(cut: Cut, after: str, *, may_refuse: bool = True) -> str:
     """What is wrong when a cluster starts on these disks; an empty text if nothing is, or nodes refused to start."""
     settings = {**OPTIONS[after], "election_timeout_ns": 200_000_000}
-    cluster = VirtualCluster(11, settings=settings, of_node=of_node, files=cut.disks)
+    cluster = VirtualCluster(11, settings=settings, of_node=NOT_THE_OWNER.get(after), files=cut.disks)
     cluster.run(200)
     if cluster.crashes:
-        refusals = [how for _, how in cluster.crashes if "unmarked_promote" in how]
-        return "" if len(refusals) == len(cluster.crashes) else f"crashed: {cluster.crashes}"
+        refusals = [how for _, how in cluster.crashes if any(each in how for each in REFUSALS)]
+        is_refused = may_refuse and len(refusals) == len(cluster.crashes)
+        return "" if is_refused else f"crashed: {cluster.crashes}"
     if after in ("off", "manual"):
         first = max(NAMES, key=lambda name: sum(cluster.node(name).journal.vclock.values()))
         cluster.client.ask(first, "box.ctl.promote")
@@ -151,8 +166,8 @@ def wrong(before: str, after: str, *, marks: bool, everywhere: bool) -> dict[int
 
 
 @pytest.mark.parametrize("marks", [True, False], ids=["marked", "unmarked"])
-@pytest.mark.parametrize("after", ["off", "candidate", "as shipped"])
-@pytest.mark.parametrize("before", ["off", "candidate", "as shipped"])
+@pytest.mark.parametrize("after", ["off", "candidate", "as shipped", "2.6"])
+@pytest.mark.parametrize("before", ["off", "candidate", "as shipped", "2.6"])
 def test_other_options_lose_nothing(before: str, after: str, marks: bool) -> None:
     """Broken, a cluster that is started again with other options forgets what it acknowledged, and says nothing."""
     assert wrong(before, after, marks=marks, everywhere=False) == {}
@@ -165,6 +180,90 @@ def test_other_options_lose_nothing(before: str, after: str, marks: bool) -> Non
 def test_other_options_lose_nothing_at_any_record(before: str, after: str, marks: bool) -> None:
     """As above, cut at every record."""
     assert wrong(before, after, marks=marks, everywhere=True) == {}
+
+
+def test_a_snapshot_of_2_6_can_be_started_from_with_elections() -> None:
+    """Broken, the way that the refusal of a log of 2.6 names does not keep what was acknowledged."""
+    cluster = VirtualCluster(3, settings=OPTIONS["2.6"], of_node=NOT_THE_OWNER["2.6"])
+    cluster.run(100)
+    keys = frozenset(f"k{number}" for number in range(5))
+    for key in sorted(keys):
+        cluster.client.ask("n1", "qsync.transaction", (("replace", "register", (key, 1)),))
+    cluster.run(200)
+    for name in NAMES:
+        cluster.client.ask(name, "box.snapshot")
+    cluster.run(200)
+    assert all(isinstance(asked.reply, Answer) for asked in cluster.client.asked.values())
+    cut = Cut({name: dict(cluster.machine(name).disk.files()) for name in NAMES}, keys)
+    assert missing_after(cut, "candidate", may_refuse=False) == ""
+
+
+REAL = """
+box.cfg{{log = 'tarantool.log', feedback_enabled = false, replication_synchro_timeout = 0.1,
+        instance_uuid = '{}', replicaset_uuid = '{}'}}
+local parts = {{{{1, 'string'}}}}
+box.schema.space.create('register', {{id = 512, is_sync = true}}):create_index('primary', {{parts = parts}})
+local fiber = require('fiber')
+local writers = {{}}
+for i = 1, 20 do
+    writers[i] = fiber.new(box.space.register.replace, box.space.register, {{'k' .. i, i}})
+    writers[i]:set_joinable(true)
+    if i % 4 == 0 then fiber.sleep(0.01) end
+end
+for i = 1, 20 do writers[i]:join() end
+box.cfg{{replication_synchro_quorum = 2}}
+pcall(box.space.register.replace, box.space.register, {{'never', 1}})
+os.exit(0)
+"""
+WITHOUT_RAFT = {name: options for name, options in OPTIONS.items() if name != "2.6"}
+
+
+@pytest.mark.real
+@pytest.mark.skipif(shutil.which("tarantool") is None, reason="no `tarantool` on PATH")
+def test_logs_of_real_2_6_lose_nothing_at_any_record(tmp_path: Path) -> None:
+    """Broken, a log that real 2.6.0 wrote is read, and what it confirmed is not there: its queue has no PROMOTE."""
+    base = configuration("n1", nodes=1, quorum=1)
+    (tmp_path / "script.lua").write_text(REAL.format(base.instance_uuid, base.cluster_uuid))
+    subprocess.run(["tarantool", "script.lua"], cwd=tmp_path, check=True, timeout=60, capture_output=True)
+    files = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.suffix in (".snap", ".xlog")}
+    log, *empty = sorted(name for name in files if name.endswith(".xlog"))
+    for name in empty:  # begun when the server ended
+        del files[name]
+    found = xlog.decode(files[log])
+    assert found.meta is not None
+    header = files[log][: files[log].index(b"\n\n") + 2]
+    ends = [place for place, row in enumerate(found.rows, start=1) if row.is_commit]
+    refused = 0
+    for end in (0, *ends):
+        rows = found.rows[:end]
+        cut = {**files, log: header + b"".join(map(xlog.encode_block, _transactions(rows)))}
+        kept = max([number(row, Key.LSN) for row in rows if row.type == Type.CONFIRM], default=0)
+        wanted = {
+            row.body[Key.TUPLE.value][0] for row in rows if row.lsn <= kept and Key.TUPLE.value in row.body
+        }  # type: ignore[index]
+        node = Replica(replace(base, protocol="2.6"))
+        node.step(Started(cut), Instant(0, 0))
+        held = {str(key[0]) for key in node.schema.lookup["register"].scan(dirty=False)} if wanted else set()
+        assert held == {key for key in wanted if str(key).startswith("k")}, end
+        has_synchronous = any(row.body.get(Key.SPACE_ID.value) == 512 for row in rows)
+        for options in WITHOUT_RAFT.values():
+            other = Replica(replace(base, **options))  # type: ignore[arg-type]
+            if has_synchronous:
+                refused += 1
+                with pytest.raises(StartRefused, match=r"protocol 2\.6"):
+                    other.step(Started(cut), Instant(0, 0))
+            else:
+                other.step(Started(cut), Instant(0, 0))
+    assert refused > 50, "hardly anything was tried"
+
+
+def _transactions(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    one: list[Row] = []
+    for row in rows:
+        one.append(row)
+        if row.is_commit:
+            yield one
+            one = []
 
 
 class Mixed:

@@ -15,7 +15,7 @@ from tests.nodes.qsync.conversation import Conversation
 
 FOLDER = Path(__file__).parents[2] / "conversations"
 FILES = sorted(FOLDER.glob("*.txt"))
-ERRORS = {7, 116, 214, 215, 216, 217, 222, 223, 224, 227, 228, 242, 244, 246, 278, 289, 295}
+ERRORS = {7, 116, 214, 215, 216, 217, 222, 223, 224, 227, 228, 242, 244, 245, 246, 278, 289, 295}
 """Those of synchronous replication and elections in Tarantool."""
 
 

@@ -15,6 +15,15 @@ def options(**more: object) -> Options:
     return Options.of(configuration("n1", more=more))
 
 
+def test_all_members_elect_a_leader_if_the_quorum_is_above_their_number() -> None:
+    """Broken, an operator who sets a quorum above the members can have no leader any more."""
+    some = options()
+    some.set({"replication_synchro_quorum": 5})
+    assert (some.quorum_size, some.election_quorum) == (5, 3)
+    some.set({"replication_synchro_quorum": 2})
+    assert some.election_quorum == 2
+
+
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
@@ -86,8 +95,11 @@ def test_nil_and_an_empty_string_stand_for_the_default() -> None:
     ours.set(dict.fromkeys(named, None))
     assert {name: ours.told()[name] for name in named} == {
         "replication_synchro_quorum": "N / 2 + 1",
+        "replication_linearizable_quorum": "N - Q + 1",
         "replication_synchro_timeout": 5.0,
+        "txn_synchro_timeout": 5.0,
         "replication_synchro_queue_max_size": 16 * 1024 * 1024,
+        "wal_queue_max_size": 16 * 1024 * 1024,
         "replication_timeout": 1.0,
         "replication_connect_quorum": 2,
         "election_mode": "off",
@@ -124,8 +136,10 @@ def test_what_is_set_is_told() -> None:
     ours = options()
     new = {
         "replication_synchro_quorum": "N",
+        "replication_linearizable_quorum": "Q",
         "replication_synchro_timeout": 0.5,
         "replication_synchro_queue_max_size": 100,
+        "wal_queue_max_size": 200,
         "replication_timeout": 2.0,
         "election_mode": "manual",
         "election_timeout": 7.0,
@@ -138,8 +152,22 @@ def test_what_is_set_is_told() -> None:
         "box_cfg_replication_synchro_timeout": "new",
     }
     ours.set(dict(new))
-    assert {name: value for name, value in ours.told().items() if name not in STATIC} == new
+    ours.set({"txn_synchro_timeout": 3.0})
+    told = {name: value for name, value in ours.told().items() if name not in STATIC}
+    assert told == {**new, "txn_synchro_timeout": 3.0}
+    assert ours.waits_ns == 3_000_000_000
     assert (ours.quorum_size, ours.synchro_timeout_ns, ours.rollback_on_timeout) == (3, 500_000_000, False)
+
+
+@pytest.mark.parametrize("seconds", [2.0**53, 1e90])
+def test_a_time_out_without_an_end_is_told_as_it_was_set(seconds: float) -> None:
+    """Broken, a time-out that is to last for ever ends the node, or is told as another one."""
+    options = Options.of(configuration("n1"))
+    names = ("replication_synchro_timeout", "replication_timeout", "election_timeout", "checkpoint_interval")
+    options.set(dict.fromkeys(names, seconds))
+    assert {options.told()[name] for name in names} == {seconds}
+    options.set(dict.fromkeys(names, 1.7976931348623157e308))
+    assert all(float(str(options.told()[name])) > seconds for name in names)
 
 
 def test_a_formula_counts_the_members_of_now() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.qsync.quorum import NODES_MAX, BadQuorum, check, evaluate
+from nodes.kernel.quorum import NODES_MAX, BadQuorum, check, evaluate
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,7 @@ def test_formulas_are_lua_arithmetic(formula: str, nodes: int, quorum: int) -> N
 @pytest.mark.parametrize(
     ("quorum", "message"),
     [
+        ("aaa", "Expression should return a number"),
         ("N - 1", "the formula is evaluated to the quorum 0 for replica number 1, which is out of range [1;31]"),
         ("N + 1", "the formula is evaluated to the quorum 32 for replica number 31, which is out of range [1;31]"),
         ("1 / 0", "the formula is evaluated to the quorum -1 for replica number 1, which is out of range [1;31]"),

@@ -323,3 +323,19 @@ def test_a_reset_of_a_connection_that_is_half_open() -> None:
     party.run(50)
     assert party.ears["a"].words(standing) == ["connected"], "who has hung up hears no more"
     assert party.ears["b"].words(standing) == ["accepted", "ended: reset"]
+
+
+def test_calls_can_be_refused_one_way() -> None:
+    """Broken, a node cannot be told whom to follow: a refused caller gets through, or the other way is refused too."""
+    party = Party(1)
+    link, back = party.connected("a", "b"), party.connected("b", "a")
+    party.network.refuse("a", "b")
+    party.run(10)
+    assert party.ears["a"].words(link) == ["connected", "ended: connection refused"]
+    party.send(back, "b", 1)
+    refused = party.network.connect(party.ears["a"], "b")
+    party.run(10)
+    assert party.ears["a"].words(refused) == ["failed: connection refused"]
+    assert party.ears["a"].messages(back) == [1]
+    party.network.accept("a", "b")
+    assert party.connected("a", "b")

@@ -19,7 +19,8 @@ from typing import Final
 from harness.cluster.containers.shaping.queue_messages import Answer, Packet, bind, decode, verdict
 from harness.errors import ClusterError
 
-_OURS: Final = Path("/proc/self/ns/net")
+_OURS: Final = Path("/proc/thread-self/ns/net")
+_DIALED_WITHIN_S: Final = 0.3
 QUEUE: Final = 321
 PACKETS_MAX: Final = 16384
 _NETLINK_NETFILTER: Final = 12
@@ -65,6 +66,17 @@ def _enter(descriptor: int) -> None:
     if ctypes.CDLL(None, use_errno=True).setns(descriptor, _NEW_NETWORK):
         number = ctypes.get_errno()
         raise OSError(number, f"a network namespace cannot be entered: {os.strerror(number)}")
+
+
+def dial_as(pid: int, host: str, port: int) -> None:
+    """Dial as that process would, from its network; 0: from ours. Raises OSError, also where nobody listens."""
+    namespace = Namespace(pid) if pid else None
+    try:
+        with contextlib.nullcontext() if namespace is None else namespace.inside():
+            socket.create_connection((host, port), timeout=_DIALED_WITHIN_S).close()
+    finally:
+        if namespace is not None:
+            namespace.close()
 
 
 class Queue:

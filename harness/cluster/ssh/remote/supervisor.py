@@ -73,7 +73,7 @@ class Supervisor:
         self._switchboard = Switchboard()
         self._control = Control(self._switchboard, Guard())
         self._routes: dict[tuple[str, str], int] = {}
-        self._probes = Probes(self._routes, lambda node: True)
+        self._probes = Probes(self._routes, lambda node: True, b"")
         self._attached: asyncio.WriteTransport | None = None
         self._answers: dict[int, bytes] = {}
         self._at_work: dict[int, asyncio.Task[None]] = {}
@@ -197,6 +197,7 @@ class Supervisor:
         else:
             link = (command["source"], command["target"])
             self._routes[link] = command["port"]
+            self._probes.data = bytes.fromhex(command["data"])
             self._probes.send(link)
 
     async def _start(self, command: Command) -> int:

@@ -57,6 +57,7 @@ def test_what_is_missing_is_named_with_the_command_that_gets_it(monkeypatch: pyt
         "_faketime",
         "_python",
         "_processes",
+        "_addresses",
         "_results",
         "_clock_source",
     }
@@ -143,3 +144,9 @@ def test_without_a_daemon_the_rest_is_cleaned_and_what_was_not_looked_for_is_tol
     assert done.return_value == 0
     assert "removed  group of processes qsync-a\nremoved  packet rules qsync_b\n" in done.output
     assert "containers and networks were not looked for: no Docker daemon answers" in done.output
+
+
+def test_who_needs_one_list_of_addresses_is_sent_to_containers() -> None:
+    """If it failed, an author of such a store would look for the fault in the store."""
+    told = {each.what: each.state for each in (look() for look in (doctor._addresses,))}
+    assert "one list of addresses: --cluster docker" in told["local addresses"]

@@ -24,6 +24,7 @@ from harness.cluster.containers.image import connect, node_image
 from harness.compose import FOLDER, configurations
 from harness.errors import ClusterError
 from harness.protocols import Replied
+from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Answer, Call
 from nodes.qsync.configuration import Configuration
 from tests.harness.processes import PATIENCE_S
@@ -107,7 +108,7 @@ def mounted_from(client: Any, folder: Path) -> list[str]:
 
 async def owner_of(project: Project) -> str:
     """Wait until the nodes have elected one."""
-    admin = Admin(lambda node: PORT, "qsync.status", project.address)
+    admin = Admin(IPROTO, lambda node: PORT, project.address)
     try:
         async with asyncio.timeout(PATIENCE_S):
             while True:
@@ -121,7 +122,7 @@ async def owner_of(project: Project) -> str:
 
 
 async def call(project: Project, node: str, function: str, *arguments: Any) -> Any:
-    connections = Connections(lambda node: PORT, project.address)
+    connections = Connections(IPROTO, lambda node: PORT, project.address)
     try:
         reply = await connections.call(1, node, Call(1, function, arguments), PATIENCE_S * SECOND_NS)
         assert isinstance(reply, Replied) and isinstance(reply.response, Answer), reply

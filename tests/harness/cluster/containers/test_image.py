@@ -56,3 +56,22 @@ def test_a_base_that_cannot_be_had_is_told_with_what_to_try() -> None:
         ClusterError, match=r"cannot be pulled; try: \./qsync doctor --fix, which makes qsync-base:local"
     ):
         image.id_of(client(), "python:3.12-slim")
+
+
+def test_packages_of_a_store_come_on_a_base_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a store would be started from an image without it, or every run would make the image anew."""
+    made: list[tuple[str, ...]] = []
+
+    def make_base(client: Any, packages: tuple[str, ...]) -> str:
+        made.append(packages)
+        client.images.here.append(image.name_of(packages))
+        return image.name_of(packages)
+
+    monkeypatch.setattr(image, "make_base", make_base)
+    monkeypatch.setattr(image, "node_image", lambda client, base="the usual base": f"on {base}")
+    monkeypatch.delenv(image.GIVEN, raising=False)
+    here, packages = client(), ("etcd-server",)
+    assert image.usual_image(here) == "on the usual base"
+    assert [image.usual_image(here, packages) for _ in range(2)] == [f"on {image.name_of(packages)}"] * 2
+    assert made == [packages]
+    assert image.name_of(packages) not in (image.LOCAL_BASE, image.name_of(("redis-server",)))

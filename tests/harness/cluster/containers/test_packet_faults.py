@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 
+import pytest
+
+from harness.cluster.containers import packet_faults
 from harness.cluster.containers.packet_faults import Packets
 from harness.cluster.containers.packet_filter import PacketFilter, Pair
+from harness.faults.fault import Link
 
 PAIR = ("10.0.0.1", "10.0.0.2")
 
@@ -27,12 +32,45 @@ class SlowToGiveBack(PacketFilter):
         self.cut.update(add)
 
 
+async def not_asked(link: Link) -> None:
+    raise AssertionError(link)
+
+
+class Idle(PacketFilter):
+    """Counts packets of links."""
+
+    def __init__(self) -> None:
+        super().__init__("qsync_test")
+        self.passed: Counter[Pair] = Counter()
+
+    async def packets(self, which: str) -> dict[Pair, int]:
+        return dict(self.passed)
+
+
+def test_a_link_over_which_nodes_say_nothing_is_dialed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a partition between nodes that only speak when they are asked is never seen to heal, and no run of such a
+    store is evidence."""
+    monkeypatch.setattr(packet_faults, "_LOOK_AGAIN_S", 0)
+    monkeypatch.setattr(packet_faults, "_PROVOKED_AFTER_S", 0)
+    kept, dialed = Idle(), list[Link]()
+
+    async def provoke(link: Link) -> None:
+        dialed.append(link)
+        if len(dialed) > 1:  # a packet may be lost
+            kept.passed[PAIR] += 1
+
+    addresses = dict(zip(("n1", "n2"), PAIR, strict=True))
+    packets = Packets(kept, addresses, lambda: 0, lambda _node: True, 1, provoke)
+    assert asyncio.run(packets.fresh([("n1", "n2")])) == (True, [])
+    assert dialed == [("n1", "n2")] * 2
+
+
 def test_a_fault_that_ends_does_not_take_the_link_from_one_that_begins() -> None:
     """Else a partition is not there while the history says that it is, and its end is refused by the kernel."""
 
     async def overlap() -> list[set[Pair]]:
         kept = SlowToGiveBack()
-        packets = Packets(kept, {}, lambda: 0, lambda _node: True, 1)
+        packets = Packets(kept, {}, lambda: 0, lambda _node: True, 1, not_asked)
         await packets.add("cuts", [PAIR])
         await asyncio.gather(packets.remove("cuts", [PAIR]), packets.add("cuts", [PAIR]))
         while_the_second_lasts = set(kept.cut)

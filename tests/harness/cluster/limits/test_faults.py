@@ -153,6 +153,47 @@ def test_who_dies_under_pressure_is_told_and_comes_back() -> None:
     evidence = carried_out(Deadly, node)
     assert (evidence.healed, node.alive, node.untold) == (True, True, 0)
 
+    class Fatal(Deadly):
+        async def _until_felt(self, name: str) -> None:
+            await super()._until_felt(name)
+            node.now = NOTHING
+
+    node = Node(told=True)
+    evidence = carried_out(Fatal, node)
+    assert evidence.bit, (
+        "a node that was ended at once felt the limit, though nothing was taken back from it before"
+    )
+
+
+class EndedAtTheEnd(Node):
+    """The kernel ends it while its limits are lifted; that is seen a little later."""
+
+    is_gone = False
+
+    async def counts(self, node: str) -> Counts:
+        if self.is_gone:
+            raise ValueError("it does not run")
+        return await super().counts(node)
+
+    async def lift(self, node: str) -> bool:
+        if "revive" not in self.asked:
+            self.is_gone = True
+            asyncio.get_running_loop().call_later(0.05, self.die)
+            raise ValueError("it does not run")
+        return await super().lift(node)
+
+    async def revive(self, node: str) -> bool:
+        self.is_gone = False
+        return await super().revive(node)
+
+
+def test_who_is_ended_when_the_pressure_is_over_is_told_too() -> None:
+    """Broken, a node that the fault ended in its last moment would be called a crash of the store."""
+    node = EndedAtTheEnd(told=True)
+    evidence = carried_out(MemoryLimit, node)
+    assert (evidence.bit, evidence.healed, node.alive, node.untold, node.starved) == (True, True, True, 0, 0)
+    assert node.asked[-2:] == ["revive", "lift"]
+
 
 def test_the_kernel_ends_the_node_and_the_fault_brings_it_back() -> None:
     """Broken, an end for want of memory would be a crash, or the node be gone for the rest of the run."""

@@ -11,16 +11,20 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 from click.testing import CliRunner
 
 from harness.cli.verbs.doctor import command
+from harness.cluster.containers.cluster import ContainerCluster, ContainerSettings
+from harness.cluster.local import LocalCluster, LocalSettings
 from harness.cluster.mounted_disk import mounts
 from harness.cluster.mounted_disk.disks import MountedDisk, MountedDisks, mounted
 from harness.cluster.mounted_disk.volume import GRAVES
 from harness.errors import ClusterError
+from harness.wires.iproto import IPROTO
 from nodes.host.medium import Orders
 from tests.harness.processes import is_gone, wait_until
 
@@ -279,6 +283,7 @@ def test_a_disk_that_ends_by_itself_ends_the_run_as_no_evidence(tmp_path: Path) 
 HARNESS = """
 import asyncio, sys
 from pathlib import Path
+from typing import Any
 from harness.cluster.mounted_disk.disks import mounted
 
 async def main():
@@ -374,3 +379,16 @@ def test_who_may_not_mount_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) 
     assert "only root may mount" in mounts.why_not()
     monkeypatch.setattr(mounts, "DEVICE", "/dev/no-such-device")
     assert "there is no /dev/no-such-device" in mounts.why_not()
+
+
+def test_what_presses_for_memory_reads_beside_the_mounted_disks(tmp_path: Path) -> None:
+    """If it failed, `memory-limit` beside a mounted disk would take no effect: what is read through such a disk is read
+    too slowly to fill anybody's memory."""
+    given: dict[str, Any] = {"configs": {"n1": b"{}"}, "folder": tmp_path, "heartbeat_ns": 1, "epoch_ns": 0}
+    clusters = (
+        LocalCluster(LocalSettings(system="qsync", talk=IPROTO, **given)),
+        ContainerCluster(ContainerSettings(talk=IPROTO, command=lambda place: (), **given)),
+    )
+    for cluster in clusters:
+        assert cluster._limits._scratch("n1") == tmp_path
+        assert cluster._folder("n1") != tmp_path

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from harness.assemble import local, parts_of
-from harness.clients.transaction import transaction
 from harness.cluster.local import LocalCluster
 from harness.cluster.mounted_disk import mounts
 from harness.faults.fault import Fault
 from harness.plan import Plan
 from harness.protocols import Lost, Replied
-from nodes.iproto.messages import Answer
+from nodes.iproto.messages import Answer, Call
 
 pytestmark = pytest.mark.skipif(bool(mounts.why_not()), reason=mounts.why_not())
 SECOND_NS = 1_000_000_000
@@ -89,7 +88,9 @@ else:
 
 
 async def ask(cluster: LocalCluster, process: int, *statement: object) -> Any:
-    reply = await cluster.call(process, "n1", transaction(1, [list(statement)]), 20 * SECOND_NS)
+    reply = await cluster.call(
+        process, "n1", Call(1, "qsync.transaction", ([list(statement)], {})), 20 * SECOND_NS
+    )
     assert isinstance(reply, Replied) and isinstance(reply.response, Answer), reply
     answer: Any = reply.response.data[0]
     return answer["results"][0]
@@ -147,7 +148,7 @@ def test_a_store_that_stops_on_a_full_disk_is_started_again_when_the_disk_has_ro
             await parts.system.set_up(parts.plan, cluster)
             await ask(cluster, 1, "replace", "register", ["a", 1])
             await cluster.inject(fault)
-            request = transaction(1, [["replace", "register", ["a", 2]]])
+            request = Call(1, "qsync.transaction", ([["replace", "register", ["a", 2]]], {}))
             assert isinstance(await cluster.call(2, "n1", request, 20 * SECOND_NS), Lost)
             while not (ended := cluster.ended()):
                 await asyncio.sleep(0.01)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import random
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cluster.mounted_disk.undo import SECTOR_BYTES, Change, Changes, surviving
+from harness.cluster.mounted_disk.undo import SECTOR_BYTES, Change, Changes, surviving, torn
+from harness.cluster.mounted_disk.volume import Volume
+from harness.cluster.mounted_disk.wire import ROOT_ID
 
 Steps = list[tuple[str, int, int]]
 
@@ -88,3 +93,58 @@ def test_what_is_old_is_on_disk_by_itself() -> None:
     changes.add(Change(2, 2_000, 4, b"", 4, 8))
     changes.written_back(1_000)
     assert [change.number for change in changes.unsynced] == [2]
+
+
+@pytest.mark.parametrize(
+    ("offset", "kept", "size_before", "reaches"),
+    [
+        (100, 300, 4096, 0),
+        (100, 500, 4096, 412),
+        (1024, 700, 4096, 512),
+        (4096, 700, 4096, 700),
+        (4000, 700, 4096, 700),
+    ],
+)
+def test_bytes_that_a_file_had_are_written_by_whole_sectors(
+    offset: int, kept: int, size_before: int, reaches: int
+) -> None:
+    """If it failed, a log that was made as long as it will be (etcd's) would be torn as no disk tears it."""
+    assert torn(offset, kept, size_before) == reaches
+
+
+def test_a_log_of_zeros_is_torn_between_sectors() -> None:
+    """If it failed, a store that finds a torn record by its sectors of zeros would be said to lose data."""
+    before = bytes(4 * SECTOR_BYTES)
+    record = bytes(range(1, 251)) * 4
+    after = before[:100] + record + before[100 + len(record) :]
+    changes = Changes()
+    changes.add(Change(1, 0, 100, before[100 : 100 + len(record)], len(before), len(before)))
+    for seed in range(100):
+        left = surviving(after, changes.unsynced, random.Random(seed))
+        assert len(left) == len(after)
+        for start in range(0, len(after), SECTOR_BYTES):
+            piece = slice(start, start + SECTOR_BYTES)
+            assert left[piece] in (before[piece], after[piece]), start
+
+
+def test_what_is_written_behind_a_sync_that_came_too_late_is_gone(tmp_path: Path) -> None:
+    """If it failed, a store that syncs its pages before it writes where they are (etcd's) would be said to have spoilt
+    its files: no disk loses the pages and keeps what was written when they had been synced."""
+    for seed in range(40):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        volume = Volume(os.open(folder, os.O_RDONLY | os.O_DIRECTORY), lambda: 0)
+        root = volume[ROOT_ID]
+        inode, _, number = volume.create(root, "db", os.O_RDWR, 0o600)
+        handle = volume.handle(number)
+        volume.write(handle, 0, bytes(4 * SECTOR_BYTES))
+        volume.synced(inode, volume.steps)
+        volume.freeze()
+        volume.write(handle, 0, b"p" * 2 * SECTOR_BYTES)
+        volume.synced(inode, volume.steps)
+        volume.write(handle, 3 * SECTOR_BYTES, b"where the pages are")
+        volume.create(root, "other", os.O_RDWR, 0o600)
+        volume.lose_power(random.Random(seed))
+        assert (folder / "db").read_bytes()[3 * SECTOR_BYTES :] == bytes(SECTOR_BYTES), seed
+        assert not (folder / "other").exists()
+        volume.close()

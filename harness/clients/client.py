@@ -1,0 +1,89 @@
+"""The two kinds of clients.
+
+| kind | what it is | where it runs |
+|---|---|---|
+| `MessageClient` | a pure conversation over messages; their bytes are the wire's (`harness.wires`) | everywhere |
+| `LibraryClient` | the library that the store's users use; one connection for each process and node | real clusters |
+
+A client says which operations it `speaks`: types of `harness.operations`. Which errors surely mean "not done" is the
+client's knowledge. In doubt an operation that writes is `info`: a `fail` that happened after all is a false alarm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from harness.operations import Asked, Outcome
+from harness.protocols import Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A message to a node; the conversation goes on with its `Reply`."""
+
+    node: str
+    message: object
+
+
+Conversation = Generator[Send, Reply, Outcome]
+"""Yields what is to be sent, is sent what came of it, and returns the outcome."""
+
+
+@runtime_checkable
+class MessageClient(Protocol):
+    @property
+    def speaks(self) -> frozenset[type]: ...
+
+    def converse(self, asked: Asked, node: str, next_id: Callable[[], int]) -> Conversation:
+        """What is said to have this done by `node`; `next_id` gives numbers that no other request of the run has."""
+        ...
+
+
+class NotDone(Exception):
+    """Surely nothing happened: the store refused, or was not even asked."""
+
+
+class Connected(Protocol):
+    """A library's connection to one node. It is used by one thread, one call at a time.
+
+    Retries, reconnects and addresses that the store advertises are switched off: they repeat operations, or go around
+    the faults.
+    """
+
+    def invoke(self, asked: Asked) -> Outcome:
+        """Any exception but NotDone means: unknown for what writes."""
+        ...
+
+    def status(self) -> Mapping[str, object]:
+        """What the node says of itself; an exception if it does not answer."""
+        ...
+
+    def close(self) -> None:
+        """Also called from another thread, to end a call that takes too long."""
+        ...
+
+
+@runtime_checkable
+class LibraryClient(Protocol):
+    @property
+    def speaks(self) -> frozenset[type]: ...
+
+    def connect(self, host: str, port: int, timeout_s: float) -> Connected:
+        """OSError if the node cannot be reached: then nothing was asked of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Implements `LibraryClient` by a class whose objects are the connections."""
+
+    connects: Callable[[str, int, float], Connected]
+    speaks: frozenset[type]
+
+    def connect(self, host: str, port: int, timeout_s: float) -> Connected:
+        return self.connects(host, port, timeout_s)
+
+
+Client = MessageClient | LibraryClient

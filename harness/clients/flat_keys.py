@@ -1,0 +1,37 @@
+"""Spaces and keys in a store that has one flat row of sorted keys: "register/:r0-1", "set/00000000000000000042"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.operations import Done, Scan
+
+_DIGITS = 20
+_BEHIND = "0"
+"""Sorts right behind the "/"."""
+
+
+def flat(space: str, key: str | int) -> str:
+    """Numbers sort as numbers."""
+    return f"{space}/{key:0{_DIGITS}d}" if isinstance(key, int) else f"{space}/:{key}"
+
+
+def place_of(flat_key: str) -> tuple[str, str | int]:
+    """Space and key."""
+    space, _, key = flat_key.partition("/")
+    return space, key[1:] if key.startswith(":") else int(key)
+
+
+def bounds(scan: Scan) -> tuple[str, str]:
+    """The first key, and what all keys are below."""
+    first = f"{scan.space}/" if scan.first is None else flat(scan.space, scan.first)
+    return first, scan.space + _BEHIND if scan.below is None else flat(scan.space, scan.below)
+
+
+def dumped(pairs: Iterable[tuple[str, object]]) -> Done:
+    """What came of a Dump, by all flat keys and their values."""
+    spaces: dict[str, list[list[object]]] = {}
+    for flat_key, value in pairs:
+        space, key = place_of(flat_key)
+        spaces.setdefault(space, []).append([key, value])
+    return Done([{"spaces": spaces}])

@@ -1,0 +1,38 @@
+"""Transactions by stores that compare and write in one request, but do not compute: read, decide here, write if
+nothing that was read has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.clients.client import NotDone
+from harness.operations import Done, Outcome, Step
+from harness.operations.evaluate import Evaluated, Place, evaluate, places_of
+
+Versions = Mapping[Place, object]
+
+
+def if_unchanged(
+    steps: Sequence[Step],
+    read: Callable[[Sequence[Place]], Sequence[tuple[object, object]]],
+    write: Callable[[Versions, Mapping[Place, object]], bool],
+    role: str | None = None,
+    mode: str | None = None,
+) -> Outcome:
+    """`read` gives the value (None: there is none) and the version of each place, all of one moment, and nothing
+    acknowledged before is missing. `write` writes these values if all places still have these versions, or says False.
+
+    NotDone if reading failed, or if another client was faster: it is not tried again.
+    """
+    places = places_of(steps)
+    try:
+        found = read(places)
+    except Exception as error:
+        raise NotDone(f"nothing was written, the read failed: {type(error).__name__}: {error}") from error
+    done = evaluate(steps, {place: value for place, (value, _) in zip(places, found, strict=True)}, role)
+    if not isinstance(done, Evaluated):
+        return done
+    versions = {place: version for place, (_, version) in zip(places, found, strict=True)}
+    if done.changed and not write(versions, done.changed):
+        raise NotDone("outrun: what was read had changed")
+    return Done(done.results, role, mode)

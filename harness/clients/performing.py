@@ -1,0 +1,48 @@
+"""Operations of message clients, carried out on a cluster."""
+
+from __future__ import annotations
+
+from typing import Protocol, cast
+
+from harness.clients.client import Client, MessageClient
+from harness.operations import Asked, Outcome
+from harness.protocols import Cluster, Reply
+
+
+class Performs(Protocol):
+    async def perform(self, process: int, node: str, asked: Asked, timeout_ns: int) -> Outcome:
+        """One operation on the connections of client `process`, by `node`. It takes no longer than the timeout."""
+        ...
+
+
+class Conversing:
+    """Implements `Performs` for a message client."""
+
+    def __init__(self, client: MessageClient, cluster: Cluster) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._last_id = 0
+
+    async def perform(self, process: int, node: str, asked: Asked, timeout_ns: int) -> Outcome:
+        deadline_ns = self._cluster.now_ns() + timeout_ns
+        conversation = self._client.converse(asked, node, self._next_id)
+        try:
+            send = next(conversation)
+            while True:
+                left_ns = max(0, deadline_ns - self._cluster.now_ns())
+                reply: Reply = await self._cluster.call(process, send.node, send.message, left_ns)
+                send = conversation.send(reply)
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+
+    def _next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+
+def performing(client: Client, cluster: Cluster) -> Performs:
+    """Who carries out operations: a library's client runs beside the cluster's connections."""
+    if isinstance(client, MessageClient):
+        return Conversing(client, cluster)
+    return cast(Performs, cluster)

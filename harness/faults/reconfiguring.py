@@ -1,0 +1,169 @@
+"""Options that change in the course of a run: which, on which nodes, how, and what was in force by that.
+
+| fault | what |
+|---|---|
+| `reconfigure` | `box.cfg` on one node, or on all of them one after the other; later changed back |
+| `reconfigure-at-a-moment` | the same on one node, in the middle of an election, a promotion, a join or a read |
+| `restart-otherwise` | all nodes restarted with another option, in turn or at once; later with the former one |
+
+Where there are no elections they can be switched on once, for good. Nobody is promoted by hand while a node takes no
+part in elections: such a PROMOTE takes effect at once, without a vote, and nothing is promised then (configuration D).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from harness.faults.fault import Fault, Moment
+from harness.faults.table import FACTORS, MILLISECOND_NS, OTHERWISE, RECONFIGURE, RECONFIGURE_AT
+from harness.node_options import (
+    AT_START,
+    BEAT,
+    CHECKPOINTS,
+    ELECTION_TIMEOUT,
+    FENCING,
+    GOES_ON,
+    MODE,
+    MVCC,
+    QUEUE_SIZE,
+    QUORUM,
+    ROLLS_BACK,
+    SYNCHRO_TIMEOUT,
+    SYNCHRONOUS_PROMOTE,
+    TIMEOUT_BEHAVIOUR,
+    WHILE_RUNNING,
+    Value,
+)
+from harness.plan import Plan
+
+WEIGHTS: Mapping[str, float] = {
+    MODE: 5,
+    FENCING: 2,
+    ELECTION_TIMEOUT: 1,
+    SYNCHRO_TIMEOUT: 1,
+    BEAT: 1,
+    QUORUM: 1,
+    QUEUE_SIZE: 1,
+    TIMEOUT_BEHAVIOUR: 0.7,
+    CHECKPOINTS: 1,
+    MVCC: 1.5,
+    SYNCHRONOUS_PROMOTE: 0.4,
+}
+"""How often each is drawn, of those that can change; the last but seldom what lessens the promise the most."""
+ONE_NODE = 0.5
+"""How often `reconfigure` is for a single node."""
+AT_ONCE = 0.5
+"""How often all nodes stop before the first of them starts."""
+PAUSES_MS = (0, 0, 30, 200, 500, 900, 1_800)
+"""Between one node and the next: long enough for an election or none."""
+ALL_PAUSES_MS = 3_600
+MOMENTS: tuple[tuple[str, str], ...] = (
+    *(("wrote", what) for what in ("promote", "promote", "raft", "raft", "confirm", "row", "rollback")),
+    *(("gets", what) for what in ("candidate", "vote", "leader", "promote", "join", "subscribe", "ack")),
+    *(("sends", what) for what in ("candidate", "joined", "heartbeat")),
+)
+"""When a node's options change in the middle of something."""
+
+
+def draw(
+    name: str, plan: Plan, nodes: Sequence[str], owner: str, chance: random.Random, before: Iterable[Fault]
+) -> dict[str, Any] | None:
+    """The fields of the fault; None if nothing can be changed. `nodes`: the members; `before`: what was drawn."""
+    if not plan.has_elections and chance.random() < 0.5:
+        return _switched_on(name, nodes, chance, before)
+    options = _options(plan, AT_START if name == OTHERWISE else WHILE_RUNNING, before)
+    if not options:
+        return None
+    weights = [WEIGHTS[option] for option in options]
+    option = chance.choices(options, weights)[0]
+    if name == RECONFIGURE_AT:
+        does, what = chance.choice(MOMENTS)
+        target = chance.choice(("@it", "@it", "@owner", "@next"))
+        value = _other(option, plan, (owner,) if option != MODE else (), chance)
+        moment = Moment(
+            does=does,  # type: ignore[arg-type]  # of the table above
+            what=what,
+            nth=chance.choice((1, 1, 1, 2, 3)),
+            after_ns=chance.choice((0, 0, 1, 5)) * MILLISECOND_NS,
+        )
+        return {"nodes": (target,), "options": {option: value}, "on": moment}
+    is_one = name == RECONFIGURE and chance.random() < ONE_NODE
+    targets = (chance.choice(list(nodes)),) if is_one else tuple(chance.sample(list(nodes), len(nodes)))
+    fields: dict[str, Any] = {
+        "nodes": targets,
+        "options": {option: _other(option, plan, targets, chance)},
+    }
+    return fields | _one_by_one(name, chance, len(targets))
+
+
+def _one_by_one(name: str, chance: random.Random, nodes: int) -> dict[str, Any]:
+    """How it goes from one node to the next."""
+    if name == OTHERWISE:
+        return {"at_once": chance.random() < AT_ONCE}
+    pause_ms = min(chance.choice(PAUSES_MS), ALL_PAUSES_MS // (nodes - 1)) if nodes > 1 else 0
+    return {"delay_ns": pause_ms * MILLISECOND_NS}
+
+
+def _switched_on(
+    name: str, nodes: Sequence[str], chance: random.Random, before: Iterable[Fault]
+) -> dict[str, Any] | None:
+    """Elections, on all nodes, once."""
+    if name == RECONFIGURE_AT or any(MODE in fault.options for fault in before):
+        return None
+    targets = tuple(chance.sample(list(nodes), len(nodes)))
+    fields: dict[str, Any] = {"nodes": targets, "options": {MODE: "candidate"}, "stays": True}
+    return fields | _one_by_one(name, chance, len(targets))
+
+
+def _options(plan: Plan, among: Sequence[str], before: Iterable[Fault]) -> list[str]:
+    """Those that have a meaning in this plan, and that somebody may change."""
+    of_elections = {MODE, FENCING, ELECTION_TIMEOUT, SYNCHRONOUS_PROMOTE}
+    found = [option for option in among if plan.has_elections or option not in of_elections]
+    if plan.needs_operator and MODE in found:
+        found.remove(MODE)  # the operator would promote by hand
+    has_room = plan.nodes >= 3 and plan.quorum_size < plan.nodes
+    if not has_room or isinstance(plan.quorum, str) or plan.changes_members:
+        found.remove(QUORUM)
+    if plan.named_configuration.protocol == "2.6":
+        found = [option for option in found if option in (SYNCHRO_TIMEOUT, BEAT)]
+    return found
+
+
+def _other(option: str, plan: Plan, nodes: Sequence[str], chance: random.Random) -> Value:
+    """A value that none of these nodes has; of election modes, one that not all of them have."""
+    now = [plan.options_of(node)[option] for node in nodes]
+    usual = now[0] if now else plan.options_of(plan.node_names[0])[option]
+    match option:
+        case "election_mode":
+            modes = ("off", "off", "voter", "manual", "candidate")
+            return chance.choice([mode for mode in modes if now != [mode] * len(nodes) or not now])
+        case "election_fencing_mode":
+            others = [mode for mode in ("off", "soft", "strict") if mode not in now]
+            return chance.choice(others or ["strict"])
+        case "box_cfg_replication_synchro_timeout":
+            return GOES_ON if usual == ROLLS_BACK else ROLLS_BACK
+        case "memtx_use_mvcc_engine" | "synchronous_promote":
+            return not usual
+        case "replication_synchro_quorum":
+            return chance.randrange(plan.quorum_size + 1, plan.nodes + 1)
+        case "replication_synchro_queue_max_size":
+            return chance.choice([size for size in (0, 40, 150, 600) if size not in now])
+        case "checkpoint_interval":
+            return chance.choice([seconds for seconds in (0.3, 0.7, 1.3) if seconds not in now])
+    assert isinstance(usual, int | float), option
+    factors = [factor for factor in FACTORS if round(usual * factor, 3) not in now]
+    return round(usual * chance.choice(factors), 3)
+
+
+def in_force(plan: Plan, option: str, faults: Iterable[Fault]) -> tuple[Value, ...]:
+    """Every value that any node had at any time of a run with these faults; the plan's own first."""
+    values = [plan.options_of(node)[option] for node in plan.node_names]
+    values += [fault.options[option] for fault in faults if option in fault.options]
+    return tuple(dict.fromkeys(values))
+
+
+def switches_on(plan: Plan, faults: Iterable[Fault]) -> bool:
+    """Elections begin in the middle of the run."""
+    return not plan.has_elections and any(mode != "off" for mode in in_force(plan, MODE, faults))

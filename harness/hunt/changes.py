@@ -1,0 +1,74 @@
+"""Kinds of changed and differing options, counted for the table *sometimes*: each row claims what hunts reach."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from checkers.history.history import History
+from harness.administration.options import RUNNING
+from harness.administration.restarts import RESTARTED
+from harness.conductor import OPTION
+from harness.node_options import APART, AT_START, MODE, WHILE_RUNNING
+from harness.plan import Plan
+
+ONE_NODE = "option changed on one node"
+IN_TURN = "option changed on all nodes in turn"
+IN_TURN_RESTARTED = "option changed by restarts in turn"
+AT_ONCE_RESTARTED = "option changed by a restart of all nodes at once"
+AT_A_MOMENT = "option changed at a moment"
+SWITCHED_ON = "elections switched on for good"
+SWITCHED_OFF = "elections switched off on all nodes, and on again"
+
+
+def changed(option: str, how: str) -> str:
+    return f"{option} changed {how}"
+
+
+def differs(option: str) -> str:
+    return f"{option} differs between nodes from the start"
+
+
+ROWS = (
+    *(changed(option, RUNNING) for option in WHILE_RUNNING),
+    *(changed(option, RESTARTED) for option in AT_START),
+    *(differs(option) for option in (MODE, *APART)),
+    *(ONE_NODE, IN_TURN, IN_TURN_RESTARTED, AT_ONCE_RESTARTED, AT_A_MOMENT, SWITCHED_ON, SWITCHED_OFF),
+)
+
+
+def counted(plan: Plan, history: History) -> dict[str, int]:
+    """Row → how often: of changes each node once, and once more when it is changed back."""
+    rows = Counter(dict.fromkeys(ROWS, 0))
+    rows.update(_by_option(history))
+    rows.update(differs(option) for option in (MODE, *APART) if len(_at_first(plan, option)) > 1)
+    rows.update(_by_fault(history))
+    return dict(rows)
+
+
+def _by_option(history: History) -> Iterator[str]:
+    for event in history.events:
+        if event.process == "harness" and event.f == OPTION and isinstance(event.value, dict):
+            yield changed(str(event.value["option"]), str(event.value["how"]))
+
+
+def _at_first(plan: Plan, option: str) -> set[object]:
+    return {plan.options_of(node)[option] for node in plan.node_names}
+
+
+def _by_fault(history: History) -> Iterator[str]:
+    nodes = len(history.header.nodes)
+    for fault in history.faults:
+        options = fault.asked.get("options")
+        if not options or not fault.bit:
+            continue
+        if fault.asked.get("on") is not None:
+            yield AT_A_MOMENT
+        if fault.does == "restart":
+            yield AT_ONCE_RESTARTED if fault.asked.get("at_once") else IN_TURN_RESTARTED
+        else:
+            yield ONE_NODE if len(fault.nodes) == 1 < nodes else IN_TURN
+        if fault.asked.get("stays"):
+            yield SWITCHED_ON
+        elif options.get(MODE) == "off" and len(fault.nodes) > 1:
+            yield SWITCHED_OFF

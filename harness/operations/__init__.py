@@ -1,0 +1,49 @@
+"""What can be asked of a store, and what can come of it, as values.
+
+A workload draws an operation and says it as a `Transaction` of steps. The client of a system turns that into requests
+of the store, and the answers into an outcome: `Done`, `Mismatch`, or a `Completion` where there is no result. Neither
+sees the other's words: a workload runs on every store whose client speaks its steps.
+"""
+
+from __future__ import annotations
+
+from harness.operations.outcome import Completion, Done, Mismatch, Outcome, failed, unexpected
+from harness.operations.steps import (
+    STEPS,
+    Add,
+    Append,
+    Asked,
+    Cas,
+    Dump,
+    Effect,
+    Insert,
+    Read,
+    Scan,
+    Step,
+    Take,
+    Transaction,
+    Write,
+)
+
+__all__ = [
+    "STEPS",
+    "Add",
+    "Append",
+    "Asked",
+    "Cas",
+    "Completion",
+    "Done",
+    "Dump",
+    "Effect",
+    "Insert",
+    "Mismatch",
+    "Outcome",
+    "Read",
+    "Scan",
+    "Step",
+    "Take",
+    "Transaction",
+    "Write",
+    "failed",
+    "unexpected",
+]

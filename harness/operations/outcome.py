@@ -1,0 +1,63 @@
+"""What came of an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+IMPOSSIBLE = ("illegal-parameters", "duplicate-key")
+"""How the error of a step begins that cannot be done. Every client calls it so, whatever its store does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """How the operation ended. `fail`: surely not done; `info`: unknown.
+
+    `value` and `error` go into the history as they are.
+
+    `role` is the role that the server gave itself when it served the operation: "owner" or "replica".
+    """
+
+    type: Literal["ok", "fail", "info"]
+    value: object = None
+    error: str | None = None
+    role: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It happened: the result of each step. `mode`: the read mode that served it, if the store names it."""
+
+    results: Sequence[object]
+    role: str | None = None
+    mode: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """It surely did not happen: step `number` found `found`, not what it wanted; None if the store does not say."""
+
+    number: int | None
+    found: object
+    role: str | None = None
+    is_confirmed: bool = True
+    """What it found cannot be rolled back any more."""
+
+    @property
+    def error(self) -> str:
+        """The word of the history: a plain "mismatch" observes what was there."""
+        return "mismatch" if self.is_confirmed else "mismatch with what may be rolled back"
+
+
+Outcome = Done | Mismatch | Completion
+
+
+def failed(error: str, *, is_read: bool, role: str | None = None) -> Completion:
+    """There is no answer, or one that does not say what happened: unknown for a write."""
+    return Completion("fail" if is_read else "info", None, error, role)
+
+
+def unexpected(data: object, *, is_read: bool, role: str | None = None) -> Completion:
+    """The store answered something that makes no sense."""
+    return failed(f"unexpected answer {data!r}"[:200], is_read=is_read, role=role)

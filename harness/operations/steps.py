@@ -1,0 +1,116 @@
+"""What a transaction is made of. A step sees what the steps before it did.
+
+| step | does | result |
+|---|---|---|
+| Read(space, key) | | the value under the key, None if there is none |
+| Scan(space, first, below) | | all (key, value) with first ≤ key < below, in key order; None: no bound |
+| Insert(space, key, value) | fails ("duplicate-key") if the key is there | not looked at |
+| Write(space, key, value) | | not looked at |
+| Cas(space, key, old, new) | the value becomes `new` if it is `old` (None: no value), else `Mismatch` | not looked at |
+| Append(space, key, element) | puts it at the end of the list that is the value | not looked at |
+| Take(space, key) | takes the first element off that list | the element; None: the list is empty |
+| Add(space, key, amount, least) | value (none: 0) + amount; `Mismatch` if that is less than `least` | the sum |
+
+Keys are strings or integers. Values are integers, strings, None, or lists of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+Effect = Literal["reads", "writes", "both"]
+Key = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    effect: ClassVar[Effect] = "reads"
+    space: str
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    effect: ClassVar[Effect] = "reads"
+    space: str
+    first: Key | None
+    below: Key | None
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    effect: ClassVar[Effect] = "writes"
+    space: str
+    key: Key
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    effect: ClassVar[Effect] = "writes"
+    space: str
+    key: Key
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Cas:
+    effect: ClassVar[Effect] = "both"
+    space: str
+    key: Key
+    old: object
+    new: object
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    effect: ClassVar[Effect] = "writes"
+    space: str
+    key: Key
+    element: object
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    effect: ClassVar[Effect] = "both"
+    space: str
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    effect: ClassVar[Effect] = "both"
+    space: str
+    key: Key
+    amount: object
+    least: int | None = None
+
+
+Step = Read | Scan | Insert | Write | Cas | Append | Take | Add
+STEPS: tuple[type[Step], ...] = (Read, Scan, Insert, Write, Cas, Append, Take, Add)
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """Steps that happen together or not at all. `mode`: the read mode, `wait`: the commit wait mode; None: the store's
+    own."""
+
+    steps: tuple[Step, ...]
+    mode: str | None = None
+    wait: str | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """It can change nothing: whatever went wrong, it has surely not happened."""
+        return all(step.effect == "reads" for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """All that is confirmed on one node: {"spaces": {space: [[key, value], …]}}."""
+
+    is_read: ClassVar[bool] = True
+
+
+Asked = Transaction | Dump

@@ -1,0 +1,1 @@
+"""Wires: how messages of clients become bytes, one file a protocol."""

@@ -1,0 +1,88 @@
+"""Messages as lists in MessagePack, each behind its length in four bytes: the protocol of nodes that need no other.
+
+A message is `[word, number, …]`. Requests and answers carry the number of the request. The side that accepted a
+connection greets with `GREETING`. A length above `LONGEST`, or a frame that is no such list, breaks the framing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from nodes.iproto.errors import MalformedFrame
+from nodes.iproto.packing import pack, unpack
+
+GREETING: Final = b"framed messagepack 1\n"
+LONGEST: Final = 64 * 1024 * 1024
+_LENGTH_BYTES: Final = 4
+
+
+class BrokenFrames(Exception):
+    """Bytes that are no messages. `messages` are those that stood before them."""
+
+    def __init__(self, why: str, messages: Sequence[object]) -> None:
+        super().__init__(why)
+        self.messages = messages
+
+
+class FramedDecoder:
+    def __init__(self, *, greeted: bool) -> None:
+        self.greeted = greeted
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Sequence[object]:
+        """The messages that these bytes complete. Raises BrokenFrames."""
+        self._rest += data
+        if not self.greeted:
+            if not GREETING.startswith(self._rest[: len(GREETING)]):
+                raise BrokenFrames(f"expected the greeting {GREETING!r}, got {self._rest[:40]!r}", ())
+            if len(self._rest) < len(GREETING):
+                return ()
+            self._rest = self._rest[len(GREETING) :]
+            self.greeted = True
+        messages: list[object] = []
+        while len(self._rest) >= _LENGTH_BYTES:
+            length = int.from_bytes(self._rest[:_LENGTH_BYTES])
+            if length > LONGEST:
+                raise BrokenFrames(f"a message of {length} bytes, more than {LONGEST}", messages)
+            frame = self._rest[_LENGTH_BYTES : _LENGTH_BYTES + length]
+            if len(frame) < length:
+                break
+            self._rest = self._rest[_LENGTH_BYTES + length :]
+            messages.append(_message(frame, messages))
+        return messages
+
+
+def _message(frame: bytes, before: Sequence[object]) -> list[object]:
+    try:
+        message = unpack(frame)
+    except MalformedFrame as error:
+        raise BrokenFrames(str(error), before) from error
+    if not isinstance(message, list) or len(message) < 2 or not isinstance(message[0], str):
+        raise BrokenFrames(f"expected [word, number, …], got {message!r}"[:100], before)
+    return message
+
+
+class FramedCodec:
+    """Implements `nodes.host.codec.Codec` and `nodes.world.network.Codec`."""
+
+    broken_framing: type[Exception] = BrokenFrames
+
+    def encode(self, message: object) -> bytes:
+        packed = pack(message)
+        return len(packed).to_bytes(_LENGTH_BYTES) + packed
+
+    def accepted(self) -> tuple[bytes, FramedDecoder]:
+        return GREETING, FramedDecoder(greeted=True)
+
+    def greeting(self) -> bytes:
+        return GREETING
+
+    def server_decoder(self) -> FramedDecoder:
+        return FramedDecoder(greeted=True)
+
+    def peer_decoder(self) -> FramedDecoder:
+        return FramedDecoder(greeted=False)
+
+    def client_decoder(self) -> FramedDecoder:
+        return FramedDecoder(greeted=False)

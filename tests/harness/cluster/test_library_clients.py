@@ -1,0 +1,332 @@
+"""Stores that are asked by a library: what becomes of each way in which a client can misbehave, and whole runs.
+
+The doubt is what matters: `fail` of an operation that happened after all is a false alarm, and a connection on which
+one was given up must never carry another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli.main import main
+from harness.clients.client import Library, NotDone
+from harness.cluster.http import Http
+from harness.cluster.library_clients import LibraryClients
+from harness.operations import Asked, Completion, Done, Outcome, Read, Transaction, Write
+from tests.harness.processes import PATIENCE_S
+
+READ = Transaction((Read("register", "a"),))
+WRITE = Transaction((Write("register", "a", 1),))
+LONG_NS = PATIENCE_S * 1_000_000_000
+SHORT_NS = 50_000_000
+
+
+class Scripted:
+    """A connection that does as it is told; it notes what it was asked, and that it was closed."""
+
+    def __init__(self, does: Callable[[Scripted], Outcome]) -> None:
+        self._does = does
+        self.asked: list[Asked] = []
+        self.is_closed = threading.Event()
+
+    def invoke(self, asked: Asked) -> Outcome:
+        self.asked.append(asked)
+        return self._does(self)
+
+    def status(self) -> Mapping[str, object]:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self.is_closed.set()
+
+
+class Scripts:
+    """Clients over connections that do these things, one script for each connection."""
+
+    def __init__(self, *scripts: Callable[[Scripted], Outcome]) -> None:
+        self._scripts = iter(scripts)
+        self.made: list[Scripted] = []
+
+    def connect(self, host: str, port: int, timeout_s: float) -> Scripted:
+        self.made.append(Scripted(next(self._scripts)))
+        return self.made[-1]
+
+    def play(self, story: Callable[[LibraryClients], Awaitable[None]]) -> None:
+        played(Library(self.connect, frozenset({Read, Write})), story)
+
+
+def played(client: Library, story: Callable[[LibraryClients], Awaitable[None]], port: int = 1) -> None:
+    async def play() -> None:
+        clients = LibraryClients(client, lambda node: port)
+        try:
+            await story(clients)
+        finally:
+            clients.close()
+
+    asyncio.run(play())
+
+
+def done(connection: Scripted) -> Outcome:
+    return Done((1,))
+
+
+def raises(error: Exception) -> Callable[[Scripted], Outcome]:
+    def script(connection: Scripted) -> Outcome:
+        raise error
+
+    return script
+
+
+def hangs(connection: Scripted) -> Outcome:
+    """Until it is closed; then it takes the write for done."""
+    assert connection.is_closed.wait(PATIENCE_S)
+    return Done((1,))
+
+
+@pytest.mark.parametrize("process", [1, 2])
+def test_a_connection_whose_deadline_passed_carries_nothing_more(process: int) -> None:
+    """If it failed, a client that swallows time-outs would hold up a run, or a late answer be taken for another's."""
+    scripts = Scripts(hangs, done)
+
+    async def story(clients: LibraryClients) -> None:
+        late = await clients.perform(1, "n1", WRITE, SHORT_NS)
+        assert late == Completion("info", None, "timeout")
+        assert await clients.perform(process, "n1", WRITE, LONG_NS) == Done((1,))
+
+    scripts.play(story)
+    assert [len(each.asked) for each in scripts.made] == [1, 1]
+    assert scripts.made[0].is_closed.is_set()
+
+
+def test_what_ends_when_it_is_given_up_is_unknown_all_the_same() -> None:
+    """If it failed, a write that happened in the moment of its deadline would be said to have surely failed."""
+    for _ in range(20):
+        scripts = Scripts(hangs)
+
+        async def story(clients: LibraryClients) -> None:
+            assert (await clients.perform(1, "n1", WRITE, 1_000_000)) in (
+                Completion("info", None, "timeout"),
+                Completion("fail", None, "no connection in time"),
+            )
+
+        scripts.play(story)
+        for made in scripts.made:
+            assert made.is_closed.is_set()
+
+
+def test_a_deadline_in_the_middle_of_connecting_is_a_fail_and_nothing_is_asked_later() -> None:
+    """If it failed, a write could happen after its client was told that it surely had not."""
+    goes_on, made = threading.Event(), Scripted(done)
+
+    def connect(host: str, port: int, timeout_s: float) -> Scripted:
+        assert goes_on.wait(PATIENCE_S)
+        return made
+
+    async def story(clients: LibraryClients) -> None:
+        outcome = await clients.perform(1, "n1", WRITE, SHORT_NS)
+        assert outcome == Completion("fail", None, "no connection in time")
+        goes_on.set()
+        assert await asyncio.to_thread(made.is_closed.wait, PATIENCE_S)
+        assert not made.asked
+
+    played(Library(connect, frozenset({Read, Write})), story)
+
+
+@pytest.mark.parametrize(
+    ("error", "write", "read"),
+    [
+        (ZeroDivisionError("odd"), ("info", "ZeroDivisionError: odd"), ("fail", "ZeroDivisionError: odd")),
+        (
+            ConnectionResetError(104, "reset"),
+            ("info", "ConnectionResetError: reset"),
+            ("fail", "ConnectionResetError: reset"),
+        ),
+        (NotDone("refused"), ("fail", "refused"), ("fail", "refused")),
+    ],
+)
+def test_what_a_client_raises_is_unknown_unless_it_says_otherwise(
+    error: Exception, write: tuple[str, str], read: tuple[str, str]
+) -> None:
+    """If it failed, an error of which nobody has heard would be taken for proof that nothing happened."""
+
+    async def story(clients: LibraryClients) -> None:
+        for asked, (type_, said) in ((WRITE, write), (READ, read)):
+            outcome = await clients.perform(1, "n1", asked, LONG_NS)
+            assert isinstance(outcome, Completion)
+            assert (outcome.type, outcome.error) == (type_, said)
+
+    Scripts(raises(error), raises(error)).play(story)
+
+
+def test_a_process_that_goes_on_as_another_leaves_no_connection() -> None:
+    """If it failed, a run with many open operations would end with a thread and a socket for each of them."""
+    scripts = Scripts(done, done, raises(ZeroDivisionError()))
+
+    async def story(clients: LibraryClients) -> None:
+        await clients.perform(1, "n1", WRITE, LONG_NS)
+        await clients.perform(2, "n1", WRITE, LONG_NS)
+        await clients.perform(1, "n2", WRITE, LONG_NS)
+        assert [each.is_closed.is_set() for each in scripts.made] == [True, False, True]
+
+    scripts.play(story)
+
+
+def test_a_refused_connection_is_a_fail() -> None:
+    """If it failed, every write to a dead node would be open to the end of the run."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+
+        async def story(clients: LibraryClients) -> None:
+            outcome = await clients.perform(1, "n1", WRITE, LONG_NS)
+            assert outcome == Completion("fail", None, "ConnectionRefusedError: Connection refused")
+            assert await clients.status("n1", LONG_NS) is None
+
+        played(Library(Asking, frozenset({Read, Write})), story, port)
+
+
+class Asking:
+    """Asks for a page at each operation."""
+
+    def __init__(self, host: str, port: int, timeout_s: float) -> None:
+        self._http = Http(host, port, timeout_s)
+
+    def invoke(self, asked: Asked) -> Outcome:
+        return Done(self._http.ask("POST", "/", {"asked": str(asked)}))
+
+    def status(self) -> Mapping[str, object]:
+        return {"up": self._http.ask("GET", "/")[0]}
+
+    def close(self) -> None:
+        self._http.close()
+
+
+class Listener:
+    """Answers each connection with what stands here for it, after one request each; then it closes. "": never."""
+
+    def __init__(self, *answers: str) -> None:
+        self._answers = answers
+        self.heard: list[bytes] = []
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._server.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        for answer in self._answers:
+            connection, _ = self._server.accept()
+            with connection:
+                self.heard.append(_request(connection))
+                connection.sendall(answer.encode())
+                if not answer:
+                    connection.recv(1)  # until the client has had enough
+        self._server.close()
+
+
+def _request(connection: socket.socket) -> bytes:
+    """All of it: closing a connection with something unread in it resets it."""
+    with connection.makefile("rb") as file:
+        head = b"".join(iter(file.readline, b"\r\n"))
+        length = next(
+            int(line.split()[1]) for line in head.splitlines() if line.startswith(b"Content-Length")
+        )
+        return head + file.read(length)
+
+
+ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"is": 1}'
+
+
+def test_http_dials_anew_and_asks_nothing_twice() -> None:
+    """If it failed, a server that closes connections would be asked twice, or not at all and nobody would know."""
+    server = Listener(ANSWER, ANSWER, ANSWER[:-1])
+
+    async def story(clients: LibraryClients) -> None:
+        for _ in range(2):
+            assert await clients.perform(1, "n1", WRITE, LONG_NS) == Done((200, {"is": 1}))
+        broken = await clients.perform(1, "n1", WRITE, LONG_NS)
+        assert isinstance(broken, Completion)
+        assert broken.type == "info"
+        gone = await clients.perform(2, "n1", WRITE, LONG_NS)
+        assert isinstance(gone, Completion)
+        assert gone.type == "fail"
+
+    played(Library(Asking, frozenset({Read, Write})), story, server.port)
+    assert len(server.heard) == 3
+
+
+def test_http_that_never_answers_ends_with_its_deadline() -> None:
+    """If it failed, a thread and a connection of every operation at a node that is paused would stay for ever."""
+    server = Listener("")
+
+    async def story(clients: LibraryClients) -> None:
+        before = threading.active_count()
+        outcome = await clients.perform(1, "n1", WRITE, SHORT_NS)
+        assert outcome == Completion("info", None, "timeout")
+        for _ in range(1000 * PATIENCE_S):
+            if threading.active_count() <= before:
+                return
+            await asyncio.sleep(0.001)
+        raise AssertionError("the thread of a call that was given up still waits")
+
+    played(Library(Asking, frozenset({Read, Write})), story, server.port)
+
+
+STORES = Path(__file__).parents[3] / "stores"
+TRIES = 4
+BUSY = (
+    "too little load",
+    "too few answers",
+    "the harness itself stood still",
+    "the nodes were not quiet",
+    "the fault ",
+)
+"""What makes a run no evidence on a machine that has much else to do, whatever the store."""
+LOADED = "VALUES.update(json.loads(line) for line in whole[0].splitlines())"
+
+
+def run(folder: Path, store: Path, nodes: int, *words: str) -> dict[str, Any]:
+    printed = io.StringIO()
+    options = ("--system", str(store), "--nodes", str(nodes), "--rate", "40", "--workers", "8")
+    with redirect_stdout(printed):
+        main(["run", *options, *words, "--json", "--results", str(folder)])
+    verdict: dict[str, Any] = json.loads(printed.getvalue())
+    return verdict
+
+
+def test_the_store_of_the_page_is_valid_under_partitions_kills_and_pauses(tmp_path: Path) -> None:
+    """If it failed, whoever follows docs/put-your-store-under-test.md would not come to a first verdict."""
+    kinds = {"isolate-one", "kill", "pause"}
+    for seed in range(TRIES):
+        options = ("--faults", ",".join(sorted(kinds)), "--time-limit", "14", "--seed", str(seed))
+        verdict = run(tmp_path, STORES / "http_store.py", 3, *options)
+        assert verdict["violations"] == [], verdict["sentence"]
+        others = [each for each in verdict["evidence"]["missing"] if not each.startswith(BUSY)]
+        assert not others, others
+        if verdict["outcome"] == "valid":
+            assert kinds <= set(verdict["evidence"]["kinds_that_bit"]), verdict["evidence"]
+            return
+    raise AssertionError("not one run of a correct store was valid")
+
+
+def test_a_service_that_forgets_is_found_through_its_own_client(tmp_path: Path) -> None:
+    """If it failed, a green run of an HTTP service would say nothing."""
+    service = (STORES / "http_service.py").read_text()
+    assert LOADED in service
+    (tmp_path / "http_service.py").write_text(service.replace(LOADED, ""))
+    (tmp_path / "http_store.py").write_text((STORES / "http_store.py").read_text())
+    seen: set[str] = set()
+    for seed in range(TRIES):
+        options = ("--faults", "kill", "--time-limit", "7", "--seed", str(seed))
+        seen |= set(run(tmp_path, tmp_path / "http_store.py", 1, *options)["violations"])
+        if "linearizable" in seen:
+            return
+    raise AssertionError(seen)

@@ -1,0 +1,20 @@
+"""What operations come to on the wire of our nodes, and what answers mean for the history; for tests."""
+
+from __future__ import annotations
+
+from harness.operations import Completion
+from harness.plan import Operation
+from harness.protocols import Reply
+from harness.systems.calls import call_of, outcome_of
+from harness.workloads import Workload
+from harness.workloads.completed import asked_of, completed
+from nodes.iproto.messages import Call
+
+
+def said(workload: Workload, operation: Operation, sync: int = 1) -> Call:
+    return call_of(asked_of(workload, operation, operation.value), sync)
+
+
+def answered(workload: Workload, operation: Operation, reply: Reply) -> Completion:
+    asked = asked_of(workload, operation, operation.value)
+    return completed(workload, operation, operation.value, asked, outcome_of(asked, reply))
