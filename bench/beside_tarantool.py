@@ -34,6 +34,7 @@ from bench.clusters import TIMEOUT_NS, direct, free_ports
 from bench.table import print_table
 from harness.cluster.connections import Connections
 from harness.protocols import Replied
+from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Answer, Replace
 
 SPACE_ID = 512
@@ -70,7 +71,7 @@ async def tarantool(folder: Path, wal_mode: str) -> AsyncIterator[Connections]:
     program = shutil.which("tarantool")
     assert program is not None
     ports = free_ports(3)
-    connections = Connections(lambda node: ports[int(node[1:]) - 1])
+    connections = Connections(IPROTO, lambda node: ports[int(node[1:]) - 1])
     processes: list[asyncio.subprocess.Process] = []
     try:
         for number in (1, 2, 3):

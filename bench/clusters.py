@@ -13,6 +13,7 @@ from harness.assemble import parts_of
 from harness.cluster.connections import Connections
 from harness.cluster.processes import NodeProcess, Orders
 from harness.plan import Plan
+from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Call
 
 TIMEOUT_NS = 5_000_000_000
@@ -35,7 +36,7 @@ async def direct(folder: Path, profile_of_owner: Path | None = None) -> AsyncIte
     configurations = parts.system.configurations(plan, parts.workload.spaces)
     ports = dict(zip(configurations, free_ports(len(configurations)), strict=True))
     processes: list[NodeProcess] = []
-    connections = Connections(lambda node: ports[node])
+    connections = Connections(IPROTO, lambda node: ports[node])
     profiled = () if profile_of_owner is None else ("-m", "cProfile", "-o", str(profile_of_owner))
     try:
         for name, data in configurations.items():

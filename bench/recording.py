@@ -19,7 +19,7 @@ from harness.conductor import Conductor
 from harness.faults.fault import Evidence, Fault
 from harness.plan import Plan
 from harness.protocols import Ended, Replied, Reply
-from nodes.iproto.messages import Answer, Request
+from nodes.iproto.messages import Answer, Call
 
 OPERATIONS = 200_000
 
@@ -45,7 +45,8 @@ class NothingCluster:
 
     async def stop(self) -> None: ...
 
-    async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
+    async def call(self, process: int, node: str, request: object, timeout_ns: int) -> Reply:
+        assert isinstance(request, Call)
         return Replied(Answer(request.sync, ({"committed": True, "results": [None], "role": "owner"},)))
 
     async def inject(self, fault: Fault) -> None: ...
