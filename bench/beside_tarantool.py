@@ -33,7 +33,7 @@ from statistics import median
 from bench.clusters import TIMEOUT_NS, direct, free_ports
 from bench.table import print_table
 from harness.cluster.connections import Connections
-from harness.protocols import Replied
+from harness.cluster.protocol import Replied
 from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Answer, Replace
 

@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from harness.assemble import parts_of
 from harness.cluster.connections import Connections
 from harness.cluster.processes import NodeProcess, Orders
-from harness.plan import Plan
+from harness.run.assemble import parts_of
+from harness.run.plan import Plan
 from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Call
 

@@ -16,11 +16,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.assemble import local, parts_of
 from harness.cluster.local import LocalCluster
+from harness.cluster.protocol import Replied
 from harness.faults.fault import Fault
-from harness.plan import SECOND_NS, Plan
-from harness.protocols import Replied
+from harness.run.assemble import local, parts_of
+from harness.run.plan import SECOND_NS, Plan
 from harness.systems.system import System
 from nodes.iproto.messages import Answer, Call
 

@@ -17,7 +17,7 @@ import msgspec
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from harness.hunt import hunted, try_seed
-from harness.plan import Plan
+from harness.run.plan import Plan
 from nodes.qsync.bugs import BUGS, TABLE
 
 

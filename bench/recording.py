@@ -13,12 +13,12 @@ from typing import Any
 
 from bench.table import print_table
 from checkers.history.jsonl import Writer
-from harness.assemble import header, parts_of
+from harness.cluster.protocol import Ended, Replied, Reply
 from harness.cluster.virtual_tasks import VirtualTask
-from harness.conductor import Conductor
 from harness.faults.fault import Evidence, Fault
-from harness.plan import Plan
-from harness.protocols import Ended, Replied, Reply
+from harness.run.assemble import header, parts_of
+from harness.run.conductor import Conductor
+from harness.run.plan import Plan
 from nodes.iproto.messages import Answer, Call
 
 OPERATIONS = 200_000

@@ -11,10 +11,10 @@ import time
 
 from bench.table import print_table
 from checkers.history import jsonl
-from harness.assemble import header, parts_of, simulated
-from harness.conductor import Conductor
 from harness.judge import judge
-from harness.plan import Plan
+from harness.run.assemble import header, parts_of, simulated
+from harness.run.conductor import Conductor
+from harness.run.plan import Plan
 
 PLANS = {
     "60 s, 5 clients, 100 op/s": Plan(cluster="sim", time_limit_s=60, workers=5, rate=100, seed=1),

@@ -24,10 +24,10 @@ from pathlib import Path
 
 from bench.table import print_table
 from checkers.history import jsonl
-from harness.assemble import parts_of
-from harness.execute import execute
-from harness.finish import finish
-from harness.plan import Plan
+from harness.run.assemble import parts_of
+from harness.run.execute import execute
+from harness.run.finish import finish
+from harness.run.plan import Plan
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from bench.clusters import TIMEOUT_NS, direct
 from bench.table import print_table
-from harness.assemble import local, parts_of
-from harness.plan import Plan
-from harness.protocols import Replied, Reply
+from harness.cluster.protocol import Replied, Reply
+from harness.run.assemble import local, parts_of
+from harness.run.plan import Plan
 from nodes.iproto.messages import Answer, Call, Request
 
 SECONDS = 3.0

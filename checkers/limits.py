@@ -10,7 +10,7 @@ A step is one comparison, or one call that is tried, of the compiled search for 
 
 Code that takes long calls `look`, which raises `OutOfTime` behind the limit. What looks at no clock can be interrupted
 from outside: within `until_ended`, outside of `shielded`, an alarm may call `interrupt` at any moment
-(`harness.time_limit` does). A checker that catches `OutOfTime` keeps what it has decided by then.
+(`harness.judge.time_limit` does). A checker that catches `OutOfTime` keeps what it has decided by then.
 """
 
 from __future__ import annotations

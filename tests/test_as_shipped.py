@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from harness.hunt import hunted, try_seed
-from harness.plan import Plan, read
+from harness.run.plan import Plan, read
 
 PLAN = Path(__file__).parent / "plans" / "as-shipped" / "loses-an-acknowledged-write.json"
 

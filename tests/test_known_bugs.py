@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from checkers.wal import NAME as AUDIT
-from harness.assemble import parts_of
 from harness.hunt import try_seed
 from harness.judge.outcome import checks_of
-from harness.plan import Plan, read
+from harness.run.assemble import parts_of
+from harness.run.plan import Plan, read
 from harness.workloads import WORKLOADS
 from nodes.qsync.bugs import BUGS, TABLE
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from harness.administration.site import POLL_NS, Site, Statuses, covers, furthest, has_synced
 from harness.errors import ClusterError, NodeEnded
 from harness.faults.fault import Evidence, Fault
-from harness.plan import SECOND_NS
+from harness.run.plan import SECOND_NS
 from harness.systems.system import ChangesMembers, ListsMembers
 
 AGAIN_NS = SECOND_NS // 2

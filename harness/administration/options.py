@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from harness.administration.site import POLL_NS, Site
 from harness.faults.fault import Evidence, Fault
-from harness.node_options import QUORUM, Value
+from harness.run.node_options import QUORUM, Value
 from harness.systems.system import ChangesOptions
 
 RUNNING = "while it ran"

@@ -13,7 +13,7 @@ from harness.administration.options import wanted
 from harness.administration.site import Site, covers, furthest, has_synced
 from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault
-from harness.node_options import QUORUM, Value
+from harness.run.node_options import QUORUM, Value
 
 RESTARTED = "by a restart"
 

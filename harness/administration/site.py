@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from harness.cluster.place import FROM, TO, Which
+from harness.cluster.protocol import Administered, Cluster, Configures
 from harness.errors import ClusterError
 from harness.faults.fault import Fault
 from harness.faults.membership import Membership
-from harness.node_options import Value
-from harness.plan import SECOND_NS, Plan
-from harness.protocols import Administered, Cluster, Configures
+from harness.run.node_options import Value
+from harness.run.plan import SECOND_NS, Plan
 from harness.systems.system import HasOptions, System
 
 POLL_NS = SECOND_NS // 50

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from harness.administration.site import Site, covers, furthest, has_synced
 from harness.cluster.place import FROM, TO, Which
+from harness.cluster.protocol import ExchangesVersions
 from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault
-from harness.protocols import ExchangesVersions
 
 OTHER: Mapping[Which, Which] = {FROM: TO, TO: FROM}
 

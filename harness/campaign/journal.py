@@ -21,8 +21,8 @@ from typing import Any, BinaryIO, Literal
 
 import msgspec
 
-from harness.conclude import Failure
 from harness.errors import StoreError
+from harness.run.finish import Failure
 
 FOLDER = "_campaigns"
 HEAD = "campaign.json"

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from checkers.check import RunCheck, run_here
 from checkers.history.errors import HistoryError
 from checkers.history.jsonl import read as read_history
 from harness.campaign.fingerprint import leading, sightings
 from harness.campaign.journal import Ended, Found, ToJudge, now
-from harness.check import RunCheck, run_here
-from harness.conclude import Recorded, conclude
 from harness.errors import HarnessError
 from harness.judge import EXIT_CODES
 from harness.judge.outcome import NOT_PROMISED
+from harness.run.finish import Recorded, conclude
 
 BROKEN, INTERRUPTED = 70, 130
 NOT_EVIDENCE = EXIT_CODES["not-evidence"]

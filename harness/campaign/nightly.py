@@ -25,7 +25,7 @@ from harness.campaign.retention import retain
 from harness.campaign.runs import Runs
 from harness.campaign.summary import Summary, summarize
 from harness.errors import HarnessError, StoreError
-from harness.plan import Plan
+from harness.run.plan import Plan
 from harness.store.objects import Address
 
 POLL_S = 0.05

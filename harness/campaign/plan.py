@@ -45,9 +45,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from harness.assemble import parts_of
 from harness.errors import WrongUse
-from harness.plan import Name, Plan, fault_names
+from harness.run.assemble import parts_of
+from harness.run.plan import Name, Plan, fault_names
 from harness.wrong_values import in_words
 
 LISTS = ("faults", "bugs")

@@ -22,8 +22,8 @@ import msgspec
 
 from harness.campaign.journal import Ended, Task, ToJudge, now
 from harness.campaign.judging import believed, told_by, told_by_line
-from harness.conclude import Recorded
-from harness.plan import Plan, to_json
+from harness.run.finish import Recorded
+from harness.run.plan import Plan, to_json
 
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 

@@ -232,8 +232,8 @@ def plan_options(function: F) -> F:
 
 def plan_of(plan_file: Path | None, **given: Any) -> Any:
     """The plan that a command line asks for; WrongUse in one line if there is no such plan."""
-    from harness import plan as plans
     from harness.errors import WrongUse
+    from harness.run import plan as plans
     from harness.wrong_values import in_words
 
     base = plans.read(plan_file) if plan_file is not None else None

@@ -15,8 +15,8 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from harness.cluster.protocol import Reply
 from harness.operations import Asked, Outcome
-from harness.protocols import Reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.probe import Probes
 from harness.cluster.process_faults import Kill, Pause, Terminate
 from harness.cluster.processes import Orders
+from harness.cluster.protocol import Ended, Orphans
 from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
 from harness.cluster.relay.link import LinkName
 from harness.cluster.relay.remote import Relay
@@ -48,7 +49,6 @@ from harness.cluster.storage import FileStorage, Storage
 from harness.cluster.talk import Talk, admin_of, clients_of, probe_of
 from harness.errors import ClusterError, WrongUse
 from harness.faults.fault import Fault
-from harness.protocols import Ended, Orphans
 from nodes.kernel.outbox import Durability
 
 _HOST: Final = "127.0.0.1"
@@ -92,7 +92,7 @@ class LocalSettings:
 
 
 class LocalCluster(RealCluster):
-    """Implements `harness.protocols.Cluster` on asyncio."""
+    """Implements `harness.cluster.protocol.Cluster` on asyncio."""
 
     def __init__(self, settings: LocalSettings) -> None:
         super().__init__(

@@ -24,8 +24,8 @@ from harness.cluster.family import MARK, Family, Stopped, new_mark, still_listen
 from harness.cluster.limits.enclosure import launcher
 from harness.cluster.limits.group import Group
 from harness.cluster.limits.starved import Starved
+from harness.cluster.protocol import Ended
 from harness.errors import ClusterError, NodeEnded
-from harness.protocols import Ended
 
 READY_WITHIN_S: Final = 15.0
 STOPPED_WITHIN_S: Final = 2.0

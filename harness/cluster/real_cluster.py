@@ -1,7 +1,7 @@
 """What all clusters of real nodes share: the life of a run, its clients, and faults while they are at work.
 
 A cluster says how its nodes are brought up and ended (`_begin`, `_end`), what carries out a fault (`_at_work_for`),
-which nodes may answer and which ended untold. Everything else that `harness.protocols.Cluster` asks for is here.
+which nodes may answer and which ended untold. Everything else that `harness.cluster.protocol.Cluster` asks for is here.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from harness.cluster.library_clients import LibraryClients
 from harness.cluster.node_log import shift_log
 from harness.cluster.place import Which
 from harness.cluster.process_faults import Processes
+from harness.cluster.protocol import Ended, Reply
 from harness.cluster.real_time import RealTime
 from harness.cluster.stall import StallWatch
 from harness.cluster.storage import Storage
@@ -27,7 +28,6 @@ from harness.cluster.talk import AsksStatus
 from harness.errors import ClusterError, NodeEnded, WrongUse
 from harness.faults.fault import Evidence, Fault
 from harness.operations import Asked, Outcome
-from harness.protocols import Ended, Reply
 
 CLIENT: Final = "client"
 STATUS_WITHIN_NS: Final = 500_000_000
@@ -50,7 +50,7 @@ class ChangingAtWork(Protocol):
 
 
 class RealCluster(RealTime):
-    """Implements `harness.protocols.Cluster` but for what is abstract here."""
+    """Implements `harness.cluster.protocol.Cluster` but for what is abstract here."""
 
     def __init__(
         self, nodes: Iterable[str], epoch_ns: int, clients: Connections | LibraryClients, admin: AsksStatus

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class RealTime:
-    """Implements `harness.protocols.Time`. `epoch_ns` is the monotonic time at which the run began."""
+    """Implements `harness.cluster.protocol.Time`. `epoch_ns` is the monotonic time at which the run began."""
 
     def __init__(self, epoch_ns: int) -> None:
         self._epoch_ns = epoch_ns

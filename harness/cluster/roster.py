@@ -15,9 +15,9 @@ from typing import Final
 
 from harness.cluster import faketime_files
 from harness.cluster.processes import NodeProcess, Orders
+from harness.cluster.protocol import Ended, Orphans
 from harness.cluster.relay.remote import Relay
 from harness.errors import ClusterError, NodeEnded
-from harness.protocols import Ended, Orphans
 
 _STOP_WITHIN_S: Final = 2.0
 REFUSED: Final = ("exit 1", "exit 64")

@@ -13,13 +13,13 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import msgspec
 
 from checkers.wal.effects import FILE, Effect, to_lines
+from harness.cluster.protocol import Ended, Reply
 from harness.cluster.sim_clients import VirtualClients
 from harness.cluster.sim_faults import VirtualFaults
 from harness.cluster.sim_moments import Moments
 from harness.cluster.virtual_tasks import Pending, VirtualTask
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault, Moment
-from harness.protocols import Ended, Reply
 from harness.wires.wire import SimulatedWire
 from nodes.kernel.effects import Log
 from nodes.kernel.node import Node
@@ -53,7 +53,7 @@ BYTES_EVERY = 10
 
 
 class SimCluster:
-    """Implements `harness.protocols.Cluster`."""
+    """Implements `harness.cluster.protocol.Cluster`."""
 
     def __init__(
         self,

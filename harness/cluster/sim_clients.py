@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from harness.cluster.protocol import Lost, NotSent, Replied, Reply
 from harness.cluster.virtual_tasks import Pending
-from harness.plan import CONNECTION_NAME
-from harness.protocols import Lost, NotSent, Replied, Reply
+from harness.run.plan import CONNECTION_NAME
 from harness.wires.wire import ClientWire
 from nodes.world.world import World
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.faults.fault import Does, Fault
-from harness.node_options import MODE, QUORUM
+from harness.run.node_options import MODE, QUORUM
 
 MEMBERSHIP: frozenset[Does] = frozenset(("remove", "add", "replace"))
 """What changes who is a member: one at a time."""

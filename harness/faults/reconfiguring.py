@@ -18,7 +18,7 @@ from typing import Any
 
 from harness.faults.fault import Fault, Moment
 from harness.faults.table import FACTORS, MILLISECOND_NS, OTHERWISE, RECONFIGURE, RECONFIGURE_AT
-from harness.node_options import (
+from harness.run.node_options import (
     AT_START,
     BEAT,
     CHECKPOINTS,
@@ -36,7 +36,7 @@ from harness.node_options import (
     WHILE_RUNNING,
     Value,
 )
-from harness.plan import Plan
+from harness.run.plan import Plan
 
 WEIGHTS: Mapping[str, float] = {
     MODE: 5,

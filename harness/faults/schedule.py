@@ -40,8 +40,8 @@ from harness.faults.table import (
     TOGETHER,
     why_not,
 )
-from harness.node_options import RECONFIGURING
-from harness.plan import SECOND_NS, Plan
+from harness.run.node_options import RECONFIGURING
+from harness.run.plan import SECOND_NS, Plan
 
 FIRST_NS = 1 * SECOND_NS
 QUIET_NS = (SECOND_NS * 7 // 10, SECOND_NS * 13 // 10)

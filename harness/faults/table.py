@@ -17,7 +17,7 @@ from harness.faults import partitions
 from harness.faults.abilities import ALL_ABILITIES, LACKS, NEEDED, Ability
 from harness.faults.fault import Damage, Does, Link
 from harness.faults.rollout import DOWNGRADE, UPGRADE
-from harness.node_options import RECONFIGURING
+from harness.run.node_options import RECONFIGURING
 
 MILLISECOND_NS = 1_000_000
 EVERYWHERE = ("local", "docker", "ssh", "sim")

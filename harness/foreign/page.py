@@ -12,8 +12,8 @@ from checkers.history import jsonl
 from checkers.history.history import History
 from checkers.history.operation import Event
 from harness import report
+from harness.cluster.scratch import scratch
 from harness.errors import StoreError
-from harness.scratch import scratch
 from harness.store import RunFolder
 
 

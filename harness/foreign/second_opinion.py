@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from checkers.verdict import Result
+from harness.cluster.scratch import scratch
 from harness.errors import WrongUse
-from harness.scratch import scratch
 
 _WORDS: tuple[tuple[str, Result], ...] = (
     (r"not[ -]linearizable|nonlinearizable|invalid|illegal|false|anomal(?:y|ies)", "invalid"),

@@ -21,7 +21,7 @@ from checkers.verdict import Verdict
 from harness.judge import EXIT_CODES
 from harness.judge.outcome import checks_of
 from harness.judge.promised import promise_of
-from harness.plan import Plan
+from harness.run.plan import Plan
 
 
 def add_to(verdict: dict[str, Any], history: History, judged: Mapping[str, Judged]) -> None:

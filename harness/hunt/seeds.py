@@ -15,15 +15,15 @@ import msgspec
 from checkers.history import History, jsonl
 from checkers.history.faults import FaultSpan
 from checkers.history.operation import Operation
-from harness.assemble import header, parts_of, simulated
-from harness.conductor import Conductor
 from harness.errors import HarnessError
-from harness.execute import in_virtual_time
 from harness.faults.lanes import MEMBERSHIP
 from harness.hunt import changes
 from harness.hunt.variety import hunted
 from harness.judge.whole_run import verdict_of
-from harness.plan import Plan
+from harness.run.assemble import header, parts_of, simulated
+from harness.run.conductor import Conductor
+from harness.run.execute import in_virtual_time
+from harness.run.plan import Plan
 from harness.systems.xlogs import logs_of
 from harness.workloads.failing import AS_IT_HAD_TO
 from harness.workloads.mixed_spaces import ASYNCHRONOUS as ASYNCHRONOUS_SPACE

@@ -19,14 +19,14 @@ from typing import Any
 
 import msgspec
 
-from harness import node_options as options_of
-from harness.assemble import parts_of
-from harness.configurations import modes_of
 from harness.errors import WrongUse
 from harness.faults.schedule import names_for
 from harness.faults.table import HOLDS, MOMENTS, QUORUM, SCENIC
 from harness.hunt.bug_plans import bug_plan
-from harness.plan import Plan
+from harness.run import node_options as options_of
+from harness.run.assemble import parts_of
+from harness.run.configurations import modes_of
+from harness.run.plan import Plan
 from harness.systems import System, system_of
 from harness.systems.system import CountsRareTurns
 from harness.workloads import WORKLOADS

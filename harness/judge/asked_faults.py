@@ -20,7 +20,7 @@ from harness.faults.rollout import UPGRADE
 from harness.faults.schedule import names_for
 from harness.faults.table import DIRECTED, SCENIC, TOGETHER
 from harness.judge.versions import was_refused
-from harness.plan import Plan
+from harness.run.plan import Plan
 from harness.systems import system_of
 
 EVERYTHING, NOTHING = "all", "none"

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from checkers import wal
+from checkers.check import Check, RunCheck, run_here
 from checkers.history.history import History
 from checkers.history.members import at_the_end
 from checkers.limits import until_ended
@@ -27,7 +28,6 @@ from checkers.verdict import Verdict, run_safely, stopped
 from checkers.wal import LogRules, NodeLog, Replayed, Settled, early
 from checkers.wal.effects import Effect
 from checkers.wal.settle import joined
-from harness.check import Check, RunCheck, run_here
 
 SETTLED_CHECKS = frozenset({"linearizable", "transactional"})
 """Checks that an operation without an outcome leaves room to."""

@@ -9,13 +9,13 @@ from typing import Any
 
 from checkers import kept
 from checkers.by_model import only_key
+from checkers.check import Check, RunCheck, run_here
 from checkers.convergence import NAME as CONVERGENCE
 from checkers.history.declared import undeclared
 from checkers.history.history import History
 from checkers.verdict import Result, Verdict
 from checkers.wal import LogRules, NodeLog
 from checkers.wal.effects import Effect
-from harness.check import Check, RunCheck, run_here
 from harness.errors import WrongUse
 from harness.judge.asked_faults import absent_of_a_group, missing_by_name
 from harness.judge.audit import audit
@@ -33,7 +33,7 @@ from harness.judge.versions import NAME as UPGRADE
 from harness.judge.versions import incompatible, versions_json
 from harness.judge.weighed import EXIT_CODES, outcome_of
 from harness.judge.words import repeat_line, sentence
-from harness.plan import Plan
+from harness.run.plan import Plan
 from harness.systems import system_of
 from harness.systems.promises import Promise
 from harness.workloads import WORKLOADS

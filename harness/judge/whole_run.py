@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from checkers.check import RunCheck, run_here
 from checkers.history.history import History
 from checkers.history.members import have_changed, left, quorums
 from checkers.wal import LogRules, NodeLog
 from checkers.wal.effects import Effect
-from harness.check import RunCheck, run_here
 from harness.errors import FAILED
 from harness.judge.outcome import judge
 from harness.judge.promised import promise_of
-from harness.plan import Plan
+from harness.run.plan import Plan
 from harness.systems import system_of
 
 

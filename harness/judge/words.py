@@ -9,7 +9,7 @@ from typing import Any
 
 from checkers.verdict import Verdict
 from harness.judge.weighed import Outcome
-from harness.plan import Plan
+from harness.run.plan import Plan
 
 
 def sentence(

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from checkers.check import RunCheck, run_here
 from harness.campaign.journal import Ended, ToJudge
 from harness.campaign.judging import Judge, judged
-from harness.check import RunCheck, run_here
 from harness.errors import HarnessError
 from harness.pipeline.checking import answers, spread_checks
 from harness.pipeline.session import SparkError, in_one_line, session

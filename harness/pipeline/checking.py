@@ -16,18 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from checkers.check import Check, RunCheck
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.linearizable import merging
 from checkers.linearizable.segments import segments
 from checkers.verdict import CheckerDefect, Verdict, run_safely
-from harness.check import Check, RunCheck
-from harness.conclude import judged_again
-from harness.finish import finish, read_history
 from harness.judge import outcome
 from harness.judge.promised import promise_of
+from harness.judge.time_limit import Elsewhere
+from harness.run.finish import finish, judged_again, read_history
 from harness.store import RunFolder
-from harness.time_limit import Elsewhere
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,8 +19,8 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from harness.cluster.scratch import scratch
 from harness.pipeline.java import Java
-from harness.scratch import scratch
 
 QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 """A JVM that finds the archive unfit says so on stdout, where a verb's JSON goes."""
@@ -124,12 +124,12 @@ def _run(words: list[str], more: Mapping[str, str] | None = None) -> None:
 
 def _one_small_analysis(folder: Path) -> None:
     """What the archive is made of: the classes that an analysis of one simulated run needs, made in `folder`."""
-    from harness.assemble import parts_of
-    from harness.execute import execute
-    from harness.finish import finish
     from harness.pipeline.analyze import analyze
     from harness.pipeline.session import session
-    from harness.plan import Plan
+    from harness.run.assemble import parts_of
+    from harness.run.execute import execute
+    from harness.run.finish import finish
+    from harness.run.plan import Plan
 
     plan = Plan(cluster="sim", time_limit_s=10.0, rate=100.0, bugs=("confirm-early",), configuration="C",
                 faults=("isolate-owner",))  # fmt: skip

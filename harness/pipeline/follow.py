@@ -13,11 +13,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from harness.cluster.scratch import scratch
 from harness.errors import HarnessError, StoreError
 from harness.pipeline.analyze import analyze
 from harness.pipeline.overview import PAGE, overview
 from harness.pipeline.session import session
-from harness.scratch import scratch
 from harness.store.objects import Address
 from harness.store.run_folder import REPORT
 

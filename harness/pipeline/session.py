@@ -18,9 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.cluster.scratch import scratch
 from harness.errors import HarnessError
 from harness.pipeline import class_archive, java
-from harness.scratch import scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

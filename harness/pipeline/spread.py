@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from checkers.history import parquet
 from checkers.linearizable import check, merging, promised_linearizable, recorded
 from checkers.verdict import Verdict
-from harness.time_limit import Elsewhere
+from harness.judge.time_limit import Elsewhere
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -29,9 +29,9 @@ from typing import BinaryIO
 
 import msgspec
 
-from harness import plan as plans
 from harness.errors import StoreError, WrongUse
-from harness.plan import Plan
+from harness.run import plan as plans
+from harness.run.plan import Plan
 from harness.store import hashes
 
 PLAN = "plan.json"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.plan import SECOND_NS
-from harness.protocols import Cluster, Replied
+from harness.cluster.protocol import Cluster, Replied
+from harness.run.plan import SECOND_NS
 from nodes.iproto.messages import Answer, Call
 
 PROCESS = -3

@@ -49,6 +49,7 @@ from typing import Any
 
 from checkers.history.operation import SUBMITTED
 from harness.clients.client import Conversation, Send
+from harness.cluster.protocol import Lost, NotSent, Replied, Reply
 from harness.operations import (
     STEPS,
     Add,
@@ -70,7 +71,6 @@ from harness.operations import (
     failed,
     unexpected,
 )
-from harness.protocols import Lost, NotSent, Replied, Reply
 from harness.systems.tarantool_errors import meaning_of
 from nodes.iproto.messages import Answer, Call, Refusal
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from harness.plan import SECOND_NS, Plan
-from harness.protocols import Cluster, Replied
+from harness.cluster.protocol import Cluster, Replied
+from harness.run.plan import SECOND_NS, Plan
 from nodes.iproto.messages import Answer, Call
 
 Statuses = Mapping[str, Mapping[str, object] | None]

@@ -30,15 +30,15 @@ from typing import Any
 
 import msgspec
 
+from checkers.check import Check
 from checkers.wal.record import LogRules
-from harness.check import Check
 from harness.clients.client import Client, LibraryClient
 from harness.cluster.place import Command, node_host
+from harness.cluster.protocol import Cluster
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import Ability
 from harness.operations import Dump
-from harness.plan import SECOND_NS, Leadership, Plan
-from harness.protocols import Cluster
+from harness.run.plan import SECOND_NS, Leadership, Plan
 from harness.systems.calls import CALLS
 from harness.systems.promises import PROMISES, Promise
 from harness.systems.system import System

@@ -38,9 +38,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from harness.configurations import CONFIGURATIONS
 from harness.errors import WrongUse
-from harness.plan import Plan
+from harness.run.configurations import CONFIGURATIONS
+from harness.run.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from checkers import early_timeout
+from checkers.check import Check
 from checkers.wal.record import LogRules
-from harness.check import Check
 from harness.cluster.place import Command, Version, node_host
+from harness.cluster.protocol import Cluster, Replied
 from harness.cluster.versions import package, this_package
-from harness.configurations import letter_of
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.fault import Fault
@@ -20,7 +20,8 @@ from harness.faults.membership import FORMULA, Membership
 from harness.faults.reconfiguring import in_force, switches_on
 from harness.faults.schedule import draw_faults
 from harness.faults.table import FAULTS, TOGETHER
-from harness.node_options import (
+from harness.run.configurations import letter_of
+from harness.run.node_options import (
     BEAT,
     CHECKPOINTS,
     ELECTION_TIMEOUT,
@@ -38,8 +39,7 @@ from harness.node_options import (
     Value,
     parsed,
 )
-from harness.plan import SECOND_NS, Plan
-from harness.protocols import Cluster, Replied
+from harness.run.plan import SECOND_NS, Plan
 from harness.systems.box_cfg import HasBoxCfg
 from harness.systems.calls import CALLS, CallClient
 from harness.systems.operator import Note, Operator, take_over

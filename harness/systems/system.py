@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from checkers.check import Check
 from checkers.wal.record import LogRules
-from harness.check import Check
 from harness.clients.client import Client
 from harness.cluster.place import Command, Version
+from harness.cluster.protocol import Cluster
 from harness.faults.abilities import Ability
 from harness.faults.fault import Does
 from harness.faults.membership import Membership
-from harness.node_options import Value
-from harness.plan import Plan
-from harness.protocols import Cluster
+from harness.run.node_options import Value
+from harness.run.plan import Plan
 from harness.systems.operator import Note
 from harness.systems.promises import Promise
 from harness.wires.wire import ClientWire
@@ -165,7 +165,7 @@ class ChangesMembers(Protocol):
 
 @runtime_checkable
 class HasOptions(Protocol):
-    """A system that can start a node with different options (`harness.node_options`)."""
+    """A system that can start a node with different options (`harness.run.node_options`)."""
 
     def with_options(self, configuration: bytes, options: Mapping[str, Value]) -> bytes:
         """The same configuration with these options."""

@@ -26,17 +26,17 @@ from pathlib import Path
 
 import msgspec
 
+from checkers.check import Check
 from checkers.wal.record import LogRules
-from harness.check import Check
 from harness.cluster.place import FAKETIME, Command, Place, Version
+from harness.cluster.protocol import Cluster
 from harness.cluster.versions import binary
-from harness.configurations import DEFAULT
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.fault import Does
 from harness.faults.membership import Membership
-from harness.plan import SECOND_NS, Plan
-from harness.protocols import Cluster
+from harness.run.configurations import DEFAULT
+from harness.run.plan import SECOND_NS, Plan
 from harness.systems.box_cfg import HasBoxCfg
 from harness.systems.calls import CALLS, CallClient
 from harness.systems.operator import Note, Operator, asked, take_over

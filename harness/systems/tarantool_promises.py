@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from checkers import overruled, replication
+from checkers.check import Check
 from checkers.sessions import check_staleness
-from harness.check import Check
 from harness.systems.promises import PROMISES as ROWS
 from harness.systems.promises import Promise
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 from functools import partial
 
 from checkers import availability, convergence, crash, kept, leadership, quorum
+from checkers.check import Check
 from checkers.domain import queue_order
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.kept import Gone
 from checkers.linearizable import promised_linearizable
-from harness.check import Check
 from harness.systems.promises import Promise
 
 __all__ = ["Check", "Reads", "fresh_reads", "is_fresh_at_the_end", "of_every_run"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.errors import WrongUse
 from harness.generators.generator import Value
 from harness.operations import Asked, Completion, Done, Dump, Outcome, unexpected
-from harness.plan import Operation
+from harness.run.plan import Operation
 from harness.workloads.failing import failed
 from harness.workloads.workload import Workload
 

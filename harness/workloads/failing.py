@@ -15,7 +15,7 @@ from harness.generators import Context
 from harness.generators.generator import Value
 from harness.operations import Add, Cas, Completion, Done, Insert, Mismatch, Outcome, Step
 from harness.operations.outcome import IMPOSSIBLE
-from harness.plan import Plan
+from harness.run.plan import Plan
 
 NEVER_WRITTEN = "no client wrote this"
 AS_IT_HAD_TO = "failed, as it had to"

@@ -10,7 +10,7 @@ from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
 from checkers.verdict import Verdict
 from harness.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
-from harness.plan import SECOND_NS, WORKERS_MAX, Operation, Plan
+from harness.run.plan import SECOND_NS, WORKERS_MAX, Operation, Plan
 from harness.workloads.checks import Check
 
 Draw = Callable[[Context, int], Draft]

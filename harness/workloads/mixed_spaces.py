@@ -24,7 +24,7 @@ from harness.errors import WrongUse
 from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
 from harness.operations import Completion, Done, Insert, Mismatch, Scan, Step, Transaction
-from harness.plan import SECOND_NS, Operation, Plan
+from harness.run.plan import SECOND_NS, Operation, Plan
 from harness.systems.promises import Promise
 from harness.workloads.checks import Check, fresh_reads, kept_by, of_every_run
 from harness.workloads.failing import FAILURES, MADE_OF, failing

@@ -6,7 +6,7 @@ A client of the plan's share that *roams* reads at one node for a while, and the
 from __future__ import annotations
 
 from harness.generators import Context
-from harness.plan import SECOND_NS, Plan
+from harness.run.plan import SECOND_NS, Plan
 
 MIXED = "mixed"
 MIXED_MODES = ("linearizable", "read-confirmed", "dirty")

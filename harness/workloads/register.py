@@ -13,17 +13,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from checkers import dirty, linearizable, prefix
+from checkers.check import Check
 from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.operation import SUBMITTED
 from checkers.history.operation import Operation as Recorded
 from checkers.meaning import Judged
-from harness.check import Check
 from harness.errors import WrongUse
 from harness.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
 from harness.generators.generator import Value
 from harness.operations import Cas, Completion, Done, Mismatch, Read, Transaction, Write
-from harness.plan import SECOND_NS, SEEN, WORKERS_MAX, Operation, Plan
+from harness.run.plan import SECOND_NS, SEEN, WORKERS_MAX, Operation, Plan
 from harness.systems.promises import Promise
 from harness.workloads.checks import (
     fresh_reads,

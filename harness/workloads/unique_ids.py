@@ -14,7 +14,7 @@ from harness.errors import WrongUse
 from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
 from harness.operations import Add, Completion, Done, Mismatch, Transaction
-from harness.plan import Operation, Plan
+from harness.run.plan import Operation, Plan
 from harness.systems.promises import Promise
 from harness.workloads.checks import Check, of_every_run
 from harness.workloads.keyed import Keyed, mixed

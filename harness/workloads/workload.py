@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol, runtime_checkable
 
+from checkers.check import Check
 from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
-from harness.check import Check
 from harness.generators import Generator
 from harness.generators.generator import Value
 from harness.operations import Completion, Done, Mismatch, Transaction
-from harness.plan import Operation, Plan
+from harness.run.plan import Operation, Plan
 from harness.systems.promises import Promise
 
 

@@ -11,9 +11,9 @@ import selectors
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
+from harness.cluster.protocol import Ended, Replied, Reply
 from harness.cluster.virtual_tasks import Pending, VirtualTask
 from harness.faults.fault import Evidence, Fault
-from harness.protocols import Ended, Replied, Reply
 from nodes.iproto.messages import Answer, Call, Request
 from nodes.world.agenda import Agenda
 
@@ -26,7 +26,7 @@ Answering = Callable[[int, str, Statement], Reply | None]
 
 
 class FakeCluster:
-    """Implements `harness.protocols.Cluster` in virtual time; an answer takes a millisecond."""
+    """Implements `harness.cluster.protocol.Cluster` in virtual time; an answer takes a millisecond."""
 
     def __init__(
         self,

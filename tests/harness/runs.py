@@ -8,10 +8,10 @@ from typing import Any
 
 from checkers.history import jsonl
 from checkers.history.history import History
-from harness.assemble import Parts, header, parts_of, simulated
-from harness.conductor import Conductor
-from harness.draw import draw
-from harness.plan import Plan
+from harness.run.assemble import Parts, header, parts_of, simulated
+from harness.run.conductor import Conductor
+from harness.run.draw import draw
+from harness.run.plan import Plan
 
 
 def small(**given: Any) -> Plan:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from harness.cluster.protocol import Reply
 from harness.operations import Completion
-from harness.plan import Operation
-from harness.protocols import Reply
+from harness.run.plan import Operation
 from harness.systems.calls import call_of, outcome_of
 from harness.workloads import Workload
 from harness.workloads.completed import asked_of, completed

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from harness.assemble import parts_of
 from harness.errors import FAILED
-from harness.execute import execute
-from harness.plan import Plan
+from harness.run.assemble import parts_of
+from harness.run.execute import execute
+from harness.run.plan import Plan
 from harness.store import RunFolder
 from nodes.iproto import xlog
 from nodes.iproto.messages import Type

@@ -12,7 +12,7 @@ from checkers.history.history import History
 from checkers.history.members import at_the_end, counts, identity, left
 from harness.faults.fault import Fault
 from harness.faults.table import FAULTS
-from harness.plan import SECOND_NS, Drawn, Plan
+from harness.run.plan import SECOND_NS, Drawn, Plan
 from tests.harness.runs import drawn_out, recorded, small
 
 

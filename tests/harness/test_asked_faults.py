@@ -12,7 +12,7 @@ from checkers.history.history import History
 from harness.faults.fault import Fault
 from harness.hunt.seeds import try_seed
 from harness.judge.asked_faults import absent_of_a_group, not_felt
-from harness.plan import Drawn, Plan
+from harness.run.plan import Drawn, Plan
 from harness.terminal.last_screen import last_screen
 from tests.harness.test_judge_attacks import HEADER, PLAN, Run, missing
 

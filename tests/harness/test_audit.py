@@ -12,14 +12,14 @@ import pytest
 from click.testing import CliRunner
 
 from checkers.history import jsonl
-from harness.assemble import header, parts_of, simulated
 from harness.cli.verbs.audit import command
-from harness.conductor import Conductor
 from harness.errors import StoreError
-from harness.execute import execute
-from harness.finish import finish
 from harness.judge import judge
-from harness.plan import Plan
+from harness.run.assemble import header, parts_of, simulated
+from harness.run.conductor import Conductor
+from harness.run.execute import execute
+from harness.run.finish import finish
+from harness.run.plan import Plan
 from harness.systems.xlogs import log_of
 from nodes.iproto import xlog
 from nodes.iproto.messages import Row, Type

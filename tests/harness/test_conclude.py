@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.assemble import parts_of
-from harness.conclude import Failure, Recorded, conclude
 from harness.errors import ClusterError, HarnessError, StoreError, WrongUse
-from harness.execute import execute
-from harness.plan import Plan
+from harness.run.assemble import parts_of
+from harness.run.execute import execute
+from harness.run.finish import Failure, Recorded, conclude
+from harness.run.plan import Plan
 from harness.store import RunFolder
 
 ANOMALOUS = Plan(

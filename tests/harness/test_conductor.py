@@ -14,13 +14,13 @@ import pytest
 from checkers.history import jsonl
 from checkers.history.history import History
 from checkers.history.operation import Event
-from harness.assemble import header, parts_of
-from harness.conductor import GONE, LATE, Conductor
+from harness.cluster.protocol import Ended, Lost, NotSent, Replied, Reply
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault, Shape
 from harness.judge.detected import could_not_join
-from harness.plan import Drawn, Operation, Plan
-from harness.protocols import Ended, Lost, NotSent, Replied, Reply
+from harness.run.assemble import header, parts_of
+from harness.run.conductor import GONE, LATE, Conductor
+from harness.run.plan import Drawn, Operation, Plan
 from harness.systems import System
 from harness.systems.qsync import Qsync
 from nodes.iproto.messages import Call, Refusal, Request

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.assemble import parts_of
-from harness.configurations import CONFIGURATIONS, sizes_of
 from harness.errors import WrongUse
 from harness.faults.schedule import names_for
-from harness.plan import Drawn, Plan
+from harness.run.assemble import parts_of
+from harness.run.configurations import CONFIGURATIONS, sizes_of
+from harness.run.plan import Drawn, Plan
 from harness.systems.promises import PROMISES, without_versions
 from nodes.qsync.configuration import Configuration
 

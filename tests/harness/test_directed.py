@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from checkers.history.history import History
-from harness.assemble import parts_of
-from harness.draw import draw
 from harness.errors import WrongUse
 from harness.faults.directed import draw_directed, in_place
 from harness.faults.fault import Fault, Moment
-from harness.plan import SECOND_NS, Drawn, Plan, from_json, to_json
+from harness.run.assemble import parts_of
+from harness.run.draw import draw
+from harness.run.plan import SECOND_NS, Drawn, Plan, from_json, to_json
 from tests.harness.cluster.test_elections import run
 
 NODES = ("n1", "n2", "n3")

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.assemble import parts_of
-from harness.draw import operations_of
 from harness.errors import WrongUse
 from harness.faults.fault import Fault
-from harness.plan import Drawn, Operation, Plan, from_json, to_json
+from harness.run.assemble import parts_of
+from harness.run.draw import operations_of
+from harness.run.plan import Drawn, Operation, Plan, from_json, to_json
 from tests.harness.runs import drawn_out, recorded, small
 
 replace = msgspec.structs.replace

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from checkers.history import jsonl
-from harness import execute as executing
-from harness.assemble import parts_of
-from harness.conductor import Conductor
 from harness.errors import ClusterError, StoreError
-from harness.execute import Executed, execute
-from harness.finish import finish
-from harness.plan import Plan
+from harness.run import execute as executing
+from harness.run.assemble import parts_of
+from harness.run.conductor import Conductor
+from harness.run.execute import Executed, execute
+from harness.run.finish import finish
+from harness.run.plan import Plan
 from harness.store import RunFolder
 from harness.store.run_folder import GuardedFile
 from harness.systems.qsync import Qsync

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from harness.assemble import parts_of
-from harness.failover import Failover, Operator, Statuses, may_keep_owners_away
 from harness.faults.fault import Fault
 from harness.judge import judge
-from harness.plan import SECOND_NS, Plan
+from harness.run.assemble import parts_of
+from harness.run.failover import Failover, Operator, Statuses, may_keep_owners_away
+from harness.run.plan import SECOND_NS, Plan
 from harness.systems.promises import PROMISES
 from tests.harness.cluster.test_elections import run
 

@@ -23,7 +23,7 @@ from harness.cli.verbs.run import command
 from harness.faults.fault import Fault
 from harness.judge import EXIT_CODES, judge, repeat_line
 from harness.judge.words import _NAMED
-from harness.plan import Drawn, Plan, to_json
+from harness.run.plan import Drawn, Plan, to_json
 from harness.systems import SYSTEMS
 from harness.systems.promises import ELECTED, FIXED_OWNER, PROMISES, Promise
 from harness.workloads import WORKLOADS

@@ -16,10 +16,10 @@ from checkers.history.operation import Event
 from checkers.wal import LogRules
 from harness.errors import StoreError
 from harness.faults.fault import Fault
-from harness.finish import finish
 from harness.judge import judge
 from harness.judge.whole_run import rules_of
-from harness.plan import Drawn, Operation, Plan
+from harness.run.finish import finish
+from harness.run.plan import Drawn, Operation, Plan
 from harness.store import RunFolder
 from harness.systems import system_of
 from harness.systems.promises import FIXED_OWNER

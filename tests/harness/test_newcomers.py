@@ -8,10 +8,10 @@ from typing import Any, cast
 
 from harness.administration.members import Addition, Removal
 from harness.administration.site import Site
+from harness.cluster.protocol import Cluster, Replied
 from harness.errors import NodeEnded
 from harness.faults.membership import Membership
-from harness.plan import Plan
-from harness.protocols import Cluster, Replied
+from harness.run.plan import Plan
 from harness.systems.tarantool import Tarantool
 from nodes.iproto.messages import Answer, Call
 from tests.harness.faults.test_membership import fault

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness.errors import WrongUse
 from harness.faults.fault import Damage, Does, Fault
-from harness.plan import Drawn, Operation, Plan, from_json, read, to_json
+from harness.run.plan import Drawn, Operation, Plan, from_json, read, to_json
 
 NODES = st.sampled_from(["n1", "n2", "n3", "client"])
 COUNTS = st.integers(0, 1 << 53)

@@ -10,7 +10,7 @@ from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from harness.faults.fault import Fault
 from harness.judge.promised import promise_of
-from harness.plan import Drawn, Plan
+from harness.run.plan import Drawn, Plan
 
 POWER = Fault(id=0, name="power-one", does="power", at_ns=0, until_ns=1, nodes=("n2",))
 

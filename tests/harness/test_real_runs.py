@@ -16,7 +16,7 @@ import pytest
 
 from checkers.history import jsonl
 from harness.faults.fault import Fault
-from harness.plan import Drawn, Plan, to_json
+from harness.run.plan import Drawn, Plan, to_json
 from harness.store import find_runs
 from tests.harness.processes import PATIENCE_S, is_gone, is_stopped, wait_until
 from tests.harness.runs import drawn_out

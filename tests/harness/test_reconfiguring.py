@@ -10,7 +10,6 @@ import pytest
 
 from checkers import leadership
 from checkers.history.history import History
-from harness.conductor import OPTION
 from harness.errors import WrongUse
 from harness.faults.fault import Fault, Moment
 from harness.faults.lanes import exclude
@@ -18,7 +17,8 @@ from harness.faults.reconfiguring import in_force
 from harness.faults.schedule import draw_faults, names_for
 from harness.hunt import changes, hunted
 from harness.judge.promised import promise_of
-from harness.node_options import (
+from harness.run.conductor import OPTION
+from harness.run.node_options import (
     AT_START,
     ELECTION_TIMEOUT,
     FENCING,
@@ -30,7 +30,7 @@ from harness.node_options import (
     TIMEOUT_BEHAVIOUR,
     WHILE_RUNNING,
 )
-from harness.plan import SECOND_NS, Drawn, Plan
+from harness.run.plan import SECOND_NS, Drawn, Plan
 from harness.systems import system_of
 from nodes.qsync.configuration import Configuration
 from tests.harness.runs import drawn_out, recorded, small

@@ -11,22 +11,21 @@ from typing import Any
 
 import pytest
 
+from checkers.check import Check, run_here
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.verdict import Verdict
 from harness import report
-from harness.assemble import parts_of
 from harness.campaign.journal import ToJudge
 from harness.campaign.judging import judged
-from harness.check import Check, run_here
-from harness.conclude import Recorded, conclude
 from harness.errors import HarnessError
-from harness.execute import execute
-from harness.finish import read_history
 from harness.judge import EXIT_CODES, outcome_of
 from harness.judge.audit import SETTLED
 from harness.judge.outcome import CONDITIONAL, OF_READS, _result
 from harness.judge.whole_run import verdict_of
+from harness.run.assemble import parts_of
+from harness.run.execute import execute
+from harness.run.finish import Recorded, conclude, read_history
 from harness.store import RunFolder, find_runs, scan
 from harness.systems.xlogs import read_logs
 from harness.workloads import WORKLOADS
@@ -67,7 +66,7 @@ def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
         return folder / "report.html"
 
     monkeypatch.setattr(report, "write", write)
-    monkeypatch.setattr("harness.finish.strongest", lambda *_: None)
+    monkeypatch.setattr("harness.run.finish.strongest", lambda *_: None)
 
 
 def by_run(run: RunFolder) -> tuple[int, str | None]:

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from harness import scratch
 from harness.cli.verbs import doctor
-from harness.cluster import faketime_files
+from harness.cluster import faketime_files, scratch
 
 KILLED = """
 import os, signal
-from harness.scratch import scratch
+from harness.cluster.scratch import scratch
 with scratch("spool") as folder:
     (folder / "fetched").mkdir()
     (folder / "fetched" / "plan.json").write_text("{}")

@@ -15,10 +15,10 @@ import pytest
 from checkers import limits
 from checkers.limits import Limits
 from checkers.verdict import Verdict, run_safely
-from harness.finish import finish, read_history
 from harness.hunt.seeds import try_seed
+from harness.judge.time_limit import Elsewhere, limited
+from harness.run.finish import finish, read_history
 from harness.store import RunFolder
-from harness.time_limit import Elsewhere, limited
 from tests.checkers.test_limits import hasty
 from tests.harness.cli.verbs.conftest import Qsync, qsync, results
 from tests.harness.pipeline.stored_runs import store_run

@@ -11,11 +11,11 @@ import pytest
 
 from checkers.history.history import History
 from checkers.history.versions import version_spans
-from harness.assemble import parts_of
 from harness.errors import WrongUse
-from harness.execute import execute
-from harness.finish import finish, read_history
-from harness.plan import Drawn, Operation, Plan, from_json, to_json
+from harness.run.assemble import parts_of
+from harness.run.execute import execute
+from harness.run.finish import finish, read_history
+from harness.run.plan import Drawn, Operation, Plan, from_json, to_json
 from harness.workloads import Workload
 from nodes.version import VERSION
 from tests.harness.faults.test_membership import fault

@@ -11,7 +11,7 @@ import sys
 
 import msgspec
 
-from harness.plan import Plan
+from harness.run.plan import Plan
 from tests.harness.runs import recorded
 
 

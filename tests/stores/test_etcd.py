@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.assemble import parts_of
 from harness.cli.main import main
 from harness.clients.client import NotDone
 from harness.cluster.containers.image import connect
 from harness.errors import ClusterError, WrongUse
 from harness.operations import Append, Cas, Done, Mismatch, Read, Transaction, Write
-from harness.plan import Plan
+from harness.run.assemble import parts_of
+from harness.run.plan import Plan
 from harness.systems import system_of
 from harness.workloads import WORKLOADS
 

@@ -98,8 +98,8 @@ def _given_spool(runs: Path | Address, place: Path | Address, given: Path | None
 @contextmanager
 def _spool(runs: Path | Address, place: Path | Address, given: Path | None) -> Iterator[Path | None]:
     """The folder to which things at addresses are fetched: one that is kept, or one for this call; else None."""
+    from harness.cluster.scratch import scratch
     from harness.errors import StoreError
-    from harness.scratch import scratch
 
     if not _are_far(runs, place):
         yield None

@@ -101,11 +101,11 @@ class Audited:
 def _of_run(path: Path) -> Audited:
     """The logs read as the plan says, and judged as `run` and `check` judge them."""
     from harness.errors import WrongUse
-    from harness.finish import effects_of, read_history
     from harness.judge.audit import audit
     from harness.judge.outcome import checks_of
     from harness.judge.promised import promise_of
     from harness.judge.whole_run import logs_of_members, rules_of
+    from harness.run.finish import effects_of, read_history
     from harness.store import resolve
     from harness.systems import system_of
     from harness.systems.xlogs import read_logs

@@ -128,10 +128,10 @@ def _check_run(
     import msgspec
 
     from checkers.limits import Limits
-    from harness.assemble import parts_of
     from harness.errors import WrongUse
-    from harness.finish import finish, read_history
-    from harness.time_limit import limited
+    from harness.judge.time_limit import limited
+    from harness.run.assemble import parts_of
+    from harness.run.finish import finish, read_history
 
     for option, value in (("--model", model), ("--failed-cas", failed_cas)):
         if value is not None:
@@ -190,7 +190,7 @@ def _check_file(
     from checkers.limits import Limits
     from harness.foreign import page, screen, verified
     from harness.foreign.judged import Asked, asked_history, judged, judged_in_file, recognized
-    from harness.time_limit import limited
+    from harness.judge.time_limit import limited
 
     limits = Limits(timeout_s, memory_mib, budget)
     observes = None if failed_cas is None else failed_cas == "observes"

@@ -14,7 +14,7 @@ from checkers.limits import Limits
 from harness.cli import spark_group
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.errors import StoreError, WrongUse
-from harness.time_limit import limited
+from harness.judge.time_limit import limited
 
 if TYPE_CHECKING:
     from pathlib import Path as Folder
@@ -34,7 +34,7 @@ def check_spread(
             )
     limits = Limits(*(given[name] for name in LIMITS))
     if engine == "process":
-        from harness.conclude import judged_again
+        from harness.run.finish import judged_again
 
         with limited(limits):
             return _tell_many(((run, judged_again(run)) for run in _runs(path)), as_json)

@@ -102,8 +102,7 @@ def _left_mounted() -> list[str]:
 
 
 def _left_by_processes() -> list[str]:
-    from harness import scratch
-    from harness.cluster import faketime_files
+    from harness.cluster import faketime_files, scratch
 
     return faketime_files.remove_leftovers() + scratch.remove_leftovers()
 

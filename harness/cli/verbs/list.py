@@ -16,7 +16,7 @@ TABLES = ("systems", "promises", "clusters", "workloads", "faults", "checkers", 
 @click.option("--cluster", type=Text(), help="What this cluster can do of the faults, and why not the rest.")
 def command(table: str | None, cluster: str | None) -> int:
     """The tables of names: systems and what they promise, clusters, workloads, faults, checkers, bugs."""
-    from harness.assemble import CLUSTERS
+    from harness.run.assemble import CLUSTERS
 
     if cluster is not None and cluster not in CLUSTERS:
         raise click.UsageError(f"unknown cluster {cluster!r}; try one of: {', '.join(CLUSTERS)}")
@@ -31,8 +31,8 @@ def command(table: str | None, cluster: str | None) -> int:
 
 def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
     from checkers.wal import NAME as AUDIT
-    from harness.assemble import CLUSTERS
     from harness.faults.table import FAULTS
+    from harness.run.assemble import CLUSTERS
     from harness.systems import SYSTEMS
     from harness.systems.promises import FIXED_OWNER
     from harness.workloads import WORKLOADS
@@ -64,9 +64,9 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
 
 def _promises() -> Iterator[tuple[str, str]]:
     """Each configuration that a system has, and what is promised in it of each class of answers."""
-    from harness.configurations import CONFIGURATIONS
     from harness.errors import WrongUse
-    from harness.plan import Plan
+    from harness.run.configurations import CONFIGURATIONS
+    from harness.run.plan import Plan
     from harness.systems import SYSTEMS
 
     for name, system in SYSTEMS.items():

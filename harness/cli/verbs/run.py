@@ -17,9 +17,9 @@ from harness.cli.param_types import OutputFile, Whole
 from harness.errors import HarnessError
 
 if TYPE_CHECKING:
-    from harness.conclude import Recorded
-    from harness.conductor import Conductor
-    from harness.plan import Plan
+    from harness.run.conductor import Conductor
+    from harness.run.finish import Recorded
+    from harness.run.plan import Plan
     from harness.terminal.live import View
 
 
@@ -71,10 +71,10 @@ def _with_seed(plan: Plan, seed: int) -> Plan:
 
 
 def _write_plan(plan: Plan, path: Path, drawn: bool) -> int:
-    from harness.assemble import parts_of
-    from harness.draw import draw
     from harness.errors import StoreError
-    from harness.plan import to_json
+    from harness.run.assemble import parts_of
+    from harness.run.draw import draw
+    from harness.run.plan import to_json
 
     parts = parts_of(plan)
     data = to_json(draw(parts.plan, parts.system, parts.workload) if drawn else plan)
@@ -86,9 +86,9 @@ def _write_plan(plan: Plan, path: Path, drawn: bool) -> int:
 
 
 def _run_once(plan: Plan, results: Path, as_json: bool, record_only: bool = False) -> ExitCode:
-    from harness.assemble import parts_of
-    from harness.conclude import Failure, Recorded, conclude
-    from harness.execute import execute
+    from harness.run.assemble import parts_of
+    from harness.run.execute import execute
+    from harness.run.finish import Failure, Recorded, conclude
 
     parts = parts_of(plan)
     plan = parts.plan

@@ -39,8 +39,8 @@ def command(
     """
     import msgspec
 
-    from harness.assemble import parts_of
     from harness.hunt import Tried, hunt, hunted
+    from harness.run.assemble import parts_of
     from harness.systems import system_of
 
     given["cluster"] = given.get("cluster") or "sim"
@@ -89,9 +89,9 @@ def command(
 
 def _keep(plan: Any, results: Path) -> None:
     """Run it again, this time into a folder, so that there is a page to look at."""
-    from harness.assemble import parts_of
-    from harness.execute import execute
-    from harness.finish import finish
+    from harness.run.assemble import parts_of
+    from harness.run.execute import execute
+    from harness.run.finish import finish
 
     executed = execute(parts_of(plan), results)
     finish(executed.folder, plan)

@@ -10,7 +10,7 @@
 | packet_faults.py | cut and loss at work, and how it is seen that they bit |
 | shaping/ | a process that holds packets back: late, out of order, not faster than a rate |
 | shaped_faults.py | slow, jitter, reorder and bandwidth at work, and what was measured |
-| cluster.py | `harness.protocols.Cluster` on top of these |
+| cluster.py | `harness.cluster.protocol.Cluster` on top of these |
 
 Everything that a run makes carries its id in the label `qsync-harness.run`; nothing without that label is touched.
 """

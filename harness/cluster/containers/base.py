@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.cluster.scratch import scratch
 from harness.errors import ClusterError
-from harness.scratch import scratch
 
 LOCAL_BASE = "qsync-base:local"
 PACKAGES = (

@@ -31,12 +31,12 @@ from harness.cluster.mounted_disk.disks import Mounted, MountedDisks, mounted
 from harness.cluster.place import FROM, Command, Place, Version, Which
 from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.process_faults import Kill, Pause, Terminate
+from harness.cluster.protocol import Ended
 from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
 from harness.cluster.storage import FileStorage, Storage
 from harness.cluster.talk import Talk, admin_of, clients_of
 from harness.errors import ClusterError, NodeEnded, WrongUse
 from harness.faults.fault import Fault, Link
-from harness.protocols import Ended
 
 _READY_WITHIN_S: Final = 20.0
 PROGRAM: Final = "/opt/version"
@@ -68,7 +68,7 @@ class ContainerSettings:
 
 
 class ContainerCluster(RealCluster):
-    """Implements `harness.protocols.Cluster`."""
+    """Implements `harness.cluster.protocol.Cluster`."""
 
     def __init__(self, settings: ContainerSettings) -> None:
         super().__init__(

@@ -23,9 +23,9 @@ from harness.cluster.containers.ownership import NODE_LABEL, RunId, remove_run
 from harness.cluster.limits import kernel_log
 from harness.cluster.limits.group import Group, group_of
 from harness.cluster.limits.share import Share
+from harness.cluster.protocol import Ended
 from harness.cluster.roster import CRASHED, REFUSED
 from harness.errors import ClusterError
-from harness.protocols import Ended
 
 T = TypeVar("T")
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from harness.cluster.containers.base import LOCAL_BASE, make_base, name_of
 from harness.cluster.containers.ownership import RunId
+from harness.cluster.scratch import scratch
 from harness.cluster.wheels import versions_of_a_node, wheels
 from harness.errors import ClusterError
-from harness.scratch import scratch
 
 ROOT = Path(__file__).parents[3]
 BASE = "QSYNC_BASE_IMAGE"

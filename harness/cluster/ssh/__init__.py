@@ -14,7 +14,7 @@
 | machine.py | one host during a run: installed, commanded, logs brought home, everything removed |
 | relays.py | the relays of all hosts as one: a link is cut wherever it can be dialed |
 | crew.py | who runs, is killed, is paused, ended untold |
-| cluster.py | `harness.protocols.Cluster` on top of these |
+| cluster.py | `harness.cluster.protocol.Cluster` on top of these |
 
 No host needs root, a firewall rule or a way back to the harness. Everything of a run lies in one folder of each host,
 named after the run. A supervisor lives without the connection, but not without a harness: when none has spoken for a

@@ -25,6 +25,7 @@ from harness.cluster.place import FROM, Command, Place, Version, Which
 from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.probe import Probes
 from harness.cluster.process_faults import Kill, Pause, Terminate
+from harness.cluster.protocol import Ended, Orphans
 from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
 from harness.cluster.relay.link import LinkName
 from harness.cluster.relay.remote import Relay
@@ -38,7 +39,6 @@ from harness.cluster.storage import FileStorage, Storage, Word
 from harness.cluster.talk import Talk, admin_of, clients_of, probe_of
 from harness.errors import ClusterError, WrongUse
 from harness.faults.fault import Fault
-from harness.protocols import Ended, Orphans
 
 _RELAY_HOST: Final = "127.0.0.1"
 
@@ -62,7 +62,7 @@ class SshSettings:
 
 
 class SshCluster(RealCluster):
-    """Implements `harness.protocols.Cluster`."""
+    """Implements `harness.cluster.protocol.Cluster`."""
 
     def __init__(self, settings: SshSettings) -> None:
         super().__init__(

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from harness.cluster.protocol import Ended, Orphans
 from harness.cluster.relay.remote import Commands
 from harness.cluster.roster import CRASHED, REFUSED, raise_first
 from harness.cluster.ssh.machine import Machine
 from harness.errors import ClusterError, NodeEnded
-from harness.protocols import Ended, Orphans
 
 READY_WITHIN_S: Final = 20.0
 STOP_WITHIN_S: Final = 2.0

@@ -8,8 +8,8 @@ import pytest
 
 from harness.campaign import journal
 from harness.campaign.journal import Journal, Task, ToJudge
-from harness.conclude import Failure
 from harness.errors import StoreError
+from harness.run.finish import Failure
 from tests.harness.campaign.journals import ended
 
 TASKS = (Task("a", 1), Task("b", 1), Task("c", 1))

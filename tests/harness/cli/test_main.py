@@ -127,7 +127,7 @@ def test_sigterm_ends_a_verb_as_ctrl_c_does(tmp_path: Path) -> None:
 import os, signal, sys, time
 import click
 from harness.cli import main
-from harness.scratch import scratch
+from harness.cluster.scratch import scratch
 
 @click.command()
 def command():

@@ -75,7 +75,7 @@ def test_a_run_imports_nothing_of_spark() -> None:
     import subprocess
 
     code = (
-        "import sys, harness.cli.verbs.run, harness.execute, harness.finish, harness.cli.main\n"
+        "import sys, harness.cli.verbs.run, harness.run.execute, harness.run.finish, harness.cli.main\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('pyspark', 'py4j', 'pandas')"
         " or name.startswith('harness.pipeline')])"
     )

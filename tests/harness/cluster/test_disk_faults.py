@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from harness.assemble import local, parts_of
 from harness.cluster.local import LocalCluster
+from harness.cluster.protocol import Replied
 from harness.faults.fault import Evidence, Fault
-from harness.plan import Plan
-from harness.protocols import Replied
+from harness.run.assemble import local, parts_of
+from harness.run.plan import Plan
 from nodes.iproto.messages import Answer, Call
 from tests.harness.processes import PATIENCE_S
 

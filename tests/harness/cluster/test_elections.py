@@ -8,10 +8,10 @@ import pytest
 
 from checkers.history import jsonl
 from checkers.history.history import History
-from harness.assemble import header, parts_of, simulated
-from harness.conductor import Conductor
 from harness.judge import judge
-from harness.plan import Plan
+from harness.run.assemble import header, parts_of, simulated
+from harness.run.conductor import Conductor
+from harness.run.plan import Plan
 
 
 def run(plan: Plan) -> tuple[History, dict[str, object], str]:

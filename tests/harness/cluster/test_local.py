@@ -20,10 +20,10 @@ import pytest
 
 from harness.cluster.changing_cut import part_of
 from harness.cluster.local import LocalCluster, LocalSettings
+from harness.cluster.protocol import Cluster, Lost, NotSent, Replied
 from harness.cluster.stall import StallWatch
 from harness.errors import ClusterError, WrongUse
 from harness.faults.fault import Evidence, Fault, Shape
-from harness.protocols import Cluster, Lost, NotSent, Replied
 from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Answer, Call, Replace
 from nodes.qsync.configuration import Configuration, Identity, SpaceDefinition

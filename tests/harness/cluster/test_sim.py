@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from harness.assemble import parts_of, simulated
+from harness.cluster.protocol import Lost, NotSent, Replied
 from harness.cluster.sim import SimCluster
 from harness.cluster.virtual_tasks import Pending
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault, Shape
-from harness.plan import SECOND_NS, Plan
-from harness.protocols import Lost, NotSent, Replied
+from harness.run.assemble import parts_of, simulated
+from harness.run.plan import SECOND_NS, Plan
 from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Answer, Call, Refusal
 from nodes.kernel.errors import StartRefused

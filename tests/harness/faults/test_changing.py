@@ -12,7 +12,7 @@ from harness.faults import partitions
 from harness.faults.changing import all_links, draw_shapes, draw_steps
 from harness.faults.fault import Evidence, Fault
 from harness.faults.schedule import draw_faults, names_for
-from harness.plan import Plan
+from harness.run.plan import Plan
 
 SECOND_NS = 1_000_000_000
 

@@ -8,17 +8,17 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from harness.assemble import CLUSTERS, parts_of
 from harness.cluster.containers.cluster import ContainerCluster
 from harness.cluster.local import LocalCluster
 from harness.cluster.ssh.cluster import SshCluster
-from harness.draw import faults_of
 from harness.errors import WrongUse
 from harness.faults.abilities import NEEDED
 from harness.faults.fault import NEEDS, Fault
 from harness.faults.lanes import ADMINISTERED
 from harness.faults.table import FAULTS, SCENIC
-from harness.plan import Drawn, Plan
+from harness.run.assemble import CLUSTERS, parts_of
+from harness.run.draw import faults_of
+from harness.run.plan import Drawn, Plan
 from harness.systems import system_of
 from harness.systems.system import ChangesMembers, HasVersions
 
@@ -31,8 +31,8 @@ BEFORE = {"add-node": "remove-node", "rolling-downgrade": "rolling-upgrade"}
 def a_machine_that_has_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """What depends on the machine is refused elsewhere (`refuse_what_this_machine_cannot`)."""
     monkeypatch.setattr("harness.systems.tarantool.program", lambda: "/usr/bin/tarantool")
-    monkeypatch.setattr("harness.assemble.versions_of", lambda plan, system: {})
-    monkeypatch.setattr("harness.assemble._check_inventory", lambda plan: None)
+    monkeypatch.setattr("harness.run.assemble.versions_of", lambda plan, system: {})
+    monkeypatch.setattr("harness.run.assemble._check_inventory", lambda plan: None)
 
 
 def plans(system: str, cluster: str) -> Iterator[tuple[str, Plan]]:

@@ -13,7 +13,7 @@ from harness.faults.fault import Fault
 from harness.faults.lanes import exclude, impossible, lanes_of, meet
 from harness.faults.schedule import draw_faults
 from harness.faults.table import FAULTS, SCENIC
-from harness.plan import Plan
+from harness.run.plan import Plan
 
 
 def fault(number: int, does: str, at: int, until: int, *nodes: str) -> Fault:

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.assemble import parts_of
 from harness.errors import WrongUse
 from harness.faults.fault import Fault
 from harness.faults.lanes import ADMINISTERED, MEMBERSHIP, STOPS_PROCESSES, meet
 from harness.faults.membership import Membership
 from harness.faults.schedule import draw_faults
 from harness.faults.table import FAULTS
-from harness.plan import SECOND_NS, Drawn, Plan
+from harness.run.assemble import parts_of
+from harness.run.plan import SECOND_NS, Drawn, Plan
 
 NAMES = st.lists(
     st.sampled_from(["all", "membership", "rolling", "timeouts", "quorum"]), min_size=1, max_size=4

@@ -14,7 +14,7 @@ from harness.faults.fault import Fault
 from harness.faults.moments import DRAWN_SCENES, _dies_writing, _node_lags, _rivals_stand
 from harness.faults.schedule import draw_faults
 from harness.hunt.seeds import try_seed
-from harness.plan import SECOND_NS, Plan
+from harness.run.plan import SECOND_NS, Plan
 from nodes.iproto.message_kinds import KINDS
 from nodes.kernel.effects import Effect, Truncate
 from nodes.qsync import election, journal, replica

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from harness.draw import refuse_impossible
 from harness.errors import WrongUse
 from harness.faults.rollout import Rollout
 from harness.faults.schedule import draw_faults, names_for
-from harness.plan import Drawn, Plan
+from harness.run.draw import refuse_impossible
+from harness.run.plan import Drawn, Plan
 from harness.systems.qsync import Qsync
 from harness.workloads import WORKLOADS
 from tests.harness.faults.test_membership import fault

@@ -15,7 +15,7 @@ from harness.faults.fault import NEEDS, Fault
 from harness.faults.lanes import exclude, meet
 from harness.faults.schedule import FIRST_NS, LAST_HEALED_NS, QUIET_NS, draw_faults, names_for
 from harness.faults.table import CANNOT, FAULTS, TOGETHER, can_do, why_not
-from harness.plan import CONNECTION_NAME, Plan
+from harness.run.plan import CONNECTION_NAME, Plan
 from harness.systems import SYSTEMS, system_of
 
 CLUSTERS = ("local", "docker", "ssh", "sim")

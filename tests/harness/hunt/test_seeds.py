@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import ClusterError
 from harness.hunt import Tried, hunt, try_seed
-from harness.plan import Plan
+from harness.run.plan import Plan
 from harness.systems.qsync import Qsync
 from tests.harness.runs import small
 

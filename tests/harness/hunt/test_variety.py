@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from harness.assemble import parts_of
 from harness.errors import WrongUse
 from harness.hunt import hunted
 from harness.hunt.bug_plans import BUG_PLANS
 from harness.hunt.variety import survived_by
-from harness.plan import Plan
+from harness.run.assemble import parts_of
+from harness.run.plan import Plan
 from harness.workloads import WORKLOADS
 from nodes.qsync.bugs import BUGS, TABLE
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harness.assemble import parts_of
-from harness.execute import execute
-from harness.finish import finish
-from harness.plan import Plan
+from harness.run.assemble import parts_of
+from harness.run.execute import execute
+from harness.run.finish import finish
+from harness.run.plan import Plan
 
 
 def store_run(results: Path, seed: int, **fields: Any) -> Path:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from checkers.check import Check
 from checkers.history.history import History
 from checkers.verdict import CheckerDefect, Verdict
 from harness.campaign.journal import ToJudge
 from harness.campaign.judging import judged
-from harness.check import Check
 from harness.pipeline import checking
 from harness.store import RunFolder
 from tests.harness.pipeline.stored_runs import store_run

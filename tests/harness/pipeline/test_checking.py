@@ -11,10 +11,9 @@ import pytest
 from checkers import linearizable
 from checkers.history import parquet
 from checkers.history.operation import Event
-from harness.conclude import judged_again
-from harness.finish import finish
 from harness.pipeline import checking, spread
-from harness.plan import Plan
+from harness.run.finish import finish, judged_again
+from harness.run.plan import Plan
 from harness.store import RunFolder
 from tests.harness.pipeline.stored_runs import store_run
 from tests.harness.stored import BEFALLS, Kind, stored

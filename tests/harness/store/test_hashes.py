@@ -15,7 +15,7 @@ from checkers.history import parquet
 from harness import report
 from harness.cli.main import main
 from harness.errors import StoreError
-from harness.finish import finish
+from harness.run.finish import finish
 from harness.store import RunFolder, hashes
 from tests.harness.pipeline.stored_runs import store_run
 

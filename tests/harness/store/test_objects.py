@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.assemble import parts_of
 from harness.cli.main import main
 from harness.errors import StoreError, WrongUse
-from harness.execute import execute
-from harness.finish import finish
-from harness.plan import Plan
+from harness.run.assemble import parts_of
+from harness.run.execute import execute
+from harness.run.finish import finish
+from harness.run.plan import Plan
 from harness.store import scan
 from harness.store.objects import Address, ObjectStore
 from harness.store.remote_runs import WentAway, fetch_run, put_run, scan_address

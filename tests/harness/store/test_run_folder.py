@@ -14,7 +14,7 @@ import pytest
 from checkers.history import jsonl
 from checkers.history.history import Header
 from harness.errors import StoreError, WrongUse
-from harness.plan import Plan
+from harness.run.plan import Plan
 from harness.store import RunFolder, find_runs, resolve
 from harness.store.run_folder import GuardedFile
 from tests.harness.store.full_disk import FullDisk

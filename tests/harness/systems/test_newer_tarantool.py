@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from harness.cli.main import main
+from harness.cluster.protocol import Replied
 from harness.errors import WrongUse
 from harness.judge.outcome import checks_of
-from harness.plan import Plan
-from harness.protocols import Replied
+from harness.run.plan import Plan
 from harness.systems.tarantool import FOREVER_S, LUA, VERSIONS, Tarantool
 from nodes.iproto.messages import Answer, Call
 

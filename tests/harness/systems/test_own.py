@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from harness.assemble import parts_of
 from harness.cli.main import main
 from harness.errors import WrongUse
-from harness.plan import Plan
+from harness.run.assemble import parts_of
+from harness.run.plan import Plan
 from harness.systems import system_of
 from harness.systems.own import GROUP, OwnStore
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.assemble import parts_of
 from harness.judge import judge
-from harness.plan import Plan
+from harness.run.assemble import parts_of
+from harness.run.plan import Plan
 from harness.systems.promises import PROMISES, without_majority
 from tests.harness.test_judge import Line, good, history, operation
 

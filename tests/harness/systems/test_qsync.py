@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import ClusterError, WrongUse
 from harness.faults.membership import Membership
-from harness.plan import Plan
+from harness.run.plan import Plan
 from harness.systems import SYSTEMS
 from harness.systems.promises import MODELS
 from harness.systems.qsync import SET_UP_TIMEOUT_NS, Qsync

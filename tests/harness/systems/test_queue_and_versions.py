@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.assemble import parts_of
 from harness.judge import judge
+from harness.run.assemble import parts_of
 from tests.harness.runs import recorded, small
 
 PLAN = small(mvcc=False, seed=3, time_limit_s=8.0, replica_reads=0.4, synchro_timeout_s=0.3)

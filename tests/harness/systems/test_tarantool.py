@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from checkers.history import Event, Header, History
-from harness.assemble import parts_of
 from harness.cli.main import main
 from harness.cluster.faketime_files import SHARED
-from harness.draw import faults_of
 from harness.errors import WrongUse
 from harness.judge.outcome import checks_of
-from harness.plan import Plan, from_json
+from harness.run.assemble import parts_of
+from harness.run.draw import faults_of
+from harness.run.plan import Plan, from_json
 from harness.systems.tarantool import FAKETIME_LIBRARY, Tarantool
 from tests.harness.felt import TRIES
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from harness.cluster.protocol import Lost, NotSent, Replied, Reply
 from harness.operations import Completion, Read, Transaction, Write
-from harness.protocols import Lost, NotSent, Replied, Reply
 from harness.systems.calls import outcome_of
 from harness.systems.tarantool_errors import FAIL, INFO, meaning_of
 from nodes.iproto.codes import Code

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from checkers.verdict import Verdict
-from harness.assemble import parts_of
-from harness.draw import draw
+from harness.cluster.protocol import Lost, NotSent, Replied
 from harness.errors import WrongUse
 from harness.hunt.seeds import FAILED, STRAY, WRITTEN_ONCE, try_seed
-from harness.plan import Drawn, Operation, Plan, from_json, to_json
-from harness.protocols import Lost, NotSent, Replied
+from harness.run.assemble import parts_of
+from harness.run.draw import draw
+from harness.run.plan import Drawn, Operation, Plan, from_json, to_json
 from harness.systems import SYSTEMS
 from harness.systems.promises import FIXED_OWNER
 from harness.workloads import WORKLOADS

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from harness.cluster.protocol import Replied
 from harness.generators.generator import Value
 from harness.operations import Completion
-from harness.plan import Operation
-from harness.protocols import Replied
+from harness.run.plan import Operation
 from harness.workloads import WORKLOADS
 from nodes.iproto.messages import Answer
 from tests.harness.said import answered

@@ -10,15 +10,15 @@ import pytest
 
 from checkers.history import History
 from checkers.history.operation import SUBMITTED
-from harness.assemble import parts_of
-from harness.draw import MIXED_WAITS, draw
+from harness.cluster.protocol import Replied
 from harness.errors import WrongUse
 from harness.hunt.seeds import try_seed
 from harness.judge import judge
 from harness.judge.words import repeat_line
 from harness.operations import Completion, Insert, Read, Transaction
-from harness.plan import Operation, Plan
-from harness.protocols import Replied
+from harness.run.assemble import parts_of
+from harness.run.draw import MIXED_WAITS, draw
+from harness.run.plan import Operation, Plan
 from harness.systems import system_of
 from harness.systems.calls import call_of, outcome_of
 from harness.systems.promises import FIXED_OWNER

@@ -10,7 +10,7 @@ from checkers import kept
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from harness.hunt.seeds import try_seed
-from harness.plan import Plan
+from harness.run.plan import Plan
 from harness.systems.promises import ELECTED, PROMISES
 from harness.workloads import WORKLOADS
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from checkers import kept
+from checkers.check import run_here
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from checkers.verdict import Verdict
-from harness.check import run_here
 from harness.hunt.seeds import try_seed
 from harness.judge.outcome import _without_reads
-from harness.plan import Plan
+from harness.run.plan import Plan
 from harness.systems import system_of
 from harness.workloads import WORKLOADS
 from harness.workloads.reads import final_mode

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.cluster.protocol import Lost, NotSent, Replied
 from harness.errors import WrongUse
 from harness.operations import Completion
-from harness.plan import Operation, Plan
-from harness.protocols import Lost, NotSent, Replied
+from harness.run.plan import Operation, Plan
 from harness.workloads import WORKLOADS
 from harness.workloads.register import Register
 from nodes.iproto.messages import Answer, Call, Refusal

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.clients.client import Conversation, Send
+from harness.cluster.protocol import Lost, NotSent, Replied
 from harness.operations import Asked, Completion, Done, Dump, Read, Transaction, Write, failed
-from harness.protocols import Lost, NotSent, Replied
 from harness.systems.own import OwnStore
 from harness.wires.framed import FRAMED
 from nodes.framed import FramedCodec

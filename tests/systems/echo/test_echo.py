@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.assemble import parts_of
 from harness.errors import WrongUse
 from harness.hunt.seeds import try_seed
-from harness.plan import Plan
+from harness.run.assemble import parts_of
+from harness.run.plan import Plan
 from harness.systems import SYSTEMS, system_of
 from harness.workloads import WORKLOADS
 from nodes.host.systems import of_file

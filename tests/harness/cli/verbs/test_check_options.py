@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.assemble import parts_of
-from harness.conclude import Recorded, conclude
-from harness.execute import execute
-from harness.finish import read_history
-from harness.plan import Plan
+from harness.run.assemble import parts_of
+from harness.run.execute import execute
+from harness.run.finish import Recorded, conclude, read_history
+from harness.run.plan import Plan
 from harness.store import RunFolder
 from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.runs import small

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from checkers import quorum
-from harness.conductor import Conductor
 from harness.errors import ClusterError
-from harness.plan import Drawn, Plan, read, to_json
+from harness.run.conductor import Conductor
+from harness.run.plan import Drawn, Plan, read, to_json
 from harness.store import RunFolder
 from harness.store.run_folder import GuardedFile
 from harness.systems.qsync import Qsync as QsyncSystem

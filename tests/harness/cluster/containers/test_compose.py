@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
+from harness.cli.docker_compose_configs import FOLDER, configurations
 from harness.cli.main import main
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.control import control_image
 from harness.cluster.containers.image import connect, node_image
-from harness.compose import FOLDER, configurations
+from harness.cluster.protocol import Replied
 from harness.errors import ClusterError
-from harness.protocols import Replied
 from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Answer, Call
 from nodes.qsync.configuration import Configuration
@@ -132,7 +132,10 @@ async def call(project: Project, node: str, function: str, *arguments: Any) -> A
 
 
 def test_the_nodes_are_told_what_a_run_would_tell_them() -> None:
-    """If it failed, what people look at by hand would not be what is tested; mended by `python -m harness.compose`."""
+    """If it failed, what people look at by hand would not be what is tested.
+
+    `python -m harness.cli.docker_compose_configs` mends it.
+    """
     for name, told in configurations().items():
         assert Configuration.from_json((FOLDER / name).read_bytes()) == Configuration.from_json(told), name
 

@@ -29,7 +29,7 @@ from harness.cluster.containers.ownership import (
     this_harness,
 )
 from harness.errors import ClusterError
-from harness.plan import to_json
+from harness.run.plan import to_json
 from nodes.version import VERSION
 from tests.harness.felt import faults_felt, until_felt
 from tests.harness.node_versions import INCOMPATIBLE, wheel

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.assemble import refuse_shares
 from harness.cluster.containers.fleet import Limits
 from harness.cluster.limits.enclosure import launcher, leftovers
 from harness.cluster.limits.group import Group, group_of
 from harness.cluster.limits.share import Share
 from harness.errors import WrongUse
-from harness.plan import Plan
+from harness.run.assemble import refuse_shares
+from harness.run.plan import Plan
 
 V1_CPU = {
     "cpu.cfs_quota_us": "200000",

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from harness.assemble import local, parts_of
 from harness.cluster.local import LocalCluster
 from harness.cluster.mounted_disk import mounts
+from harness.cluster.protocol import Lost, Replied
 from harness.faults.fault import Fault
-from harness.plan import Plan
-from harness.protocols import Lost, Replied
+from harness.run.assemble import local, parts_of
+from harness.run.plan import Plan
 from nodes.iproto.messages import Answer, Call
 
 pytestmark = pytest.mark.skipif(bool(mounts.why_not()), reason=mounts.why_not())

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from harness.assemble import parts_of
 from harness.cli.main import main
 from harness.cluster.mounted_disk import mounts
 from harness.errors import WrongUse
-from harness.plan import Plan
+from harness.run.assemble import parts_of
+from harness.run.plan import Plan
 from tests.harness.felt import TRIES, faults_felt, until_felt
 
 needs_mounts = pytest.mark.skipif(bool(mounts.why_not()), reason=mounts.why_not())

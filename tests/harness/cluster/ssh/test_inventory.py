@@ -9,7 +9,7 @@ import pytest
 from harness.cluster.place import Place
 from harness.cluster.ssh import inventory
 from harness.errors import ClusterError, WrongUse
-from harness.plan import Plan
+from harness.run.plan import Plan
 from harness.systems import SYSTEMS
 
 

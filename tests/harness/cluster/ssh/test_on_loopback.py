@@ -24,7 +24,7 @@ from harness.cluster.ssh import inventory
 from harness.cluster.ssh.leftovers import remove_leftovers
 from harness.cluster.ssh.machine import Machine
 from harness.cluster.ssh.remote.bootstrap import FORMAT, MARK, PREFIX
-from harness.plan import to_json
+from harness.run.plan import to_json
 from nodes.version import VERSION
 from tests.harness.cluster.ssh.sshd import SSHD, Sshd, sshd
 from tests.harness.felt import TRIES, until_felt

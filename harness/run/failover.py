@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from harness.cluster.protocol import Cluster
 from harness.faults.fault import Does, Evidence, Fault
 from harness.faults.lanes import changes_who_leads
-from harness.plan import SECOND_NS, Plan
-from harness.protocols import Cluster
+from harness.run.plan import SECOND_NS, Plan
 from harness.systems.system import System
 
 POLL_NS = SECOND_NS // 20

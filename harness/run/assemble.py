@@ -14,15 +14,15 @@ from checkers.history.history import Header
 from harness.clients.client import MessageClient
 from harness.cluster.limits.share import Share
 from harness.cluster.place import FROM, TO, Version, Which
-from harness.draw import faults_of, refuse_impossible
+from harness.cluster.protocol import Cluster
 from harness.errors import WrongUse
 from harness.faults.lanes import LIMITS
 from harness.faults.reconfiguring import switches_on
 from harness.faults.schedule import names_for
 from harness.faults.table import MOUNTED
-from harness.node_options import BEAT, ELECTION_TIMEOUT, FENCING
-from harness.plan import SECOND_NS, Plan
-from harness.protocols import Cluster
+from harness.run.draw import faults_of, refuse_impossible
+from harness.run.node_options import BEAT, ELECTION_TIMEOUT, FENCING
+from harness.run.plan import SECOND_NS, Plan
 from harness.systems import System, system_of
 from harness.systems.system import (
     DependsOnMachine,

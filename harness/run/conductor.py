@@ -26,24 +26,7 @@ from checkers.history.operation import SUBMITTED
 from harness.administration.site import Site
 from harness.administration.work import Work, work_of
 from harness.clients.performing import Performs, performing
-from harness.draw import faults_of, operations_of
-from harness.errors import ClusterError
-from harness.failover import (
-    Failover,
-    Operator,
-    fail_over,
-    may_keep_owners_away,
-    owner_within_ns,
-    statuses_of,
-)
-from harness.faults.directed import in_place
-from harness.faults.fault import Evidence, Fault
-from harness.faults.lanes import ADMINISTERED, MEMBERSHIP, STEPS, exclude, lanes_of
-from harness.faults.membership import Membership
-from harness.generators.generator import Value
-from harness.operations import Completion, Done, Dump
-from harness.plan import SECOND_NS, SUBMITTING, Operation, Plan
-from harness.protocols import (
+from harness.cluster.protocol import (
     BeginsAnew,
     ChangesShapes,
     Cluster,
@@ -53,6 +36,23 @@ from harness.protocols import (
     Task,
     WatchesMoments,
 )
+from harness.errors import ClusterError
+from harness.faults.directed import in_place
+from harness.faults.fault import Evidence, Fault
+from harness.faults.lanes import ADMINISTERED, MEMBERSHIP, STEPS, exclude, lanes_of
+from harness.faults.membership import Membership
+from harness.generators.generator import Value
+from harness.operations import Completion, Done, Dump
+from harness.run.draw import faults_of, operations_of
+from harness.run.failover import (
+    Failover,
+    Operator,
+    fail_over,
+    may_keep_owners_away,
+    owner_within_ns,
+    statuses_of,
+)
+from harness.run.plan import SECOND_NS, SUBMITTING, Operation, Plan
 from harness.systems.system import CANNOT_JOIN, Operated, System, TellsWhyItCannotJoin
 from harness.workloads.completed import asked_of, completed
 from harness.workloads.workload import Remembers, Workload

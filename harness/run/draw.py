@@ -22,7 +22,7 @@ from harness.faults.rollout import Rollout
 from harness.faults.schedule import draw_faults
 from harness.faults.table import can_do, why_not_to
 from harness.generators import Context, Draft, Generator, Later
-from harness.plan import CONNECTION_NAME, Drawn, Operation, Plan
+from harness.run.plan import CONNECTION_NAME, Drawn, Operation, Plan
 from harness.systems.system import System
 from harness.workloads import Workload
 from harness.workloads.completed import asked_of

@@ -1,16 +1,16 @@
 """What the five nodes of docker-compose.yml are told: what `--cluster docker --nodes 5` would tell them.
 
-`python -m harness.compose` writes them into compose/, as files that can be read and changed by hand.
+`python -m harness.cli.docker_compose_configs` writes them into compose/, as files that can be read and changed by hand.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from harness.assemble import parts_of
-from harness.plan import Plan
+from harness.run.assemble import parts_of
+from harness.run.plan import Plan
 
-FOLDER = Path(__file__).parents[1] / "compose"
+FOLDER = Path(__file__).parents[2] / "compose"
 PLAN = Plan(cluster="docker", nodes=5)
 
 

@@ -1,7 +1,7 @@
 """A plan: everything that decides a run, as one frozen value with JSON in and out.
 
 A plan has one named random stream per worker, fault and link (`streams`), so that one more draw in one place shifts
-no other. Its drawn-out form (`harness.draw`) holds every fault and every operation as a line of its own: that is
+no other. Its drawn-out form (`harness.run.draw`) holds every fault and every operation as a line of its own: that is
 what a shrinker edits and what a regression test stores.
 """
 
@@ -12,7 +12,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from harness.configurations import (
+from harness.errors import WrongUse
+from harness.faults.fault import Count, Does, Fault
+from harness.faults.lanes import MEMBERSHIP
+from harness.faults.membership import quorum_of
+from harness.run.configurations import (
     DEFAULT,
     FENCING_MODES,
     PROTOCOLS,
@@ -23,11 +27,7 @@ from harness.configurations import (
     sizes_of,
     with_protocol,
 )
-from harness.errors import WrongUse
-from harness.faults.fault import Count, Does, Fault
-from harness.faults.lanes import MEMBERSHIP
-from harness.faults.membership import quorum_of
-from harness.node_options import (
+from harness.run.node_options import (
     BEAT,
     CHECKPOINTS,
     ELECTION_TIMEOUT,
@@ -144,7 +144,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     request_timeout_s: Seconds = 2.0
     settle_timeout_s: Seconds = 20.0
     configuration: str = DEFAULT
-    """A letter or a name of `harness.configurations`: what the options below are where they are None."""
+    """A letter or a name of `harness.run.configurations`: what the options below are where they are None."""
     protocol: str | None = None
     """As which Tarantool the nodes write and speak; None: as the configuration. 2.6 knows no terms and no elections."""
     election_mode: str | None = None
@@ -169,7 +169,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """What lies under the nodes: their machine's disk, or one that is mounted under each of them
     (`harness.cluster.mounted_disk`)."""
     node_options: tuple[str, ...] = ()
-    """What single nodes are set to apart from the others: `n2:election_timeout=0.8` (`harness.node_options`)."""
+    """What single nodes are set to apart from the others: `n2:election_timeout=0.8` (`harness.run.node_options`)."""
     mvcc: bool = True
     """False: nodes have no manager of versions, and every read sees what is prepared."""
     read: str | None = None

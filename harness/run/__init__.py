@@ -1,0 +1,11 @@
+"""One run, from its plan to its verdict.
+
+| file | what |
+|---|---|
+| plan.py | everything that decides a run; configurations.py and node_options.py have names and values of its options |
+| draw.py | plan → its faults and operations, drawn from its seed |
+| assemble.py | the names in a plan → system, workload and cluster, or why they do not fit |
+| execute.py | a folder and a clock for the conductor: asyncio's, or the simulator's |
+| conductor.py | the load and the faults of one run, recorded; failover.py promotes nodes from outside |
+| finish.py | the record → verdict, page and exit code |
+"""
