@@ -10,7 +10,7 @@ from harness.judge import judge
 from harness.run.assemble import parts_of
 from harness.run.plan import Plan
 from harness.systems.promises import PROMISES, without_majority
-from tests.harness.test_judge import Line, good, history, operation
+from tests.harness.judge.test_judge import Line, good, history, operation
 
 STRICT, STALE, PREFIX, ANY = "linearizable", "stale", "monotone-prefix", "read-uncommitted"
 SAME = "converged"

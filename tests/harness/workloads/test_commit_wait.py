@@ -28,8 +28,8 @@ from harness.workloads.workload import Submits
 from nodes.iproto.messages import Answer
 from nodes.qsync.bugs import CONFIRM_EARLY
 from nodes.qsync.configuration import COMMIT_WAITS
+from tests.harness.judge.test_judge_attacks import HEADER, PLAN, Run
 from tests.harness.runs import recorded, small
-from tests.harness.test_judge_attacks import HEADER, PLAN, Run
 
 replace = msgspec.structs.replace
 SMALL = Plan(cluster="sim", time_limit_s=4, rate=60, workers=5, faults=("isolate-one",))

@@ -31,9 +31,9 @@ from harness.cluster.containers.ownership import (
 from harness.errors import ClusterError
 from harness.run.plan import to_json
 from nodes.version import VERSION
+from tests.harness.administration.test_upgrades import OLDER, plan
 from tests.harness.felt import faults_felt, until_felt
 from tests.harness.node_versions import INCOMPATIBLE, wheel
-from tests.harness.test_upgrades import OLDER, plan
 
 pytestmark = pytest.mark.docker
 ROOT = Path(__file__).parents[4]

@@ -26,10 +26,10 @@ from harness.cluster.ssh.machine import Machine
 from harness.cluster.ssh.remote.bootstrap import FORMAT, MARK, PREFIX
 from harness.run.plan import to_json
 from nodes.version import VERSION
+from tests.harness.administration.test_upgrades import OLDER, plan
 from tests.harness.cluster.ssh.sshd import SSHD, Sshd, sshd
 from tests.harness.felt import TRIES, until_felt
 from tests.harness.processes import is_gone, wait_until
-from tests.harness.test_upgrades import OLDER, plan
 
 pytestmark = [
     pytest.mark.real,

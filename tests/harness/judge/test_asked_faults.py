@@ -14,7 +14,7 @@ from harness.hunt.seeds import try_seed
 from harness.judge.asked_faults import absent_of_a_group, not_felt
 from harness.run.plan import Drawn, Plan
 from harness.terminal.last_screen import last_screen
-from tests.harness.test_judge_attacks import HEADER, PLAN, Run, missing
+from tests.harness.judge.test_judge_attacks import HEADER, PLAN, Run, missing
 
 PAUSE = Fault(id=0, name="pause", does="pause", at_ns=0, until_ns=1, nodes=("n2",))
 

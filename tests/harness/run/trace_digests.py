@@ -1,6 +1,6 @@
 """A program: prints what identifies simulated runs, for a test that starts it under several PYTHONHASHSEEDs.
 
-`python -m tests.harness.trace_digests first count [field=value …]`: one line a seed, with the seed, SHA-256 of the
+`python -m tests.harness.run.trace_digests first count [field=value …]`: one line a seed, with the seed, SHA-256 of the
 trace of all events of all nodes and of the network, SHA-256 of the record, and the names of the faults.
 """
 

@@ -11,13 +11,13 @@ import pytest
 
 from tests.harness.runs import recorded, small
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def start(hash_seed: int, *arguments: object) -> subprocess.Popen[str]:
     """Strings hash, and sets of them are ordered, afresh for each PYTHONHASHSEED."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.harness.trace_digests", *map(str, arguments)],
+        [sys.executable, "-m", "tests.harness.run.trace_digests", *map(str, arguments)],
         cwd=ROOT,
         env=os.environ | {"PYTHONHASHSEED": str(hash_seed)},
         stdout=subprocess.PIPE,

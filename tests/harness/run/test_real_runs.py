@@ -22,7 +22,7 @@ from tests.harness.processes import PATIENCE_S, is_gone, is_stopped, wait_until
 from tests.harness.runs import drawn_out
 from tests.reserved_ports import bind, reserved
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TRIES = 5
 """One is enough unless the machine is so busy that no node comes up in time."""
 PORTS = 12
