@@ -5,13 +5,15 @@ records go into the outbox. Once per turn of the loop the host *settles*: it doe
 the disk is idle, gives it all records that have gathered. When a group is on disk, the sends behind it go out and
 then the node hears `Persisted`; when it failed, the node hears `PersistFailed` before anything else.
 
-A node whose step raises is broken, and a broken node must not say goodbye: the process ends on the spot.
+A node whose step raises is broken, and a broken node must not say goodbye: the process ends on the spot. So does one
+that refuses to go on among its peers (`StartRefused`), with a line on stderr in the place of a traceback.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
@@ -36,10 +38,12 @@ from nodes.kernel.effects import (
     SetTimer,
     Truncate,
 )
+from nodes.kernel.errors import StartRefused
 from nodes.kernel.events import Event, Persisted, PersistFailed, Started, Stopping
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability, Outbox, Queued
 
+EXIT_REFUSED = 1
 EXIT_BROKEN = 70
 
 
@@ -102,6 +106,10 @@ class Host:
     def _deliver(self, event: Event) -> None:
         try:
             effects = self._node.step(event, self._clock.now())
+        except StartRefused as refused:
+            self._log.line("error", "refused to go on", {"why": str(refused)})
+            print(refused, file=sys.stderr, flush=True)
+            os._exit(EXIT_REFUSED)
         except Exception as error:  # whatever it is, the node is broken and ends
             self.end_broken("assertion failed", error)
         if effects:

@@ -81,6 +81,7 @@ from nodes.qsync.joining import Hosting, Joining
 from nodes.qsync.journal import LOCAL, Journal, Recovered, public
 from nodes.qsync.keys import Rejected, Tuple
 from nodes.qsync.linearizable_reads import LinearizableReads
+from nodes.qsync.mixes import Mixes
 from nodes.qsync.options import NO_MARKS, SECOND_NS, Options
 from nodes.qsync.relay import Relay
 from nodes.qsync.retention import Retention
@@ -120,6 +121,7 @@ class Replica:
         """The last record of what we joined with, and the files it makes: when it is on disk we begin anew."""
         self.options = Options.of(configuration)
         self.options.peers_without_marks = self._peers_without_marks
+        self._mixes = Mixes(configuration.protocol)
         self._build(configuration, _journal(configuration, first_token=1))
 
     def _build(
@@ -804,6 +806,10 @@ class Replica:
         if not number and not request.is_anonymous:
             why = Code.UNKNOWN_REPLICA.text(request.instance_uuid, cluster_uuid)
             return Refusal(request.sync, Code.UNKNOWN_REPLICA, why)
+        members = {member.id for member in self.configuration.registered}
+        mixed = self._mixes.hear(number, request.server_version, members) if number else None
+        if mixed is not None:
+            return Refusal(request.sync, Code.CFG, Code.CFG.text("replication", mixed))
         if self._needs_marks(request.features):
             why = Code.CFG.text("synchronous_promote", NO_MARKS.format(f"replica {number}"))
             return Refusal(request.sync, Code.CFG, why)

@@ -51,6 +51,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nodes.iproto import xlog
+from nodes.iproto.greeting import version_number
 from nodes.iproto.messages import (
     PROMOTE_MARK,
     Ack,
@@ -364,7 +365,8 @@ class Conversation:
         number, vclock = int(name[1:]), {1: int(lsn)} if lsn else {}
         uuids = self.conf.cluster_uuid, UUID.format(number)
         features = () if older else (PROMOTE_MARK,)
-        request = Subscribe(0, *uuids, number, vclock, is_anonymous=bool(anonymous), features=features)
+        version = version_number(self.conf.version)
+        request = Subscribe(0, *uuids, number, vclock, version, bool(anonymous), features)
         self.step(Received(self._new_link(self.links, name), request))
 
     def join(self, name: str, anonymous: str) -> None:

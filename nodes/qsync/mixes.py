@@ -1,0 +1,44 @@
+"""Nodes of two protocols in one cluster: neither can read what the rows of the other mean.
+
+2.6 knows no PROMOTE, and a later protocol takes no synchronous row without a PROMOTE before it. A node learns from
+SUBSCRIBE as which version of Tarantool a member writes. It refuses a member of the other protocol in one line. If most
+members are of the other protocol, this node is the one that breaks the cluster: it stops with one line. Of two halves
+the later protocol stops, because it cannot go on in a cluster of 2.6 (decision 25).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from nodes.iproto.greeting import version_number
+from nodes.kernel.errors import StartRefused
+from nodes.qsync.configuration import Protocol
+
+LATER_THAN_2_6 = version_number("2.7.0")
+
+
+class Mixes:
+    """The members that write as the other protocol."""
+
+    def __init__(self, own: Protocol) -> None:
+        self._own = own
+        self._others: dict[int, str] = {}
+        """Member → the version that it named."""
+
+    def hear(self, member: int, version: int, members: Collection[int]) -> str | None:
+        """A member names its version: why it cannot follow us, if it cannot.
+
+        Raises StartRefused if we are the one that cannot be here.
+        """
+        if not version or (version < LATER_THAN_2_6) == (self._own == "2.6"):
+            self._others.pop(member, None)
+            return None
+        self._others[member] = f"{version >> 16}.{version >> 8 & 255}"
+        others = {each: named for each, named in self._others.items() if each in members}
+        if 2 * len(others) + (self._own != "2.6") > len(members):
+            named = ", ".join(f"replica {each}: {others[each]}" for each in sorted(others))
+            raise StartRefused(
+                f"this node is of protocol {self._own}, and {len(others)} of {len(members)} members are not ({named}): "
+                "no node can read the rows of both; start it with their protocol"
+            )
+        return f"replica {member} is of protocol {self._others[member]}, and this node of {self._own}"
