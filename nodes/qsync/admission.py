@@ -4,8 +4,9 @@ The queue is full when its entries have as many bytes in the log as `replication
 a byte is free, a whole transaction goes in. Only clients of the node that may write are held up: rows of other nodes
 are taken in whatever is set here, because the CONFIRM that makes room stands behind them (#11836).
 
-The log is full, too, while more bytes than `wal_queue_max_size` are on their way to the disk: clients wait until some
-of them are there. In Tarantool rows of other nodes wait with them; here they are taken in.
+The log is full, too, while more bytes than `wal_queue_max_size` are on their way to the disk: clients and rows of
+other nodes (`nodes.qsync.applier`) wait until some of them are there. In Tarantool all stand in one line; here the rows
+of other nodes go first, and what the node writes on its own (votes, CONFIRMs) does not wait.
 
 What a client's transaction waits for is its *wait mode*:
 

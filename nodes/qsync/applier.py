@@ -12,7 +12,9 @@
 
 Rows come in whole transactions, possibly spread over several messages; a transaction that we have already (from
 another peer) is dropped as a whole. Behind a ROLLBACK or PROMOTE that is still on its way to the disk nothing is
-taken in: it would be discarded with what the ROLLBACK discards. Until then, whole transactions wait in `backlog`.
+taken in: it would be discarded with what the ROLLBACK discards. Nothing is taken in either while more bytes than
+`wal_queue_max_size` are on their way to the disk. Until then, whole transactions wait in `backlog`, CONFIRMs among
+them: Tarantool's applier waits for the journal, too.
 """
 
 from __future__ import annotations

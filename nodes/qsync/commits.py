@@ -156,8 +156,7 @@ class Commits:
     @property
     def is_log_full(self) -> bool:
         """More bytes are on their way to the disk than may be."""
-        limit = self.options.wal_queue_max_size
-        return 0 < limit < sum(write.size for write in self.journal.in_flight)
+        return 0 < self.options.wal_queue_max_size < self.journal.in_flight_bytes
 
     @property
     def is_owner(self) -> bool:

@@ -117,6 +117,8 @@ class Journal:
         self.vclock: Vclock = {}
         self.promised: Vclock = {}
         self.in_flight: deque[Write] = deque()
+        self.in_flight_bytes = 0
+        """Of the rows on their way to the disk."""
         self.files: list[LogFile] = []
         """Oldest first; the last one is written to."""
         self.snapshots: list[tuple[str, Vclock]] = []
@@ -493,6 +495,7 @@ class Journal:
         write = Write(token, rows, Persist(token, file.name, data, record), before, size)
         self.rows.extend(rows)
         self.in_flight.append(write)
+        self.in_flight_bytes += write.size
         return write
 
     def persisted(self, token: int) -> Write | None:
@@ -507,6 +510,7 @@ class Journal:
             assert all(write.token != token for write in self.in_flight), "disks finish in order"
             return None
         write = self.in_flight.popleft()
+        self.in_flight_bytes -= write.size
         for row in write.rows:
             self.vclock[row.replica_id] = row.lsn
         return write
@@ -526,6 +530,7 @@ class Journal:
         self._end_token = 0
         lost = list(reversed(self.in_flight))
         self.in_flight.clear()
+        self.in_flight_bytes = 0
         del self.rows[len(self.rows) - sum(len(write.rows) for write in lost) :]
         self.promised = dict(self.vclock)
         return lost

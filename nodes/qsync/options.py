@@ -7,7 +7,7 @@
 | `replication_synchro_timeout` | seconds, above 0 | 5 |
 | `txn_synchro_timeout` | seconds, above 0; without rollback: when the client is told | as the line before |
 | `replication_synchro_queue_max_size` | bytes, 0 means no limit | 16 MiB |
-| `wal_queue_max_size` | bytes on their way to the disk until clients wait; 0 means no limit | 16 MiB |
+| `wal_queue_max_size` | bytes on their way to the disk until all wait; 0 means no limit | 16 MiB |
 | `replication_timeout` | seconds, above 0; a node that is silent for four of them is given up | 1 |
 | `replication_connect_quorum` | how many peers must be followed before the node is writable | all |
 | `election_mode` | off, voter, manual, candidate; of an anonymous replica off alone | off |

@@ -718,7 +718,7 @@ class Replica:
     def _apply(self, applier: Applier, rows: Iterable[Row]) -> None:
         applier.backlog.extend(applier.transactions(rows))
         is_news = False
-        while applier.backlog and not self.commits.is_behind_barrier:
+        while applier.backlog and not (self.commits.is_behind_barrier or self.commits.is_log_full):
             if self._limits_replicas and self.commits.must_make_room(applier.backlog[0]):
                 break
             transaction = applier.backlog.popleft()
@@ -748,7 +748,7 @@ class Replica:
         self._drop(applier.link, message)
 
     def _take_backlogs(self) -> None:
-        """A barrier is gone: go on with what waited behind it."""
+        """A record is on disk, or came to nothing: go on with the rows that waited for it."""
         for applier in self.appliers.values():
             if applier.backlog:
                 self._apply(applier, ())
