@@ -32,8 +32,8 @@ from statistics import median
 
 from bench.clusters import TIMEOUT_NS, direct, free_ports
 from bench.table import print_table
+from harness.clients.reply import Replied
 from harness.cluster.connections import Connections
-from harness.cluster.protocol import Replied
 from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Answer, Replace
 

@@ -30,7 +30,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from harness.cluster.containers.image import connect
-from harness.cluster.containers.ownership import tables
+from harness.cluster.ownership import tables
 
 ROOT = Path(__file__).parents[1]
 KINDS_MIN = 5

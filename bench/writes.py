@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.clusters import TIMEOUT_NS, direct
 from bench.table import print_table
-from harness.cluster.protocol import Replied, Reply
+from harness.clients.reply import Replied, Reply
 from harness.run.assemble import local, parts_of
 from harness.run.plan import Plan
 from nodes.iproto.messages import Answer, Call, Request

@@ -101,7 +101,7 @@ class Nightly:
         if not any(clusters.get(task.cell) == "docker" for task in book.interrupted):
             return
         from harness.cluster.containers.image import connect
-        from harness.cluster.containers.ownership import remove_leftovers
+        from harness.cluster.ownership import remove_leftovers
 
         try:
             removed = remove_leftovers(connect())

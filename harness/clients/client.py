@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from harness.cluster.protocol import Reply
+from harness.clients.reply import Reply
 from harness.operations import Asked, Outcome
 
 

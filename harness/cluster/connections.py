@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from harness.cluster.protocol import Lost, NotSent, Replied, Reply
+from harness.clients.reply import Lost, NotSent, Replied, Reply
 from harness.wires.wire import ClientWire
 
 _HOST: Final = "127.0.0.1"

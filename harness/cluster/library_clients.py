@@ -106,7 +106,7 @@ class Line:
 
 
 class LibraryClients:
-    """Implements `harness.clients.performing.Performs`, and what `harness.cluster.connections.Admin` does."""
+    """Implements `harness.cluster.performing.Performs`, and what `harness.cluster.connections.Admin` does."""
 
     def __init__(
         self,

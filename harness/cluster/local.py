@@ -25,7 +25,6 @@ from typing import Final
 from harness.cluster import faketime_files
 from harness.cluster.changing_cut import ChangingCut
 from harness.cluster.clock_faults import ClockFault, write_clock
-from harness.cluster.containers.ownership import RunId, lives, this_harness
 from harness.cluster.disk_faults import DiskFault
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.limits.enclosure import Enclosure, remove_leftovers
@@ -35,6 +34,7 @@ from harness.cluster.limits.machine import LimitsHere
 from harness.cluster.limits.share import Share
 from harness.cluster.mounted_disk.disks import Mounted, MountedDisks, mounted
 from harness.cluster.network_faults import NetworkFault, RelayIsolation
+from harness.cluster.ownership import RunId, lives, this_harness
 from harness.cluster.place import FROM, Command, Place, Version, Which, node_host
 from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.probe import Probes

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Coroutine, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from harness.clients.reply import Reply
 from harness.cluster.place import Which
 from harness.faults.fault import Evidence, Fault, Moment
 
@@ -18,30 +19,6 @@ LINES_TOLD = 5
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Replied:
-    """The server's answer or refusal came, a message of its protocol."""
-
-    response: object
-
-
-@dataclass(frozen=True, slots=True)
-class NotSent:
-    """No byte of the request reached the kernel: connection refused, no greeting in time. Surely not done."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """The request left and no answer came (reset, end of file, timeout): nobody knows."""
-
-    reason: str
-
-
-Reply = Replied | NotSent | Lost
 
 
 class Task(Protocol[T_co]):

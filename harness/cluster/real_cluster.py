@@ -14,13 +14,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
+from harness.clients.reply import Reply
 from harness.cluster.connections import Connections
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.library_clients import LibraryClients
 from harness.cluster.node_log import shift_log
 from harness.cluster.place import Which
 from harness.cluster.process_faults import Processes
-from harness.cluster.protocol import Ended, Reply
+from harness.cluster.protocol import Ended
 from harness.cluster.real_time import RealTime
 from harness.cluster.stall import StallWatch
 from harness.cluster.storage import Storage

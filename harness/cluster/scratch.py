@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from harness.cluster.containers.ownership import lives, this_harness
+from harness.cluster.ownership import lives, this_harness
 
 _NAME: Final = re.compile(r"^qsync-[a-z-]+-(\d+@\d+\.\d+)-[a-z0-9_]+$")
 

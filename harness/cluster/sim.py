@@ -13,7 +13,8 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import msgspec
 
 from checkers.wal.effects import FILE, Effect, to_lines
-from harness.cluster.protocol import Ended, Reply
+from harness.clients.reply import Reply
+from harness.cluster.protocol import Ended
 from harness.cluster.sim_clients import VirtualClients
 from harness.cluster.sim_faults import VirtualFaults
 from harness.cluster.sim_moments import Moments

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from harness.cluster.protocol import Lost, NotSent, Replied, Reply
+from harness.clients.reply import Lost, NotSent, Replied, Reply
 from harness.cluster.virtual_tasks import Pending
 from harness.run.plan import CONNECTION_NAME
 from harness.wires.wire import ClientWire

@@ -39,11 +39,17 @@ EXCLUSIVE = (
 """Of each of these sets, a node has at most one at a time."""
 SETS_CLOCKS: frozenset[Does] = frozenset(("clock",))
 """Where a file says what a node's clock is, the same holds of these."""
+HINDER_NO_OWNER: frozenset[Does] = frozenset(("failover", "options", "clock", "add"))
 
 
 def changes_who_leads(options: Mapping[str, Any]) -> bool:
     """While these options change, nobody may be the owner."""
     return MODE in options or QUORUM in options
+
+
+def hinders_no_owner(does: str, options: Mapping[str, object]) -> bool:
+    """Such a fault leaves the cluster its owner, or lets it have another."""
+    return does in HINDER_NO_OWNER and not changes_who_leads(options)
 
 
 def meet(one: Fault, other: Fault) -> bool:

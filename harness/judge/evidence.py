@@ -14,12 +14,11 @@ from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
 from checkers.history.members import is_settled_at_the_end
 from checkers.history.operation import SUBMITTED, Event, Operation
-from harness.faults.lanes import STOPS_PROCESSES, changes_who_leads
+from harness.faults.lanes import STOPS_PROCESSES, changes_who_leads, hinders_no_owner
 from harness.faults.table import DIRECTED, SCENIC
 from harness.judge.asked_faults import not_felt
 from harness.judge.effects import Attempts, attempts_of, missing_effects
 from harness.judge.versions import missing_steps, was_refused
-from harness.run.failover import hinders_no_owner
 from harness.run.plan import SECOND_NS, SUBMITTING, Plan
 from harness.systems.promises import Promise
 from harness.workloads.failing import AS_IT_HAD_TO

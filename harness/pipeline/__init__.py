@@ -3,7 +3,7 @@
 | module | what it holds |
 |---|---|
 | `java`, `session` | which Java there is; one quiet Spark session |
-| `analyze`, `follow` | one call of `qsync analyze`; the stream that keeps the tables fresh |
+| `analyze`, `report`, `follow` | one call of `qsync analyze`, and what it did; the stream that keeps the tables fresh |
 | `schemas` | every table, written down |
 | `operations`, `latency`, `documents`, `node_files` | DataFrame → DataFrame: the curated tables |
 | `aggregates` | DataFrame → DataFrame: what many runs say together |

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import partial
 from graphlib import TopologicalSorter
@@ -24,6 +23,7 @@ from harness.errors import StoreError
 from harness.pipeline.overview import AGGREGATES
 from harness.pipeline.places import place_of
 from harness.pipeline.remote_tables import RemoteTables
+from harness.pipeline.report import Report
 from harness.pipeline.sources import Source, source_of
 from harness.pipeline.tables import State, Tables
 from harness.store import LeftOut, Scan, StoredRun, hashes
@@ -50,24 +50,6 @@ _FOR_FEW = {
     "spark.sql.optimizer.disableHints": "true",
 }
 STEPS = 16
-
-
-@dataclass(slots=True)
-class Report:
-    """What one call did."""
-
-    tables: Path
-    place: str = ""
-    """Where the tables are kept: `tables`, or the address of which that is a copy."""
-    new: int = 0
-    changed: int = 0
-    known: int = 0
-    left_out: list[LeftOut] = field(default_factory=list)
-    foreign: list[LeftOut] = field(default_factory=list)
-    changed_files: int = 0
-    """How many of `left_out` are runs with a file that is not the one that their hashes are of."""
-    seconds: float = 0.0
-    spark: Mapping[str, str] = field(default_factory=dict)
 
 
 def analyze(

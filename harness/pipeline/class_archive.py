@@ -92,7 +92,7 @@ def make(java: Java) -> bool:
             scratch("classes") as folder,
             suppress(subprocess.TimeoutExpired),
         ):
-            words = [sys.executable, "-P", "-m", "harness.pipeline.class_archive", str(folder)]
+            words = [sys.executable, "-P", "-m", "harness.cli.small_analysis", str(folder)]
             _run(
                 words, {MAKES: str(unfinished), "TMPDIR": str(folder)}
             )  # whatever it leaves when it is ended goes, too
@@ -120,23 +120,3 @@ def _run(words: list[str], more: Mapping[str, str] | None = None) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def _one_small_analysis(folder: Path) -> None:
-    """What the archive is made of: the classes that an analysis of one simulated run needs, made in `folder`."""
-    from harness.pipeline.analyze import analyze
-    from harness.pipeline.session import session
-    from harness.run.assemble import parts_of
-    from harness.run.execute import execute
-    from harness.run.finish import finish
-    from harness.run.plan import Plan
-
-    plan = Plan(cluster="sim", time_limit_s=10.0, rate=100.0, bugs=("confirm-early",), configuration="C",
-                faults=("isolate-owner",))  # fmt: skip
-    results = folder / "results"
-    finish(execute(parts_of(plan), results).folder, plan)
-    analyze(results, results / "_tables", lambda: session("local[2]", log=folder / "spark.log"))
-
-
-if __name__ == "__main__":
-    _one_small_analysis(Path(sys.argv[1]))

@@ -17,7 +17,7 @@ from harness.store.hashes import HASHES
 from harness.terminal.colour import printable
 
 if TYPE_CHECKING:
-    from harness.pipeline.analyze import Report
+    from harness.pipeline.report import Report
     from harness.store.objects import Address
 
 Rows = list[dict[str, Any]]

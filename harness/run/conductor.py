@@ -25,7 +25,7 @@ from checkers.history.jsonl import Writer
 from checkers.history.operation import SUBMITTED
 from harness.administration.site import Site
 from harness.administration.work import Work, work_of
-from harness.clients.performing import Performs, performing
+from harness.cluster.performing import Performs, performing
 from harness.cluster.protocol import (
     BeginsAnew,
     ChangesShapes,

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.cluster.protocol import Cluster
-from harness.faults.fault import Does, Evidence, Fault
-from harness.faults.lanes import changes_who_leads
+from harness.faults.fault import Evidence, Fault
+from harness.faults.lanes import hinders_no_owner
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.system import System
 
@@ -24,7 +24,6 @@ RETRY_TIMEOUTS = 0.4
 writes after that, so it has caught up when it is asked again, which must be before another node stands for election."""
 OWNER_WITHIN_TIMEOUTS = 10
 """After so many election timeouts there is an owner again where nothing is wrong."""
-HINDER_NO_OWNER: frozenset[Does] = frozenset(("failover", "options", "clock", "add"))
 LEADERLESS_BEATS = 2
 """For how many heartbeats nobody may be the owner before the operator acts."""
 
@@ -59,11 +58,6 @@ class Failover:
 def owner_within_ns(plan: Plan) -> int:
     """So long after a promotion somebody owns the queue, whatever came of the promotion itself."""
     return int(OWNER_WITHIN_TIMEOUTS * plan.election_timeout_s * SECOND_NS)
-
-
-def hinders_no_owner(does: str, options: Mapping[str, object]) -> bool:
-    """Such a fault leaves the cluster its owner, or lets it have another."""
-    return does in HINDER_NO_OWNER and not changes_who_leads(options)
 
 
 def may_keep_owners_away(

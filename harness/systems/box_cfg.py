@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.cluster.protocol import Cluster, Replied
+from harness.clients.reply import Replied
+from harness.cluster.protocol import Cluster
 from harness.run.plan import SECOND_NS
 from nodes.iproto.messages import Answer, Call
 

@@ -49,7 +49,7 @@ from typing import Any
 
 from checkers.history.operation import SUBMITTED
 from harness.clients.client import Conversation, Send
-from harness.cluster.protocol import Lost, NotSent, Replied, Reply
+from harness.clients.reply import Lost, NotSent, Replied, Reply
 from harness.operations import (
     STEPS,
     Add,

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from harness.cluster.protocol import Cluster, Replied
+from harness.clients.reply import Replied
+from harness.cluster.protocol import Cluster
 from harness.run.plan import SECOND_NS, Plan
 from nodes.iproto.messages import Answer, Call
 

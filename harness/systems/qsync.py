@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from checkers import early_timeout
 from checkers.check import Check
 from checkers.wal.record import LogRules
+from harness.clients.reply import Replied
 from harness.cluster.place import Command, Version, node_host
-from harness.cluster.protocol import Cluster, Replied
+from harness.cluster.protocol import Cluster
 from harness.cluster.versions import package, this_package
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability

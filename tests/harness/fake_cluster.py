@@ -11,7 +11,8 @@ import selectors
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
-from harness.cluster.protocol import Ended, Replied, Reply
+from harness.clients.reply import Replied, Reply
+from harness.cluster.protocol import Ended
 from harness.cluster.virtual_tasks import Pending, VirtualTask
 from harness.faults.fault import Evidence, Fault
 from nodes.iproto.messages import Answer, Call, Request

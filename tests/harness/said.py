@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.cluster.protocol import Reply
+from harness.clients.reply import Reply
 from harness.operations import Completion
 from harness.run.plan import Operation
 from harness.systems.calls import call_of, outcome_of

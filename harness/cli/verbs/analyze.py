@@ -17,7 +17,7 @@ from harness.cli.options import results_option, spark_options
 from harness.cli.param_types import Folder, OutputFile
 
 if TYPE_CHECKING:
-    from harness.pipeline.analyze import Report
+    from harness.pipeline.report import Report
     from harness.store.objects import Address
 
 

@@ -83,8 +83,8 @@ def _clean(inventory: str | None) -> int:
 def _left_here() -> list[str]:
     """Whoever has no daemon has no containers that it could tell of; what else there is can be removed all the same."""
     from harness.cluster.containers.image import connect
-    from harness.cluster.containers.ownership import lives, remove_leftovers, remove_tables
     from harness.cluster.limits import enclosure
+    from harness.cluster.ownership import lives, remove_leftovers, remove_tables
 
     removed = enclosure.remove_leftovers(lives)
     try:

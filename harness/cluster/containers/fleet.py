@@ -19,10 +19,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from harness.cluster.containers.ownership import NODE_LABEL, RunId, remove_run
 from harness.cluster.limits import kernel_log
 from harness.cluster.limits.group import Group, group_of
 from harness.cluster.limits.share import Share
+from harness.cluster.ownership import NODE_LABEL, RunId, remove_run
 from harness.cluster.protocol import Ended
 from harness.cluster.roster import CRASHED, REFUSED
 from harness.errors import ClusterError

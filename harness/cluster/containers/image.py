@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.cluster.containers.base import LOCAL_BASE, make_base, name_of
-from harness.cluster.containers.ownership import RunId
+from harness.cluster.ownership import RunId
 from harness.cluster.scratch import scratch
 from harness.cluster.wheels import versions_of_a_node, wheels
 from harness.errors import ClusterError

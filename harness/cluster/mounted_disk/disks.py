@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from harness.cluster import damaged_files
-from harness.cluster.containers.ownership import RunId
 from harness.cluster.damaged_files import NodeDisk
 from harness.cluster.empty_disk import forget_data
 from harness.cluster.mounted_disk import mounts
 from harness.cluster.mounted_disk.undo import WRITTEN_BACK_AFTER_NS
+from harness.cluster.ownership import RunId
 from harness.cluster.place import ROOT
 from harness.errors import ClusterError
 from harness.faults.fault import Damage

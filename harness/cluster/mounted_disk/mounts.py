@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from harness.cluster.containers.ownership import lives, this_harness
+from harness.cluster.ownership import lives, this_harness
 from harness.errors import ClusterError
 
 DEVICE: Final = "/dev/fuse"

@@ -136,7 +136,7 @@ class Pipe:
         "withheld_since_ns",
     )
 
-    def __init__(self, connection: Connection, link: Link, source: Side, sink: Side) -> None:
+    def __init__(self, connection: Connection, link: Link[Pipe], source: Side, sink: Side) -> None:
         self.connection, self.link, self.source, self.sink = connection, link, source, sink
         self.held: deque[tuple[int, int, bytes | Close]] = deque()
         """When it may pass, since when it waits, and what it is."""
@@ -274,7 +274,7 @@ class Connection:
         "target",
     )
 
-    def __init__(self, number: int, forth: Link, back: Link) -> None:
+    def __init__(self, number: int, forth: Link[Pipe], back: Link[Pipe]) -> None:
         self.number = number
         self.source, self.target = forth.name
         self.dialed, self.onward = Side(self), Side(self)

@@ -12,10 +12,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from harness.cluster.relay.connection import Pipe
+from typing import Generic, Protocol, TypeVar
 
 LinkName = tuple[str, str]
 SECOND_NS = 1_000_000_000
@@ -61,7 +58,20 @@ class Slowness:
         return max(0, self.delay_ns + self.chance.randint(-self.jitter_ns, self.jitter_ns))
 
 
-class Link:
+class Waits(Protocol):
+    """A pipe of the link, as far as the link knows it: how much waits in it, and since when."""
+
+    withheld_before: int
+    withheld_since_ns: int | None
+    hangs_since_ns: int | None
+
+    def withheld(self) -> int: ...
+
+
+P = TypeVar("P", bound=Waits)
+
+
+class Link(Generic[P]):
     """A directed link. `clear` says that bytes may pass as they come, `is_cut` that none may pass at all."""
 
     __slots__ = (
@@ -79,7 +89,7 @@ class Link:
 
     def __init__(self, name: LinkName) -> None:
         self.name = name
-        self.pipes: dict[Pipe, None] = {}
+        self.pipes: dict[P, None] = {}
         self.cuts: dict[int, None] = {}
         self.slows: dict[int, Slowness] = {}
         self.watches: dict[int, Watch] = {}
@@ -170,7 +180,7 @@ class Link:
     def _cutting(self) -> list[Watch]:
         return [self.watches[fault] for fault in self.cuts]
 
-    def _note_waiting(self, watch: Watch, pipe: Pipe, now_ns: int) -> None:
+    def _note_waiting(self, watch: Watch, pipe: Waits, now_ns: int) -> None:
         if pipe.withheld_since_ns is not None:
             since = max(pipe.withheld_since_ns, watch.begun_ns)
             watch.first_withheld_ns = watch.first_withheld_ns or since

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from harness.cluster.relay.connection import Close, Connection, Side
+from harness.cluster.relay.connection import Close, Connection, Pipe, Side
 from harness.cluster.relay.link import Link, LinkName, Slowness
 
 _GONE: Final = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
@@ -24,7 +24,7 @@ _UNREACHABLE: Final = 0
 
 class Switchboard:
     def __init__(self) -> None:
-        self._links: dict[LinkName, Link] = {}
+        self._links: dict[LinkName, Link[Pipe]] = {}
         self._listeners: dict[LinkName, asyncio.Server] = {}
         self._ports: dict[str, tuple[str, int]] = {}
         self._connections: dict[int, Connection] = {}
@@ -96,7 +96,7 @@ class Switchboard:
         watched = [link for link in self._links.values() if fault in link.watches]
         return [self._row(link, fault) for link in watched]
 
-    def _row(self, link: Link, fault: int) -> dict[str, object]:
+    def _row(self, link: Link[Pipe], fault: int) -> dict[str, object]:
         source, target = link.name
         is_reverse_cut = self._link((target, source)).is_cut
         return {"link": [source, target], "is_reverse_cut": int(is_reverse_cut), **link.counters(fault)}
@@ -137,7 +137,7 @@ class Switchboard:
             for link in cut_links:
                 link.observe(now_ns)
 
-    def _link(self, name: LinkName) -> Link:
+    def _link(self, name: LinkName) -> Link[Pipe]:
         link = self._links.get(name)
         if link is None:
             link = self._links[name] = Link(name)
@@ -184,7 +184,7 @@ class Switchboard:
         except OSError:
             connection.back.reset()
 
-    def _settle(self, links: list[Link]) -> None:
+    def _settle(self, links: list[Link[Pipe]]) -> None:
         """After a change of links: read, dial and hand on what may be now, and stop what may not."""
         for link in links:
             for pipe in list(link.pipes):
@@ -193,7 +193,7 @@ class Switchboard:
                 if not link.is_cut:
                     pipe.withheld_since_ns, pipe.withheld_before = None, 0
 
-    def _reset_some(self, fault: int, healed: list[Link], chance: random.Random) -> None:
+    def _reset_some(self, fault: int, healed: list[Link[Pipe]], chance: random.Random) -> None:
         held = [pipe for link in healed for pipe in link.pipes if pipe.has_held()]
         concerned = {pipe.connection.number: pipe.link for pipe in held}
         for number in sorted(concerned):

@@ -16,11 +16,11 @@ from typing import Any, Final
 
 from harness.cluster.changing_cut import ChangingCut
 from harness.cluster.clock_faults import ClockFault, clock_files, this_wall_ns
-from harness.cluster.containers.ownership import RunId
 from harness.cluster.disk_faults import DiskFault
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.limits.faults import CpuLimit, MemoryLimit, OutOfMemory
 from harness.cluster.network_faults import NetworkFault, RelayIsolation
+from harness.cluster.ownership import RunId
 from harness.cluster.place import FROM, Command, Place, Version, Which
 from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.probe import Probes

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from harness.cluster.containers.ownership import lives, this_harness
+from harness.cluster.ownership import lives, this_harness
 from harness.cluster.ssh.inventory import Host
 from harness.cluster.ssh.session import Session
 from harness.errors import ClusterError

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from harness.administration.members import Addition, Removal
 from harness.administration.site import Site
-from harness.cluster.protocol import Cluster, Replied
+from harness.clients.reply import Replied
+from harness.cluster.protocol import Cluster
 from harness.errors import NodeEnded
 from harness.faults.membership import Membership
 from harness.run.plan import Plan

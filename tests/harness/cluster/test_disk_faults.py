@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from harness.clients.reply import Replied
 from harness.cluster.local import LocalCluster
-from harness.cluster.protocol import Replied
 from harness.faults.fault import Evidence, Fault
 from harness.run.assemble import local, parts_of
 from harness.run.plan import Plan

@@ -18,9 +18,10 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
+from harness.clients.reply import Lost, NotSent, Replied
 from harness.cluster.changing_cut import part_of
 from harness.cluster.local import LocalCluster, LocalSettings
-from harness.cluster.protocol import Cluster, Lost, NotSent, Replied
+from harness.cluster.protocol import Cluster
 from harness.cluster.stall import StallWatch
 from harness.errors import ClusterError, WrongUse
 from harness.faults.fault import Evidence, Fault, Shape

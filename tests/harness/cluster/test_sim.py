@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.protocol import Lost, NotSent, Replied
+from harness.clients.reply import Lost, NotSent, Replied
 from harness.cluster.sim import SimCluster
 from harness.cluster.virtual_tasks import Pending
 from harness.errors import ClusterError, StoreError

@@ -15,8 +15,9 @@ from checkers.availability import within
 from checkers.history import jsonl
 from harness.campaign.fingerprint import sightings
 from harness.errors import StoreError
-from harness.pipeline.analyze import Report, analyze
+from harness.pipeline.analyze import analyze
 from harness.pipeline.overview import overview
+from harness.pipeline.report import Report
 from tests.harness.pipeline.stored_runs import store_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]

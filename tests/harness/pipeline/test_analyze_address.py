@@ -17,8 +17,9 @@ import pytest
 
 from harness.errors import StoreError, WrongUse
 from harness.pipeline import follow
-from harness.pipeline.analyze import Report, analyze
+from harness.pipeline.analyze import analyze
 from harness.pipeline.remote_tables import files_of, opened
+from harness.pipeline.report import Report
 from harness.store import hashes
 from harness.store.objects import Address, ObjectStore
 from harness.store.remote_runs import put_run

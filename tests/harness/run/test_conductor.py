@@ -14,7 +14,8 @@ import pytest
 from checkers.history import jsonl
 from checkers.history.history import History
 from checkers.history.operation import Event
-from harness.cluster.protocol import Ended, Lost, NotSent, Replied, Reply
+from harness.clients.reply import Lost, NotSent, Replied, Reply
+from harness.cluster.protocol import Ended
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault, Shape
 from harness.judge.detected import could_not_join

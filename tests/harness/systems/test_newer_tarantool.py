@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from harness.cli.main import main
-from harness.cluster.protocol import Replied
+from harness.clients.reply import Replied
 from harness.errors import WrongUse
 from harness.judge.outcome import checks_of
 from harness.run.plan import Plan

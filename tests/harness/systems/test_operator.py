@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.cluster.protocol import Replied, Reply
+from harness.clients.reply import Replied, Reply
 from harness.run.plan import Plan
 from harness.systems.operator import LOOK_EVERY_NS, RESUME_EVERY_NS, Operator
 from nodes.iproto.messages import Answer, Call, Request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.cluster.protocol import Lost, NotSent, Replied, Reply
+from harness.clients.reply import Lost, NotSent, Replied, Reply
 from harness.operations import Completion, Read, Transaction, Write
 from harness.systems.calls import outcome_of
 from harness.systems.tarantool_errors import FAIL, INFO, meaning_of

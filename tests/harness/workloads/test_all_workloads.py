@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from checkers.verdict import Verdict
-from harness.cluster.protocol import Lost, NotSent, Replied
+from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
 from harness.hunt.seeds import FAILED, STRAY, WRITTEN_ONCE, try_seed
 from harness.run.assemble import parts_of

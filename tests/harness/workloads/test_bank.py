@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.protocol import Replied
+from harness.clients.reply import Replied
 from harness.generators.generator import Value
 from harness.operations import Completion
 from harness.run.plan import Operation

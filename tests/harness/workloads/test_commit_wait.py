@@ -10,7 +10,7 @@ import pytest
 
 from checkers.history import History
 from checkers.history.operation import SUBMITTED
-from harness.cluster.protocol import Replied
+from harness.clients.reply import Replied
 from harness.errors import WrongUse
 from harness.hunt.seeds import try_seed
 from harness.judge import judge

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cluster.protocol import Lost, NotSent, Replied
+from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
 from harness.operations import Completion
 from harness.run.plan import Operation, Plan

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.clients.client import Conversation, Send
-from harness.cluster.protocol import Lost, NotSent, Replied
+from harness.clients.reply import Lost, NotSent, Replied
 from harness.operations import Asked, Completion, Done, Dump, Read, Transaction, Write, failed
 from harness.systems.own import OwnStore
 from harness.wires.framed import FRAMED

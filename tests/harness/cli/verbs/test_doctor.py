@@ -135,9 +135,7 @@ def test_without_a_daemon_the_rest_is_cleaned_and_what_was_not_looked_for_is_tol
     """If it failed, who has no Docker could clean up nothing, or would take containers that wait for it for gone."""
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
     monkeypatch.setattr(enclosure, "remove_leftovers", lambda lives: ["group of processes qsync-a"])
-    monkeypatch.setattr(
-        "harness.cluster.containers.ownership.remove_tables", lambda: ["packet rules qsync_b"]
-    )
+    monkeypatch.setattr("harness.cluster.ownership.remove_tables", lambda: ["packet rules qsync_b"])
     for look in ("_left_mounted", "_left_by_processes", "_old_versions"):
         monkeypatch.setattr(doctor, look, list)
     done = CliRunner().invoke(command, ["--clean"], standalone_mode=False)

@@ -19,10 +19,10 @@ import pytest
 
 from harness.cli.docker_compose_configs import FOLDER, configurations
 from harness.cli.main import main
+from harness.clients.reply import Replied
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.control import control_image
 from harness.cluster.containers.image import connect, node_image
-from harness.cluster.protocol import Replied
 from harness.errors import ClusterError
 from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Answer, Call

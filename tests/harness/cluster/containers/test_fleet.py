@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from harness.cluster import ownership
 from harness.cluster.containers import fleet as fleets
-from harness.cluster.containers import ownership
 from harness.cluster.containers.fleet import Fleet, Limits
-from harness.cluster.containers.ownership import NODE_LABEL, RunId
+from harness.cluster.ownership import NODE_LABEL, RunId
 from harness.errors import ClusterError
 from tests.harness.processes import PATIENCE_S
 

@@ -20,7 +20,7 @@ import pytest
 
 from harness.cli.main import main
 from harness.cluster.containers.image import connect
-from harness.cluster.containers.ownership import (
+from harness.cluster.ownership import (
     OWNER_LABEL,
     RUN_LABEL,
     lives,
@@ -278,7 +278,7 @@ def _holds_packets(process: psutil.Process) -> bool:
 
 
 def _labels_of_this_process() -> dict[str, str]:
-    from harness.cluster.containers.ownership import RunId
+    from harness.cluster.ownership import RunId
 
     return RunId.new().labels
 

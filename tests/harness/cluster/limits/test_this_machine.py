@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster.containers.ownership import RunId, lives, this_harness
 from harness.cluster.limits.enclosure import Enclosure, launcher, remove_leftovers, why_not
 from harness.cluster.limits.group import Group, group_of
 from harness.cluster.limits.machine import LimitsHere
+from harness.cluster.ownership import RunId, lives, this_harness
 
 WITHIN_S = 60.0
 BUSY = "b = b'x' * (20 << 20)\nprint(flush=True)\nwhile True: pass"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from harness.clients.reply import Lost, Replied
 from harness.cluster.local import LocalCluster
 from harness.cluster.mounted_disk import mounts
-from harness.cluster.protocol import Lost, Replied
 from harness.faults.fault import Fault
 from harness.run.assemble import local, parts_of
 from harness.run.plan import Plan

@@ -11,8 +11,8 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from harness.cluster.containers import ownership
-from harness.cluster.containers.ownership import OWNER_LABEL, RUN_LABEL, RunId, lives, this_harness
+from harness.cluster import ownership
+from harness.cluster.ownership import OWNER_LABEL, RUN_LABEL, RunId, lives, this_harness
 
 
 class Container:

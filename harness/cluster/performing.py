@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Protocol, cast
 
 from harness.clients.client import Client, MessageClient
-from harness.cluster.protocol import Cluster, Reply
+from harness.clients.reply import Reply
+from harness.cluster.protocol import Cluster
 from harness.operations import Asked, Outcome
 
 
