@@ -10,8 +10,8 @@ Each of them keeps the model's order of sessions or of real time. A serial order
 
 An order that agrees with all known dependencies comes in linear time, and replays nearly always. Where it does not
 (registers tell little of the order of their versions; a list says nothing of appends that nobody read), an order is
-looked for by `execution`, for parallel snapshot isolation by `visibility`; both find one if there is one, or say that
-there is none, or that their budget did not suffice.
+looked for by `execution` and `polygraph`, for parallel snapshot isolation by `visibility`; each finds one if there is
+one, or says that there is none, or that its budget did not suffice.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 import numpy
 
-from checkers.transactional import anomalies, execution, visibility
+from checkers.transactional import anomalies, execution, polygraph, visibility
 from checkers.transactional.append import Analysis
 from checkers.transactional.columns import PREDICATE_READ, READ, WRITE, Columns, Int32s, Int64s, Workload
 from checkers.transactional.graph import (
@@ -48,8 +48,8 @@ PARALLEL = "parallel-snapshot-isolation"
 ATOMIC = "read-atomic"
 KEYED = frozenset({PARALLEL, SNAPSHOTS, "repeatable-read", "serializable"})
 """With an order of sessions, these promise that each key by itself is sequential; with real time, linearizable."""
-GUIDED_PART = 4
-"""An order like that of real time, where it need not be, is looked for with this part of the budget."""
+QUICK_PART = 20
+"""The first tries have this part of the budget: an order like that of real time where it need not be, and any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,14 +168,22 @@ class Prover:
             return Attempt("proved", proof)
         if not known.whole:  # what is promised of keys may say too much to look at
             return Attempt("open")
-        problem = self._problem(known, limits, base)
-        tries = [problem] if order == 2 else [self._guided(problem), problem]
-        for each in tries:
-            limit = execution.limit_of(problem) // (part if each is problem else part * GUIDED_PART)
-            done = execution.execute(each, limit, self.limit.late)
-            if done.order is not None:
-                return Attempt("proved", Proof(kind=kind, order=done.order))
+        done = self._searched(self._problem(known, limits, base), order, part)
+        if done.order is not None:
+            return Attempt("proved", Proof(kind=kind, order=done.order))
         return Attempt("refuted" if done.result == "none" else "open")
+
+    def _searched(self, problem: execution.Problem, order: int, part: int) -> execution.Found:
+        """By the search that is quick where little is open, by the thorough one, and by the first one to the end."""
+        late, limit = self.limit.late, execution.limit_of(problem) // part
+        if order < 2:
+            done = execution.execute(self._guided(problem), limit // QUICK_PART, late)
+            if done.order is not None:
+                return done
+        done = execution.execute(problem, limit // QUICK_PART, late)
+        if done.result == "open":
+            done = polygraph.choose(problem, polygraph.limit_of(part), late)
+        return done if done.result != "open" else execution.execute(problem, limit, late)
 
     def _constraints(self, known: Analysis, base: str, order: int) -> Constraints:
         assert known.graph is not None

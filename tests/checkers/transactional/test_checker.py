@@ -13,7 +13,7 @@ from checkers.history import Event, Header, History
 from checkers.history.errors import ModelError
 from checkers.limits import Limits, interrupt, within
 from checkers.meaning import Judged
-from checkers.transactional import checker, execution
+from checkers.transactional import checker, execution, polygraph
 from checkers.transactional.columns import Columns, columns_of
 from checkers.transactional.graph import Constraints
 from checkers.transactional.proving import Prover
@@ -216,6 +216,7 @@ def test_the_budget_is_counted_in_steps(monkeypatch: pytest.MonkeyPatch) -> None
     blind = concurrent(random.Random(3), 60, clients=25, stale=True)
     monkeypatch.setattr(Prover, "_keeps", lambda *_: False)
     monkeypatch.setattr(execution, "limit_of", lambda _: 3)
+    monkeypatch.setattr(polygraph, "limit_of", lambda _: 3)
     monkeypatch.setattr(checker, "HELD_MAX", 0)  # no other model is looked at
     for clock in (itertools.count(0.0, 100.0).__next__, lambda: 0.0):
         verdict = transactional.check(blind, workload="rw-register", clock=clock)
