@@ -57,7 +57,8 @@ LEAST_OK = 250
 RATES = (36.0, 44.0, 60.0)
 CALM_S = (1.0, 1.0, 1.5)
 SLOW_TO_RECOVER = 1.5
-"""How much more load and calm there is where few can lead or all are needed: they serve for less of the time."""
+"""How much more load and calm there is where few can lead, all are needed or an operator promotes: they serve for less
+of the time."""
 NEVER_FATAL = ("clock", "slow")
 """Faults under which every cluster goes on; the next, those under which most of the time one does whose quorum can
 spare a node and whose owner can be followed by another."""
@@ -144,7 +145,7 @@ def _varied(chance: random.Random, plan: Plan, given: frozenset[str]) -> Plan:
         fields.update(_load(chance, plan, given, fields))
     fields = {name: value for name, value in fields.items() if name not in given}
     varied = msgspec.structs.replace(plan, **fields)
-    if "read" not in given and not (varied.has_elections and varied.mvcc):
+    if "read" not in given and not (varied.has_elections and varied.keeps_versions):
         varied = msgspec.structs.replace(varied, read=None)
     if "faults" not in given and not plan.bugs:
         varied = msgspec.structs.replace(varied, faults=_faults(chance, varied))
@@ -177,7 +178,8 @@ def _of_any_system(chance: random.Random, plan: Plan, given: frozenset[str], sys
 
 def _crowd(plan: Plan) -> float:
     """How much more calm there is where faults come upon each other, so that the cluster serves all the same."""
-    return 1 + CALM_BESIDE * (plan.overlap - 1 + sum(name in SCENIC for name in plan.faults))
+    beside = {*SCENIC, *(name for name, _ in BESIDE)}
+    return 1 + CALM_BESIDE * (plan.overlap - 1 + sum(name in beside for name in plan.faults))
 
 
 def _load(
@@ -235,7 +237,8 @@ def _drawn(chance: random.Random, plan: Plan, given: frozenset[str]) -> dict[str
         drawn["rollback_on_timeout"] = False
     if chance.random() < APART:
         drawn["node_options"] = _apart(chance, drawn)
-    if nodes < 3 or len(_leaders(mode, nodes)) == 1 or (mode != "off" and "off" in mode):
+    few = nodes < 3 or len(_leaders(mode, nodes)) == 1
+    if few or mode == "manual" or (mode != "off" and "off" in mode):
         drawn["rate"] *= SLOW_TO_RECOVER
         drawn["calm_s"] *= SLOW_TO_RECOVER
     return drawn

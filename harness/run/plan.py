@@ -265,6 +265,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         }
 
     @property
+    def keeps_versions(self) -> bool:
+        """Every node has MVCC from its start on: one without it refuses linearizable reads."""
+        return all(self.options_of(node)[MVCC] for node in self.node_names)
+
+    @property
     def queue_sizes(self) -> tuple[int, ...]:
         """Each node's maximum size of the queue in bytes, in the order of their names; 0: no limit."""
         return sizes_of(self.queue_max_size or "0", self.nodes)
@@ -417,7 +422,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def read_mode(self) -> str:
         if self.read is not None:
             return self.read
-        if not self.mvcc:
+        if not self.keeps_versions:
             return "dirty"
         if self.named_configuration.election_mode == "off" and self.has_elections:
             return "linearizable"

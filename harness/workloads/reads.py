@@ -39,4 +39,4 @@ def drawn_write(plan: Plan, context: Context) -> str:
 
 def final_mode(plan: Plan) -> str:
     """The mode in which a read at the owner shows all that there is. Without MVCC no node serves linearizable reads."""
-    return "linearizable" if plan.fails_over and plan.mvcc else "read-confirmed"
+    return "linearizable" if plan.fails_over and plan.keeps_versions else "read-confirmed"

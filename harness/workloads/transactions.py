@@ -201,7 +201,8 @@ class Transactions:
     def _strict(self, history: History, reads: Reads) -> Verdict:
         chosen = selected(history, lambda each: reads(each.role, each.mode))
         verdict = transactional.check(chosen, workload=self.model, model=STRICT)
-        told = {"findings": [], "reads_not_judged": left_out(history, chosen)}
+        asked = sum(_reads_anything(each) for each in chosen.select(f="txn"))
+        told = {"findings": [], "reads_not_judged": left_out(history, chosen), "asked": asked}
         return replace(verdict, details={**verdict.details, **told})
 
     def _snapshots(self, history: History) -> Verdict:
@@ -260,6 +261,10 @@ def micros_of(value: object) -> Iterator[tuple[str, str, Any]]:
                 yield f, key, each
             case _:
                 yield "", "", None
+
+
+def _reads_anything(operation: Recorded) -> bool:
+    return any(f == "r" for f, _, _ in micros_of(operation.value))
 
 
 def is_read_only(operation: Recorded) -> bool:
