@@ -18,21 +18,21 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from harness.hunt import hunted, try_seed
 from harness.run.plan import Plan
-from nodes.qsync.bugs import BUGS, TABLE
+from nodes.qsync import bugs
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=500)
-    parser.add_argument("names", nargs="*", choices=[[], *BUGS])
+    parser.add_argument("names", nargs="*", choices=[[], *bugs.NAMES])
     given = parser.parse_args()
     print("| bug | issue | seeds needed | found by | found without it |\n|---|---|---|---|---|")
     wrong = 0
-    for name in given.names or BUGS:
+    for name in given.names or bugs.NAMES:
         seeds, found_by = needed(name, given.seeds)
         alarms = false_alarms(name, seeds)
         wrong += not found_by or bool(alarms)
-        issue = f"#{TABLE[name].issue}" if TABLE[name].issue else "–"
+        issue = f"#{bugs.bug(name).issue}" if bugs.bug(name).issue else "–"
         told = seeds if found_by else f"not in {seeds}"
         print(f"| {name} | {issue} | {told} | {found_by} | {', '.join(alarms) or 'nothing'} |", flush=True)
     return 1 if wrong else 0

@@ -18,7 +18,7 @@ from harness.judge.outcome import checks_of
 from harness.run.assemble import parts_of
 from harness.run.plan import Plan, read
 from harness.workloads import WORKLOADS
-from nodes.qsync.bugs import BUGS, TABLE
+from nodes.qsync import bugs
 
 PLANS = Path(__file__).parent / "plans"
 CANNOT_BE_RAISED: dict[str, str] = {}
@@ -32,19 +32,19 @@ def stored(name: str) -> Plan:
 
 def test_every_bug_has_its_plan() -> None:
     """If it failed, a bug could be switched on that nothing is known to find."""
-    assert set(STORED) | set(CANNOT_BE_RAISED) == set(BUGS)
+    assert set(STORED) | set(CANNOT_BE_RAISED) == set(bugs.NAMES)
     assert len(CANNOT_BE_RAISED) <= 3
 
 
-@pytest.mark.parametrize("name", BUGS)
+@pytest.mark.parametrize("name", bugs.NAMES)
 def test_a_bug_names_checkers_that_there_are(name: str) -> None:
     """If it failed, a bug would be said to be found by a check that nobody runs."""
     plan = stored(name)
     promise = parts_of(plan).system.promise(plan)
     run = {check.name for check in checks_of(plan, promise)} | {AUDIT}
-    assert set(TABLE[name].checkers) & run
+    assert set(bugs.bug(name).checkers) & run
     elsewhere = {check.name for each in WORKLOADS.values() for check in each.checks(promise, None)}
-    assert set(TABLE[name].checkers) <= run | elsewhere
+    assert set(bugs.bug(name).checkers) <= run | elsewhere
 
 
 @pytest.mark.parametrize("other", [0, 1], ids=["its seed", "another seed"])
@@ -57,7 +57,7 @@ def test_a_known_bug_is_found(name: str, other: int) -> None:
     plan = msgspec.structs.replace(plan, seed=plan.seed + other)
     found = try_seed(plan)
     assert found.outcome == "anomaly", found.sentence
-    assert set(found.violated) & set(TABLE[name].checkers), found.sentence
+    assert set(found.violated) & set(bugs.bug(name).checkers), found.sentence
 
 
 @pytest.mark.parametrize("name", STORED)

@@ -57,7 +57,7 @@ from harness.wires.iproto import IPROTO, Iproto
 from nodes.iproto.messages import Answer, Call, Delete
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
-from nodes.qsync.bugs import ACK_BEFORE_FSYNC, ACK_WITHOUT_TERM, BUGS
+from nodes.qsync import bugs as seeded
 from nodes.qsync.configuration import CHECKPOINT_INTERVAL_NS, Configuration, Identity, SpaceDefinition
 from nodes.qsync.election import FENCINGS, MODES
 from nodes.qsync.replica import Replica
@@ -76,6 +76,8 @@ SET_UP_PROCESS = -1
 SET_UP_TIMEOUT_NS = 10 * SECOND_NS
 POLL_NS = SECOND_NS // 50
 OPERATOR_PROCESS = -2
+ACK_WITHOUT_TERM = "ack-without-term"
+"""The seeded bug that was how Tarantool worked up to 2.10, and is so in configurations of that time."""
 PROMOTE_TIMEOUT_NS = SECOND_NS
 MIXED_READS = "mixed"
 T = TypeVar("T", bound=str)
@@ -109,12 +111,10 @@ class Qsync(HasBoxCfg):
         if plan.wal_mode is not None:
             raise WrongUse("--wal-mode is real Tarantool's; nodes of qsync sync before they answer")
         for bug in plan.bugs:
-            if bug not in BUGS:
-                raise WrongUse(f"unknown bug {bug!r} of qsync; try one of: {', '.join(BUGS)}")
-        if ACK_BEFORE_FSYNC in plan.bugs and not _loses_power(plan):
-            raise WrongUse(
-                f"--bug {ACK_BEFORE_FSYNC} shows only where a disk forgets; try: --faults lose-unsynced"
-            )
+            if bug not in seeded.NAMES:
+                raise WrongUse(f"unknown bug {bug!r} of qsync; try one of: {', '.join(seeded.NAMES)}")
+            if seeded.bug(bug).decides.durable_when == "written" and not _loses_power(plan):
+                raise WrongUse(f"--bug {bug} shows only where a disk forgets; try: --faults lose-unsynced")
         if is_2_6(plan) and plan.queue_max_size is not None:
             raise WrongUse(
                 f"--queue-max-size: 2.6 knows no limit of its queue; try: --configuration C, got {plan.configuration}"
@@ -220,7 +220,7 @@ class Qsync(HasBoxCfg):
         return (NOTES,)
 
     def durability(self, plan: Plan) -> Durability:
-        return "written" if ACK_BEFORE_FSYNC in plan.bugs else "synced"
+        return seeded.decisions_with(plan.bugs).durable_when
 
     def owner(self, plan: Plan) -> str:
         return self.can_lead(plan)[0]
@@ -369,7 +369,7 @@ class Qsync(HasBoxCfg):
         )
 
     def bugs(self) -> Mapping[str, str]:
-        return BUGS
+        return {name: str(seeded.bug(name)) for name in seeded.NAMES}
 
 
 def _with_options(configuration: Configuration, options: Mapping[str, Value]) -> Configuration:

@@ -25,8 +25,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from nodes.iproto.messages import Response
 from nodes.kernel.events import Instant
 from nodes.qsync.commits import Commits
+from nodes.qsync.evaluation import Outcome
 from nodes.qsync.sometimes import WAITED_FOR_ROOM
 
 
@@ -36,11 +38,9 @@ class Admission:
     def __init__(self, commits: Commits) -> None:
         self._commits = commits
         self._waiting: deque[Callable[[Instant], None]] = deque()
-        self._answered: deque[Callable[[Instant], None]] = deque()
-        """Of the seeded bug `submit-before-queue`: those whose clients think that they are in the queue."""
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._answered)
+        return len(self._waiting)
 
     @property
     def is_shut(self) -> bool:
@@ -58,13 +58,20 @@ class Admission:
         self._commits.sometimes.note(WAITED_FOR_ROOM)
         self._waiting.append(again)
 
-    def put_aside(self, later: Callable[[Instant], None]) -> None:
-        """Only with the seeded bug: it goes in when nothing is in the queue."""
-        self._answered.append(later)
+    def enter(
+        self,
+        outcome: Outcome,
+        reply: tuple[int, Response] | None,
+        now: Instant,
+        *,
+        is_sync: bool,
+        answers_at_once: bool,
+    ) -> None:
+        """Into the queue with what was evaluated: `Commits.submit`."""
+        changes, drafts = tuple(outcome.changes), tuple(outcome.drafts)
+        self._commits.submit(changes, drafts, reply, now, is_sync=is_sync, answers_at_once=answers_at_once)
 
     def proceed(self, now: Instant) -> None:
         """Let in whom there is room for."""
         while self._waiting and not self._has_no_room:
             self._waiting.popleft()(now)
-        while self._answered and not self._commits.limbo.entries:
-            self._answered.popleft()(now)

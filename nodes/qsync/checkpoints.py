@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nodes.kernel.vclock import covers
-from nodes.qsync.bugs import JOIN_SENDS_PENDING, SNAPSHOT_HOLDS_PENDING
 from nodes.qsync.commits import Commits
 from nodes.qsync.journal import Journal
 from nodes.qsync.limbo import Entry
@@ -99,10 +98,9 @@ class Captures:
         )
 
     def _is_confirmed(self, capture: Capture, taken: Snapshot) -> bool:
-        bug = SNAPSHOT_HOLDS_PENDING if capture.begins_file else JOIN_SENDS_PENDING
-        if bug in self._commits.configuration.bugs:
-            return covers(self._journal.vclock, taken.vclock)
-        return covers(self._journal.vclock, taken.vclock) and self._commits.has_settled(capture.last_number)
+        has_settled, decisions = self._commits.has_settled(capture.last_number), self._commits.decisions
+        may_leave = decisions.may_be_stored if capture.begins_file else decisions.may_be_sent
+        return covers(self._journal.vclock, taken.vclock) and may_leave(has_settled)
 
     def _finished(self, capture: Capture, taken: Snapshot) -> Snapshot:
         lsn = taken.queue.confirmed_lsn

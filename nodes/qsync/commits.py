@@ -29,33 +29,18 @@ from nodes.kernel.effects import Effect, Log, Send, SetTimer
 from nodes.kernel.errors import StartRefused
 from nodes.kernel.events import Instant
 from nodes.qsync import sometimes as rare
-from nodes.qsync.bugs import (
-    ACK_WITHOUT_TERM,
-    CONFIRM_BEFORE_WAL_OWNER,
-    CONFIRM_BEFORE_WAL_REPLICA,
-    CONFIRM_EARLY,
-    DEFINITE_TIMEOUT,
-    DUPLICATE_CONFIRM,
-    FILTER_BY_SENDER,
-    NO_CASCADE,
-    NO_SPLIT_BRAIN_CHECK,
-    NO_TERM_FILTER,
-    PROMOTE_AT_ONCE,
-    PROMOTE_FORGETS_QUORUM,
-    PROMOTE_KEEPS_QUORUM,
-    WRITABLE_BEFORE_PROMOTE,
-)
 from nodes.qsync.configuration import Configuration
+from nodes.qsync.decisions import Decisions
 from nodes.qsync.election import STATE_NAMES, Election
 from nodes.qsync.evaluation import changes_of_rows
-from nodes.qsync.filter import Contradiction, Promotion, chain_of, filtered, number, promotion_decided
+from nodes.qsync.filter import Contradiction, Promotion, chain_of, number, promotion_decided
 from nodes.qsync.journal import LOCAL, Draft, Journal, Write, size_of
 from nodes.qsync.keys import Rejected
 from nodes.qsync.limbo import UNWRITTEN, Entry, Limbo
 from nodes.qsync.options import Options
 from nodes.qsync.snapshot import QueueState
 from nodes.qsync.sometimes import Sometimes
-from nodes.qsync.spaces import Change, Space, Transaction, commit, prepare, roll_back, show
+from nodes.qsync.spaces import Change, Space, Transaction, commit, prepare, roll_back
 from nodes.qsync.system_spaces import CLUSTER
 
 SYNCHRO_TIMER = "synchro"
@@ -66,7 +51,8 @@ OWNERLESS = (
     "protocol 2.6, take a snapshot when its queue is empty, and start it as it is now from that"
 )
 READ_ONLY = "Can't modify data on a read-only instance"
-_CONTROL = _BARRIERS | {Type.CONFIRM.value}
+CONTROL = _BARRIERS | {Type.CONFIRM.value}
+"""Rows that decide about entries."""
 
 Waiting = Entry | Transaction | None
 """What hangs on a write: a limbo entry, a transaction outside the limbo, or nothing (a control row)."""
@@ -82,10 +68,12 @@ class Commits:
         spaces: dict[int, Space],
         election: Election,
         options: Options,
+        decisions: Decisions,
         out: list[Effect],
     ) -> None:
         self.configuration = configuration
         self.options = options
+        self.decisions = decisions
         self.journal = journal
         self.spaces = spaces
         self.election = election
@@ -103,15 +91,8 @@ class Commits:
         """Since the node started, if it owned the queue then."""
         self._is_confirming_promotion = False
         self._writes: dict[int, tuple[Waiting, tuple[int, Response] | None, bool]] = {}
-        self.promotes_at_once = not configuration.synchronous_promote or PROMOTE_AT_ONCE in configuration.bugs
-        self._confirms_early = CONFIRM_EARLY in configuration.bugs
-        self._quorum_of_promote = 0
-        """What the quorum was when the last PROMOTE began: only the bug asks."""
-        self._counts_any_term = ACK_WITHOUT_TERM in configuration.bugs
-        self._bugs = frozenset(configuration.bugs)
+        self.promotes_at_once = decisions.promotes_at_once(configuration)
         self.sometimes = Sometimes()
-        self._unwritten_confirms: list[Write] = []
-        """Of the seeded bugs in which a CONFIRM takes effect before it is on its way to the disk."""
         self._timer_armed = False
         self._barriers = 0
         self._votes = 0
@@ -176,9 +157,7 @@ class Commits:
 
     @property
     def is_writable(self) -> bool:
-        if WRITABLE_BEFORE_PROMOTE in self._bugs and self.election.is_leader:
-            return True
-        return self.ro_reason is None
+        return self.decisions.is_writable(self)
 
     @property
     def ro_reason(self) -> str | None:
@@ -313,22 +292,18 @@ class Commits:
         limbo.confirmed_lsn = limbo.confirming_lsn = 0
         return True
 
-    def must_make_room(self, rows: tuple[Row, ...]) -> bool:
-        """Only the bug `queue-limit-on-replica` asks this of rows that another node has in its queue already."""
-        return self.is_full and rows[-1].type not in _CONTROL
-
     def refusal_of(self, rows: tuple[Row, ...]) -> str | None:
         """Why rows of another node cannot be taken in, in Tarantool's words; None if they can."""
         if not self._has_implicit_owner:
             is_ownerless = (
-                self._was_never_claimed and rows[-1].type not in _CONTROL and self._is_synchronous(rows)
+                self._was_never_claimed and rows[-1].type not in CONTROL and self._is_synchronous(rows)
             )
             return Code.SYNC_QUEUE_UNCLAIMED.text() if is_ownerless else None
         if rows[-1].type in (Type.PROMOTE, Type.DEMOTE, Type.RAFT):
             return f"a row of type {rows[-1].type}, which 2.6 does not know"
         limbo = self.limbo
         is_foreign = bool(limbo.entries) and limbo.owner_id != rows[-1].replica_id
-        if is_foreign and rows[-1].type not in _CONTROL and rows[-1].type != Type.NOP:
+        if is_foreign and rows[-1].type not in CONTROL and rows[-1].type != Type.NOP:
             return Code.UNCOMMITTED_FOREIGN_SYNC_TXNS.text(limbo.owner_id)
         return None
 
@@ -347,7 +322,7 @@ class Commits:
         assert not self.is_behind_barrier, "nothing is taken in behind a ROLLBACK that is not on disk"
         write = self.journal.write(self._filtered(rows, sender))
         row = write.rows[-1]
-        if row.type in _CONTROL:
+        if row.type in CONTROL:
             if row.type == Type.CONFIRM and number(row, Key.REPLICA_ID) == self.limbo.owner_id:
                 self.limbo.confirming_lsn = max(self.limbo.confirming_lsn, number(row, Key.LSN))
             self._write(write, None, None)
@@ -363,30 +338,20 @@ class Commits:
     def _filtered(self, rows: tuple[Row, ...], sender: int) -> tuple[Row, ...]:
         if self._has_implicit_owner:
             return rows
-        if NO_TERM_FILTER in self._bugs:
-            return rows
-        asked = sender if FILTER_BY_SENDER in self._bugs else rows[-1].replica_id
+        origin = self.decisions.judged_origin(rows, sender)
         try:
-            taken = filtered(rows, asked, self.limbo, self.pending)
-            if taken is not rows:
-                self.sometimes.note(rare.OLD_ROW_DROPPED)
-            return taken
+            taken = self.decisions.taken_in(rows, origin, self.limbo, self.pending)
         except Contradiction:
             self.sometimes.note(rare.SPLIT_BRAIN)
-            if NO_SPLIT_BRAIN_CHECK in self._bugs:
-                return rows
             raise
-
-    def begin_promote(self) -> None:
-        """A PROMOTE is about to wait for a quorum."""
-        self._quorum_of_promote = self.options.quorum_size
+        if taken is not rows:
+            self.sometimes.note(rare.OLD_ROW_DROPPED)
+        return taken
 
     @property
     def quorum_of_promote(self) -> int:
         """How many nodes must have what a PROMOTE waits for; it may change while it waits."""
-        if PROMOTE_KEEPS_QUORUM in self._bugs and self._quorum_of_promote:
-            return self._quorum_of_promote
-        return self.options.quorum_size
+        return self.decisions.quorum_of_promote(self.options.quorum_size, self.election.term)
 
     @property
     def acks_of_promote(self) -> int | None:
@@ -411,9 +376,7 @@ class Commits:
         if self.pending:
             old_owner, lsn = self.pending[-1].new_owner, self.pending[-1].row_lsn
         else:
-            old_owner, lsn = self.limbo.owner_id, self.limbo.last_synchronous_lsn()
-            if PROMOTE_FORGETS_QUORUM in self._bugs:
-                lsn = self.limbo.known_confirmed_lsn
+            old_owner, lsn = self.limbo.owner_id, self.decisions.kept_by_promote(self.limbo)
         body = {
             Key.REPLICA_ID.value: old_owner,
             Key.LSN.value: lsn,
@@ -421,8 +384,6 @@ class Commits:
         }
         self._is_confirming_promotion = False
         waits = self.options.has_elections and not self.promotes_at_once
-        if waits:
-            self.begin_promote()
         draft = Draft((Type.DEMOTE if is_demote else Type.PROMOTE).value, body)
         write = self.journal.write_own((draft,), now.wall_ns / 1e9, wait_sync=True, wait_ack=waits)
         self._write(write, None, reply)
@@ -471,24 +432,7 @@ class Commits:
         self._writes[write.token] = (waiting, reply, is_barrier)
         self._barriers += is_barrier
         self._votes += kind == Type.RAFT
-        if kind == Type.CONFIRM and self._confirms_before_wal(write):
-            self._take_effect(write.rows[-1])
-            self._unwritten_confirms.append(write)
-            return
-        self.flush_confirms()
-        if write.before:
-            self.out.extend(write.before)
-        self.out.append(write.persist)
-
-    def _confirms_before_wal(self, write: Write) -> bool:
-        bug = CONFIRM_BEFORE_WAL_OWNER if write.origin == self._me else CONFIRM_BEFORE_WAL_REPLICA
-        return bug in self._bugs and not self.pending
-
-    def flush_confirms(self) -> None:
-        """Nothing waits here but with a seeded bug."""
-        for write in self._unwritten_confirms:
-            self.out.append(write.persist)
-        self._unwritten_confirms.clear()
+        self.decisions.log(self, write)
 
     def _read(self, rows: tuple[Row, ...]) -> tuple[Transaction, bool]:
         """The transaction that rows describe, and whether it is synchronous."""
@@ -510,7 +454,7 @@ class Commits:
             self.limbo.acknowledge(self._me, write.lsn)
         match waiting:
             case None:
-                self._take_effect(write.rows[-1])
+                self.take_effect(write.rows[-1])
             case Transaction():
                 self._commit(waiting)
             case Entry():
@@ -523,9 +467,7 @@ class Commits:
     def _written(self, entry: Entry, lsn: int, now: Instant) -> None:
         entry.lsn = lsn
         entry.written_ns = now.monotonic_ns
-        if self._confirms_early and self.is_owner and entry.wait_ack:
-            show(entry.transaction)
-            self._answer(entry.transaction)
+        self.decisions.written(self, entry)
         self._commit_entries(self.limbo.settled())
 
     def failed(self, error: str) -> bool:
@@ -553,7 +495,8 @@ class Commits:
 
     # ---- CONFIRM, ROLLBACK, PROMOTE
 
-    def _take_effect(self, row: Row) -> None:
+    def take_effect(self, row: Row) -> None:
+        """A row that decides about entries is on disk."""
         lsn = row.body.get(Key.LSN.value, 0)
         assert isinstance(lsn, int), row
         match row.type:
@@ -621,10 +564,9 @@ class Commits:
         Without elections nobody votes, and a lower term counts too: it knows of no other owner than we do.
         """
         if self.options.has_elections:
-            is_ours = term == self.election.term or self._counts_any_term
-            counts = is_ours and self.election.is_leader
+            counts = term == self.election.term and self.election.is_leader
         else:
-            counts = self.is_owner and (not self.is_frozen or self._counts_any_term)
+            counts = self.is_owner and not self.is_frozen
         if counts and lsn > self.journal.vclock.get(self._me, 0):
             self.sometimes.note(rare.ACK_BEFORE_LSN)
         self.sometimes.note(rare.ACK_IN_ROLLBACK, counts and self.limbo.is_in_rollback)
@@ -645,8 +587,9 @@ class Commits:
         if lsn is not None:
             limbo.confirming_lsn = lsn
             self.confirm_lag_ns = now.monotonic_ns - limbo.entries[0].written_ns
-            for _ in range(2 if DUPLICATE_CONFIRM in self._bugs else 1):
-                self._control(Type.CONFIRM, {Key.REPLICA_ID.value: self._me, Key.LSN.value: lsn}, now)
+            for confirmed in self.decisions.confirms(lsn):
+                body = {Key.REPLICA_ID.value: self._me, Key.LSN.value: confirmed}
+                self._control(Type.CONFIRM, body, now)
 
     def _confirm_promotion(self, promotion: Promotion, now: Instant) -> None:
         if self._is_confirming_promotion or self.limbo.is_in_rollback:
@@ -710,17 +653,15 @@ class Commits:
             self._control(Type.ROLLBACK, {Key.REPLICA_ID.value: self._me, Key.LSN.value: entry.lsn}, now)
 
     def _roll_back(self, lsn: int) -> None:
-        discarded = self.limbo.roll_back(lsn)
+        discarded = self.decisions.rolled_back(self, lsn)
         self.limbo.is_in_rollback = False
         self.sometimes.note(rare.ROLLED_BACK, bool(discarded))
         self.sometimes.note(rare.ASYNC_ROLLED_BACK, sum(not entry.wait_ack for entry in discarded))
-        if NO_CASCADE in self._bugs and self.is_owner:
-            while len(discarded) > 1:
-                self.limbo.append(discarded.pop(-2))
-        timeout = Code.TRANSACTION_CONFLICT if DEFINITE_TIMEOUT in self._bugs else Code.SYNC_QUORUM_TIMEOUT
         for place, entry in enumerate(discarded):
             is_oldest = place == len(discarded) - 1
-            self._discard(entry.transaction, timeout if is_oldest else Code.SYNC_ROLLBACK)
+            self._discard(
+                entry.transaction, self.decisions.code_of_timeout if is_oldest else Code.SYNC_ROLLBACK
+            )
         fields = {"from_lsn": lsn, "entries": len(discarded)}
         self.out.append(Log("warning", "rolled back: no quorum in time", fields))
 
@@ -733,9 +674,10 @@ class Commits:
     def _commit(self, transaction: Transaction) -> None:
         commit(transaction)
         self.committed_count += 1
-        self._answer(transaction)
+        self.answer(transaction)
 
-    def _answer(self, transaction: Transaction) -> None:
+    def answer(self, transaction: Transaction) -> None:
+        """Tell its client that it has committed."""
         for link, response in transaction.replies:
             self.out.append(Send(link, response))
         transaction.replies.clear()
@@ -754,8 +696,8 @@ class Commits:
         """Take in what the log on disk says, in order; nobody is told of it."""
         mark = len(self.out)
         for rows in transactions:
-            if rows[-1].type in _CONTROL:
-                self._take_effect(rows[-1])
+            if rows[-1].type in CONTROL:
+                self.take_effect(rows[-1])
                 continue
             if rows[-1].type == Type.RAFT:
                 continue

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from nodes.kernel.quorum import LINEARIZABLE_FORMULA, check, check_linearizable, evaluate
-from nodes.qsync.bugs import BUGS, QUORUM_HALF
+from nodes.qsync import bugs
 from nodes.qsync.definitions import SpaceDefinition, definition_from_json
 from nodes.qsync.election import FENCINGS, MODES, Fencing, Mode
 
@@ -46,13 +46,6 @@ class User:
     may: tuple[str, ...] = ("read", "write", "execute")
 
 
-def quorum_size(quorum: int | str, members: int, bugs: tuple[str, ...]) -> int:
-    """What a quorum comes to in a cluster of so many members."""
-    if QUORUM_HALF in bugs:
-        return max(members // 2, 1)
-    return evaluate(quorum, max(members, 1))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """`quorum` counts the owner itself. Times are nanoseconds on the monotonic clock."""
@@ -66,6 +59,7 @@ class Configuration:
     synchro_timeout_ns: int
     replication_timeout_ns: int
     bugs: tuple[str, ...] = ()
+    """Names of files in `nodes.qsync.bugs`."""
     election_mode: Mode = "off"
     election_fencing: Fencing = "soft"
     election_timeout_ns: int = 1_000_000_000
@@ -145,13 +139,8 @@ class Configuration:
                 f"expected a fencing mode of {', '.join(FENCINGS)}, got {self.election_fencing!r}"
             )
         for bug in self.bugs:
-            if bug not in BUGS:
-                raise ValueError(f"unknown bug {bug!r}; known: {', '.join(BUGS)}")
-
-    @property
-    def quorum_size(self) -> int:
-        """What the quorum comes to in a cluster of these members."""
-        return quorum_size(self.quorum, len(self.registered), self.bugs)
+            if bug not in bugs.NAMES:
+                raise ValueError(f"unknown bug {bug!r}; known: {', '.join(bugs.NAMES)}")
 
     @property
     def registered(self) -> tuple[Identity, ...]:

@@ -217,7 +217,6 @@ class Control:
 
     def _new(self, steps: list[Step], caller: Caller | None, now: Instant, *, is_demote: bool) -> Procedure:
         deadline_ns = now.monotonic_ns + 2 * self._options.synchro_timeout_ns
-        self._commits.begin_promote()
         return Procedure(steps, is_demote, caller, self._commits.limbo.term, deadline_ns)
 
     def _proceed(self, procedure: Procedure, now: Instant) -> None:

@@ -30,6 +30,7 @@ from typing import Literal
 from nodes.iproto.messages import RaftState
 from nodes.kernel.vclock import covers
 from nodes.qsync import sometimes as rare
+from nodes.qsync.decisions import Decisions
 from nodes.qsync.sometimes import Sometimes
 
 Mode = Literal["off", "voter", "manual", "candidate"]
@@ -65,7 +66,7 @@ class Election:
     election_timeout_ns: int
     death_timeout_ns: int
     chance: random.Random
-    has_pre_vote: bool = True
+    decisions: Decisions = field(default_factory=Decisions)
     is_exact: bool = False
     """As Tarantool to the moment: a death timeout has no spread; a candidate stands for a term in which it has no vote
     as soon as that is on disk, and no sooner; it begins at once when the leader resigns, or its last witness loses
@@ -237,7 +238,7 @@ class Election:
             self.must_tell = True
         self.lacks_new_quorum &= followers < self.quorum
         if self.state == LEADER:
-            if self.fencing != "off" and followers < self.quorum and not self.lacks_new_quorum:
+            if self.decisions.is_fenced(self, followers):
                 self.sometimes.note(rare.FENCED)
                 self._resign(now_ns)
         elif self.state == CANDIDATE:
@@ -303,7 +304,7 @@ class Election:
         self._begin(now_ns)
 
     def _try(self, now_ns: int, connected: int) -> None:
-        if self.has_pre_vote and (connected < self.quorum or any(self.seen_by.values())):
+        if self.decisions.is_held_back(self, connected):
             self.sometimes.note(rare.HELD_BACK)
             if self.state == CANDIDATE:  # who asked for this election is told that it is over (gh-10836)
                 self.state, self.must_tell = FOLLOWER, True

@@ -128,7 +128,7 @@ def _member(
     if relay is not None:
         told["downstream"] = {
             "status": "follow",
-            "idle": _seconds(now.monotonic_ns - relay.heard_ns),
+            "idle": _seconds(now.monotonic_ns - relay.heard.monotonic_ns),
             "lag": relay.lag_s,
             "vclock": dict(sorted(relay.vclock.items())),
         }

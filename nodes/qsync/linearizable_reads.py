@@ -41,13 +41,8 @@ class LinearizableReads:
         self.number = 0
         self.must_ask = False
         self.sometimes = Sometimes()
-        self.has_lease: Callable[[], bool] | None = None
-        """Only with the bug `lease-by-wall-clock`: whether a read may be answered without asking anybody."""
 
     def begin(self, deadline_ns: int, answer: Callable[[], None], give_up: Callable[[], None]) -> None:
-        if self.has_lease is not None and self.has_lease():
-            answer()
-            return
         self.number += 1
         self._waiting.append(WaitingRead(self.number, deadline_ns, answer, give_up))
         self.must_ask = self.others_needed > 0

@@ -33,7 +33,8 @@ from dataclasses import dataclass, field
 
 from nodes.iproto.codes import Code
 from nodes.kernel.quorum import DEFAULT_FORMULA, LINEARIZABLE_FORMULA, check, check_linearizable, linearizable
-from nodes.qsync.configuration import CHECKPOINT_INTERVAL_NS, Configuration, quorum_size
+from nodes.qsync.configuration import CHECKPOINT_INTERVAL_NS, Configuration
+from nodes.qsync.decisions import Decisions
 from nodes.qsync.election import Fencing, Mode
 from nodes.qsync.keys import Rejected
 
@@ -69,7 +70,7 @@ class Options:
 
     members: int
     """How many have an id; others than at the start when `_cluster` says so."""
-    bugs: tuple[str, ...]
+    decisions: Decisions
     knows_elections: bool
     static: Mapping[str, object]
     """What cannot be changed, by the names of `box.cfg`: the part of it that has a value here."""
@@ -98,10 +99,10 @@ class Options:
     """What the last call made of which options, by their names: for the log."""
 
     @classmethod
-    def of(cls, configuration: Configuration) -> Options:
+    def of(cls, configuration: Configuration, decisions: Decisions) -> Options:
         return cls(
             members=len(configuration.registered),
-            bugs=configuration.bugs,
+            decisions=decisions,
             knows_elections=configuration.protocol != "2.6",
             static=_static(configuration),
             quorum=configuration.quorum,
@@ -129,7 +130,7 @@ class Options:
     def counts(self, members: int) -> None:
         """The cluster has so many members from now on."""
         self.members = members
-        self.quorum_size = quorum_size(self.quorum, members, self.bugs)
+        self.quorum_size = self.decisions.quorum_size(self.quorum, members)
 
     @property
     def waits_ns(self) -> int:

@@ -26,7 +26,8 @@ class Relay:
     link: int
     replica_id: int
     vclock: Vclock
-    heard_ns: int
+    heard: Instant
+    """When the replica said something last."""
     lag_s: float = 0.0
     """How long after it was written the newest row that the replica acknowledged was, by wall clocks."""
     sent: int = 0
@@ -58,7 +59,7 @@ class Relay:
     def acknowledge(self, vclock: Mapping[int, int], rows: list[Row], now: Instant) -> None:
         """The replica has all this on disk."""
         self.vclock = dict(vclock)
-        self.heard_ns = now.monotonic_ns
+        self.heard = now
         known = self.covered
         self._skip_known(rows)
         if self.covered > known and rows[self.covered - 1].timestamp:

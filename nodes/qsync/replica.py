@@ -57,24 +57,16 @@ from nodes.kernel.events import (
     TimerFired,
 )
 from nodes.kernel.vclock import covers, text
+from nodes.qsync import bugs
 from nodes.qsync.applier import Applier, gap, is_known
 from nodes.qsync.bootstrap import Stored, first_snapshot, in_order, members_of
-from nodes.qsync.bugs import (
-    ACK_WITHOUT_TERM,
-    LEASE_BY_WALL_CLOCK,
-    LINEARIZABLE_FROM_CONFIRMED,
-    NO_FENCING,
-    NO_PRE_VOTE,
-    QUEUE_LIMIT_ON_REPLICA,
-    TIMERS_BY_WALL_CLOCK,
-    VOTE_BEFORE_FLUSH,
-)
 from nodes.qsync.checkpoints import Captures
 from nodes.qsync.clearing import Clearing
 from nodes.qsync.commits import SYNCHRO_TIMER, Commits
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.control import CONTROL_TIMER, Control
-from nodes.qsync.election import CANDIDATE, STATE_NAMES, Election, Fencing, flaw
+from nodes.qsync.decisions import Decisions
+from nodes.qsync.election import CANDIDATE, STATE_NAMES, Election, flaw
 from nodes.qsync.filter import Contradiction
 from nodes.qsync.info import box_info
 from nodes.qsync.joining import Hosting, Joining
@@ -119,7 +111,8 @@ class Replica:
         """What we have got so far, while we have to join."""
         self._installing: tuple[int, dict[str, bytes]] | None = None
         """The last record of what we joined with, and the files it makes: when it is on disk we begin anew."""
-        self.options = Options.of(configuration)
+        self.decisions = bugs.decisions_with(configuration.bugs)
+        self.options = Options.of(configuration, self.decisions)
         self.options.peers_without_marks = self._peers_without_marks
         self._mixes = Mixes(configuration.protocol)
         self._build(configuration, _journal(configuration, first_token=1))
@@ -134,22 +127,19 @@ class Replica:
         self.schema = Schema(configuration, stored)
         self.spaces = self.schema.by_id
         self.options.counts(len(configuration.registered))
-        self.election = _election(configuration, self.options)
+        self.election = _election(configuration, self.options, self.decisions)
         self._led_term = 0
         self._started_ns = 0
         self._now = Instant(0, 0)
-        self._hears_no_terms = ACK_WITHOUT_TERM in configuration.bugs
-        self._limits_replicas = QUEUE_LIMIT_ON_REPLICA in configuration.bugs
-        self._times_by_wall = TIMERS_BY_WALL_CLOCK in configuration.bugs
-        self._votes_before_flush = VOTE_BEFORE_FLUSH in configuration.bugs
-        self._heard_wall_ns: dict[int, int] = {}
-        """When each replica answered last, by the wall clock: only the bug asks."""
-        self._tells_confirmed = LINEARIZABLE_FROM_CONFIRMED in configuration.bugs
-        self.commits = Commits(configuration, journal, self.spaces, self.election, self.options, self._out)
+        self.commits = Commits(
+            configuration, journal, self.spaces, self.election, self.options, self.decisions, self._out
+        )
         self.reads = LinearizableReads(self.options.others_asked)
-        if LEASE_BY_WALL_CLOCK in configuration.bugs:
-            self.reads.has_lease = self._has_lease
-        self._service = Service(self.commits, self.schema, self.status, self._info, self.reads, self._out)
+        self._service = Service(
+            *(self.commits, self.schema, self.status, self._info, self.reads),
+            lambda now: self.decisions.serves_alone(self, now),
+            self._out,
+        )
         self.captures = Captures(self.commits, journal, self.schema)
         self._hosting = Hosting(self.commits, journal, self.schema, self.captures, self._out)
         self.retention = Retention(self.captures, journal, self.options, self._out)
@@ -197,9 +187,7 @@ class Replica:
 
     def step(self, event: Event, now: Instant) -> Sequence[Effect]:
         """Take one event; see `nodes.kernel.node.Node`."""
-        if self._times_by_wall:
-            now = Instant(now.wall_ns, now.wall_ns)
-        self._now = now
+        now = self._now = self.decisions.clock(now)
         if self._installing is not None:
             return self._install(event, now)
         match event:
@@ -279,14 +267,6 @@ class Replica:
     def sometimes(self) -> Mapping[str, int]:
         """How often rare turns came about in this life: rows of `nodes.qsync.sometimes`."""
         return {**self.commits.sometimes, **self.election.sometimes, **self.reads.sometimes}
-
-    def _has_lease(self) -> bool:
-        """The bug `lease-by-wall-clock`: a quorum answered within two heartbeats of a clock that may jump."""
-        since_ns = self._now.wall_ns - 2 * self.options.replication_timeout_ns
-        heard = sum(wall_ns >= since_ns for wall_ns in self._heard_wall_ns.values())
-        return (
-            self.commits.limbo.owner_id == self.configuration.me.id and 1 + heard >= self.options.quorum_size
-        )
 
     def status(self) -> Mapping[str, object]:
         """What an operator asks for; JSON values."""
@@ -464,11 +444,10 @@ class Replica:
         match message:
             case Call():
                 self._service.serve(link, message, now)
-            case Ack(vclock, term, sync) if relay is not None:
-                if not self._hears_no_terms:
-                    self._see_term(term, now)
+            case Ack(vclock, said, sync) if relay is not None:
+                term = self.decisions.term_of_acknowledgement(said, self.election.term)
+                self._see_term(term, now)
                 relay.acknowledge(vclock, self.journal.rows, now)
-                self._heard_wall_ns[relay.replica_id] = now.wall_ns
                 self.commits.acknowledge(relay.replica_id, vclock.get(self.configuration.me.id, 0), term, now)
                 if sync:
                     self.reads.heard(relay.replica_id, sync, vclock)
@@ -719,7 +698,7 @@ class Replica:
         applier.backlog.extend(applier.transactions(rows))
         is_news = False
         while applier.backlog and not (self.commits.is_behind_barrier or self.commits.is_log_full):
-            if self._limits_replicas and self.commits.must_make_room(applier.backlog[0]):
+            if not self.decisions.may_take_in(self.commits, applier.backlog[0]):
                 break
             transaction = applier.backlog.popleft()
             if is_known(transaction, self.journal.promised):
@@ -760,8 +739,8 @@ class Replica:
         for applier in appliers:
             if applier.state == "following":
                 vclock = public(self.journal.promised)
-                if sync and self._tells_confirmed:
-                    vclock[self.commits.limbo.owner_id] = self.commits.limbo.confirmed_lsn
+                if sync:
+                    vclock = self.decisions.told_to_reads(vclock, self.commits.limbo)
                 ack = Ack(vclock, term, sync)
                 self._out.append(Send(applier.link, ack, after))
 
@@ -784,7 +763,7 @@ class Replica:
             self._out.append(Log("error", "a replica has rows of ours that we have lost", fields))
         for old in [old for old, relay in self.relays.items() if number and relay.replica_id == number]:
             self._drop(old, "subscribed again")
-        self.relays[link] = Relay(link, number, dict(request.vclock), now.monotonic_ns)
+        self.relays[link] = Relay(link, number, dict(request.vclock), now)
         self.reads.ask_again()
         vclock, me = public(self.journal.vclock), self.configuration.me.id
         answer = Subscribed(request.sync, self.configuration.cluster_uuid, vclock, me, self._features)
@@ -844,10 +823,6 @@ class Replica:
         if self.options.knows_elections and self.election.see_term(term, now.monotonic_ns):
             self._save_vote(now)
 
-    def _vote_vclock(self) -> Mapping[int, int]:
-        """What a candidate must have for our vote: what is on its way to the disk, too."""
-        return self.journal.vclock if self._votes_before_flush else self.journal.promised
-
     def _save_vote(self, now: Instant) -> None:
         if self.election.must_write:
             self.election.must_write = False
@@ -855,7 +830,8 @@ class Replica:
 
     def _hear_of_election(self, message: RaftState, now: Instant) -> None:
         deadline_ns = self.election.deadline_ns
-        self.election.receive(message, self._vote_vclock(), now.monotonic_ns)
+        asked = self.decisions.asked_of_candidate(self.journal)
+        self.election.receive(message, asked, now.monotonic_ns)
         self._save_vote(now)
         if self.election.deadline_ns < deadline_ns:
             self._set_election_timer(now)  # the vote is split: no need to wait for its end
@@ -891,7 +867,7 @@ class Replica:
         followers = {
             relay.replica_id
             for relay in self.relays.values()
-            if relay.replica_id in members and relay.heard_ns >= since_ns
+            if relay.replica_id in members and relay.heard.monotonic_ns >= since_ns
         }
         self.election.tick(now.monotonic_ns, self._healthy_members(), 1 + len(followers))
         self._save_vote(now)
@@ -923,7 +899,7 @@ class Replica:
         """What the parts made of the options, they make anew."""
         self._note_changed_in()
         options, election = self.options, self.election
-        election.fencing = _fencing(options)
+        election.fencing = options.election_fencing
         death_ns = DISCONNECT_AFTER_BEATS * options.replication_timeout_ns
         election.set_timeouts(options.election_timeout_ns, death_ns)
         if election.mode != options.election_mode:
@@ -975,7 +951,7 @@ class Replica:
         self._out.append(SetTimer(BEAT_TIMER, self.options.replication_timeout_ns))
         silent_since = now.monotonic_ns - DISCONNECT_AFTER_BEATS * self.options.replication_timeout_ns
         for relay in list(self.relays.values()):
-            if relay.heard_ns < silent_since:
+            if relay.heard.monotonic_ns < silent_since:
                 self._drop(relay.link, "no acknowledgement for too long")
             else:
                 self._out.append(Send(relay.link, Heartbeat(self.configuration.me.id, now.wall_ns / 1e9)))
@@ -987,7 +963,6 @@ class Replica:
                 self._out.append(Connect(applier.peer))
         if self.options.has_elections and self.has_data:
             self._look_at_election(now)
-        self.commits.flush_confirms()
         self.reads.give_up(now.monotonic_ns)
         if not self.has_data:
             return
@@ -1009,16 +984,12 @@ class Replica:
                     self._drop(applier.link, f"{Code.WAL_IO.text()}: its rows could not be written")
 
 
-def _fencing(options: Options) -> Fencing:
-    return "off" if NO_FENCING in options.bugs else options.election_fencing
-
-
-def _election(configuration: Configuration, options: Options) -> Election:
+def _election(configuration: Configuration, options: Options, decisions: Decisions) -> Election:
     return Election(
         me=configuration.me.id,
         mode=options.election_mode,
-        fencing=_fencing(options),
-        has_pre_vote=NO_PRE_VOTE not in configuration.bugs,
+        fencing=options.election_fencing,
+        decisions=decisions,
         is_exact=configuration.exact_elections,
         quorum=options.election_quorum,
         members=options.members,

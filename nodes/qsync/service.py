@@ -27,7 +27,6 @@ such an answer waits until what it looked at is committed, and is an error if th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,8 +54,6 @@ from nodes.kernel.effects import Effect
 from nodes.kernel.events import Instant
 from nodes.qsync import ddl
 from nodes.qsync.access import Access
-from nodes.qsync.admission import Admission
-from nodes.qsync.bugs import CAS_FROM_PENDING, DECIDE_ON_CONFIRMED, SUBMIT_BEFORE_QUEUE
 from nodes.qsync.commits import Commits, answer_later
 from nodes.qsync.configuration import COMMIT_WAITS, CommitWait
 from nodes.qsync.evaluation import Evaluation, Outcome
@@ -128,6 +125,7 @@ class Service:
         status: Callable[[], Mapping[str, object]],
         info: Callable[[Instant], Mapping[str, Any]],
         reads: LinearizableReads,
+        serves_alone: Callable[[Instant], bool],
         out: list[Effect],
     ) -> None:
         self._commits = commits
@@ -135,7 +133,8 @@ class Service:
         self._status = status
         self._info = info
         self._reads = reads
-        self.admission = Admission(commits)
+        self._serves_alone = serves_alone
+        self.admission = commits.decisions.admission(commits)
         self._access = Access(commits.configuration.users)
         self._out = out
         self.functions: dict[str, Function] = {
@@ -362,7 +361,7 @@ class Service:
         commits = self._commits
         evaluation = Evaluation(
             self._schema.lookup,
-            confirmed_only=DECIDE_ON_CONFIRMED in commits.configuration.bugs,
+            confirmed_only=not commits.decisions.decides_on_prepared,
             read_only=None if commits.is_writable else commits.read_only_error(),
             is_linearizable=options.is_linearizable,
         )
@@ -381,8 +380,7 @@ class Service:
         elif outcome.mismatch is not None or not outcome.changes:
             if outcome.looked_at is not None:
                 commits.sometimes.note(ANSWER_WAITED)
-            looked_at = None if CAS_FROM_PENDING in commits.configuration.bugs else outcome.looked_at
-            answer_later(looked_at, link, make(outcome), self._out)
+            answer_later(commits.decisions.answer_waits_for(outcome), link, make(outcome), self._out)
         elif not has_waited and outcome.drafts and self.admission.is_shut:
             if self._wait(options) == "none":
                 full = Code.WAL_QUEUE_FULL if commits.is_log_full else Code.SYNC_QUEUE_FULL
@@ -391,36 +389,12 @@ class Service:
             self.admission.put(
                 lambda now: self._run_writing(link, sync, evaluate, make, now, options, has_waited=True)
             )
-        elif self._is_answered_before(outcome, options):
-            self._answer(link, make(outcome))
-            self.admission.put_aside(lambda now: self._submit_unheard(evaluate, now, options))
         else:
-            commits.submit(
-                *(tuple(outcome.changes), tuple(outcome.drafts), (link, make(outcome)), now),
+            self.admission.enter(
+                *(outcome, (link, make(outcome)), now),
                 is_sync=options.is_sync,
                 answers_at_once=not self._completes(options),
             )
-
-    def _is_answered_before(self, outcome: Outcome, options: Options) -> bool:
-        """The seeded bug `submit-before-queue`, where others are in the queue."""
-        if SUBMIT_BEFORE_QUEUE not in self._commits.configuration.bugs or self._completes(options):
-            return False
-        return bool(outcome.drafts and self._commits.limbo.entries)
-
-    def _submit_unheard(self, evaluate: Evaluate, now: Instant, options: Options) -> None:
-        """The other half of that bug: what is found out now is told nobody."""
-        commits = self._commits
-        read_only = None if commits.is_writable else commits.read_only_error()
-        evaluation = Evaluation(self._schema.lookup, confirmed_only=False, read_only=read_only)
-        outcome = evaluation.outcome
-        with suppress(Rejected):
-            evaluate(evaluation)
-            if outcome.drafts and outcome.mismatch is None and outcome.duplicate is None:
-                commits.submit(
-                    *(tuple(outcome.changes), tuple(outcome.drafts), None, now),
-                    is_sync=options.is_sync,
-                    answers_at_once=True,
-                )
 
     def _must_be_allowed(self, outcome: Outcome, options: Options) -> None:
         is_sync = options.is_sync
@@ -457,7 +431,10 @@ class Service:
             self._answer(caller.link, Refusal(caller.sync, Code.SYSTEM, Code.SYSTEM.text("timed out")))
 
         deadline_ns = now.monotonic_ns + self._commits.options.synchro_timeout_ns
-        self._reads.begin(deadline_ns, answer, give_up)
+        if self._serves_alone(now):
+            answer()
+        else:
+            self._reads.begin(deadline_ns, answer, give_up)
 
 
 def _evaluate(

@@ -11,7 +11,7 @@ from harness.hunt.variety import survived_by
 from harness.run.assemble import parts_of
 from harness.run.plan import Plan
 from harness.workloads import WORKLOADS
-from nodes.qsync.bugs import BUGS, TABLE
+from nodes.qsync import bugs
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -112,12 +112,13 @@ def test_what_is_drawn_fits_the_election_mode_that_is_said() -> None:
         assert (varied.letter, varied.election_fencing, varied.election_mode) == ("C", "soft", "off")
 
 
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", bugs.NAMES)
 def test_a_bug_is_hunted_where_it_can_show(bug: str) -> None:
     """If it failed, a hunt for a bug would look where it cannot be."""
     plan = hunted(Plan(cluster="sim", seed=1, bugs=(bug,)), NOTHING)
     parts_of(plan)
-    assert set(BUG_PLANS) <= set(BUGS)
-    assert TABLE[bug].does
-    assert TABLE[bug].seen
-    assert TABLE[bug].checkers
+    assert set(BUG_PLANS) <= set(bugs.NAMES)
+    known = bugs.bug(bug)
+    assert known.does
+    assert known.seen
+    assert known.checkers

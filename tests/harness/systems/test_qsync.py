@@ -12,8 +12,10 @@ from harness.run.plan import Plan
 from harness.systems import SYSTEMS
 from harness.systems.promises import MODELS
 from harness.systems.qsync import SET_UP_TIMEOUT_NS, Qsync
-from nodes.qsync.bugs import BUGS
+from nodes.qsync import bugs
 from nodes.qsync.configuration import Configuration
+from nodes.qsync.decisions import Decisions
+from nodes.qsync.options import Options
 from tests.harness.fake_cluster import FakeCluster
 
 QSYNC = Qsync()
@@ -33,7 +35,7 @@ def test_what_it_cannot_do_is_refused(given: dict[str, Any], words: str) -> None
     assert words in refused.value.message
 
 
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", bugs.NAMES)
 def test_every_bug_can_be_switched_on_where_it_shows(bug: str) -> None:
     """If it failed, a checker would have no bug left that it must find."""
     QSYNC.validate(Plan(cluster="sim", bugs=(bug,)))
@@ -72,7 +74,8 @@ def test_a_formula_of_the_quorum_reaches_the_nodes_as_it_is() -> None:
     QSYNC.validate(plan)
     found = [Configuration.from_json(data) for data in QSYNC.configurations(plan, ("register",)).values()]
     assert {conf.quorum for conf in found} == {"math.max(2*N/3, 1)"}
-    assert {conf.quorum_size for conf in found} == {plan.quorum_size} == {3}
+    sizes = {Options.of(conf, Decisions()).quorum_size for conf in found}
+    assert sizes == {plan.quorum_size} == {3}
     members = Membership.at_first(plan.node_names, plan.quorum)
     assert [members.quorum, members.without("n5").quorum] == [3, 2]
     assert not members.without("n5").is_sound  # two of four are no majority: nobody may leave

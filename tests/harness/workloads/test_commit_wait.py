@@ -26,7 +26,6 @@ from harness.terminal.last_screen import last_screen
 from harness.workloads import WORKLOADS
 from harness.workloads.workload import Submits
 from nodes.iproto.messages import Answer
-from nodes.qsync.bugs import CONFIRM_EARLY
 from nodes.qsync.configuration import COMMIT_WAITS
 from tests.harness.judge.test_judge_attacks import HEADER, PLAN, Run
 from tests.harness.runs import recorded, small
@@ -136,7 +135,7 @@ def test_what_is_shown_before_a_quorum_has_it_is_found_among_submitted_ones() ->
     """
     plan = replace(SMALL, time_limit_s=8, rate=100, faults=("isolate-owner",), configuration="C")
     violated = [
-        try_seed(replace(plan, commit_wait="mixed", seed=seed, bugs=(CONFIRM_EARLY,))).violated
+        try_seed(replace(plan, commit_wait="mixed", seed=seed, bugs=("confirm-early",))).violated
         for seed in range(6)
     ]
     assert any("linearizable" in each for each in violated), violated

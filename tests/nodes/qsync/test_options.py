@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from nodes.qsync.decisions import Decisions
 from nodes.qsync.keys import Rejected
 from nodes.qsync.options import STATIC, Options
 from tests.nodes.qsync.conversation import configuration
 
 
 def options(**more: object) -> Options:
-    return Options.of(configuration("n1", more=more))
+    return Options.of(configuration("n1", more=more), Decisions())
 
 
 def test_all_members_elect_a_leader_if_the_quorum_is_above_their_number() -> None:
@@ -120,7 +121,7 @@ def test_an_anonymous_replica_stays_read_only() -> None:
     """If it failed, `read_only` would be accepted there and have no effect."""
     conf = configuration("n1")
     strangers = tuple(replace(member, id=0) if member.name == "n1" else member for member in conf.members)
-    ours = Options.of(replace(conf, members=strangers, joins=True, is_anonymous=True))
+    ours = Options.of(replace(conf, members=strangers, joins=True, is_anonymous=True), Decisions())
     assert ours.told()["read_only"] is True
     with pytest.raises(Rejected, match="may be set to false only when replication_anon is false") as refused:
         ours.set({"read_only": False})
@@ -162,7 +163,7 @@ def test_what_is_set_is_told() -> None:
 @pytest.mark.parametrize("seconds", [2.0**53, 1e90])
 def test_a_time_out_without_an_end_is_told_as_it_was_set(seconds: float) -> None:
     """Broken, a time-out that is to last for ever ends the node, or is told as another one."""
-    options = Options.of(configuration("n1"))
+    options = Options.of(configuration("n1"), Decisions())
     names = ("replication_synchro_timeout", "replication_timeout", "election_timeout", "checkpoint_interval")
     options.set(dict.fromkeys(names, seconds))
     assert {options.told()[name] for name in names} == {seconds}

@@ -1,0 +1,25 @@
+"""A compare-and-set fails on what is not confirmed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nodes.qsync.bugs import Bug
+from nodes.qsync.decisions import Decisions
+
+if TYPE_CHECKING:
+    from nodes.qsync.evaluation import Outcome
+    from nodes.qsync.spaces import Transaction
+
+
+class CasFromPending(Decisions):
+    def answer_waits_for(self, outcome: Outcome) -> Transaction | None:
+        return None
+
+
+BUG = Bug(
+    decides=CasFromPending,
+    does="a compare-and-set that failed is answered at once, though what it saw is not confirmed",
+    seen="it observed a value that is rolled back",
+    checkers=("linearizable",),
+)

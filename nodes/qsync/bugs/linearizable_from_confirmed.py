@@ -1,0 +1,25 @@
+"""A linearizable read asks what is confirmed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nodes.qsync.bugs import Bug
+from nodes.qsync.decisions import Decisions
+
+if TYPE_CHECKING:
+    from nodes.kernel.vclock import Vclock
+    from nodes.qsync.limbo import Limbo
+
+
+class LinearizableFromConfirmed(Decisions):
+    def told_to_reads(self, vclock: Vclock, limbo: Limbo) -> Vclock:
+        return {**vclock, limbo.owner_id: limbo.confirmed_lsn}
+
+
+BUG = Bug(
+    decides=LinearizableFromConfirmed,
+    does="a node that is asked by a linearizable read tells what it knows to be confirmed, not what it has written",
+    seen="a linearizable read misses an acknowledged write",
+    checkers=("linearizable",),
+)

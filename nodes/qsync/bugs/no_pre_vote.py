@@ -1,0 +1,25 @@
+"""A node stands for election whether it hears others or not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nodes.qsync.bugs import Bug
+from nodes.qsync.decisions import Decisions
+
+if TYPE_CHECKING:
+    from nodes.qsync.election import Election
+
+
+class NoPreVote(Decisions):
+    def is_held_back(self, election: Election, connected: int) -> bool:
+        return False
+
+
+BUG = Bug(
+    decides=NoPreVote,
+    does="a node that hears nobody stands for election again and again",
+    seen="its term runs away, and it deposes a healthy leader when it is back",
+    checkers=("leadership",),
+    issue=6654,
+)

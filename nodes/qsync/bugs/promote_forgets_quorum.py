@@ -1,0 +1,25 @@
+"""A PROMOTE names what its node knows to be confirmed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nodes.qsync.bugs import Bug
+from nodes.qsync.decisions import Decisions
+
+if TYPE_CHECKING:
+    from nodes.qsync.limbo import Limbo
+
+
+class PromoteForgetsQuorum(Decisions):
+    def kept_by_promote(self, limbo: Limbo) -> int:
+        return limbo.known_confirmed_lsn
+
+
+BUG = Bug(
+    decides=PromoteForgetsQuorum,
+    does="a new leader keeps only what it knows to be confirmed, and rolls back what a quorum has acknowledged",
+    seen="an acknowledged write is lost in a failover",
+    checkers=("linearizable", "convergence", "audit", "leadership"),
+    issue=5435,
+)

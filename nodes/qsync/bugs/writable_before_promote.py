@@ -1,0 +1,25 @@
+"""A leader is writable before its PROMOTE has effect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nodes.qsync.bugs import Bug
+from nodes.qsync.decisions import Decisions
+
+if TYPE_CHECKING:
+    from nodes.qsync.commits import Commits
+
+
+class WritableBeforePromote(Decisions):
+    def is_writable(self, commits: Commits) -> bool:
+        return commits.election.is_leader or super().is_writable(commits)
+
+
+BUG = Bug(
+    decides=WritableBeforePromote,
+    does="a node that won the election is writable before its PROMOTE has effect",
+    seen="writes enter a queue that is still another's, and are answered without a quorum or rolled back",
+    checkers=("linearizable", "convergence", "quorum", "audit", "crash", "leadership"),
+    issue=12333,
+)

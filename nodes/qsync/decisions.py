@@ -1,0 +1,149 @@
+"""What a node decides, one method or value each, with the right answer.
+
+The parts of a node ask here where one wrong answer makes a bug that is known. A seeded bug (`nodes.qsync.bugs`) is a
+subclass with one other answer; no part knows of any. Whatever a decision needs is its argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from nodes.iproto.codes import Code
+from nodes.kernel.events import Instant
+from nodes.kernel.outbox import Durability
+from nodes.kernel.quorum import evaluate
+from nodes.kernel.vclock import Vclock
+from nodes.qsync.filter import Promotion, Rows, filtered
+from nodes.qsync.limbo import Entry, Limbo
+
+if TYPE_CHECKING:
+    from nodes.qsync.admission import Admission
+    from nodes.qsync.commits import Commits
+    from nodes.qsync.configuration import Configuration
+    from nodes.qsync.election import Election
+    from nodes.qsync.evaluation import Outcome
+    from nodes.qsync.journal import Journal, Write
+    from nodes.qsync.replica import Replica
+    from nodes.qsync.spaces import Transaction
+
+
+class Decisions:
+    """Those of one node in one life of its process."""
+
+    # ---- clock, log, snapshots
+
+    durable_when: Durability = "synced"
+    """What must have happened to a record before anything behind it leaves the node."""
+
+    def clock(self, now: Instant) -> Instant:
+        """The clocks by which everything is timed."""
+        return now
+
+    def log(self, commits: Commits, write: Write) -> None:
+        """Send a record to the disk; it takes effect when it is there."""
+        if write.before:
+            commits.out.extend(write.before)
+        commits.out.append(write.persist)
+
+    def may_be_stored(self, has_settled: bool) -> bool:
+        """A snapshot file may be written: of data that has settled."""
+        return has_settled
+
+    def may_be_sent(self, has_settled: bool) -> bool:
+        """A node that joins may have the data: if it has settled."""
+        return has_settled
+
+    # ---- quorums and acknowledgements
+
+    def quorum_size(self, quorum: int | str, members: int) -> int:
+        """What a quorum comes to in a cluster of so many members."""
+        return evaluate(quorum, max(members, 1))
+
+    def quorum_of_promote(self, quorum: int, term: int) -> int:
+        """How many nodes must have what the PROMOTE of this term waits for: the quorum that is set now."""
+        return quorum
+
+    def term_of_acknowledgement(self, said: int, ours: int) -> int:
+        """The term in which a replica acknowledges: the one that it says."""
+        return said
+
+    # ---- the owner
+
+    def is_writable(self, commits: Commits) -> bool:
+        """Clients may write."""
+        return commits.ro_reason is None
+
+    def written(self, commits: Commits, entry: Entry) -> None:
+        """An entry is in our log: it is neither shown nor answered yet."""
+
+    def confirms(self, lsn: int) -> tuple[int, ...]:
+        """The CONFIRMs to write when a quorum has everything up to `lsn`."""
+        return (lsn,)
+
+    def rolled_back(self, commits: Commits, lsn: int) -> list[Entry]:
+        """What a ROLLBACK discards, newest first: the entry that it names, and all behind it."""
+        return commits.limbo.roll_back(lsn)
+
+    code_of_timeout = Code.SYNC_QUORUM_TIMEOUT
+    """Of the transaction that no quorum had in time. Another leader may still confirm it."""
+
+    def promotes_at_once(self, configuration: Configuration) -> bool:
+        """A PROMOTE of ours takes effect when it is written, without a quorum of its own."""
+        return not configuration.synchronous_promote
+
+    def kept_by_promote(self, limbo: Limbo) -> int:
+        """Up to where a PROMOTE of ours keeps the queue: all that waits there, a quorum may have it."""
+        return limbo.last_synchronous_lsn()
+
+    # ---- clients
+
+    decides_on_prepared = True
+    """A transaction that writes sees what others are about to write."""
+
+    def answer_waits_for(self, outcome: Outcome) -> Transaction | None:
+        """What must have committed before an answer leaves that has no effect, and reveals what it looked at."""
+        return outcome.looked_at
+
+    def admission(self, commits: Commits) -> Admission:
+        """The door to the queue."""
+        from nodes.qsync.admission import Admission
+
+        return Admission(commits)
+
+    def serves_alone(self, replica: Replica, now: Instant) -> bool:
+        """A linearizable read is answered without asking other nodes."""
+        return False
+
+    def told_to_reads(self, vclock: Vclock, limbo: Limbo) -> Vclock:
+        """What a node says that it has when a linearizable read asks: `vclock`, all that it has written."""
+        return vclock
+
+    # ---- rows of other nodes
+
+    def judged_origin(self, rows: Rows, sender: int) -> int:
+        """The node whose term decides about these rows: their author, whoever passes them on."""
+        return rows[-1].replica_id
+
+    def taken_in(self, rows: Rows, origin: int, limbo: Limbo, pending: Sequence[Promotion]) -> Rows:
+        """The rows as they are to be written; `nodes.qsync.filter.Contradiction` if they must not be."""
+        return filtered(rows, origin, limbo, pending)
+
+    def may_take_in(self, commits: Commits, rows: Rows) -> bool:
+        """Rows may go into our queue now, however full it is: the CONFIRM that makes room stands behind them."""
+        return True
+
+    # ---- elections
+
+    def is_fenced(self, election: Election, followers: int) -> bool:
+        """A leader must resign: too few have acknowledged of late, we among them."""
+        lacks_quorum = followers < election.quorum and not election.lacks_new_quorum
+        return election.fencing != "off" and lacks_quorum
+
+    def is_held_back(self, election: Election, connected: int) -> bool:
+        """A candidate does not stand: it hears no quorum, or another node sees the leader."""
+        return connected < election.quorum or any(election.seen_by.values())
+
+    def asked_of_candidate(self, journal: Journal) -> Vclock:
+        """What a candidate must have for our vote: what is on its way to our disk, too."""
+        return journal.promised
