@@ -12,7 +12,7 @@ A link that was accepted is a client's until it subscribes; then it is a relay's
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from nodes.iproto.codes import Code
@@ -66,16 +66,18 @@ from nodes.qsync.commits import SYNCHRO_TIMER, Commits
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.control import CONTROL_TIMER, Control
 from nodes.qsync.decisions import Decisions
-from nodes.qsync.election import CANDIDATE, STATE_NAMES, Election, flaw
+from nodes.qsync.election import CANDIDATE, Election, flaw
 from nodes.qsync.filter import Contradiction
 from nodes.qsync.info import box_info
 from nodes.qsync.joining import Hosting, Joining
-from nodes.qsync.journal import LOCAL, Journal, Recovered, public
+from nodes.qsync.journal import LOCAL, Journal, public
 from nodes.qsync.keys import Rejected, Tuple
 from nodes.qsync.linearizable_reads import LinearizableReads
 from nodes.qsync.mixes import Mixes
-from nodes.qsync.options import NO_MARKS, SECOND_NS, Options
+from nodes.qsync.options import NO_MARKS, Options
+from nodes.qsync.recovery import transactions, vote_of, with_marks
 from nodes.qsync.relay import Relay
+from nodes.qsync.report_status import status_of
 from nodes.qsync.retention import Retention
 from nodes.qsync.schema import FIRST_VERSION, Schema
 from nodes.qsync.service import Caller, Service
@@ -89,7 +91,6 @@ from nodes.qsync.sometimes import (
     RECOVERED_BUSY,
 )
 from nodes.qsync.system_spaces import CLUSTER
-from nodes.qsync.unmarked import marked
 from nodes.version import VERSION
 
 BEAT_TIMER = "beat"
@@ -270,54 +271,18 @@ class Replica:
 
     def status(self) -> Mapping[str, object]:
         """What an operator asks for; JSON values."""
-        limbo = self.commits.limbo
-        return {
-            "name": self.configuration.name,
-            "version": self._version,
-            "wall_ns": self._now.wall_ns,
-            "id": self.configuration.me.id,
-            "role": self._role(),
-            "ro": not self.commits.is_writable,
-            "ro_reason": None if self.commits.is_writable else self.commits.ro_reason,
-            "elections": self.control.elections,
-            "election": STATE_NAMES[self.election.state],
-            "election_term": self.election.term,
-            "leader": self.election.leader_id,
-            "owner": limbo.owner_id,
-            "term": limbo.term if self.options.knows_elections else self._clearing.generation,
-            "lsn": self.journal.vclock.get(self.configuration.me.id, 0),
-            "vclock": {str(origin): lsn for origin, lsn in sorted(public(self.journal.vclock).items())},
-            "pending_promotes": len(self.commits.pending),
-            "promote": self.control.promotion(),
-            "limbo": len(limbo),
-            "confirmed_lsn": limbo.confirmed_lsn,
-            "in_rollback": limbo.is_in_rollback,
-            "rollbacks": limbo.rollback_count,
-            "committed": self.commits.committed_count,
-            "following": sorted(a.peer for a in self.appliers.values() if a.state == "following"),
-            "stopped": {a.peer: a.message for a in self.appliers.values() if a.state == "stopped"},
-            "followers": sorted(relay.replica_id for relay in self.relays.values()),
-            "members": sorted(self.schema.members()) if self.has_data else [],
-            "quorum": self.options.quorum_size,
-            **({} if self.options.knows_elections else {"upstreams": self._upstreams()}),
-        }
-
-    def _upstreams(self) -> dict[str, Mapping[str, object]]:
-        """As `box.info.replication` has them, by the names of the peers: what an operator from outside looks at."""
-        return {
-            applier.peer: {
-                "status": "follow" if applier.state == "following" else "disconnected",
-                "idle": (self._now.monotonic_ns - applier.heard_ns) / SECOND_NS,
-                "message": applier.message or applier.last_error,
-            }
-            for applier in self.appliers.values()
-        }
-
-    def _role(self) -> str:
-        if not self.has_data:
-            return "loading"
-        implicitly = self.configuration.protocol == "2.6" and self.commits.is_writable
-        return "owner" if self.commits.may_decide or implicitly else "replica"
+        return status_of(
+            version=self._version,
+            now=self._now,
+            has_data=self.has_data,
+            schema=self.schema,
+            journal=self.journal,
+            commits=self.commits,
+            control=self.control,
+            clearing=self._clearing,
+            appliers=self.appliers.values(),
+            relays=self.relays.values(),
+        )
 
     # ---- starting
 
@@ -337,16 +302,16 @@ class Replica:
         recovered, effects = self.journal.open(files)
         self._out.extend(effects)
         found = recovered.snapshot
-        recovered = self._with_marks(recovered)
+        recovered = with_marks(recovered, self.journal, self.configuration, self._out)
         if found is not None:
             registered = self.configuration.as_registered(members_of(found.tuples))
             self._build(registered, self.journal, found.tuples)
             self.commits.restore(found.queue, found.vclock)
         self.spaces[CLUSTER].on_commit = self._members_changed
-        self.commits.replay(_transactions(recovered.rows), now)
+        self.commits.replay(transactions(recovered.rows), now)
         if self.commits.limbo.entries:
             self.commits.sometimes.note(RECOVERED_BUSY)
-        term, vote = _vote_of(recovered.rows)
+        term, vote = vote_of(recovered.rows)
         if not term and found is not None:
             term, vote = found.election.term, found.election.vote
         self.election.started(max(term, self.commits.limbo.term), vote, now.monotonic_ns)
@@ -359,19 +324,6 @@ class Replica:
                 "limbo": len(self.commits.limbo),
             }
             self._out.append(Log("info", "recovered from the log", fields))
-
-    def _with_marks(self, recovered: Recovered) -> Recovered:
-        """What was recovered, and what relays will send of it, with every PROMOTE saying when it takes effect."""
-        rows, said = self.journal.rows, self.configuration.unmarked_promote
-        read_as = {(row.replica_id, row.lsn): row for row in marked(rows, recovered.snapshot, said)}
-        if not read_as:
-            return recovered
-        self.journal.rows[:] = [read_as.get((row.replica_id, row.lsn), row) for row in rows]
-        for row in read_as.values():
-            fields = {"origin": row.replica_id, "lsn": row.lsn, "waits": row.wait_ack}
-            self._out.append(Log("info", "a PROMOTE without a mark was read by what follows it", fields))
-        ahead = tuple(read_as.get((row.replica_id, row.lsn), row) for row in recovered.rows)
-        return replace(recovered, rows=ahead)
 
     def _members_changed(self) -> None:
         """`_cluster` says who is a member; a new one counts from the moment in which that is committed."""
@@ -1014,21 +966,3 @@ def _term_of(row: Row) -> int:
     term = row.body[Key.TERM.value]
     assert isinstance(term, int), row
     return term
-
-
-def _vote_of(rows: Iterable[Row]) -> tuple[int, int]:
-    """The term and vote that were written last."""
-    term = vote = 0
-    for row in rows:
-        if row.type == Type.RAFT:
-            found, choice = row.body[0], row.body.get(1, 0)
-            assert isinstance(found, int), row
-            assert isinstance(choice, int), row
-            term, vote = found, choice
-    return term, vote
-
-
-def _transactions(rows: Iterable[Row]) -> Iterator[tuple[Row, ...]]:
-    """Rows of a log, joined to transactions."""
-    whole = Applier("the log", 0)
-    yield from whole.transactions(rows)

@@ -149,8 +149,8 @@ def test_good_nodes_survive_them() -> None:
 
 def test_a_vote_that_a_restart_forgets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, two leaders of one term would be out of reach: only a voter that dies votes twice."""
-    recovered = replica._vote_of
-    monkeypatch.setattr(replica, "_vote_of", lambda rows: (recovered(rows)[0], 0))
+    recovered = replica.vote_of
+    monkeypatch.setattr(replica, "vote_of", lambda rows: (recovered(rows)[0], 0))
     monkeypatch.setattr(schedule, "DRAWN_SCENES", ((_rivals_stand, 1),))
     plan = Plan(cluster="sim", faults=("moments",), rate=30, election_timeout_s=0.8, time_limit_s=30)
     tried = try_seed(plan)

@@ -1,0 +1,47 @@
+"""What a log says when a node starts: whole transactions, the last term and vote, and what each PROMOTE means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from nodes.iproto.messages import Row, Type
+from nodes.kernel.effects import Effect, Log
+from nodes.qsync.applier import Applier
+from nodes.qsync.configuration import Configuration
+from nodes.qsync.journal import Journal, Recovered
+from nodes.qsync.unmarked import marked
+
+
+def with_marks(
+    recovered: Recovered, journal: Journal, configuration: Configuration, out: list[Effect]
+) -> Recovered:
+    """What was recovered, and what relays will send of it, with every PROMOTE saying when it takes effect."""
+    rows, said = journal.rows, configuration.unmarked_promote
+    read_as = {(row.replica_id, row.lsn): row for row in marked(rows, recovered.snapshot, said)}
+    if not read_as:
+        return recovered
+    journal.rows[:] = [read_as.get((row.replica_id, row.lsn), row) for row in rows]
+    for row in read_as.values():
+        fields = {"origin": row.replica_id, "lsn": row.lsn, "waits": row.wait_ack}
+        out.append(Log("info", "a PROMOTE without a mark was read by what follows it", fields))
+    ahead = tuple(read_as.get((row.replica_id, row.lsn), row) for row in recovered.rows)
+    return replace(recovered, rows=ahead)
+
+
+def vote_of(rows: Iterable[Row]) -> tuple[int, int]:
+    """The term and vote that were written last."""
+    term = vote = 0
+    for row in rows:
+        if row.type == Type.RAFT:
+            found, choice = row.body[0], row.body.get(1, 0)
+            assert isinstance(found, int), row
+            assert isinstance(choice, int), row
+            term, vote = found, choice
+    return term, vote
+
+
+def transactions(rows: Iterable[Row]) -> Iterator[tuple[Row, ...]]:
+    """Rows of a log, joined to transactions."""
+    whole = Applier("the log", 0)
+    yield from whole.transactions(rows)
