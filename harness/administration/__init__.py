@@ -2,7 +2,8 @@
 
 | file | what |
 |---|---|
-| site.py | what all of them need: the run's cluster and system, who is a member now, how a change is noted |
+| deployed.py | what is deployed now: members, versions, options; the cluster and system to change it with |
+| actions.py | which action a fault is |
 | restarts.py | rolling restart |
 | upgrades.py | a step of a rolling upgrade, or of the way back |
 | options.py | options changed while nodes run, and changed back |

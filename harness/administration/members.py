@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.administration.site import POLL_NS, Site, Statuses, covers, furthest, has_synced
+from harness.administration.deployed import POLL_NS, Deployed, Statuses, covers, furthest, has_synced
 from harness.errors import ClusterError, NodeEnded
 from harness.faults.fault import Evidence, Fault
 from harness.run.plan import SECOND_NS
@@ -42,12 +42,12 @@ def is_agreed(statuses: Statuses) -> bool:
 class _Change:
     """A change of members: who asks for it, and what was seen of it."""
 
-    def __init__(self, fault: Fault, site: Site) -> None:
+    def __init__(self, fault: Fault, deployed: Deployed) -> None:
         (self._node,) = fault.nodes
-        self._site = site
-        assert isinstance(site.system, ChangesMembers)
-        self._system: ChangesMembers = site.system
-        self._asked_ns = site.cluster.now_ns()
+        self._deployed = deployed
+        assert isinstance(deployed.system, ChangesMembers)
+        self._system: ChangesMembers = deployed.system
+        self._asked_ns = deployed.cluster.now_ns()
         self._effect_ns: int | None = None
         self._detail = ""
         self._number: int | None = None
@@ -59,23 +59,24 @@ class _Change:
 
     def _tell(self, *, settled: bool, joins: str = "") -> None:
         self._is_settled = settled
-        self._site.tell(settled=settled, joins=joins)
+        self._deployed.tell(settled=settled, joins=joins)
 
     def _is_in_effect(self) -> None:
-        self._effect_ns = self._site.cluster.now_ns()
+        self._effect_ns = self._deployed.cluster.now_ns()
 
     async def _all_agree(self) -> bool:
         """The last change is known to everybody, and somebody can decide about the next."""
-        site = self._site
-        agreed = await site.until(
-            lambda told: is_agreed(told) and site.system.owner_now(told) is not None, site.deadline_ns()
+        deployed = self._deployed
+        agreed = await deployed.until(
+            lambda told: is_agreed(told) and deployed.system.owner_now(told) is not None,
+            deployed.deadline_ns(),
         )
         if not agreed:
             self._detail = "the members did not agree on who is one: nothing was changed"
         return agreed
 
     async def _note_identity(self) -> bool:
-        status = await self._site.cluster.status(self._node)
+        status = await self._deployed.cluster.status(self._node)
         number = None if status is None else status.get("id")
         self._number = number if isinstance(number, int) and number else None
         if self._number is None:
@@ -84,32 +85,32 @@ class _Change:
 
     async def _remove(self) -> bool:
         """Delete the identity, again and again: the owner may be another one meanwhile. The node does not run."""
-        site, number = self._site, self._number
+        deployed, number = self._deployed, self._number
         assert number is not None
-        site.members = site.members.without(self._node)
+        deployed.members = deployed.members.without(self._node)
         self._tell(settled=False)
-        deadline_ns = site.deadline_ns()
+        deadline_ns = deployed.deadline_ns()
         while not (await self._is_gone(number) and await self._all_told()):
-            owner = site.system.owner_now(await site.statuses())
+            owner = deployed.system.owner_now(await deployed.statuses())
             if owner is not None:
-                self._detail = await self._system.remove_member(owner, number, site.cluster) or ""
+                self._detail = await self._system.remove_member(owner, number, deployed.cluster) or ""
             await self._all_told()
-            if site.cluster.now_ns() >= deadline_ns:
+            if deployed.cluster.now_ns() >= deadline_ns:
                 self._detail = f"replica {number} is a member still: {self._detail}"
                 return False
-            await site.cluster.sleep_until(site.cluster.now_ns() + POLL_NS)
+            await deployed.cluster.sleep_until(deployed.cluster.now_ns() + POLL_NS)
         self._detail = f"replica {number} is no member any more"
         self._tell(settled=True)
         return True
 
     async def _all_told(self) -> bool:
         """Each member knows whom it replicates from and how many make a quorum, where an operator has to say so."""
-        site = self._site
-        if not isinstance(site.system, ListsMembers):
+        deployed = self._deployed
+        if not isinstance(deployed.system, ListsMembers):
             return True
-        for node in site.members.present:
-            error = await site.system.tell_members(
-                site.plan, site.members, site.generations, node, site.cluster
+        for node in deployed.members.present:
+            error = await deployed.system.tell_members(
+                deployed.plan, deployed.members, deployed.generations, node, deployed.cluster
             )
             if error is not None:
                 self._detail = f"{node} does not take the new members: {error}"
@@ -117,35 +118,37 @@ class _Change:
         return True
 
     async def _is_gone(self, number: int) -> bool:
-        statuses = await self._site.statuses()
+        statuses = await self._deployed.statuses()
         return is_agreed(statuses) and not any(number in _members(status) for status in statuses.values())
 
     async def _join(self) -> bool:
         """Another identity comes to the place; it is a member like all others as soon as it has caught up."""
-        site, node = self._site, self._node
-        statuses = await site.statuses()
-        generation = site.generations[node] = site.generations.get(node, 0) + 1
-        members = site.members.having(node)
-        configuration = self._system.newcomer(site.plan, site.spaces, node, site.generations, members)
-        site.joined[node] = configuration
-        if site.lasting:
-            configuration = site.configuration(node, {})
+        deployed, node = self._deployed, self._node
+        statuses = await deployed.statuses()
+        generation = deployed.generations[node] = deployed.generations.get(node, 0) + 1
+        members = deployed.members.having(node)
+        configuration = self._system.newcomer(
+            deployed.plan, deployed.spaces, node, deployed.generations, members
+        )
+        deployed.joined[node] = configuration
+        if deployed.lasting:
+            configuration = deployed.configuration(node, {})
         wanted = furthest(statuses)
-        site.members = members
+        deployed.members = members
         self._tell(settled=False, joins=node)
         if not await self._started(configuration):
             return False
-        deadline_ns = site.deadline_ns()
-        while not await self._all_told() and site.cluster.now_ns() < deadline_ns:
-            await site.cluster.sleep_until(site.cluster.now_ns() + POLL_NS)
-        joined = await site.until(
+        deadline_ns = deployed.deadline_ns()
+        while not await self._all_told() and deployed.cluster.now_ns() < deadline_ns:
+            await deployed.cluster.sleep_until(deployed.cluster.now_ns() + POLL_NS)
+        joined = await deployed.until(
             lambda told: is_agreed(told) and has_synced(node, told) and covers(told[node], wanted),
             deadline_ns,
         )
         if not joined:
             self._detail = f"the new {node} is no member like the others yet"
             return False
-        status = await site.cluster.status(node)
+        status = await deployed.cluster.status(node)
         number = (status or {}).get("id")
         self._detail += self._failures()
         self._detail += f"{node} is replica {number} now, its identity number {generation + 1}"
@@ -154,17 +157,17 @@ class _Change:
 
     async def _started(self, configuration: bytes) -> bool:
         """Whoever ends while it joins is tried again on an empty disk, as an operator would; that it ended is noted."""
-        site, deadline_ns = self._site, self._site.deadline_ns()
+        deployed, deadline_ns = self._deployed, self._deployed.deadline_ns()
         while True:
             try:
-                await site.administered.start_again(self._node, configuration=configuration)
+                await deployed.administered.start_again(self._node, configuration=configuration)
                 return True
             except NodeEnded as error:
                 self._ended.append(error.message)
-                if site.cluster.now_ns() >= deadline_ns:
+                if deployed.cluster.now_ns() >= deadline_ns:
                     self._detail += self._failures()
                     return False
-                await site.cluster.sleep_until(site.cluster.now_ns() + AGAIN_NS)
+                await deployed.cluster.sleep_until(deployed.cluster.now_ns() + AGAIN_NS)
             except ClusterError as error:
                 self._detail = error.message
                 return False
@@ -184,20 +187,20 @@ class _Change:
             first_effect_ns=self._effect_ns,
             all_in_effect_ns=self._effect_ns,
             heal_asked_ns=heal_asked_ns,
-            last_effect_ns=self._site.cluster.now_ns(),
+            last_effect_ns=self._deployed.cluster.now_ns(),
             healed=healed,
             counters={
                 **counters,
                 "ended_while_joining": len(self._ended),
-                "members": len(self._site.members.present),
+                "members": len(self._deployed.members.present),
             },
             detail=self._detail,
         )
 
     async def end(self) -> Evidence:
         """All members agree, and are there."""
-        heal_asked_ns = self._site.cluster.now_ns()
-        healed = await self._site.until(is_agreed, self._site.deadline_ns())
+        heal_asked_ns = self._deployed.cluster.now_ns()
+        healed = await self._deployed.until(is_agreed, self._deployed.deadline_ns())
         if healed and not self._is_settled:
             self._tell(settled=True)
         return await self._evidence(heal_asked_ns, healed=healed, counters={})
@@ -207,7 +210,7 @@ class Removal(_Change):
     async def begin(self) -> None:
         if not await self._all_agree() or not await self._note_identity():
             return
-        await self._site.administered.terminate(self._node)
+        await self._deployed.administered.terminate(self._node)
         if await self._remove():
             self._is_in_effect()
 
@@ -222,12 +225,12 @@ class Replacement(_Change):
     async def begin(self) -> None:
         if not await self._all_agree() or not await self._note_identity():
             return
-        await self._site.administered.destroy(self._node)
-        if await self._site.cluster.status(self._node) is None:
+        await self._deployed.administered.destroy(self._node)
+        if await self._deployed.cluster.status(self._node) is None:
             self._is_in_effect()
 
     async def end(self) -> Evidence:
-        heal_asked_ns = self._site.cluster.now_ns()
+        heal_asked_ns = self._deployed.cluster.now_ns()
         if self._number is None or self._effect_ns is None:
             return await self._evidence(heal_asked_ns, healed=None, counters={})
         healed = await self._remove()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.administration.site import POLL_NS, Site
+from harness.administration.deployed import POLL_NS, Deployed
 from harness.faults.fault import Evidence, Fault
 from harness.run.node_options import QUORUM, Value
 from harness.systems.system import ChangesOptions
@@ -23,13 +23,13 @@ def wanted(fault: Fault) -> dict[str, Value]:
 
 
 class ChangedOptions:
-    def __init__(self, fault: Fault, site: Site) -> None:
+    def __init__(self, fault: Fault, deployed: Deployed) -> None:
         self._fault = fault
-        self._site = site
-        assert isinstance(site.system, ChangesOptions), "the ability says so"
-        self._system = site.system
+        self._deployed = deployed
+        assert isinstance(deployed.system, ChangesOptions), "the ability says so"
+        self._system = deployed.system
         self._wanted = wanted(fault)
-        self._asked_ns = site.cluster.now_ns()
+        self._asked_ns = deployed.cluster.now_ns()
         self._usual: dict[str, Mapping[str, object]] = {}
         self._seen_ns: list[int] = []
         self._had_already = 0
@@ -38,9 +38,9 @@ class ChangedOptions:
     async def begin(self) -> None:
         self._tell(settled=False)
         if self._fault.stays:
-            self._site.lasting.update(self._wanted)
-            for node in self._site.members.present:
-                self._site.configure(node, {})
+            self._deployed.lasting.update(self._wanted)
+            for node in self._deployed.members.present:
+                self._deployed.configure(node, {})
         for number, node in enumerate(self._fault.nodes):
             await self._pause(number)
             told = await self._told(node)
@@ -53,16 +53,16 @@ class ChangedOptions:
                 self._details.append(f"{node} had {self._wanted} already")
                 self._had_already += 1
             elif await self._change(node, before, self._wanted, self._fault.until_ns):
-                self._seen_ns.append(self._site.cluster.now_ns())
+                self._seen_ns.append(self._deployed.cluster.now_ns())
 
     async def _pause(self, number: int) -> None:
         """An operator goes from node to node."""
         if number and self._fault.delay_ns:
-            await self._site.cluster.sleep_until(self._site.cluster.now_ns() + self._fault.delay_ns)
+            await self._deployed.cluster.sleep_until(self._deployed.cluster.now_ns() + self._fault.delay_ns)
 
     async def _told(self, node: str) -> Mapping[str, object] | None:
         """What it has now; asked until it answers, or the fault is over."""
-        cluster = self._site.cluster
+        cluster = self._deployed.cluster
         while True:
             told = await self._ask(node)
             if told is not None or cluster.now_ns() >= self._fault.until_ns:
@@ -70,8 +70,8 @@ class ChangedOptions:
             await cluster.sleep_until(cluster.now_ns() + POLL_NS)
 
     async def end(self) -> Evidence:
-        heal_asked_ns = self._site.cluster.now_ns()
-        deadline_ns = self._site.deadline_ns()
+        heal_asked_ns = self._deployed.cluster.now_ns()
+        deadline_ns = self._deployed.deadline_ns()
         healed = []
         for number, (node, usual) in enumerate(self._usual.items()):
             lasting = self._wanted if self._fault.stays else usual
@@ -85,7 +85,7 @@ class ChangedOptions:
             first_effect_ns=min(self._seen_ns, default=None),
             all_in_effect_ns=max(self._seen_ns, default=None),
             heal_asked_ns=heal_asked_ns,
-            last_effect_ns=self._site.cluster.now_ns(),
+            last_effect_ns=self._deployed.cluster.now_ns(),
             healed=all(healed),
             counters={"nodes_seen_changed": len(self._seen_ns)},
             detail="; ".join(self._details),
@@ -95,7 +95,7 @@ class ChangedOptions:
         """While the quorum changes, some nodes count by the one and some by the other: one that starts again, too."""
         quorum = self._wanted.get(QUORUM)
         if isinstance(quorum, int):
-            self._site.tell(settled=settled, quorum=None if settled else quorum)
+            self._deployed.tell(settled=settled, quorum=None if settled else quorum)
 
     async def _change(
         self,
@@ -107,7 +107,7 @@ class ChangedOptions:
         is_back: bool = False,
     ) -> bool:
         """Ask until the node says that it has them. `is_back`: it had them first."""
-        cluster = self._site.cluster
+        cluster = self._deployed.cluster
         while True:
             refused = await self._system.change_options(node, options, cluster)
             told = None if refused else await self._ask(node)
@@ -131,7 +131,7 @@ class ChangedOptions:
                     "how": RUNNING,
                     "back": is_back,
                 }
-                self._site.note_option(node, told)
+                self._deployed.note_option(node, told)
 
     async def _ask(self, node: str) -> Mapping[str, object] | None:
-        return await self._system.options_of(node, self._site.cluster)
+        return await self._system.options_of(node, self._deployed.cluster)

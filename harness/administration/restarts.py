@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from harness.administration.deployed import Deployed, covers, furthest, has_synced
 from harness.administration.options import wanted
-from harness.administration.site import Site, covers, furthest, has_synced
 from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault
 from harness.run.node_options import QUORUM, Value
@@ -19,10 +19,10 @@ RESTARTED = "by a restart"
 
 
 class Restarts:
-    def __init__(self, fault: Fault, site: Site) -> None:
+    def __init__(self, fault: Fault, deployed: Deployed) -> None:
         self._fault = fault
-        self._site = site
-        self._asked_ns = site.cluster.now_ns()
+        self._deployed = deployed
+        self._asked_ns = deployed.cluster.now_ns()
         self._wanted = wanted(fault)
         self._seen_ns: dict[str, int] = {}
         self._away: dict[str, None] = {}
@@ -31,7 +31,7 @@ class Restarts:
 
     async def begin(self) -> None:
         if self._fault.stays:
-            self._site.lasting.update(self._wanted)
+            self._deployed.lasting.update(self._wanted)
         self._tell(settled=False)
         await self._restart_all(self._wanted, is_back=False)
 
@@ -39,7 +39,7 @@ class Restarts:
         """While nodes start with another quorum, some count by the one and some by the other."""
         quorum = self._wanted.get(QUORUM)
         if isinstance(quorum, int):
-            self._site.tell(settled=settled, quorum=None if settled else quorum)
+            self._deployed.tell(settled=settled, quorum=None if settled else quorum)
 
     async def _restart_all(self, options: Mapping[str, Value], *, is_back: bool) -> None:
         nodes = self._fault.nodes
@@ -47,43 +47,43 @@ class Restarts:
             await self._restart(group, options, is_back)
 
     async def _restart(self, nodes: Sequence[str], options: Mapping[str, Value], is_back: bool) -> None:
-        site = self._site
+        deployed = self._deployed
         for node in nodes:
-            if not await site.administered.terminate(node):
+            if not await deployed.administered.terminate(node):
                 self._details.append(f"{node} did not end by SIGTERM alone")
-            if await site.cluster.status(node) is None:
-                self._seen_ns.setdefault(node, site.cluster.now_ns())
-        known = furthest(await site.statuses())
+            if await deployed.cluster.status(node) is None:
+                self._seen_ns.setdefault(node, deployed.cluster.now_ns())
+        known = furthest(await deployed.statuses())
         for node in nodes:
             if self._wanted:
-                site.configure(node, options)
+                deployed.configure(node, options)
                 self._note(node, is_back)
             try:
-                await site.administered.start_again(node)
+                await deployed.administered.start_again(node)
             except ClusterError as error:
                 self._details.append(error.message)
                 self._away[node] = None
         for node in nodes:
-            if node not in self._away and not await site.until(
+            if node not in self._away and not await deployed.until(
                 lambda told, node=node: has_synced(node, told) and covers(told[node], known),  # type: ignore[misc]
-                site.deadline_ns(),
+                deployed.deadline_ns(),
             ):
                 self._away[node] = None
                 self._details.append(f"{node} has not caught up")
 
     def _note(self, node: str, is_back: bool) -> None:
-        usual = self._site.plan.options_of(node)
+        usual = self._deployed.plan.options_of(node)
         for name, value in self._wanted.items():
             before, after = (value, usual[name]) if is_back else (usual[name], value)
             told = {"option": name, "from": before, "to": after, "how": RESTARTED, "back": is_back}
-            self._site.note_option(node, told)
+            self._deployed.note_option(node, told)
 
     async def end(self) -> Evidence:
-        heal_asked_ns = self._site.cluster.now_ns()
+        heal_asked_ns = self._deployed.cluster.now_ns()
         if self._wanted and not self._fault.stays:
             await self._restart_all({}, is_back=True)
-        healed = not self._away and await self._site.until(
-            lambda told: all(has_synced(node, told) for node in told), self._site.deadline_ns()
+        healed = not self._away and await self._deployed.until(
+            lambda told: all(has_synced(node, told) for node in told), self._deployed.deadline_ns()
         )
         self._tell(settled=True)
         first_ns = min(self._seen_ns.values(), default=None)
@@ -93,7 +93,7 @@ class Restarts:
             first_effect_ns=first_ns,
             all_in_effect_ns=first_ns,
             heal_asked_ns=heal_asked_ns,
-            last_effect_ns=self._site.cluster.now_ns(),
+            last_effect_ns=self._deployed.cluster.now_ns(),
             healed=healed,
             counters={
                 "ended": len(self._seen_ns),

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.administration.site import Site, covers, furthest, has_synced
+from harness.administration.deployed import Deployed, covers, furthest, has_synced
 from harness.cluster.place import FROM, TO, Which
 from harness.cluster.protocol import ExchangesVersions
 from harness.errors import ClusterError
@@ -23,11 +23,11 @@ OTHER: Mapping[Which, Which] = {FROM: TO, TO: FROM}
 
 
 class VersionStep:
-    def __init__(self, fault: Fault, site: Site) -> None:
+    def __init__(self, fault: Fault, deployed: Deployed) -> None:
         (self._node,) = fault.nodes
-        self._site = site
+        self._deployed = deployed
         self._wanted: Which = TO if fault.does == "upgrade" else FROM
-        self._asked_ns = site.cluster.now_ns()
+        self._asked_ns = deployed.cluster.now_ns()
         self._ended_ns: int | None = None
         self._before = self._after = ""
         self._is_back = False
@@ -35,48 +35,50 @@ class VersionStep:
         self._details: list[str] = []
 
     async def begin(self) -> None:
-        site, node = self._site, self._node
-        if not await site.until(self._others_are_well, site.deadline_ns()):
+        deployed, node = self._deployed, self._node
+        if not await deployed.until(self._others_are_well, deployed.deadline_ns()):
             self._details.append("the nodes were not all back from what came before: nothing was done")
             return
-        self._before = _told(await site.cluster.status(node))
-        if not await site.administered.terminate(node):
+        self._before = _told(await deployed.cluster.status(node))
+        if not await deployed.administered.terminate(node):
             self._details.append(f"{node} did not end by SIGTERM alone")
-        if await site.cluster.status(node) is None:
-            self._ended_ns = site.cluster.now_ns()
-        wanted = furthest(await site.statuses())
+        if await deployed.cluster.status(node) is None:
+            self._ended_ns = deployed.cluster.now_ns()
+        wanted = furthest(await deployed.statuses())
         if await self._start():
-            site.run_in[node] = self._wanted
-            self._is_back = await site.until(
-                lambda told: has_synced(node, told) and covers(told[node], wanted), site.deadline_ns()
+            deployed.run_in[node] = self._wanted
+            self._is_back = await deployed.until(
+                lambda told: has_synced(node, told) and covers(told[node], wanted), deployed.deadline_ns()
             )
-        self._after = _told(await site.cluster.status(node))
+        self._after = _told(await deployed.cluster.status(node))
         self._details.append(self._sentence())
 
     def _others_are_well(self, told: Mapping[str, Mapping[str, object] | None]) -> bool:
-        stepped = [node for node in told if node in self._site.run_in]
+        stepped = [node for node in told if node in self._deployed.run_in]
         return all(status is not None for status in told.values()) and all(
             has_synced(node, told) for node in stepped
         )
 
     async def _start(self) -> bool:
-        cluster = self._site.cluster
+        cluster = self._deployed.cluster
         if not isinstance(cluster, ExchangesVersions):
-            raise ClusterError(f"--cluster {self._site.plan.cluster} cannot start a node in another version")
+            raise ClusterError(
+                f"--cluster {self._deployed.plan.cluster} cannot start a node in another version"
+            )
         try:
             self._refusal = await cluster.start_in(self._node, self._wanted, OTHER[self._wanted])
         except ClusterError as error:
             self._details.append(error.message)
-            self._site.refused_versions.append(self._node)
+            self._deployed.refused_versions.append(self._node)
             return False
         if self._refusal:
-            self._site.refused_versions.append(self._node)
+            self._deployed.refused_versions.append(self._node)
         return not self._refusal
 
     def _sentence(self) -> str:
         before = self._before or "a version that it does not tell"
         if self._refusal:
-            given = self._site.plan.node_to if self._wanted == TO else self._site.plan.node_from
+            given = self._deployed.plan.node_to if self._wanted == TO else self._deployed.plan.node_from
             name = Path(given).name if given else "the version of this checkout"
             return (
                 f"{self._node} does not start in {name} on the files of {before}: {self._refusal}; "
@@ -87,14 +89,14 @@ class VersionStep:
         return f"{self._node} ran {before}, and runs {self._after or 'one that it does not tell'}"
 
     async def end(self) -> Evidence:
-        site = self._site
-        heal_asked_ns = site.cluster.now_ns()
+        deployed = self._deployed
+        heal_asked_ns = deployed.cluster.now_ns()
         bit = self._is_back and bool(self._after) and self._after != self._before
-        if bit and site.told_versions.setdefault(self._wanted, self._after) != self._after:
-            self._details.append(f"others told {site.told_versions[self._wanted]} after the same step")
+        if bit and deployed.told_versions.setdefault(self._wanted, self._after) != self._after:
+            self._details.append(f"others told {deployed.told_versions[self._wanted]} after the same step")
             self._is_back = False
-        is_well = await site.until(
-            lambda told: all(has_synced(node, told) for node in told), site.deadline_ns()
+        is_well = await deployed.until(
+            lambda told: all(has_synced(node, told) for node in told), deployed.deadline_ns()
         )
         return Evidence(
             bit=bit,
@@ -102,7 +104,7 @@ class VersionStep:
             first_effect_ns=self._ended_ns,
             all_in_effect_ns=self._ended_ns,
             heal_asked_ns=heal_asked_ns,
-            last_effect_ns=site.cluster.now_ns(),
+            last_effect_ns=deployed.cluster.now_ns(),
             healed=is_well and (self._is_back or bool(self._refusal)),
             counters={"ended": int(self._ended_ns is not None), "refused_to_start": int(bool(self._refusal))},
             detail="; ".join(self._details),

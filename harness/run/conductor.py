@@ -23,8 +23,8 @@ import msgspec
 
 from checkers.history.jsonl import Writer
 from checkers.history.operation import SUBMITTED
-from harness.administration.site import Site
-from harness.administration.work import Work, work_of
+from harness.administration.actions import Action, action_of
+from harness.administration.deployed import Deployed
 from harness.cluster.performing import Performs, performing
 from harness.cluster.protocol import (
     BeginsAnew,
@@ -106,8 +106,8 @@ class Conductor:
     _is_ending: bool = False
     _is_settled: bool = False
     _failovers: dict[int, Failover] = field(default_factory=dict)
-    _works: dict[int, Work] = field(default_factory=dict)
-    _site: Site = field(init=False)
+    _actions: dict[int, Action] = field(default_factory=dict)
+    _deployed: Deployed = field(init=False)
     """Who is a member now, among the rest."""
     _operator: Operator | None = None
     _has_looked: bool = False
@@ -130,10 +130,10 @@ class Conductor:
             self.plan.node_names, self.plan.quorum, self.plan.voters, self.plan.without_a_vote
         )
         self._clients = performing(self.system.client, self.cluster)
-        self._site = Site(
+        self._deployed = Deployed(
             self.plan, self.cluster, self.system, self.workload.spaces, self._note_members, members
         )
-        self._site.note_option = self._note_option
+        self._deployed.note_option = self._note_option
 
     def _note_members(self, value: Mapping[str, object]) -> None:
         self._record("info", "harness", "members", value=value)
@@ -210,7 +210,7 @@ class Conductor:
         workers = [self.cluster.spawn(self._part(self.work(worker))) for worker in range(self.plan.workers)]
         faults = faults_of(self.plan, self.system)
         if self.plan.changes_members or self.plan.changes_quorum:
-            self._site.tell(settled=True)
+            self._deployed.tell(settled=True)
         nemesis = [
             self.cluster.spawn(self._part(self._nemesis(lane)))
             for lane in lanes_of(fault for fault in faults if not fault.is_directed)
@@ -447,11 +447,11 @@ class Conductor:
         )
 
     def _of_members(self, fault: Fault) -> Fault | None:
-        absent = self._site.members.absent
+        absent = self._deployed.members.absent
         if fault.does == "failover" and {*fault.nodes} & self.plan.without_a_vote:
             return None
         if fault.does in STEPS:
-            due = self._site.due(fault)
+            due = self._deployed.due(fault)
             return msgspec.structs.replace(fault, nodes=due) if due else None
         if fault.does == "add":
             return msgspec.structs.replace(fault, nodes=absent[:1]) if absent else None
@@ -461,7 +461,7 @@ class Conductor:
         nodes = tuple(node for node in fault.nodes if node not in absent)
         if (fault.links and not links) or (fault.nodes and not nodes):
             return None
-        if self._site.members.why_not(fault.does, nodes):
+        if self._deployed.members.why_not(fault.does, nodes):
             return None
         kept = ((shape, [link for link in shape.links if not {*link} & {*absent}]) for shape in fault.shapes)
         shapes = tuple(msgspec.structs.replace(shape, links=tuple(left)) for shape, left in kept if left)
@@ -486,8 +486,8 @@ class Conductor:
 
     async def _inject(self, fault: Fault) -> None:
         if fault.does in ADMINISTERED:
-            work = self._works[fault.id] = work_of(fault, self._site)
-            await work.begin()
+            action = self._actions[fault.id] = action_of(fault, self._deployed)
+            await action.begin()
         elif fault.does == "failover":
             self._failovers[fault.id] = await fail_over(self.plan, self.cluster, self.system, fault)
         else:
@@ -511,7 +511,7 @@ class Conductor:
 
     async def _undo(self, fault: Fault) -> Evidence:
         if fault.does in ADMINISTERED:
-            return await self._works.pop(fault.id).end()
+            return await self._actions.pop(fault.id).end()
         if fault.does != "failover":
             return await self.cluster.heal(fault)
         asked_ns = self.cluster.now_ns()
@@ -524,7 +524,7 @@ class Conductor:
         states: Mapping[str, Mapping[str, object] | None] = await self._look_at_nodes()
         while self.system.owner_now(states) is None:
             others = [fault for fault in self.progress.active.values() if fault.id != failover.id]
-            present = self._site.members.present
+            present = self._deployed.members.present
             if self._is_interrupted or may_keep_owners_away(others, failover, present, self.plan.quorum_size):
                 return None
             if self.cluster.now_ns() >= deadline_ns:
@@ -589,7 +589,7 @@ class Conductor:
 
     async def _look_at_nodes(self) -> dict[str, Mapping[str, object] | None]:
         for node in self.plan.node_names:
-            if node not in self._site.members.present:
+            if node not in self._deployed.members.present:
                 self.progress.states.pop(node, None)
                 continue
             status = await self.cluster.status(node)
@@ -667,7 +667,7 @@ class Conductor:
 
     async def _read_everything(self) -> None:
         operations = self.workload.final_operations(self.plan, list(self._keys), self._first())
-        members = [self._present(node) for node in self._site.members.present]  # by the names of the plan
+        members = [self._present(node) for node in self._deployed.members.present]  # by the names of the plan
         dumps = [Operation(at_ns=0, worker=0, f="dump", node=node) for node in members if self._can_dump()]
         await self._perform_all(operations)
         if self._is_settled and not await self._has_settled():  # what is asked at the end may write, too

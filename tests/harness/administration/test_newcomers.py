@@ -6,8 +6,8 @@ import json
 from collections.abc import Awaitable, Coroutine, Generator, Mapping
 from typing import Any, cast
 
+from harness.administration.deployed import Deployed
 from harness.administration.members import Addition, Removal
-from harness.administration.site import Site
 from harness.clients.reply import Replied
 from harness.cluster.protocol import Cluster
 from harness.errors import NodeEnded
@@ -79,10 +79,10 @@ class _Cluster:
         self.quorums[node] = self.started[-1]["quorum"]
 
 
-def site(cluster: _Cluster, plan: Plan) -> Site:
+def deployed(cluster: _Cluster, plan: Plan) -> Deployed:
     present = tuple(cluster.ids)
     members = Membership(plan.node_names, present)
-    return Site(plan, cast(Cluster, cluster), Tarantool(), ("register",), lambda value: None, members)
+    return Deployed(plan, cast(Cluster, cluster), Tarantool(), ("register",), lambda value: None, members)
 
 
 def over(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -99,9 +99,9 @@ PLAN = Plan(system="tarantool", configuration="B", cluster="local", faults=("mem
 def test_who_stays_replicates_from_nobody_who_has_left() -> None:
     """Broken, the nodes that stay go on dialing who left, or count a quorum that includes it."""
     cluster = _Cluster("n1", "n2", "n3")
-    work = Removal(fault(0, "remove", 1, "n3"), site(cluster, PLAN))
-    over(work.begin())
-    evidence = over(work.end())
+    action = Removal(fault(0, "remove", 1, "n3"), deployed(cluster, PLAN))
+    over(action.begin())
+    evidence = over(action.end())
     assert (evidence.bit, evidence.healed) == (True, True), evidence
     assert cluster.members == {1, 2}
     assert cluster.lists == {"n1": ("n1", "n2"), "n2": ("n1", "n2")}
@@ -110,9 +110,9 @@ def test_who_stays_replicates_from_nobody_who_has_left() -> None:
 def test_a_newcomer_that_ends_while_it_joins_is_tried_again_and_that_is_told() -> None:
     """Broken, one failed join makes the rest of the run worthless, or nobody hears of it."""
     cluster = _Cluster("n1", "n2", fails=2)
-    work = Addition(fault(0, "add", 1, "n3"), site(cluster, PLAN))
-    over(work.begin())
-    evidence = over(work.end())
+    action = Addition(fault(0, "add", 1, "n3"), deployed(cluster, PLAN))
+    over(action.begin())
+    evidence = over(action.end())
     assert (evidence.bit, evidence.healed) == (True, True), evidence
     assert evidence.counters["ended_while_joining"] == 2
     assert "unknown request type 40" in evidence.detail

@@ -236,7 +236,7 @@ def test_a_partition_that_would_not_change_is_left_out() -> None:
     )
 
     def leaves(conductor: Conductor) -> None:
-        conductor._site.members = conductor._site.members.without("n3")
+        conductor._deployed.members = conductor._deployed.members.without("n3")
 
     recorded = Recorded(drawn(operation(10), faults=(changing,)), FakeCluster(), at={5: leaves})
     assert [fault.id for fault in recorded.history.faults] == []

@@ -1,37 +1,37 @@
-"""Which administration a fault is."""
+"""Which action of an operator a fault is."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
+from harness.administration.deployed import Deployed
 from harness.administration.members import Addition, Removal, Replacement
 from harness.administration.options import ChangedOptions
 from harness.administration.restarts import Restarts
-from harness.administration.site import Site
 from harness.administration.upgrades import VersionStep
 from harness.faults.fault import Evidence, Fault
 
 
-class Work(Protocol):
-    """One fault, from its beginning to its verified end."""
+class Action(Protocol):
+    """One fault that an operator's action is, from its beginning to its verified end."""
 
     async def begin(self) -> None: ...
 
     async def end(self) -> Evidence: ...
 
 
-def work_of(fault: Fault, site: Site) -> Work:
+def action_of(fault: Fault, deployed: Deployed) -> Action:
     match fault.does:
         case "restart":
-            return Restarts(fault, site)
+            return Restarts(fault, deployed)
         case "upgrade" | "downgrade":
-            return VersionStep(fault, site)
+            return VersionStep(fault, deployed)
         case "options":
-            return ChangedOptions(fault, site)
+            return ChangedOptions(fault, deployed)
         case "remove":
-            return Removal(fault, site)
+            return Removal(fault, deployed)
         case "add":
-            return Addition(fault, site)
+            return Addition(fault, deployed)
         case "replace":
-            return Replacement(fault, site)
+            return Replacement(fault, deployed)
     raise AssertionError(f"{fault.does} is no administration")

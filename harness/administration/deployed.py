@@ -1,4 +1,4 @@
-"""Where administration happens: the run's cluster and system, and who is a member of it now."""
+"""What is deployed now, which administration changes: members, versions, options; and the means to change it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Statuses = Mapping[str, Mapping[str, object] | None]
 
 
 @dataclass(slots=True)
-class Site:
-    """`note` writes a line of the history: what who is a member comes to, and whether all nodes know it."""
+class Deployed:
+    """`note` appends the current membership to the history, `settled` once every node has seen it."""
 
     plan: Plan
     cluster: Cluster
