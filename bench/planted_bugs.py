@@ -22,7 +22,7 @@ PLANTED = (
     Planted(
         "ack-survives-failure",
         "acknowledgement leaves although the write failed",
-        "replica.py",
+        "following.py",
         "                self._out.append(Send(applier.link, ack, after))",
         "                self._out.append(Send(applier.link, ack, None))",
     ),
@@ -43,9 +43,9 @@ PLANTED = (
     Planted(
         "quorum-of-old-members",
         "members change, quorum is not computed anew",
-        "replica.py",
-        ("        self.options.counts(len(registered.registered))\n        self.election.set_quorum"),
-        "        self.election.set_quorum",
+        "membership.py",
+        ("        self._options.counts(len(registered.registered))\n        self._election.set_quorum"),
+        "        self._election.set_quorum",
     ),
     Planted(
         "reads-ask-old-count",
@@ -57,9 +57,9 @@ PLANTED = (
     Planted(
         "join-over-newer-rows",
         "joining anew overwrites rows that came meanwhile",
-        "replica.py",
+        "newcomer.py",
         (
-            "        if not covers(joining.data_vclock, public(self.journal.promised)):\n"
+            "        if not covers(joining.data_vclock, public(self._journal.promised)):\n"
             "            self.joining = None"
         ),
         ("        if False:\n            self.joining = None"),
@@ -67,8 +67,8 @@ PLANTED = (
     Planted(
         "join-lowers-term",
         "joining anew takes the peer's term, even a lower one",
-        "replica.py",
-        "ElectionState(max(joining.term, self.election.term), vote)",
+        "newcomer.py",
+        "ElectionState(max(joining.term, self._election.term), vote)",
         "ElectionState(joining.term, vote)",
     ),
     Planted(

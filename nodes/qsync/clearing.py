@@ -14,11 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from nodes.iproto.codes import Code
 from nodes.iproto.messages import Response
 from nodes.kernel.effects import Effect, Log, Send
 from nodes.kernel.events import Instant
 from nodes.kernel.vclock import Vclock
 from nodes.qsync.commits import Commits
+from nodes.qsync.keys import Rejected, Tuple
+from nodes.qsync.service import Caller, Function
 
 
 @dataclass(slots=True, eq=False)
@@ -49,23 +52,36 @@ class Clearing:
         self._vclocks = vclocks
         self._out = out
         self._waiting: list[Waiting] = []
+        self.functions: dict[str, Function] = {
+            "box.ctl.clear_synchro_queue": lambda caller, _, now: self._begin(caller, now),
+            "qsync.take_over": self._take_over,
+            "qsync.step_down": self._step_down,
+        }
+        """What can be called."""
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def begin(self, link: int, response: Response, now: Instant, generation: int = 0) -> None:
+    def _begin(self, caller: Caller, now: Instant, generation: int = 0) -> None:
         """Our own queue is left as it is."""
-        waiting = Waiting(link, response, None, generation)
+        waiting = Waiting(caller.link, caller.answer(), None, generation)
         if self._commits.is_owner:
             self._end(waiting, now)
             return
         waiting.deadline_ns = now.monotonic_ns + 2 * self._commits.options.synchro_timeout_ns
         self._waiting.append(waiting)
 
-    def step_down(self, link: int, response: Response, now: Instant) -> None:
+    def _take_over(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
+        number = arguments[0] if arguments else None
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            why = f"expected the number of a generation, 1 or more, got {number!r}"
+            raise Rejected(Code.ILLEGAL_PARAMS, why[:100])
+        self._begin(caller, now, number)
+
+    def _step_down(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         """Read-only from now on; what waits in the queue goes on waiting."""
         self._set_read_only(True, now)
-        self._out.append(Send(link, response))
+        self._out.append(Send(caller.link, caller.answer()))
 
     def _end(self, waiting: Waiting, now: Instant) -> None:
         if waiting.generation:

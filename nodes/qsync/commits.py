@@ -86,6 +86,8 @@ class Commits:
         self.confirm_lag_ns = 0
         """For how long the oldest entry of the last CONFIRM had waited."""
         self._me = configuration.me.id
+        self.is_recovered = False
+        """What the log says is taken in."""
         self.is_orphan = configuration.replication_connect_quorum > 0
         self.saw_promote = True
         """Since the node started, if it owned the queue then."""
@@ -721,6 +723,7 @@ class Commits:
         if self.is_owner and not self.options.has_elections:
             self.limbo.acknowledge(self._me, self.journal.vclock.get(self._me, 0))
         self.watch_timeout(now)
+        self.is_recovered = True
 
 
 def _ends(entry: Entry) -> bool:

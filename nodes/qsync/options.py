@@ -28,10 +28,11 @@ All options of a call are checked before any is set. Refusals are Tarantool's er
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nodes.iproto.codes import Code
+from nodes.iproto.messages import PROMOTE_MARK
 from nodes.kernel.quorum import DEFAULT_FORMULA, LINEARIZABLE_FORMULA, check, check_linearizable, linearizable
 from nodes.qsync.configuration import CHECKPOINT_INTERVAL_NS, Configuration
 from nodes.qsync.decisions import Decisions
@@ -151,6 +152,15 @@ class Options:
     @property
     def has_elections(self) -> bool:
         return self.election_mode != "off"
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        """What we say of ourselves when we follow, or are followed."""
+        return (PROMOTE_MARK,) if self.knows_elections else ()
+
+    def refuses(self, features: Collection[int]) -> bool:
+        """This peer cannot read what our PROMOTEs mean, or what its own mean would depend on our options."""
+        return self.has_elections and self.writes_marks and PROMOTE_MARK not in features
 
     @property
     def is_anonymous(self) -> bool:

@@ -203,7 +203,7 @@ def test_who_was_to_join_anew_follows_when_another_has_brought_what_it_lacked() 
     cluster.machine("n3").start()
     cluster.run(2_000)
     assert isinstance(asked.reply, Answer), "n2 has brought all to n3, and n1 hears of it from n3 alone"
-    assert cluster.node("n3").joining is None
+    assert cluster.node("n3").newcomer.joining is None
 
 
 def test_a_node_that_lost_its_disk_comes_back_under_a_new_identity() -> None:

@@ -118,7 +118,7 @@ def test_a_node_cannot_remove_itself_and_a_removed_one_neither_writes_nor_stands
     assert isinstance(refused, Refusal) and refused.code == 128
     gone = next(name for name in ("n1", "n2", "n3") if name != leader)
     asked(cluster, leader, "box.space._cluster:delete", int(gone[1:]))
-    assert cluster.node(gone).is_expelled
+    assert cluster.node(gone).membership.is_expelled
     term = status(cluster, leader)["election_term"]
     cluster.machine(gone).kill()
     cluster.machine(gone).start()

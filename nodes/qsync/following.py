@@ -1,0 +1,218 @@
+"""The receiving side of replication: a node follows its peers, each by an applier (`nodes.qsync.applier`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nodes.iproto.greeting import version_number
+from nodes.iproto.messages import (
+    PROMOTE_MARK,
+    Ack,
+    Ballot,
+    Heartbeat,
+    JoinMeta,
+    JoinSnapshot,
+    Key,
+    RaftState,
+    Refusal,
+    Row,
+    Rows,
+    Stage,
+    Subscribe,
+    Subscribed,
+    Type,
+    Vote,
+)
+from nodes.kernel.effects import Connect, Disconnect, Log, Send
+from nodes.kernel.events import Instant
+from nodes.qsync.applier import Applier, gap, is_known
+from nodes.qsync.configuration import Configuration
+from nodes.qsync.election import flaw
+from nodes.qsync.filter import Contradiction, number
+from nodes.qsync.journal import public
+from nodes.qsync.membership import Membership
+from nodes.qsync.newcomer import Newcomer
+from nodes.qsync.options import NO_MARKS
+from nodes.qsync.participation import Participation
+from nodes.qsync.parts import Parts
+
+
+class Following:
+    """The peers that we follow, or try to."""
+
+    def __init__(
+        self, parts: Parts, participation: Participation, membership: Membership, newcomer: Newcomer
+    ) -> None:
+        self._options = parts.options
+        self._decisions = parts.decisions
+        self._journal = parts.journal
+        self._election = parts.election
+        self._commits = parts.commits
+        self._appliers = parts.appliers
+        self._links = parts.applier_links
+        self._out = parts.out
+        self._drop = parts.drop
+        self._participation = participation
+        self._membership = membership
+        self._newcomer = newcomer
+        self._options.peers_without_marks = self._peers_without_marks
+
+    @property
+    def _configuration(self) -> Configuration:
+        return self._commits.configuration
+
+    def connect_failed(self, applier: Applier, error: str) -> None:
+        """A peer cannot be reached."""
+        if applier.state == "connecting":
+            applier.last_error = error
+            applier.turn_off()
+
+    def connected(self, link: int, applier: Applier, now: Instant) -> None:
+        """A peer can be asked."""
+        if applier.state != "connecting":
+            self._out.append(Disconnect(link))  # a call from before we joined, answered after a newer one
+            return
+        applier.link, applier.heard_ns = link, now.monotonic_ns
+        self._links[link] = applier
+        if self._newcomer.joining is not None:
+            applier.state = "asking"
+            self._out.append(Send(link, Vote(0)))
+        else:
+            self._subscribe(applier)
+
+    def _subscribe(self, applier: Applier) -> None:
+        applier.state = "subscribing"
+        configuration, me = self._configuration, self._configuration.me
+        vclock = public(self._journal.vclock)
+        version = version_number(configuration.version)
+        uuids = configuration.cluster_uuid, me.uuid
+        request = Subscribe(
+            0, *uuids, me.id, vclock, version, configuration.is_anonymous, self._options.features
+        )
+        self._out.append(Send(applier.link, request))
+
+    def _peers_without_marks(self) -> list[str]:
+        return [
+            each.peer
+            for each in self._appliers.values()
+            if each.state == "following" and not each.knows_marks
+        ]
+
+    def beat(self, silent_since_ns: int) -> None:
+        """Peers that have been silent for too long are given up, and lost ones are called again."""
+        for applier in self._appliers.values():
+            if applier.state not in ("off", "connecting", "stopped") and applier.heard_ns < silent_since_ns:
+                self._drop(applier.link, "silent for too long")
+            elif applier.state == "off":
+                applier.state = "connecting"
+                self._out.append(Connect(applier.peer))
+
+    def lost(self, link: int, reason: str) -> None:
+        """The link is gone."""
+        applier = self._links.pop(link, None)
+        if applier is not None:
+            self._newcomer.lost(applier.peer)
+            applier.last_error = reason
+            applier.turn_off()
+            self._election.lost(applier.peer_id)
+            self._out.append(Log("info", "lost the peer we follow", {"peer": applier.peer, "reason": reason}))
+
+    def received(self, applier: Applier, message: object, now: Instant) -> None:
+        """A message of a peer."""
+        applier.heard_ns = now.monotonic_ns
+        self._election.heard(applier.peer_id, now.monotonic_ns)
+        match message:
+            case Rows(rows) if applier.state == "following":
+                for row in rows:
+                    if row.type == Type.PROMOTE:
+                        self._participation.see_term(number(row, Key.TERM), now)
+                applier.note_lag(rows[-1].timestamp if rows else 0.0, now)
+                self._apply(applier, rows)
+            case Heartbeat(_, timestamp, sync) if applier.state == "following":
+                applier.note_lag(timestamp, now)
+                self._acknowledge([applier], sync)
+            case RaftState() if applier.state == "following" and message.replica_id == applier.peer_id:
+                why = flaw(message)
+                if why is not None:
+                    self._drop(applier.link, why)  # before its term is taken
+                elif self._options.knows_elections:
+                    self._participation.hear(message, now)
+            case Ballot() if applier.state == "asking":
+                if not self._newcomer.joins(applier, message):
+                    self._subscribe(applier)
+            case Stage() | Rows() | JoinMeta() | JoinSnapshot() | RaftState() if applier.state == "joining":
+                self._newcomer.take(applier, message, now)
+            case Subscribed(_, cluster_uuid, _, answered, features) if applier.state == "subscribing":
+                if cluster_uuid != self._configuration.cluster_uuid:
+                    self._drop(applier.link, "the peer is of another cluster")
+                    return
+                if self._options.refuses(features):
+                    self._drop(applier.link, NO_MARKS.format(applier.peer))
+                    return
+                applier.knows_marks = PROMOTE_MARK in features
+                if answered and answered != applier.answered_id:
+                    applier.answered_id = answered
+                    self._membership.changed()
+                applier.state, applier.last_error = "following", ""
+                self._out.append(Log("info", "following", {"peer": applier.peer}))
+                self.leave_orphans()
+                self._acknowledge([applier])
+            case Refusal(_, code, text_):
+                self._newcomer.refused(applier, code, text_)
+            case _:
+                self._drop(applier.link, f"unexpected {type(message).__name__} while {applier.state}")
+
+    def leave_orphans(self) -> None:
+        """Who follows enough others is an orphan no more; never again in this life."""
+        if self._participation.connected_members() > self._options.connect_quorum:
+            self._commits.is_orphan = False
+
+    def _apply(self, applier: Applier, rows: Iterable[Row]) -> None:
+        applier.backlog.extend(applier.transactions(rows))
+        is_news = False
+        while applier.backlog and not (self._commits.is_behind_barrier or self._commits.is_log_full):
+            if not self._decisions.may_take_in(self._commits, applier.backlog[0]):
+                break
+            transaction = applier.backlog.popleft()
+            if is_known(transaction, self._journal.promised):
+                continue
+            missing = gap(transaction, self._journal.promised)
+            if missing is not None:
+                self._drop(applier.link, missing)
+                return
+            refusal = self._commits.refusal_of(transaction)
+            if refusal is not None:
+                self._drop(applier.link, refusal)
+                return
+            try:
+                self._commits.apply(transaction, applier.peer_id)
+            except Contradiction as contradiction:
+                self._stop_following(applier, transaction[-1], str(contradiction))
+                break
+            is_news = True
+        self._acknowledge(self._appliers.values() if is_news else [applier])
+
+    def _stop_following(self, applier: Applier, row: Row, message: str) -> None:
+        """The peer's history contradicts ours: nothing more is taken from it until the node starts anew."""
+        applier.message = message
+        fields = {"peer": applier.peer, "origin": row.replica_id, "row": Type(row.type).name, "lsn": row.lsn}
+        self._out.append(Log("error", message, fields))
+        self._drop(applier.link, message)
+
+    def take_backlogs(self) -> None:
+        """A record is on disk, or came to nothing: go on with the rows that waited for it."""
+        for applier in self._appliers.values():
+            if applier.backlog:
+                self._apply(applier, ())
+
+    def _acknowledge(self, appliers: Iterable[Applier], sync: int = 0) -> None:
+        """Tell peers what we have, as soon as all of it is on disk: rows, and the term that they are in."""
+        after = self._journal.last_token()
+        term = self._election.term if self._options.knows_elections else 0
+        for applier in appliers:
+            if applier.state == "following":
+                vclock = public(self._journal.promised)
+                if sync:
+                    vclock = self._decisions.told_to_reads(vclock, self._commits.limbo)
+                ack = Ack(vclock, term, sync)
+                self._out.append(Send(applier.link, ack, after))

@@ -1,0 +1,166 @@
+"""A node joins: it asks peers in turn, writes what one of them gives it, and begins anew with that.
+
+`nodes.qsync.joining` has the conversation of both ends. A node joins when it has no data, and when no peer has the rows
+that it needs next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from nodes.iproto.codes import Code
+from nodes.iproto.greeting import version_number
+from nodes.iproto.messages import Ballot, Join
+from nodes.kernel.effects import Disconnect, Log, Remove, Send
+from nodes.kernel.events import Accepted, Event, Instant, Persisted, PersistFailed, Received
+from nodes.kernel.vclock import covers
+from nodes.qsync.applier import Applier
+from nodes.qsync.bootstrap import in_order
+from nodes.qsync.configuration import Configuration
+from nodes.qsync.joining import Joining
+from nodes.qsync.journal import LOCAL, public
+from nodes.qsync.parts import Parts, new_journal
+from nodes.qsync.snapshot import ElectionState, Snapshot
+
+
+class Newcomer:
+    """`begin_anew` gets the files to start from, and the first token that is free; `beat` calls the peers again."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        begin_anew: Callable[[Mapping[str, bytes], int, Instant], None],
+        beat: Callable[[Instant], None],
+    ) -> None:
+        self._journal = parts.journal
+        self._election = parts.election
+        self._commits = parts.commits
+        self._retention = parts.retention
+        self._links = parts.applier_links
+        self._relays = parts.relays
+        self._out = parts.out
+        self._drop = parts.drop
+        self._begin_anew = begin_anew
+        self._beat = beat
+        self.joining: Joining | None = None
+        """What we have got so far, while we have to join."""
+        self.installing: tuple[int, dict[str, bytes]] | None = None
+        """The last record of what we joined with, and the files it makes: when it is on disk we begin anew."""
+
+    @property
+    def _configuration(self) -> Configuration:
+        return self._commits.configuration
+
+    def begin(self) -> None:
+        """There is no data."""
+        configuration = self._configuration
+        self.joining = Joining(configuration.is_anonymous)
+        self._out.append(Log("info", "no data: joining", {"uuid": configuration.instance_uuid}))
+
+    def refused(self, applier: Applier, code: int, text_: str) -> None:
+        """A peer does not serve us; one that has dropped rows that we need can be joined."""
+        is_behind = code == Code.XLOG_GAP and applier.state == "subscribing" and self.joining is None
+        self._drop(applier.link, f"refused with {code}: {text_}")
+        if is_behind:
+            self.joining = Joining(self._configuration.is_anonymous)
+            self._out.append(
+                Log("warning", "what we need is gone there: joining anew", {"peer": applier.peer})
+            )
+
+    def lost(self, peer: str) -> None:
+        """The link to a peer is gone."""
+        if self.joining is not None and self.joining.peer == peer:
+            self.joining.peer = ""
+
+    def joins(self, applier: Applier, ballot: Ballot) -> bool:
+        """Join this peer, if it can be joined and nobody else is being joined; False: it can be followed at once.
+
+        What was missing may have come from another peer meanwhile. Then this one may need us to confirm anything at
+        all, which it must do before it can be joined.
+        """
+        joining, kept = self.joining, ballot.gc_vclock
+        if joining is None or (
+            self._commits.is_recovered and kept and covers(public(self._journal.vclock), kept)
+        ):
+            if joining is not None and not joining.peer:
+                self.joining = None
+            return False
+        may_register = not ballot.is_read_only or self._commits.is_recovered or joining.is_anonymous
+        if ballot.is_loading or not may_register or joining.peer:
+            self._drop(applier.link, "it cannot be joined now")
+        elif not covers(ballot.vclock, public(self._journal.vclock)):
+            self._drop(applier.link, "cannot join anew: we have rows that it does not have")
+        else:
+            joining.begin(applier.peer)
+            applier.state = "joining"
+            version = version_number(self._configuration.version)
+            uuid = "" if joining.is_anonymous else self._configuration.instance_uuid
+            self._out.append(Send(applier.link, Join(0, uuid, version, joining.is_anonymous)))
+        return True
+
+    def take(self, applier: Applier, message: object, now: Instant) -> None:
+        """A part of the answer to JOIN."""
+        joining = self.joining
+        if joining is None or not joining.take(message):
+            self._drop(applier.link, f"unexpected {type(message).__name__} while joining")
+        elif joining.is_complete:
+            self._end(joining, now)
+
+    def proceed(self, now: Instant) -> None:
+        """Go on when nothing else is under way to the disk any more."""
+        if self.joining is not None and self.joining.is_waiting and not self._journal.in_flight:
+            self._end(self.joining, now)
+
+    def _end(self, joining: Joining, now: Instant) -> None:
+        """All is there: write it, as soon as nothing else is under way to the disk."""
+        for link in list(self._links):
+            self._drop(link, "all that we joined for is there")
+        if not covers(joining.data_vclock, public(self._journal.promised)):
+            self.joining = None  # what was missing has come from another peer meanwhile
+        elif self._journal.in_flight:
+            joining.is_waiting = True
+        else:
+            self._write(joining, now)
+
+    def _write(self, joining: Joining, now: Instant) -> None:
+        """A snapshot, and a log behind it; when both are on disk all that was before goes, and the node begins anew."""
+        configuration = self._configuration
+        journal = new_journal(configuration, first_token=self._journal.next_token)
+        local = self._journal.promised.get(LOCAL, 0)
+        begin = {**({LOCAL: local} if local else {}), **joining.data_vclock}
+        vote = self._election.vote if joining.term <= self._election.term else 0
+        election = ElectionState(max(joining.term, self._election.term), vote)
+        found = Snapshot(begin, in_order(joining.tuples), joining.queue, election)
+        snapshot = journal.keep_snapshot(found, now.wall_ns / 1e9)
+        log = journal.file_behind(found, joining.rows)
+        for link in list(self._relays):
+            self._drop(link, "beginning anew")
+        self._out += [snapshot, log]
+        self.installing = (log.token, {snapshot.file: snapshot.data, log.file: log.data})
+
+    def install(self, event: Event, now: Instant) -> None:
+        """What we joined with is on its way to the disk: as in a process that starts, nobody is listened to."""
+        assert self.installing is not None
+        token, files = self.installing
+        match event:
+            case Received(link, _) | Accepted(link):
+                self._out.append(Disconnect(link))
+            case Persisted(done) if done == token:
+                self._out += [Remove(name) for name in self._stored() if name not in files]
+                self._begin_anew(files, token + 1, now)
+            case PersistFailed(_, error):
+                self.installing = None
+                self.joining = Joining(self._configuration.is_anonymous)
+                names = self._stored()
+                # They may be on disk. The log goes first: without the snapshot no node starts from it.
+                self._out += [Remove(name) for name in reversed(files) if name not in names]
+                self._retention.failed()
+                self._journal.skip_tokens(token + 1)
+                self._out.append(Log("error", "what we joined with cannot be written", {"error": error}))
+                self._beat(now)
+            case _:
+                pass
+
+    def _stored(self) -> list[str]:
+        """The files that we had before."""
+        return [name for name, _ in self._journal.snapshots] + [file.name for file in self._journal.files]

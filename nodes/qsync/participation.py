@@ -1,0 +1,110 @@
+"""A node's part in elections: what `nodes.qsync.election` decides becomes records, messages and a timer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nodes.iproto.messages import RaftState
+from nodes.kernel.effects import Log, Send, SetTimer
+from nodes.kernel.events import Instant
+from nodes.qsync.configuration import Configuration
+from nodes.qsync.journal import public
+from nodes.qsync.parts import Parts
+
+ELECTION_TIMER = "election"
+MILLISECOND_NS = 1_000_000
+
+
+class Participation:
+    """`lead` begins to claim the queue after an election that we won."""
+
+    def __init__(self, parts: Parts, lead: Callable[[Instant], None]) -> None:
+        self._options = parts.options
+        self._decisions = parts.decisions
+        self._journal = parts.journal
+        self._election = parts.election
+        self._commits = parts.commits
+        self._appliers = parts.appliers
+        self._relays = parts.relays
+        self._out = parts.out
+        self._lead = lead
+        self._led_term = 0
+
+    @property
+    def _configuration(self) -> Configuration:
+        return self._commits.configuration
+
+    def see_term(self, term: int, now: Instant) -> None:
+        """Somebody is in this term: if it is higher than ours, we follow, before anything else is counted."""
+        if self._options.knows_elections and self._election.see_term(term, now.monotonic_ns):
+            self.save_vote(now)
+
+    def save_vote(self, now: Instant) -> None:
+        """Write term and vote if they have changed."""
+        if self._election.must_write:
+            self._election.must_write = False
+            self._commits.save_vote(now)
+
+    def hear(self, message: RaftState, now: Instant) -> None:
+        """A peer tells its state."""
+        deadline_ns = self._election.deadline_ns
+        asked = self._decisions.asked_of_candidate(self._journal)
+        self._election.receive(message, asked, now.monotonic_ns)
+        self.save_vote(now)
+        if self._election.deadline_ns < deadline_ns:
+            self._set_timer(now)  # the vote is split: no need to wait for its end
+
+    def proceed(self, now: Instant) -> None:
+        """Write, lead, tell: in this order, so that nothing is told that is not on disk."""
+        if not self._options.knows_elections or not self._commits.is_recovered:
+            return
+        election = self._election
+        self.save_vote(now)
+        if election.rival:
+            fields = {"election_term": election.term, "leader": election.leader_id, "another": election.rival}
+            self._out.append(Log("error", "two leaders in one term", fields))
+            election.rival = 0
+        if election.is_leader and self._led_term != election.term and not self._commits.is_behind_barrier:
+            self._led_term = election.term
+            self._out.append(Log("info", "won the election", {"election_term": election.term}))
+            self._lead(now)
+        if election.must_tell:
+            state = election.said_to_all(public(self._journal.promised), now.monotonic_ns)
+            for relay in self._relays.values():
+                self._out.append(Send(relay.link, state, self._journal.last_token()))
+            self._set_timer(now)
+
+    def _set_timer(self, now: Instant) -> None:
+        wake_ns = self._election.wake_ns()
+        if wake_ns is not None:
+            self._out.append(SetTimer(ELECTION_TIMER, max(wake_ns - now.monotonic_ns, MILLISECOND_NS)))
+
+    def look(self, now: Instant) -> None:
+        """Look at the clock, and at who is there."""
+        members = self.other_members()
+        since_ns = now.monotonic_ns - self._election.follower_silent_ns()
+        followers = {
+            relay.replica_id
+            for relay in self._relays.values()
+            if relay.replica_id in members and relay.heard.monotonic_ns >= since_ns
+        }
+        self._election.tick(now.monotonic_ns, self.healthy_members(), 1 + len(followers))
+        self.save_vote(now)
+        self._set_timer(now)
+
+    def connected_members(self) -> int:
+        """With us; who is followed at a peer's address and is no member does not count."""
+        following = [applier for applier in self._appliers.values() if applier.state == "following"]
+        return 1 + sum(applier.peer_id != 0 for applier in following)
+
+    def healthy_members(self) -> int:
+        """With us, those that can hear us ask and that we can hear vote. Exact elections alone ask for the former."""
+        if not self._election.is_exact:
+            return self.connected_members()
+        followers = {relay.replica_id for relay in self._relays.values()}
+        following = {applier.peer_id for applier in self._appliers.values() if applier.state == "following"}
+        return 1 + len((followers & following) - {0})
+
+    def other_members(self) -> set[int]:
+        """Their ids."""
+        return {member.id for member in self._configuration.registered} - {self._configuration.me.id}
