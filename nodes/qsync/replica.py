@@ -99,6 +99,8 @@ class Replica:
         """`version` is what the node says of its code."""
         self._version = version
         self._out: list[Effect] = []
+        self._now = Instant(0, 0)
+        self._started_ns = 0
         self.decisions = bugs.decisions_with(configuration.bugs)
         self.options = Options.of(configuration, self.decisions)
         self._mixes = Mixes(configuration.protocol)
@@ -108,8 +110,6 @@ class Replica:
         self, configuration: Configuration, journal: Journal, stored: Sequence[Stored] | None = None
     ) -> None:
         """All parts and roles; again when there is a snapshot, or the node has joined and begins anew."""
-        self._started_ns = 0
-        self._now = Instant(0, 0)
         parts = build(configuration, journal, stored, self.options, self.decisions, self._drop, self._out)
         self.journal, self.schema, self.commits = parts.journal, parts.schema, parts.commits
         self.election, self.reads = parts.election, parts.reads

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from harness.systems.xlogs import log_of as log_of_files
 from nodes.iproto import xlog
-from nodes.iproto.messages import Answer, Key, Type
-from nodes.kernel.effects import Persist, Remove, Truncate
+from nodes.iproto.messages import Answer, Call, Key, Type
+from nodes.kernel.effects import Persist, Remove, Send, Truncate
 from nodes.kernel.errors import StartRefused
+from nodes.kernel.events import Instant, Received, Started
 from nodes.qsync.journal import Draft, Journal
-from tests.nodes.qsync.conversation import UUID
+from nodes.qsync.replica import Replica
+from tests.nodes.qsync.conversation import UUID, configuration
 from tests.nodes.qsync.virtual_cluster import VirtualCluster, memory
 
 LOG = xlog.file_name({})
@@ -53,6 +55,24 @@ def log_of(values: int) -> tuple[bytes, list[int]]:
         data += written(journal, value).data
         ends.append(len(data))
     return data, ends
+
+
+def test_a_node_knows_the_time_when_it_has_read_a_snapshot() -> None:
+    """If it failed, it would say just after its start that it is the year 1970, and count its uptime from there."""
+    files: dict[str, bytes] = {}
+    born, start = Instant(3, 4), Instant(9_000_000_000, 17_000_000_000)
+    for effect in Replica(configuration("n1")).step(Started({}), born):
+        if isinstance(effect, Persist):
+            files[effect.file] = files.get(effect.file, b"") + effect.data
+    node = Replica(configuration("n1"))
+    node.step(Started(files), start)
+    assert node.status()["wall_ns"] == start.wall_ns
+    effects = node.step(Received(1, Call(1, "box.info", ())), Instant(11_000_000_000, 19_000_000_000))
+    (answer,) = [effect.message for effect in effects if isinstance(effect, Send)]
+    assert isinstance(answer, Answer)
+    (info,) = answer.data
+    assert isinstance(info, dict)
+    assert info["uptime"] == 2
 
 
 @given(values=st.integers(0, 6), cut=st.integers(0, 400), zeros=st.integers(0, 30))
