@@ -69,8 +69,12 @@ def _first_tuples(
     own += [(USER, row) for row in user_rows] + [(PRIVILEGE, row) for row in privileges]
     for space in spaces:
         own += [(SPACE, space_row(space)), *((INDEX, row) for row in index_rows(space))]
-    merged = {_key(pair): pair for pair in [*system_tuples(), *own]}
-    return tuple(in_order(merged.values()))
+    return merged((*system_tuples(), *own))
+
+
+def merged(tuples: Iterable[Stored]) -> tuple[Stored, ...]:
+    """In the order of spaces; of those with the same key the last."""
+    return tuple(in_order({_key(pair): pair for pair in tuples}.values()))
 
 
 def _key(pair: Stored) -> tuple[object, ...]:

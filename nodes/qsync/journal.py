@@ -293,6 +293,8 @@ class Journal:
             self.vclock[row.replica_id] = row.lsn
             self.rows.append(row)
         is_last = name == newest[0]
+        # A header says by which version's rules all rows of its file are read.
+        self._must_begin_file = is_last and found.meta.server_version != self._server_version
         if found.damage is not None and (not is_last or xlog.goes_on(data, found.good_bytes)):
             raise StartRefused(f"{name}: {found.damage}, but more rows follow")
         good_bytes = found.good_bytes
