@@ -48,6 +48,7 @@ from checkers import (
     quorum,
     replication,
     sessions,
+    stored_start,
     transactional,
 )
 from checkers.history.history import History
@@ -64,6 +65,7 @@ CHECKERS: dict[str, Callable[..., Verdict]] = {
     "overruled": overruled.check,
     early_timeout.NAME: early_timeout.check,
     "replication": replication.check,
+    stored_start.NAME: stored_start.check,
     "availability": availability.check,
     early.NAME: early.check,
     **{checker.NAME: checker.check for checker in domain.CHECKERS},

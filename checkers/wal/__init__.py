@@ -55,6 +55,7 @@ def check_replayed(nodes: Sequence[Replayed], rules: LogRules, settled: Settled 
         quorum=rules.quorum,
         has_votes=rules.has_votes,
         first_by_hand=rules.first_by_hand,
+        started=rules.started,
         is_complete=rules.is_complete([node.log for node in nodes]),
     )
     witnesses = [witness for rule in RULES.values() for witness in rule(cluster)]

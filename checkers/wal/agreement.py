@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from checkers.verdict import Witness
 from checkers.wal.record import Id, Record, Snapshot
@@ -39,6 +39,8 @@ class Cluster:
     has_votes: bool
     first_by_hand: bool = False
     """PROMOTEs that take effect at once were made without elections."""
+    started: Mapping[int, int] = field(default_factory=dict)
+    """Rows up to here were written before the run: of their votes nothing is known."""
     is_complete: bool
     """The log of every member is here, and whole."""
 
@@ -348,7 +350,8 @@ def promoted_without_votes(cluster: Cluster) -> Iterator[Witness]:
         voters.setdefault((row.term, row.vote), set()).add(node.log.node)
     told: set[tuple[int, int]] = set()
     for node, row in _rows(cluster, "promote"):
-        if cluster.first_by_hand and row.waits is not True:
+        was_by_hand = cluster.first_by_hand and row.waits is not True
+        if was_by_hand or row.lsn <= cluster.started.get(row.origin, 0):
             continue
         key = (row.term, row.origin)
         found = voters.get(key, set())

@@ -102,6 +102,8 @@ class LogRules:
     members: int | None = None
     first_by_hand: bool = False
     """Elections were switched on in the course of the run: a PROMOTE that takes effect at once had no votes."""
+    started: Mapping[int, int] = field(default_factory=dict)
+    """What the logs held already before the run, by origin: other rules may have been in force then, about votes."""
 
     def is_complete(self, logs: Sequence[NodeLog]) -> bool:
         """The log of every member is among these, and whole."""

@@ -1,0 +1,69 @@
+"""What was acknowledged before the run, in the logs that its nodes began with, is there at the end.
+
+A run may begin with the logs of an earlier one. What that one's clients were told is not in this history: the header
+has it, `"acknowledged_before": {"space": …, "rows": [[key, value], …]}`. Nobody writes to that space any more. So each
+final dump must hold these rows (rule lost-from-start). Where nodes need not be equal in the end, or were not quiet, it
+is enough that one holds a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from checkers.history.history import History
+from checkers.history.members import at_the_end
+from checkers.history.operation import Operation
+from checkers.kept import last_dumps
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+
+NAME = "stored-start"
+MODEL = "what was acknowledged before the run is kept"
+BEFORE = "acknowledged_before"
+
+
+def check(history: History, *, everywhere: bool = True) -> Verdict:
+    """Whether the final dumps hold what was acknowledged before; `everywhere`: each of them must.
+
+    Unknown where nothing was, or not every member gave a dump. `details`: rows, dumps.
+    """
+    before: dict[str, Any] = history.header.extra.get(BEFORE, {"space": "", "rows": []})
+    space, rows = before["space"], before["rows"]
+    dumps = last_dumps(history)
+    silent = sorted({*at_the_end(history)} - {dump.node for dump in dumps})
+    must_all = everywhere and history.settled is not False
+    held = [(dump, [*dump.value["spaces"].get(space, [])]) for dump in dumps]
+    witnesses = []
+    for row in rows:
+        without = [dump for dump, found in held if row not in found]
+        if without and (must_all or (len(without) == len(held) and not silent)):
+            witnesses.append(_witness(space, row, without))
+    result, summary = "valid", f"all {len(rows)} rows that were acknowledged before the run are there"
+    if witnesses:
+        result, summary = "invalid", witnesses[0].summary
+    elif silent or not dumps or not rows:
+        result = "unknown"
+        summary = (
+            f"no final dump of {', '.join(silent)}" if silent else "nothing was acknowledged before the run"
+        )
+    return Verdict(
+        checker=NAME,
+        model=MODEL,
+        result=result,  # type: ignore[arg-type]  # one of the words above
+        summary=summary,
+        witnesses=tuple(witnesses[:WITNESSES_MAX]),
+        details={"rows": len(rows), "dumps": len(dumps)},
+    )
+
+
+def _witness(space: str, row: list[Any], without: Sequence[Operation]) -> Witness:
+    nodes = ", ".join(str(dump.node) for dump in without)
+    return Witness(
+        rule="lost-from-start",
+        summary=f"{nodes} did not hold {row} in {space} at the end, which was acknowledged before the run",
+        events=tuple(sorted(event for dump in without for event in dump.events)),
+        key=str(row[0]),
+        node=without[0].node if len(without) == 1 else None,
+        start_ns=min(dump.invoke_ns for dump in without),
+        end_ns=max(dump.complete_ns or dump.invoke_ns for dump in without),
+    )
