@@ -164,6 +164,11 @@ def plan_options(function: F) -> F:
             "--disk", type=Text(), help="What lies under the nodes: node (their own) or mounted (ours, FUSE)."
         ),
         click.option(
+            "--start",
+            type=Text(),
+            help="Stored logs that the nodes begin with: NAME or NAME@CUT (list starts).",
+        ),
+        click.option(
             "--mvcc", type=YesNo(), help="Whether reads are kept from what is prepared (default: yes)."
         ),
         click.option("--read", type=Text(), help="Read mode: linearizable, read-confirmed, dirty or mixed."),

@@ -68,10 +68,12 @@ class SimCluster:
         record_trace: bool = False,
         maker: Callable[[bytes], Callable[[], Node]] | None = None,
         watch: Watch | None = None,
+        files: Mapping[str, Mapping[str, bytes]] | None = None,
     ) -> None:
         """`maker` makes a node of a configuration that nobody knew when the run began.
 
-        `watch` keeps what disks and links do, for the checks of `checkers.wal.early`.
+        `watch` keeps what disks and links do, for the checks of `checkers.wal.early`. `files`: what is on the disks
+        before the nodes start for the first time.
         """
         codec = wire if seed % BYTES_EVERY == BYTES_EVERY - 1 else None
         self.world = World(seed, makers, durability=durability, codec=codec, record_trace=record_trace)
@@ -80,6 +82,9 @@ class SimCluster:
         self._faults = VirtualFaults(self.world, self.sleep_until, heartbeat_ns)
         self._moments = Moments(self.world, wire.kinds_of)
         self._effects = watch(self.world, self._clients.process_of) if watch is not None else None
+        for node, held in (files or {}).items():
+            for name, data in held.items():
+                self.world.machines[node].disk.put_whole(name, data)
         self._folder = folder
         self._maker = maker
         self._sometimes: dict[str, int] = {}

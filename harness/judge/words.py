@@ -97,6 +97,7 @@ _NAMED = {
     "node_to": "--node-to",
     "wal_mode": "--wal-mode",
     "disk": "--disk",
+    "start": "--start",
 }
 
 

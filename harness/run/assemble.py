@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
+from checkers import stored_start
 from checkers.history.history import Header
 from harness.clients.client import MessageClient
 from harness.cluster.limits.share import Share
@@ -30,6 +31,7 @@ from harness.systems.system import (
     HasVersions,
     MakesNodes,
     NeedsFiles,
+    StartsFromLogs,
     WatchesItsWorld,
 )
 from harness.wires.wire import SimulatedWire
@@ -78,6 +80,7 @@ def parts_of(plan: Plan) -> Parts:
     plan = _with_disk(system.completed(plan), system)
     system.validate(plan)
     _check_inventory(plan)
+    _check_start(plan, system)
     refuse_shares(plan)
     versions_of(plan, system)
     _check_words(plan, system, workload)
@@ -138,6 +141,18 @@ def _check_inventory(plan: Plan) -> None:
         from harness.cluster.ssh.inventory import read
 
         read(plan.inventory)
+
+
+def _check_start(plan: Plan, system: System) -> None:
+    """WrongUse where nobody puts stored logs on the disks of new nodes."""
+    if plan.start is None:
+        return
+    if not isinstance(system, StartsFromLogs):
+        raise WrongUse(
+            f"--start: the harness has no stored logs of --system {plan.system}; try: --system qsync"
+        )
+    if plan.cluster != "sim":
+        raise WrongUse(f"--start is for --cluster sim, got --cluster {plan.cluster}")
 
 
 def versions_of(plan: Plan, system: System) -> dict[Which, Version]:
@@ -230,6 +245,8 @@ def _expected(parts: Parts) -> dict[str, object]:
     fencings = _of_nodes(plan, FENCING)
     fencing = plan.election_fencing if plan.has_elections and "off" not in fencings else "off"
     expected: dict[str, object] = {"fencing": fencing, "operated": plan.needs_operator}
+    if isinstance(parts.system, StartsFromLogs) and (before := parts.system.acknowledged_before(plan)):
+        expected[stored_start.BEFORE] = before
     promise = parts.system.promise(plan)
     if not promise.has_leader:
         expected["leaderless"] = True
@@ -255,6 +272,9 @@ def simulated(parts: Parts, folder: Path | None, *, record_trace: bool = False) 
         record_trace=record_trace,
         maker=parts.system.maker if isinstance(parts.system, MakesNodes) else None,
         watch=parts.system.watch if isinstance(parts.system, WatchesItsWorld) else None,
+        files=parts.system.first_files(plan, parts.workload.spaces)
+        if isinstance(parts.system, StartsFromLogs)
+        else {},
     )
 
 

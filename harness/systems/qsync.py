@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from checkers import early_timeout
+from checkers import early_timeout, stored_start
 from checkers.check import Check
 from checkers.wal.record import LogRules
 from harness.clients.reply import Replied
@@ -41,6 +42,7 @@ from harness.run.node_options import (
     parsed,
 )
 from harness.run.plan import SECOND_NS, Plan
+from harness.systems import starts
 from harness.systems.box_cfg import HasBoxCfg
 from harness.systems.calls import CALLS, CallClient
 from harness.systems.operator import Note, Operator, take_over
@@ -58,7 +60,13 @@ from nodes.iproto.messages import Answer, Call, Delete
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 from nodes.qsync import bugs as seeded
-from nodes.qsync.configuration import CHECKPOINT_INTERVAL_NS, Configuration, Identity, SpaceDefinition
+from nodes.qsync.configuration import (
+    CHECKPOINT_INTERVAL_NS,
+    Configuration,
+    Identity,
+    Protocol,
+    SpaceDefinition,
+)
 from nodes.qsync.election import FENCINGS, MODES
 from nodes.qsync.replica import Replica
 from nodes.qsync.service import READ_MODES
@@ -127,6 +135,8 @@ class Qsync(HasBoxCfg):
             known = ", ".join((*READ_MODES, MIXED_READS))
             raise WrongUse(f"unknown read mode {plan.read!r}; try one of: {known}")
         must_serve_reads(plan)
+        if plan.start is not None and (why := starts.fits(plan.start, _protocol(plan), plan.nodes)):
+            raise WrongUse(why)
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
         members = tuple(
@@ -135,12 +145,14 @@ class Qsync(HasBoxCfg):
         )
         begins_later = switches_on(plan, self._faults(plan))
         apart = parsed(plan.node_options, plan.node_names)
+        start = None if plan.start is None else starts.start_of(plan.start)
+        stored = () if start is None or start.makes_its_space else (starts.SPACE,)
         first = {
             member.name: Configuration(
                 name=member.name,
                 cluster_uuid=_uuid(plan, "cluster"),
                 members=members,
-                spaces=_definitions(spaces),
+                spaces=(*_definitions(spaces), *stored),
                 quorum=_quorum(plan),
                 synchro_timeout_ns=int(plan.synchro_timeout_s * SECOND_NS),
                 replication_timeout_ns=plan.heartbeat_ns,
@@ -150,7 +162,8 @@ class Qsync(HasBoxCfg):
                 election_timeout_ns=int(plan.election_timeout_s * SECOND_NS),
                 rollback_on_timeout=plan.rolls_back,
                 synchronous_promote=plan.promote_waits or begins_later,
-                protocol="2.6" if is_2_6(plan) else "3.2",
+                protocol=_protocol(plan),
+                unmarked_promote=None if start is None else start.unmarked_promote,
                 read_only=self.is_operated(plan) or (is_2_6(plan) and member.name != plan.node_names[0]),
                 synchro_queue_max_size=queue_size,
                 memtx_use_mvcc_engine=plan.mvcc,
@@ -170,6 +183,29 @@ class Qsync(HasBoxCfg):
     def maker(self, configuration: bytes) -> Callable[[], Node]:
         read = Configuration.from_json(configuration)
         return lambda: Replica(read)
+
+    @property
+    def starts(self) -> Mapping[str, str]:
+        return {name: starts.summary(name) for name in starts.names()}
+
+    def first_files(self, plan: Plan, spaces: tuple[str, ...]) -> Mapping[str, Mapping[str, bytes]]:
+        if plan.start is None:
+            return {}
+        configurations = self.configurations(plan, spaces)
+        read = {node: Configuration.from_json(data) for node, data in configurations.items()}
+        return starts.files_of(starts.start_of(plan.start), read)
+
+    def acknowledged_before(self, plan: Plan) -> Mapping[str, object]:
+        rows = () if plan.start is None else starts.start_of(plan.start).answered
+        return {"space": starts.SPACE.name, "rows": rows} if rows else {}
+
+    def start_for(self, plan: Plan, chance: random.Random) -> str | None:
+        cuts = {name: starts.cuts_for(name, _protocol(plan), plan.nodes) for name in starts.names()}
+        fitting = [name for name, found in cuts.items() if found]
+        if not fitting:
+            return None
+        name = chance.choice(fitting)
+        return f"{name}@{chance.choice(cuts[name])}"
 
     @property
     def rare_turns(self) -> tuple[str, ...]:
@@ -262,6 +298,8 @@ class Qsync(HasBoxCfg):
         All nodes must follow each other and know it.
         """
         deadline_ns = cluster.now_ns() + SET_UP_TIMEOUT_NS
+        if plan.start is not None:
+            await self._catch_up(plan, cluster, deadline_ns)
         if self.is_operated(plan):
             await self._take_over(plan, cluster)
         elif not plan.has_elections and not is_2_6(plan):
@@ -276,11 +314,25 @@ class Qsync(HasBoxCfg):
                     asked_ns = cluster.now_ns() + int(2 * plan.election_timeout_s * SECOND_NS)
             statuses = {node: await cluster.status(node) for node in plan.node_names}
             in_place = _is_connected if is_2_6(plan) else _is_in_place
-            if all(in_place(status, plan.nodes) for status in statuses.values()):
+            has_owner = plan.start is None or self.owner_now(statuses) is not None
+            if has_owner and all(in_place(status, plan.nodes) for status in statuses.values()):
                 return
-            if cluster.now_ns() > deadline_ns:
-                raise ClusterError(f"the nodes did not find each other in 10 s: {statuses}")
-            await cluster.sleep_until(cluster.now_ns() + POLL_NS)
+            await self._wait(cluster, deadline_ns, statuses)
+
+    async def _wait(self, cluster: Cluster, deadline_ns: int, statuses: object) -> None:
+        if cluster.now_ns() > deadline_ns:
+            raise ClusterError(f"the nodes did not find each other in 10 s: {statuses}")
+        await cluster.sleep_until(cluster.now_ns() + POLL_NS)
+
+    async def _catch_up(self, plan: Plan, cluster: Cluster, deadline_ns: int) -> None:
+        """Stored logs may differ in length: without elections nobody else sees to it that the owner has all rows."""
+        while True:
+            statuses = [await cluster.status(node) for node in plan.node_names]
+            held = [status["vclock"] for status in statuses if status is not None]
+            is_connected = all(_is_connected(status, plan.nodes) for status in statuses)
+            if is_connected and all(vclock == held[0] for vclock in held):
+                return
+            await self._wait(cluster, deadline_ns, statuses)
 
     async def _take_over(self, plan: Plan, cluster: Cluster) -> None:
         error = await take_over(self.owner(plan), cluster)
@@ -354,18 +406,29 @@ class Qsync(HasBoxCfg):
             first_by_hand=begin_later,
             quorum=plan.quorum_size,
             members=plan.nodes,
+            started={} if plan.start is None else starts.start_of(plan.start).vclock,
         )
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
         waits_s = in_force(plan, SYNCHRO_TIMEOUT, self._faults(plan))
         timeout_ns = int(min(float(seconds) for seconds in waits_s) * SECOND_NS)
         return (
+            *((self._kept_from_start(plan),) if self.acknowledged_before(plan) else ()),
             Check(
                 early_timeout.NAME,
                 "nobody is told of a quorum timeout before it has passed",
                 early_timeout.MODEL,
                 lambda history: early_timeout.check(history, timeout_ns=timeout_ns),
             ),
+        )
+
+    def _kept_from_start(self, plan: Plan) -> Check:
+        promise = self.promise(plan)
+        return Check(
+            stored_start.NAME,
+            "what was acknowledged before the run, in the logs that it began with, is there at the end",
+            stored_start.MODEL if promise.writes == "linearizable" else "",
+            lambda history: stored_start.check(history, everywhere=bool(promise.final_state)),
         )
 
     def bugs(self) -> Mapping[str, str]:
@@ -439,6 +502,10 @@ def _loses_power(plan: Plan) -> bool:
         return any(fault.does == "power" for fault in plan.drawn.faults)
     names = [each for name in plan.faults for each in TOGETHER.get(name, (name,))]
     return "all" in names or any(name in FAULTS and FAULTS[name].does == "power" for name in names)
+
+
+def _protocol(plan: Plan) -> Protocol:
+    return "2.6" if is_2_6(plan) else "3.2"
 
 
 def is_2_6(plan: Plan) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -189,6 +190,28 @@ class HasVersions(Protocol):
 
     def version(self, given: str | None) -> Version:
         """By what people call it; None: the usual one. Raises WrongUse."""
+        ...
+
+
+@runtime_checkable
+class StartsFromLogs(Protocol):
+    """A system whose nodes can begin with logs that were stored."""
+
+    @property
+    def starts(self) -> Mapping[str, str]:
+        """Their names, and what they are."""
+        ...
+
+    def first_files(self, plan: Plan, spaces: tuple[str, ...]) -> Mapping[str, Mapping[str, bytes]]:
+        """Node → name → bytes; nothing where the plan names no start."""
+        ...
+
+    def acknowledged_before(self, plan: Plan) -> Mapping[str, object]:
+        """What clients were told while these logs were written (`checkers.stored_start`); empty if nothing."""
+        ...
+
+    def start_for(self, plan: Plan, chance: random.Random) -> str | None:
+        """One that fits the plan, for its `start`; None if none does."""
         ...
 
 

@@ -8,14 +8,14 @@ import click
 
 from harness.cli.param_types import Text
 
-TABLES = ("systems", "promises", "clusters", "workloads", "faults", "checkers", "bugs")
+TABLES = ("systems", "promises", "clusters", "workloads", "faults", "checkers", "starts", "bugs")
 
 
 @click.command()
 @click.argument("table", required=False, type=click.Choice(TABLES))
 @click.option("--cluster", type=Text(), help="What this cluster can do of the faults, and why not the rest.")
 def command(table: str | None, cluster: str | None) -> int:
-    """The tables of names: systems and what they promise, clusters, workloads, faults, checkers, bugs."""
+    """The tables of names: systems and what they promise, clusters, workloads, faults, checkers, stored logs, bugs."""
     from harness.run.assemble import CLUSTERS
 
     if cluster is not None and cluster not in CLUSTERS:
@@ -35,6 +35,7 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
     from harness.run.assemble import CLUSTERS
     from harness.systems import SYSTEMS
     from harness.systems.promises import FIXED_OWNER
+    from harness.systems.system import StartsFromLogs
     from harness.workloads import WORKLOADS
 
     match table:
@@ -57,6 +58,13 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
             return {
                 **of_workloads,
                 AUDIT: "the nodes' own logs agree on what was confirmed, and with what clients were told",
+            }
+        case "starts":
+            return {
+                name: text
+                for system in SYSTEMS.values()
+                if isinstance(system, StartsFromLogs)
+                for name, text in system.starts.items()
             }
         case _:
             return {name: text for system in SYSTEMS.values() for name, text in system.bugs().items()}
