@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from checkers.history.history import History
 from harness.administration.options import RUNNING
 from harness.administration.restarts import RESTARTED
-from harness.run.conductor import OPTION
 from harness.run.node_options import APART, AT_START, MODE, WHILE_RUNNING
 from harness.run.plan import Plan
+from harness.run.recorder import OPTION
 
 ONE_NODE = "option changed on one node"
 IN_TURN = "option changed on all nodes in turn"

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 from checkers.history.jsonl import Writer
 from harness.errors import FAILED, TRACEBACK_NOTE, HarnessError
 from harness.run.assemble import Parts, header, real, refuse_what_this_machine_cannot, simulated
-from harness.run.conductor import Conductor, Progress
+from harness.run.conductor import Conductor
+from harness.run.recorder import Progress
 from harness.store import RunFolder
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from harness.faults.reconfiguring import in_force
 from harness.faults.schedule import draw_faults, names_for
 from harness.hunt import changes, hunted
 from harness.judge.promised import promise_of
-from harness.run.conductor import OPTION
 from harness.run.node_options import (
     AT_START,
     ELECTION_TIMEOUT,
@@ -31,6 +30,7 @@ from harness.run.node_options import (
     WHILE_RUNNING,
 )
 from harness.run.plan import SECOND_NS, Drawn, Plan
+from harness.run.recorder import OPTION
 from harness.systems import system_of
 from nodes.qsync.configuration import Configuration
 from tests.harness.runs import drawn_out, recorded, small

@@ -4,94 +4,21 @@ from __future__ import annotations
 
 import gc
 import io
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from collections.abc import Awaitable
 from typing import Any
 
-import msgspec
 import pytest
 
 from checkers.history import jsonl
-from checkers.history.history import History
-from checkers.history.operation import Event
 from harness.clients.reply import Lost, NotSent, Replied, Reply
 from harness.cluster.protocol import Ended
 from harness.errors import ClusterError, StoreError
-from harness.faults.fault import Evidence, Fault, Shape
-from harness.judge.detected import could_not_join
+from harness.faults.fault import Fault
 from harness.run.assemble import header, parts_of
-from harness.run.conductor import GONE, LATE, Conductor
-from harness.run.plan import Drawn, Operation, Plan
-from harness.systems import System
-from harness.systems.qsync import Qsync
+from harness.run.conductor import Conductor
 from nodes.iproto.messages import Call, Refusal, Request
 from tests.harness.fake_cluster import AsyncioCluster, FakeCluster
-
-MILLISECOND_NS = 1_000_000
-AtTime = dict[int, Callable[[Conductor], object]]
-"""Milliseconds → what to do then."""
-PAUSE = Fault(
-    id=0, name="pause", does="pause", at_ns=50 * MILLISECOND_NS, until_ns=150 * MILLISECOND_NS, nodes=("n2",)
-)
-
-
-def operation(at_ms: int, f: str = "write", *, worker: int = 0, key: str = "x", **others: Any) -> Operation:
-    values: dict[str, Any] = {"write": at_ms + 1, "cas": ("@seen", at_ms + 1)}
-    value = values.get(f)
-    return Operation(
-        at_ns=at_ms * MILLISECOND_NS, worker=worker, f=f, key=key, value=value, node="n1", **others
-    )
-
-
-def drawn(*operations: Operation, faults: tuple[Fault, ...] = (), **others: Any) -> Plan:
-    return Plan(
-        cluster="sim",
-        configuration="C",
-        workers=2,
-        settle_timeout_s=1,
-        drawn=Drawn(faults=faults, operations=operations),
-        **others,
-    )
-
-
-class Recorded:
-    """One run of a plan on a made-up cluster, whatever came of it."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        cluster: FakeCluster,
-        *,
-        at: AtTime | None = None,
-        system: System | None = None,
-    ) -> None:
-        parts = parts_of(plan)
-        self.file = io.BytesIO()
-        self.cluster = cluster
-        self.conductor = Conductor(
-            plan, cluster, system or parts.system, parts.workload, jsonl.Writer(self.file, header(parts))
-        )
-        self.error: BaseException | None = None
-        try:
-            cluster.run(self._run(at or {}))
-        except Exception as error:
-            self.error = error
-
-    async def _run(self, at: AtTime) -> None:
-        for time_ms, action in at.items():
-            self.cluster.later(time_ms * MILLISECOND_NS, partial(action, self.conductor))
-        await self.conductor.run()
-
-    @property
-    def history(self) -> History:
-        return jsonl.parse(self.file.getvalue())
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        return self.history.events
-
-    def of(self, process: str) -> list[Event]:
-        return [event for event in self.events if event.process == process]
+from tests.harness.run.conducted import MILLISECOND_NS, PAUSE, Recorded, drawn, operation
 
 
 def test_an_invocation_is_recorded_before_anything_is_sent() -> None:
@@ -183,67 +110,6 @@ def test_a_compare_expects_what_its_worker_last_saw() -> None:
     ]
 
 
-def test_a_fault_has_a_start_and_an_end_with_its_evidence() -> None:
-    """If it failed, nobody could tell what a cluster went through, or whether it went through anything."""
-    recorded = Recorded(drawn(operation(10), faults=(PAUSE,)), FakeCluster())
-    (fault,) = recorded.history.faults
-    assert (fault.name, fault.does, fault.nodes, fault.bit, fault.healed) == (
-        "pause",
-        "pause",
-        ("n2",),
-        True,
-        True,
-    )
-    assert fault.sure == (50 * MILLISECOND_NS, 150 * MILLISECOND_NS)
-    assert recorded.cluster.at_work == {}
-    calls = [call for call in recorded.cluster.calls if call.startswith(("inject", "heal"))]
-    assert calls == ["inject 0", "heal 0"]
-
-
-class SlowToHeal(FakeCluster):
-    """Healing the first fault takes until long after the second one's time."""
-
-    async def heal(self, fault: Fault) -> Evidence:
-        evidence = await super().heal(fault)
-        if fault.id == 0:
-            await self.sleep_until(900 * MILLISECOND_NS)
-        return evidence
-
-
-def test_a_fault_whose_time_has_passed_is_left_out() -> None:
-    """If it failed, a fault that lasts for no time at all would not bite, and the run would prove nothing."""
-    times = {1: (200, 400), 2: (850, 1500), 3: (2000, 2100)}
-    others = tuple(
-        msgspec.structs.replace(PAUSE, id=id_, at_ns=at * MILLISECOND_NS, until_ns=until * MILLISECOND_NS)
-        for id_, (at, until) in times.items()
-    )
-    recorded = Recorded(drawn(operation(10), faults=(PAUSE, *others)), SlowToHeal())
-    history = recorded.history
-    assert [fault.id for fault in history.faults] == [0, 2, 3]
-    told = [event.value for event in history.events if (event.process, event.f) == ("harness", "left-out")]
-    assert [(value["fault"]["id"], value["why"]) for value in told] == [(1, LATE)]
-
-
-def test_a_partition_that_would_not_change_is_left_out() -> None:
-    """If it failed, one whose other shapes were about who has left could not bite, and would spoil the run."""
-    shapes = (
-        Shape(after_ns=0, links=(("n1", "n2"),)),
-        Shape(after_ns=100 * MILLISECOND_NS, links=(("n1", "n3"), ("n3", "n1"))),
-    )
-    links = tuple(link for shape in shapes for link in shape.links)
-    changing = msgspec.structs.replace(
-        PAUSE, name="changing-partitions", does="changing-cut", nodes=(), links=links, shapes=shapes
-    )
-
-    def leaves(conductor: Conductor) -> None:
-        conductor._deployed.members = conductor._deployed.members.without("n3")
-
-    recorded = Recorded(drawn(operation(10), faults=(changing,)), FakeCluster(), at={5: leaves})
-    assert [fault.id for fault in recorded.history.faults] == []
-    told = [event.value["why"] for event in recorded.of("harness") if event.f == "left-out"]
-    assert told == [GONE]
-
-
 def test_the_final_phase_reads_every_key_at_the_owner_and_dumps_every_node() -> None:
     """If it failed, a lost write that nobody read again would stay unseen."""
     plan = drawn(operation(10), operation(20, key="y"), operation(30, "read", key="z", worker=1))
@@ -283,94 +149,6 @@ def test_a_cluster_that_does_not_settle_is_told() -> None:
     recorded = Recorded(drawn(operation(10)), FakeCluster(settled=False))
     assert [event.value for event in recorded.of("harness") if event.f == "settled"] == [False]
     assert recorded.cluster.now_ns() < 2_000 * MILLISECOND_NS
-
-
-def test_crashes_and_stalls_are_recorded() -> None:
-    """If it failed, a node that died of itself, or a harness that stood still, would leave no trace."""
-    cluster = FakeCluster()
-    at: AtTime = {
-        20: lambda _: cluster.to_end.append(Ended("n2", 20 * MILLISECOND_NS, "signal 11")),
-        25: lambda _: cluster.to_end.append(Ended("n3", 25 * MILLISECOND_NS, "signal 9", (), "Killed 5")),
-        30: lambda _: cluster.to_stall.append((25 * MILLISECOND_NS, 420)),
-    }
-    history = Recorded(drawn(operation(10), operation(40)), cluster, at=at).history
-    died = [(crash.node, crash.how, crash.out_of_memory) for crash in history.crashes]
-    assert died == [("n2", "signal 11", ""), ("n3", "signal 9", "Killed 5")]
-    assert [stall.stalled_ms for stall in history.stalls] == [420]
-
-
-class TellsWhy(Qsync):
-    """A class of its own: a method that were lent to `Qsync` would be remembered of it (isinstance keeps answers)."""
-
-    def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
-        return NOBODY_THERE if how == "exit 1" and NOBODY_THERE in last_words else ""
-
-
-NOBODY_THERE = "can't initialize storage: nobody is there"
-
-
-def test_a_newcomer_whom_nobody_takes_in_has_not_crashed() -> None:
-    """If it failed, a store would be accused of a crash where it said that there is nobody to join."""
-    said = NOBODY_THERE
-    cluster = FakeCluster()
-    ends = [
-        Ended("n2", 0, "exit 1", ("hello", said)),
-        Ended("n2", 1, "exit 1", (said,)),
-        Ended("n3", 2, "exit 1", ("other words",)),
-    ]
-    at: AtTime = {5: lambda _: cluster.to_end.extend(ends)}
-    history = Recorded(drawn(operation(10)), cluster, at=at, system=TellsWhy()).history
-    assert [crash.node for crash in history.crashes] == ["n3"]
-    assert could_not_join(history) == (f"n2 could not join 2 times, and ended: {said}",)
-
-
-class Looks(FakeCluster):
-    """Is not told who ends: it has to look."""
-
-    async def look(self) -> None:
-        self._asked("look")
-        self.to_end.append(Ended("n3", self.now_ns(), "signal 6"))
-
-
-def test_who_ended_last_is_looked_for_before_the_run_is_over() -> None:
-    """If it failed, a crash in the last moment of a run in containers would be told by nobody."""
-    recorded = Recorded(drawn(operation(10)), Looks())
-    assert [(crash.node, crash.how) for crash in recorded.history.crashes] == [("n3", "signal 6")]
-
-
-def test_a_run_of_which_nobody_can_say_who_ended_has_failed() -> None:
-    """If it failed, a daemon that hangs would make a green run of one with crashes."""
-    cluster = Looks(raises={"look": ClusterError("nobody knows whether a node crashed")})
-    recorded = Recorded(drawn(operation(10)), cluster)
-    assert isinstance(recorded.error, ClusterError)
-    assert "nobody knows" in recorded.error.message
-    assert cluster.stopped
-    assert cluster.calls.count("look") == 1, "a daemon that hangs is not waited for twice"
-
-
-def test_who_broke_the_run_by_ending_is_looked_for() -> None:
-    """If it failed, a crash in containers that keeps a fault from healing would be no evidence, and no anomaly."""
-    cluster = Looks(raises={"heal": ClusterError("n3 cannot be started again")})
-    recorded = Recorded(drawn(operation(10), operation(90), faults=(PAUSE,)), cluster)
-    assert isinstance(recorded.error, ClusterError)
-    assert "cannot be started again" in recorded.error.message
-    assert [(crash.node, crash.how) for crash in recorded.history.crashes] == [("n3", "signal 6")]
-
-
-def test_nobody_is_looked_for_before_all_were_started() -> None:
-    """If it failed, a container that was made and not started yet would be one that crashed."""
-    cluster = Looks(raises={"start": ClusterError("n2 cannot be made")})
-    assert not Recorded(drawn(operation(10)), cluster).history.crashes
-    assert "look" not in cluster.calls
-
-
-def test_every_node_is_watched_while_the_load_goes_on() -> None:
-    """If it failed, the report could not say what a node was when something happened."""
-    history = Recorded(drawn(operation(10), operation(1_900)), FakeCluster()).history
-    asked = [state.node for state in history.states]
-    assert {node: asked.count(node) >= 6 for node in ("n1", "n2", "n3")} == dict.fromkeys(
-        ("n1", "n2", "n3"), True
-    )
 
 
 BROKEN = RuntimeError("our own bug")
@@ -417,21 +195,6 @@ def test_the_error_of_any_worker_ends_the_run_in_order(kind: type[FakeCluster], 
     assert [fault.end_index is not None for fault in recorded.history.faults] == [True]
     assert recorded.events[-1].time_ns < 1_000 * MILLISECOND_NS
     assert getattr(cluster, "complaints", []) == []
-
-
-@pytest.mark.parametrize("methods", [("inject",), ("heal",), ("inject", "heal")])
-def test_the_end_of_a_fault_is_always_written(methods: tuple[str, ...]) -> None:
-    """If it failed, the record would not say that a fault whose healing broke was never seen to heal."""
-    errors: dict[str, BaseException] = {method: ClusterError(f"{method} broke") for method in methods}
-    recorded = Recorded(drawn(operation(10), faults=(PAUSE,)), FakeCluster(raises=errors))
-    assert isinstance(recorded.error, ClusterError)
-    assert recorded.error.message == f"{methods[0]} broke"
-    (fault,) = recorded.history.faults
-    assert fault.end_index is not None
-    assert "heal 0" in recorded.cluster.calls
-    if "heal" in methods:
-        assert (fault.bit, fault.healed) == (False, False)
-        assert fault.evidence["detail"] == f"not healed: {methods[0]} broke"
 
 
 def test_a_record_that_cannot_be_kept_ends_the_run_and_the_cluster() -> None:

@@ -1,0 +1,39 @@
+"""The course of a run: it goes on until it is over, a person interrupts it, or one of its parts breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from harness.cluster.protocol import Time
+from harness.run.plan import SECOND_NS
+
+
+@dataclass(slots=True)
+class Course:
+    """What all parts of a run ask before they go on."""
+
+    time: Time
+    is_interrupted: bool = False
+    is_over: bool = False
+    failure: Exception | None = None
+    """What broke the first part that broke."""
+
+    def interrupt(self) -> None:
+        """Begin nothing new: what is under way ends, faults are healed, nothing is read any more."""
+        self.is_interrupted = True
+
+    async def part(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """A part of the load. If it breaks, the others end in order at once, and its error is raised after them:
+        it may not wait until somebody awaits this part."""
+        try:
+            await coroutine
+        except Exception as error:
+            self.failure = self.failure or error
+            self.interrupt()
+
+    async def wait_until(self, time_ns: int) -> None:
+        """Sleep in short steps, so that an interrupt is heard."""
+        while self.time.now_ns() < time_ns and not self.is_interrupted:
+            await self.time.sleep_until(min(time_ns, self.time.now_ns() + SECOND_NS // 10))

@@ -1,0 +1,104 @@
+"""The monitor: asks every node for its state, notes nodes that ended by themselves, and keeps the record on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.cluster.protocol import Cluster, Ended, FindsOrphans, LooksForEnds
+from harness.run.course import Course
+from harness.run.failover import Operator
+from harness.run.plan import SECOND_NS, Plan
+from harness.run.present import Present
+from harness.run.recorder import Recorder
+from harness.systems.system import CANNOT_JOIN, System, TellsWhyItCannotJoin
+
+EVERY_NS = SECOND_NS // 4
+SETTLE_POLL_NS = SECOND_NS // 20
+
+
+@dataclass(slots=True)
+class Monitor:
+    plan: Plan
+    cluster: Cluster
+    system: System
+    recorder: Recorder
+    course: Course
+    present: Present
+    operator: Operator | None = None
+    """Promotes nodes when nothing else does; it acts on what the monitor sees."""
+    is_up: bool = False
+    """All nodes came up once."""
+    _has_looked_for_ends: bool = False
+
+    async def watch(self) -> None:
+        """Look again and again, until the run is over."""
+        due_ns = self.cluster.now_ns()
+        while not self.course.is_over:
+            await self.look()
+            due_ns = max(due_ns + EVERY_NS, self.cluster.now_ns())
+            await self.cluster.sleep_until(due_ns)
+
+    async def look(self) -> dict[str, Mapping[str, object] | None]:
+        """The state of each member, noted and shown."""
+        states = self.recorder.progress.states
+        for node in self.plan.node_names:
+            if node not in self.present.deployed.members.present:
+                states.pop(node, None)
+                continue
+            status = await self.cluster.status(node)
+            states[node] = status
+            value = {"up": False} if status is None else {"up": True, **status}
+            self.recorder.record("info", "monitor", "state", node=node, value=value)
+        self.present.leads(self.system.owner_now(states) or self.present.leader)
+        if self.operator is not None:
+            self.operator.look(states)
+        self.note_ended()
+        self.recorder.flush()
+        self.recorder.show()
+        return dict(states)
+
+    async def has_settled(self) -> bool:
+        """Wait until all queues are empty and all nodes equal; False if they are not in time."""
+        deadline_ns = self.cluster.now_ns() + int(self.plan.settle_timeout_s * SECOND_NS)
+        settled = False
+        while not settled and self.cluster.now_ns() < deadline_ns and not self.course.is_interrupted:
+            settled = self.system.is_settled(await self.look())
+            if not settled:
+                await self.cluster.sleep_until(self.cluster.now_ns() + SETTLE_POLL_NS)
+        return settled
+
+    async def look_for_ends(self) -> None:
+        """Once a run, on a cluster that has to look: one that cannot look has waited for long."""
+        if isinstance(self.cluster, LooksForEnds) and not self._has_looked_for_ends:
+            self._has_looked_for_ends = True
+            await self.cluster.look()
+
+    def note_ended(self) -> None:
+        for ended in self.cluster.ended():
+            if self.is_up:  # else the start failed; the error of `Cluster.start` has the node's last lines
+                self._note_end(ended)
+        for stalled_at_ns, stalled_ms in self.cluster.stalls():
+            value = {"stalled_ms": stalled_ms, "at_ns": stalled_at_ns}
+            self.recorder.record("info", "harness", "stall", value=value)
+        self.note_orphans()
+
+    def _note_end(self, ended: Ended) -> None:
+        """A newcomer that said that no member can take it in ended in order; every other end is a crash."""
+        if isinstance(self.system, TellsWhyItCannotJoin):
+            why = self.system.cannot_join(ended.how, ended.last_words)
+            if why:
+                self.recorder.record("info", "monitor", CANNOT_JOIN, node=ended.node, value={"why": why})
+                return
+        value: dict[str, object] = {"how": ended.how, "at_ns": ended.time_ns}
+        if ended.last_words:
+            value["last_words"] = ended.last_words
+        if ended.out_of_memory:
+            value["out_of_memory"] = ended.out_of_memory
+        self.recorder.record("info", "monitor", "crash", node=ended.node, value=value)
+
+    def note_orphans(self) -> None:
+        if isinstance(self.cluster, FindsOrphans):
+            for found in self.cluster.orphans():
+                value = {"what": found.what, "at_ns": found.time_ns}
+                self.recorder.record("info", "harness", "orphans", node=found.node, value=value)

@@ -1,0 +1,89 @@
+"""The nemesis, with a made-up cluster: every fault has a start and an end, or a reason why not."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from harness.errors import ClusterError
+from harness.faults.fault import Evidence, Fault, Shape
+from harness.run.conductor import Conductor
+from harness.run.nemesis import GONE, LATE
+from tests.harness.fake_cluster import FakeCluster
+from tests.harness.run.conducted import MILLISECOND_NS, PAUSE, Recorded, drawn, operation
+
+
+def test_a_fault_has_a_start_and_an_end_with_its_evidence() -> None:
+    """If it failed, nobody could tell what a cluster went through, or whether it went through anything."""
+    recorded = Recorded(drawn(operation(10), faults=(PAUSE,)), FakeCluster())
+    (fault,) = recorded.history.faults
+    assert (fault.name, fault.does, fault.nodes, fault.bit, fault.healed) == (
+        "pause",
+        "pause",
+        ("n2",),
+        True,
+        True,
+    )
+    assert fault.sure == (50 * MILLISECOND_NS, 150 * MILLISECOND_NS)
+    assert recorded.cluster.at_work == {}
+    calls = [call for call in recorded.cluster.calls if call.startswith(("inject", "heal"))]
+    assert calls == ["inject 0", "heal 0"]
+
+
+class SlowToHeal(FakeCluster):
+    """Healing the first fault takes until long after the second one's time."""
+
+    async def heal(self, fault: Fault) -> Evidence:
+        evidence = await super().heal(fault)
+        if fault.id == 0:
+            await self.sleep_until(900 * MILLISECOND_NS)
+        return evidence
+
+
+def test_a_fault_whose_time_has_passed_is_left_out() -> None:
+    """If it failed, a fault that lasts for no time at all would not bite, and the run would prove nothing."""
+    times = {1: (200, 400), 2: (850, 1500), 3: (2000, 2100)}
+    others = tuple(
+        msgspec.structs.replace(PAUSE, id=id_, at_ns=at * MILLISECOND_NS, until_ns=until * MILLISECOND_NS)
+        for id_, (at, until) in times.items()
+    )
+    recorded = Recorded(drawn(operation(10), faults=(PAUSE, *others)), SlowToHeal())
+    history = recorded.history
+    assert [fault.id for fault in history.faults] == [0, 2, 3]
+    told = [event.value for event in history.events if (event.process, event.f) == ("harness", "left-out")]
+    assert [(value["fault"]["id"], value["why"]) for value in told] == [(1, LATE)]
+
+
+def test_a_partition_that_would_not_change_is_left_out() -> None:
+    """If it failed, one whose other shapes were about who has left could not bite, and would spoil the run."""
+    shapes = (
+        Shape(after_ns=0, links=(("n1", "n2"),)),
+        Shape(after_ns=100 * MILLISECOND_NS, links=(("n1", "n3"), ("n3", "n1"))),
+    )
+    links = tuple(link for shape in shapes for link in shape.links)
+    changing = msgspec.structs.replace(
+        PAUSE, name="changing-partitions", does="changing-cut", nodes=(), links=links, shapes=shapes
+    )
+
+    def leaves(conductor: Conductor) -> None:
+        conductor._deployed.members = conductor._deployed.members.without("n3")
+
+    recorded = Recorded(drawn(operation(10), faults=(changing,)), FakeCluster(), at={5: leaves})
+    assert [fault.id for fault in recorded.history.faults] == []
+    told = [event.value["why"] for event in recorded.of("harness") if event.f == "left-out"]
+    assert told == [GONE]
+
+
+@pytest.mark.parametrize("methods", [("inject",), ("heal",), ("inject", "heal")])
+def test_the_end_of_a_fault_is_always_written(methods: tuple[str, ...]) -> None:
+    """If it failed, the record would not say that a fault whose healing broke was never seen to heal."""
+    errors: dict[str, BaseException] = {method: ClusterError(f"{method} broke") for method in methods}
+    recorded = Recorded(drawn(operation(10), faults=(PAUSE,)), FakeCluster(raises=errors))
+    assert isinstance(recorded.error, ClusterError)
+    assert recorded.error.message == f"{methods[0]} broke"
+    (fault,) = recorded.history.faults
+    assert fault.end_index is not None
+    assert "heal 0" in recorded.cluster.calls
+    if "heal" in methods:
+        assert (fault.bit, fault.healed) == (False, False)
+        assert fault.evidence["detail"] == f"not healed: {methods[0]} broke"
