@@ -24,7 +24,7 @@ from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.run.execute import in_virtual_time
 from harness.run.plan import Plan
-from harness.systems.xlogs import logs_of
+from harness.systems.qsync.logs import logs_of
 from harness.workloads.failing import AS_IT_HAD_TO
 from harness.workloads.mixed_spaces import ASYNCHRONOUS as ASYNCHRONOUS_SPACE
 from harness.workloads.register import ONCE

@@ -20,7 +20,7 @@ from harness.judge.asked_faults import not_felt
 from harness.judge.effects import Attempts, attempts_of, missing_effects
 from harness.judge.versions import missing_steps, was_refused
 from harness.run.plan import SECOND_NS, SUBMITTING, Plan
-from harness.systems.promises import Promise
+from harness.systems.promise import Promise
 from harness.workloads.failing import AS_IT_HAD_TO
 from harness.workloads.workload import Workload
 

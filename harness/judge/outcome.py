@@ -35,7 +35,7 @@ from harness.judge.weighed import EXIT_CODES, outcome_of
 from harness.judge.words import repeat_line, sentence
 from harness.run.plan import Plan
 from harness.systems import system_of
-from harness.systems.promises import Promise
+from harness.systems.promise import Promise
 from harness.workloads import WORKLOADS
 from harness.workloads.checks import of_submitted
 from harness.workloads.workload import ShowsCells, Workload

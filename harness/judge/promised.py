@@ -14,7 +14,7 @@ from checkers.history.history import History
 from harness.faults.fault import Fault
 from harness.run.plan import POWER_FAULTS, Drawn, Plan
 from harness.systems import system_of
-from harness.systems.promises import Promise
+from harness.systems.promise import Promise
 
 
 def promise_of(plan: Plan, history: History) -> Promise:

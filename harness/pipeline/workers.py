@@ -74,7 +74,7 @@ def wal(batches: Batches) -> Iterator[Any]:
 
 
 def _wal(run: str, path: Path) -> Iterator[tuple[Any, ...]]:
-    from harness.systems.xlogs import read_log
+    from harness.systems.qsync.logs import read_log
 
     for folder in sorted({file.parent for file in path.glob("nodes/*/*.xlog")}):
         for record in read_log(folder).records:

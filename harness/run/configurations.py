@@ -2,7 +2,7 @@
 
 A plan names one (`--configuration F` or `--configuration as-shipped`) and may set single options apart from it. What
 is judged is not the letter but what the options come to: `letter_of` finds the row again from the settings
-(`harness.systems.promises` holds the rows).
+(`harness.systems.qsync.promises` holds the rows).
 
 | letter | owner | PROMOTE takes effect | waiting too long |
 |---|---|---|---|

@@ -30,7 +30,7 @@ from harness.judge.whole_run import verdict_of
 from harness.run.plan import Plan
 from harness.store import RunFolder, hashes
 from harness.store.run_folder import COLUMNS, REPORT, VERDICT, Make
-from harness.systems.xlogs import read_effects, read_logs
+from harness.systems.qsync.logs import read_effects, read_logs
 from harness.workloads import WORKLOADS
 
 ANOMALY, UNKNOWN, BROKEN, INTERRUPTED = 1, 2, 70, 130

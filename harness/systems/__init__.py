@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from harness.errors import WrongUse
-from harness.systems.qsync import Qsync
+from harness.systems.qsync.system import Qsync
 from harness.systems.system import Operated, System
-from harness.systems.tarantool import Tarantool
+from harness.systems.tarantool.system import Tarantool
 
 SYSTEMS: dict[str, System] = {"qsync": Qsync(), "tarantool": Tarantool()}
 

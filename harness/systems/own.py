@@ -2,9 +2,9 @@
 
     ./qsync run --system ./mystore.py
 
-The file has a name `SYSTEM`, most simply an `OwnStore`. Its nodes answer the calls of `harness.systems.calls` over
-IPROTO, or it brings a client of its own (`harness.clients.client`). `qsync.status` answers a map in which `role` is
-"owner" on the node that takes writes; when a node is ready it prints one line, `{"ready": true, "port": N}`.
+The file has a name `SYSTEM`, most simply an `OwnStore`. Its nodes answer the calls of `harness.systems.qsync.calls`
+over IPROTO, or it brings a client of its own (`harness.clients.client`). `qsync.status` answers a map in which `role`
+is "owner" on the node that takes writes; when a node is ready it prints one line, `{"ready": true, "port": N}`.
 `docs/mystore.py` is an example; `stores/http_store.py` is one with a client library
 (docs/put-your-store-under-test.md). A store that is asked by a library prints nothing: it is ready when it says its
 state.
@@ -39,8 +39,9 @@ from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import Ability
 from harness.operations import Dump
 from harness.run.plan import SECOND_NS, Leadership, Plan
-from harness.systems.calls import CALLS
-from harness.systems.promises import PROMISES, Promise
+from harness.systems.promise import Promise
+from harness.systems.qsync.calls import CALLS
+from harness.systems.qsync.promises import PROMISES
 from harness.systems.system import System
 from harness.wires.iproto import IPROTO
 from harness.wires.wire import ClientWire
@@ -66,7 +67,7 @@ Statuses = Mapping[str, Mapping[str, object] | None]
 class OwnStore:
     """Implements `harness.systems.System` for a store of which nothing is known but how to start and to ask it.
 
-    `start` gives the command of a node at a `Place`; `promised` are fields of `harness.systems.promises.Promise` in
+    `start` gives the command of a node at a `Place`; `promised` are fields of `harness.systems.promise.Promise` in
     which the store promises something else than configuration C ("" for nothing).
     """
 
@@ -84,7 +85,7 @@ class OwnStore:
     """One for the whole run, an "elected" one, or "none": then every node takes writes. The status of a leader has
     `role` "owner"."""
     client: Client = CALLS
-    """How its operations are said; by `qsync.transaction` (`harness.systems.calls`) if nothing else is given."""
+    """How its operations are said; by `qsync.transaction` (`harness.systems.qsync.calls`) if nothing else is given."""
     wire: ClientWire | None = IPROTO
     """A client that is a library has none."""
     packages: tuple[str, ...] = ()
@@ -94,7 +95,7 @@ class OwnStore:
     needs_one_address_list: bool = False
     """Every node must know all nodes by the same addresses, as members of etcd do."""
     may_end_under: tuple[str, ...] = ()
-    """Faults under which a node may end by itself, as `harness.systems.promises.Promise` has them: ("disk-error",)."""
+    """Faults under which a node may end by itself, as `harness.systems.promise.Promise` has them: ("disk-error",)."""
 
     def __post_init__(self) -> None:
         if isinstance(self.client, LibraryClient):

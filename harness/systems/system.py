@@ -16,14 +16,16 @@ from harness.faults.fault import Does
 from harness.faults.membership import Membership
 from harness.run.node_options import Value
 from harness.run.plan import Plan
-from harness.systems.operator import Note
-from harness.systems.promises import Promise
+from harness.systems.promise import Promise
 from harness.wires.wire import ClientWire
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 
 if TYPE_CHECKING:
     from harness.cluster.sim import Watch
+
+Note = Callable[[str, str, object], None]
+"""(what, node, value) → a line of the history."""
 
 
 class System(Protocol):

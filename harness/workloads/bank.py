@@ -20,7 +20,7 @@ from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
 from harness.operations import Add, Completion, Done, Insert, Mismatch, Read, Step, Transaction
 from harness.run.plan import Operation, Plan
-from harness.systems.promises import Promise
+from harness.systems.promise import Promise
 from harness.workloads.checks import (
     Check,
     Reads,

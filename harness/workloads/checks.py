@@ -17,7 +17,7 @@ from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.kept import Gone
 from checkers.linearizable import promised_linearizable
-from harness.systems.promises import Promise
+from harness.systems.promise import Promise
 
 __all__ = ["Check", "Reads", "fresh_reads", "is_fresh_at_the_end", "of_every_run"]
 

@@ -16,7 +16,7 @@ from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
 from harness.operations import Add, Completion, Done, Mismatch, Read, Transaction
 from harness.run.plan import SECOND_NS, Operation, Plan
-from harness.systems.promises import Promise
+from harness.systems.promise import Promise
 from harness.workloads.checks import (
     Check,
     fresh_reads,

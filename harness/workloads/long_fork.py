@@ -16,7 +16,7 @@ from checkers.history.operation import Operation as Recorded
 from harness.generators import Context, Draft, Generator, Stagger, Until
 from harness.generators.generator import Next
 from harness.run.plan import SECOND_NS, Plan
-from harness.systems.promises import Promise
+from harness.systems.promise import Promise
 from harness.workloads.checks import Check
 from harness.workloads.reads import drawn_read
 from harness.workloads.transactions import Transactions, micros_of

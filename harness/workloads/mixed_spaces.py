@@ -25,7 +25,7 @@ from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
 from harness.operations import Completion, Done, Insert, Mismatch, Scan, Step, Transaction
 from harness.run.plan import SECOND_NS, Operation, Plan
-from harness.systems.promises import Promise
+from harness.systems.promise import Promise
 from harness.workloads.checks import Check, fresh_reads, kept_by, of_every_run
 from harness.workloads.failing import FAILURES, MADE_OF, failing
 from harness.workloads.keyed import Keyed, mixed, unique

@@ -24,7 +24,7 @@ from harness.generators import Context, Draft, Each, Generator, Mix, Stagger, Un
 from harness.generators.generator import Value
 from harness.operations import Cas, Completion, Done, Mismatch, Read, Transaction, Write
 from harness.run.plan import SECOND_NS, SEEN, WORKERS_MAX, Operation, Plan
-from harness.systems.promises import Promise
+from harness.systems.promise import Promise
 from harness.workloads.checks import (
     fresh_reads,
     is_fresh_at_the_end,

@@ -18,7 +18,7 @@ from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
 from harness.operations import Completion, Done, Insert, Mismatch, Scan, Transaction
 from harness.run.plan import SECOND_NS, Operation, Plan
-from harness.systems.promises import Promise
+from harness.systems.promise import Promise
 from harness.workloads.checks import Check, fresh_reads, is_fresh_at_the_end, kept_by, of_every_run
 from harness.workloads.keyed import HONESTY, Keyed, mixed, unique, unread_keys
 from harness.workloads.reads import drawn_read, drawn_write, final_mode

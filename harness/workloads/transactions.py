@@ -34,7 +34,7 @@ from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
 from harness.operations import Append, Completion, Done, Mismatch, Read, Step, Transaction, Write
 from harness.run.plan import SECOND_NS, Operation, Plan
-from harness.systems.promises import Promise
+from harness.systems.promise import Promise
 from harness.workloads.checks import (
     Check,
     Reads,

@@ -15,7 +15,7 @@ from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
 from harness.operations import Add, Completion, Done, Mismatch, Transaction
 from harness.run.plan import Operation, Plan
-from harness.systems.promises import Promise
+from harness.systems.promise import Promise
 from harness.workloads.checks import Check, of_every_run
 from harness.workloads.keyed import Keyed, mixed
 

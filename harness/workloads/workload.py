@@ -13,7 +13,7 @@ from harness.generators import Generator
 from harness.generators.generator import Value
 from harness.operations import Completion, Done, Mismatch, Transaction
 from harness.run.plan import Operation, Plan
-from harness.systems.promises import Promise
+from harness.systems.promise import Promise
 
 
 class Workload(Protocol):

@@ -2,7 +2,7 @@
 --
 --   tarantool node.lua CONFIG DATA LISTEN NAME=ADDRESS...
 --
--- CONFIG is JSON (harness/systems/tarantool.py writes it), DATA the folder for its files, LISTEN its own address,
+-- CONFIG is JSON (harness/systems/tarantool/system.py writes it), DATA the folder for its files, LISTEN its own address,
 -- then the address of each other node. The first line on stdout says {"ready": true, "port": N}. The process ends
 -- when its stdin does.
 --

@@ -8,7 +8,7 @@ from typing import Any
 from checkers import prefix, quorum, verify_isolation
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
-from harness.systems.promises import PROMISES
+from harness.systems.qsync.promises import PROMISES
 from harness.workloads import WORKLOADS
 
 NODES = ("n1", "n2", "n3")

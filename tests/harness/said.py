@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.clients.reply import Reply
 from harness.operations import Completion
 from harness.run.plan import Operation
-from harness.systems.calls import call_of, outcome_of
+from harness.systems.qsync.calls import call_of, outcome_of
 from harness.workloads import Workload
 from harness.workloads.completed import asked_of, completed
 from nodes.iproto.messages import Call

@@ -54,7 +54,7 @@ def _audit(path: Path, promotes: str | None, has_votes: bool | None, quorum: int
     from checkers.wal import MODEL, LogRules
     from harness.errors import WrongUse
     from harness.judge.audit import audit
-    from harness.systems.xlogs import read_logs
+    from harness.systems.qsync.logs import read_logs
 
     if not path.is_dir():
         raise WrongUse(
@@ -108,7 +108,7 @@ def _of_run(path: Path) -> Audited:
     from harness.run.finish import effects_of, read_history
     from harness.store import resolve
     from harness.systems import system_of
-    from harness.systems.xlogs import read_logs
+    from harness.systems.qsync.logs import read_logs
 
     folder = resolve(path)
     plan, history = folder.read_plan(), read_history(folder)

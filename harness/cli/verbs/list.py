@@ -34,7 +34,7 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
     from harness.faults.table import FAULTS
     from harness.run.assemble import CLUSTERS
     from harness.systems import SYSTEMS
-    from harness.systems.promises import FIXED_OWNER
+    from harness.systems.qsync.promises import FIXED_OWNER
     from harness.systems.system import StartsFromLogs
     from harness.workloads import WORKLOADS
 

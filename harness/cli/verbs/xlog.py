@@ -23,7 +23,7 @@ def command(paths: tuple[Path, ...], with_rows: bool) -> int:
     holds all that a node wrote, the torn end of a log is not damage if no row behind it is missing (see qsync audit).
     """
     from harness.errors import WrongUse
-    from harness.systems.xlogs import inspect, read_log, rows_as_json
+    from harness.systems.qsync.logs import inspect, read_log, rows_as_json
 
     files = [file for path in paths for file in _files(path)]
     if not files:

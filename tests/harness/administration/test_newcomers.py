@@ -13,7 +13,7 @@ from harness.cluster.protocol import Cluster
 from harness.errors import NodeEnded
 from harness.faults.membership import Membership
 from harness.run.plan import Plan
-from harness.systems.tarantool import Tarantool
+from harness.systems.tarantool.system import Tarantool
 from nodes.iproto.messages import Answer, Call
 from tests.harness.faults.test_membership import fault
 

@@ -30,7 +30,7 @@ BEFORE = {"add-node": "remove-node", "rolling-downgrade": "rolling-upgrade"}
 @pytest.fixture(autouse=True)
 def a_machine_that_has_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """What depends on the machine is refused elsewhere (`refuse_what_this_machine_cannot`)."""
-    monkeypatch.setattr("harness.systems.tarantool.program", lambda: "/usr/bin/tarantool")
+    monkeypatch.setattr("harness.systems.tarantool.system.program", lambda: "/usr/bin/tarantool")
     monkeypatch.setattr("harness.run.assemble.versions_of", lambda plan, system: {})
     monkeypatch.setattr("harness.run.assemble._check_inventory", lambda plan: None)
 

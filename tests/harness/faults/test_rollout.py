@@ -11,7 +11,7 @@ from harness.faults.rollout import Rollout
 from harness.faults.schedule import draw_faults, names_for
 from harness.run.draw import refuse_impossible
 from harness.run.plan import Drawn, Plan
-from harness.systems.qsync import Qsync
+from harness.systems.qsync.system import Qsync
 from harness.workloads import WORKLOADS
 from tests.harness.faults.test_membership import fault
 

@@ -10,7 +10,7 @@ import pytest
 from harness.errors import ClusterError
 from harness.hunt import Tried, hunt, try_seed
 from harness.run.plan import Plan
-from harness.systems.qsync import Qsync
+from harness.systems.qsync.system import Qsync
 from tests.harness.runs import small
 
 DEFAULT = Plan(cluster="sim")

@@ -20,7 +20,7 @@ from harness.run.conductor import Conductor
 from harness.run.execute import execute
 from harness.run.finish import finish
 from harness.run.plan import Plan
-from harness.systems.xlogs import log_of
+from harness.systems.qsync.logs import log_of
 from nodes.iproto import xlog
 from nodes.iproto.messages import Row, Type
 from tests.harness.runs import small

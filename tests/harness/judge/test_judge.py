@@ -25,7 +25,8 @@ from harness.judge import EXIT_CODES, judge, repeat_line
 from harness.judge.words import _NAMED
 from harness.run.plan import Drawn, Plan, to_json
 from harness.systems import SYSTEMS
-from harness.systems.promises import ELECTED, FIXED_OWNER, PROMISES, Promise
+from harness.systems.promise import Promise
+from harness.systems.qsync.promises import ELECTED, FIXED_OWNER, PROMISES
 from harness.workloads import WORKLOADS
 from harness.workloads.checks import Check
 

@@ -22,7 +22,7 @@ from harness.run.finish import finish
 from harness.run.plan import Drawn, Operation, Plan
 from harness.store import RunFolder
 from harness.systems import system_of
-from harness.systems.promises import FIXED_OWNER
+from harness.systems.qsync.promises import FIXED_OWNER
 
 NODES = ("n1", "n2", "n3")
 HEADER = Header(system="qsync", cluster="sim", nodes=NODES, quorum=2, owner="n1", heartbeat_ns=250_000_000)

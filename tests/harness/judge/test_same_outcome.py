@@ -27,7 +27,7 @@ from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import Recorded, conclude, read_history
 from harness.store import RunFolder, find_runs, scan
-from harness.systems.xlogs import read_logs
+from harness.systems.qsync.logs import read_logs
 from harness.workloads import WORKLOADS
 from tests.harness.cli.verbs.conftest import Qsync, qsync, results
 from tests.harness.runs import small

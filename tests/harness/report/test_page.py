@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.report import page, write
-from harness.systems.promises import PROMISES
+from harness.systems.qsync.promises import PROMISES
 from tests.harness.report.run_folders import Kind, build, write_history
 
 HOSTILE = (

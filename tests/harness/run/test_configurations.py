@@ -12,7 +12,7 @@ from harness.faults.schedule import names_for
 from harness.run.assemble import parts_of
 from harness.run.configurations import CONFIGURATIONS, sizes_of
 from harness.run.plan import Drawn, Plan
-from harness.systems.promises import PROMISES, without_versions
+from harness.systems.qsync.promises import PROMISES, without_versions
 from nodes.qsync.configuration import Configuration
 
 

@@ -17,7 +17,7 @@ from harness.run.finish import finish
 from harness.run.plan import Plan
 from harness.store import RunFolder
 from harness.store.run_folder import GuardedFile
-from harness.systems.qsync import Qsync
+from harness.systems.qsync.system import Qsync
 from tests.harness.runs import recorded, small
 from tests.harness.store.full_disk import FullDisk
 

@@ -12,7 +12,7 @@ from harness.judge import judge
 from harness.run.assemble import parts_of
 from harness.run.failover import Failover, Operator, Statuses, may_keep_owners_away
 from harness.run.plan import SECOND_NS, Plan
-from harness.systems.promises import PROMISES
+from harness.systems.qsync.promises import PROMISES
 from tests.harness.cluster.test_elections import run
 
 

@@ -21,7 +21,7 @@ from harness.run.assemble import parts_of
 from harness.run.draw import draw
 from harness.run.plan import Drawn, Operation, Plan, from_json, to_json
 from harness.systems import SYSTEMS
-from harness.systems.promises import FIXED_OWNER
+from harness.systems.qsync.promises import FIXED_OWNER
 from harness.workloads import WORKLOADS
 from harness.workloads.failing import AS_IT_HAD_TO, COMMITTED, FAILURES
 from harness.workloads.reads import STAYS_NS

@@ -20,8 +20,8 @@ from harness.run.assemble import parts_of
 from harness.run.draw import MIXED_WAITS, draw
 from harness.run.plan import Operation, Plan
 from harness.systems import system_of
-from harness.systems.calls import call_of, outcome_of
-from harness.systems.promises import FIXED_OWNER
+from harness.systems.qsync.calls import call_of, outcome_of
+from harness.systems.qsync.promises import FIXED_OWNER
 from harness.terminal.last_screen import last_screen
 from harness.workloads import WORKLOADS
 from harness.workloads.workload import Submits

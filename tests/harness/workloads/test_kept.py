@@ -11,7 +11,7 @@ from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from harness.hunt.seeds import try_seed
 from harness.run.plan import Plan
-from harness.systems.promises import ELECTED, PROMISES
+from harness.systems.qsync.promises import ELECTED, PROMISES
 from harness.workloads import WORKLOADS
 
 NODES = ("n1", "n2", "n3")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from harness.systems.xlogs import log_of
+from harness.systems.qsync.logs import log_of
 from nodes.host.files import Files
 from nodes.iproto.messages import Key, Row, Type
 from nodes.kernel.effects import Effect, Persist, Remove, Truncate

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.systems.xlogs import log_of as log_of_files
+from harness.systems.qsync.logs import log_of as log_of_files
 from nodes.iproto import xlog
 from nodes.iproto.messages import Answer, Call, Key, Type
 from nodes.kernel.effects import Persist, Remove, Send, Truncate

@@ -16,7 +16,7 @@ from harness.run.conductor import Conductor
 from harness.run.plan import Drawn, Plan, read, to_json
 from harness.store import RunFolder
 from harness.store.run_folder import GuardedFile
-from harness.systems.qsync import Qsync as QsyncSystem
+from harness.systems.qsync.system import Qsync as QsyncSystem
 from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.runs import drawn_out, small
 from tests.harness.store.full_disk import FullDisk

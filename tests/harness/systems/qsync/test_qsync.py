@@ -10,8 +10,8 @@ from harness.errors import ClusterError, WrongUse
 from harness.faults.membership import Membership
 from harness.run.plan import Plan
 from harness.systems import SYSTEMS
-from harness.systems.promises import MODELS
-from harness.systems.qsync import SET_UP_TIMEOUT_NS, Qsync
+from harness.systems.promise import MODELS
+from harness.systems.qsync.system import SET_UP_TIMEOUT_NS, Qsync
 from nodes.qsync import bugs
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.decisions import Decisions

@@ -22,10 +22,10 @@ from harness.clients.reply import Replied
 from harness.errors import WrongUse
 from harness.judge.outcome import checks_of
 from harness.run.plan import Plan
-from harness.systems.tarantool import FOREVER_S, LUA, VERSIONS, Tarantool
+from harness.systems.tarantool.system import FOREVER_S, LUA, VERSIONS, Tarantool
 from nodes.iproto.messages import Answer, Call
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 TARANTOOL = Tarantool()
 needs_tarantool = pytest.mark.skipif(shutil.which("tarantool") is None, reason="no `tarantool` on PATH")
 

@@ -20,7 +20,7 @@ from harness.judge.outcome import checks_of
 from harness.run.assemble import parts_of
 from harness.run.draw import faults_of
 from harness.run.plan import Plan, from_json
-from harness.systems.tarantool import FAKETIME_LIBRARY, Tarantool
+from harness.systems.tarantool.system import FAKETIME_LIBRARY, Tarantool
 from tests.harness.felt import TRIES
 
 TARANTOOL = Tarantool()
@@ -178,12 +178,12 @@ def test_another_binary_takes_over_the_data(tmp_path: Path) -> None:
     assert verdict["violations"] == []
 
 
-PLANS = Path(__file__).parents[3] / "docs" / "findings" / "plans"
+PLANS = Path(__file__).parents[4] / "docs" / "findings" / "plans"
 
 
 def test_every_stored_plan_is_one_and_stands_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, somebody who follows the page would get an error instead of what was found, or miss a plan."""
-    monkeypatch.setattr("harness.systems.tarantool.program", lambda: "/usr/bin/tarantool")
+    monkeypatch.setattr("harness.systems.tarantool.system.program", lambda: "/usr/bin/tarantool")
     page = (PLANS.parent / "tarantool-2.6.0.md").read_text()
     for path in sorted(PLANS.iterdir()):
         parts = parts_of(from_json(path.read_bytes(), str(path)))

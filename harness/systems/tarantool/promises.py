@@ -13,8 +13,8 @@ from dataclasses import replace
 from checkers import overruled, replication
 from checkers.check import Check
 from checkers.sessions import check_staleness
-from harness.systems.promises import PROMISES as ROWS
-from harness.systems.promises import Promise
+from harness.systems.promise import Promise
+from harness.systems.qsync.promises import PROMISES as ROWS
 
 COMMITTED = (
     "“Synchronous transactions are not considered committed and are not responded to a client until they are "
@@ -112,7 +112,7 @@ ELECTED = {
     "crash": NO_CRASH,
 }
 """Of versions with elections: F keeps all conditions of that sentence, G rolls back after a time, E knows no terms in
-acknowledgements yet (`harness.systems.promises` says what that comes to)."""
+acknowledgements yet (`harness.systems.qsync.promises` says what that comes to)."""
 
 PROMISES |= {letter: replace(ROWS[letter], documented=ELECTED, logs="") for letter in ("E", "G")}
 PROMISES["F"] = replace(

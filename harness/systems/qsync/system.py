@@ -43,18 +43,19 @@ from harness.run.node_options import (
 )
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems import starts
-from harness.systems.box_cfg import HasBoxCfg
-from harness.systems.calls import CALLS, CallClient
-from harness.systems.operator import Note, Operator, take_over
-from harness.systems.promises import (
+from harness.systems.promise import Promise
+from harness.systems.qsync.box_cfg import HasBoxCfg
+from harness.systems.qsync.calls import CALLS, CallClient
+from harness.systems.qsync.operator import Note, Operator, take_over
+from harness.systems.qsync.promises import (
     PROMISES,
-    Promise,
     must_serve_reads,
     with_asynchronous,
     with_promotes_at_once,
     without_majority,
     without_versions,
 )
+from harness.systems.system import Note
 from harness.wires.iproto import IPROTO, Iproto
 from nodes.iproto.messages import Answer, Call, Delete
 from nodes.kernel.node import Node
@@ -213,7 +214,7 @@ class Qsync(HasBoxCfg):
 
     @property
     def watch(self) -> Watch:
-        from harness.systems.sim_effects import Effects
+        from harness.systems.qsync.sim_effects import Effects
 
         return Effects
 

@@ -18,11 +18,10 @@ from dataclasses import dataclass, field
 from harness.clients.reply import Replied
 from harness.cluster.protocol import Cluster
 from harness.run.plan import SECOND_NS, Plan
+from harness.systems.system import Note
 from nodes.iproto.messages import Answer, Call
 
 Statuses = Mapping[str, Mapping[str, object] | None]
-Note = Callable[[str, str, object], None]
-"""(what, node, value) → a line of the history."""
 
 PROCESS = -2
 MILLISECOND_NS = 1_000_000

@@ -9,7 +9,7 @@ import pytest
 from harness.judge import judge
 from harness.run.assemble import parts_of
 from harness.run.plan import Plan
-from harness.systems.promises import PROMISES, without_majority
+from harness.systems.qsync.promises import PROMISES, without_majority
 from tests.harness.judge.test_judge import Line, good, history, operation
 
 STRICT, STALE, PREFIX, ANY = "linearizable", "stale", "monotone-prefix", "read-uncommitted"

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.clients.reply import Replied, Reply
 from harness.run.plan import Plan
-from harness.systems.operator import LOOK_EVERY_NS, RESUME_EVERY_NS, Operator
+from harness.systems.qsync.operator import LOOK_EVERY_NS, RESUME_EVERY_NS, Operator
 from nodes.iproto.messages import Answer, Call, Request
 from tests.harness.fake_cluster import FakeCluster
 

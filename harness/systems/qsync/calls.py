@@ -35,7 +35,7 @@ both of which may be left out. Statements are lists, `space` is a name, keys are
 - If it was to wait for no more (`submit`, `none`), `committed` may be nil: it is whole in the store's queue, behind all
   that was answered before it was asked for. That is no acknowledgement: it may be confirmed at any later time or never;
   but a store that acknowledges a later write, or shows it, has decided this one.
-- An error is an error of the call, with the store's code: `harness.systems.tarantool_errors` says which ones mean
+- An error is an error of the call, with the store's code: `harness.systems.qsync.errors` says which ones mean
   "surely not done". A transaction is never carried out in part, and never tried a second time by itself.
 
 `qsync.dump()` returns one map: {"spaces": {space: [tuple, …]}}, all that is confirmed on the node that is asked.
@@ -71,7 +71,7 @@ from harness.operations import (
     failed,
     unexpected,
 )
-from harness.systems.tarantool_errors import meaning_of
+from harness.systems.qsync.errors import meaning_of
 from nodes.iproto.messages import Answer, Call, Refusal
 
 Statement = list[Any]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from checkers.wal import LogRules, check, replay
-from harness.systems.xlogs import read_log
+from harness.systems.qsync.logs import read_log
 
 pytestmark = [
     pytest.mark.real,

@@ -6,8 +6,8 @@ import pytest
 
 from harness.clients.reply import Lost, NotSent, Replied, Reply
 from harness.operations import Completion, Read, Transaction, Write
-from harness.systems.calls import outcome_of
-from harness.systems.tarantool_errors import FAIL, INFO, meaning_of
+from harness.systems.qsync.calls import outcome_of
+from harness.systems.qsync.errors import FAIL, INFO, meaning_of
 from nodes.iproto.codes import Code
 from nodes.iproto.messages import Refusal
 

@@ -7,12 +7,12 @@ does not start, so it is the same on every cluster:
 | configuration | versions | who fails over |
 |---|---|---|
 | A | 2.6 | nobody: one master for the whole run |
-| B | 2.6 | an operator from outside (`harness.systems.operator`) |
+| B | 2.6 | an operator from outside (`harness.systems.qsync.operator`) |
 | E | from 2.6.1 to 2.10 | `election_mode`; reads are dirty |
 | F | since 2.11 | `election_mode`, and nothing is rolled back for a quorum that takes long |
 | G | since 2.11 | `election_mode`, with the server's own rollback after replication_synchro_timeout |
 
-What the documentation promises of each stands in `harness.systems.tarantool_promises`.
+What the documentation promises of each stands in `harness.systems.tarantool.promises`.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ from harness.faults.fault import Does
 from harness.faults.membership import Membership
 from harness.run.configurations import DEFAULT
 from harness.run.plan import SECOND_NS, Plan
-from harness.systems.box_cfg import HasBoxCfg
-from harness.systems.calls import CALLS, CallClient
-from harness.systems.operator import Note, Operator, asked, take_over
-from harness.systems.promises import Promise, must_serve_reads, without_majority, without_versions
-from harness.systems.qsync import FIRST_SPACE_ID, NOTES, identity
-from harness.systems.tarantool_promises import CHECKS, PROMISES, without_power
+from harness.systems.promise import Promise
+from harness.systems.qsync.box_cfg import HasBoxCfg
+from harness.systems.qsync.calls import CALLS, CallClient
+from harness.systems.qsync.operator import Operator, asked, take_over
+from harness.systems.qsync.promises import must_serve_reads, without_majority, without_versions
+from harness.systems.qsync.system import FIRST_SPACE_ID, NOTES, identity
+from harness.systems.system import Note
+from harness.systems.tarantool.promises import CHECKS, PROMISES, without_power
 from harness.wires.iproto import IPROTO, Iproto
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability

@@ -1,0 +1,87 @@
+"""What a system promises to whom: one row a configuration, one entry a class of operation.
+
+A verdict judges each class of answers against its own promise, by what the *server* said it did. The classes:
+
+| class | who is asked and how |
+|---|---|
+| writes | acknowledged writes, and reads that are promised to fit them |
+| submitted writes | answered when they are in the queue: commit wait modes `submit` and `none` |
+| owner reads | `read-confirmed` at the owner |
+| replica reads | `read-confirmed` elsewhere |
+| dirty reads | `dirty`, anywhere |
+| linearizable reads | `linearizable`, anywhere |
+| final state | what all nodes hold after healing |
+
+| model | means |
+|---|---|
+| linearizable | one order, within real time |
+| monotone-prefix | stale without bound, but a node never goes back and shows confirmed values only |
+| read-uncommitted | anything that somebody wrote |
+| converged | all nodes the same, nothing confirmed lost |
+| in-turn | no acknowledgement: it happens whole, after it was asked for and before what came behind it, or never |
+| stale | an old value, no more is said |
+| "" | nothing is promised: what is found is told, and is no violation |
+
+What complete writes are promised holds beside submitted ones as it does without them: one that was only submitted
+excuses the loss of nothing else (`checkers.domain.queue_order`). Its refusals are as sure as any: error 289 (mode
+`none`, no room) is not done. A row that promises nothing of writes promises nothing of submitted ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """A row of the table; `why` says in a sentence what it rests on."""
+
+    configuration: str
+    writes: str
+    owner_reads: str
+    replica_reads: str
+    dirty_reads: str
+    linearizable_reads: str
+    final_state: str
+    why: str
+    asynchronous: str = "as synchronous"
+    """Acknowledged asynchronous transactions: they keep to the order of the log on all nodes, like synchronous ones;
+    "where answered": they stay on the node that acknowledged them, and nothing is said of others."""
+    has_leader: bool = True
+    """One node takes writes at a time, and calls itself "owner"."""
+    has_dumps: bool = True
+    """Nodes say all that they hold."""
+    leaders: str = "one leader a term"
+    """"": there may be several, and none that knows it."""
+    logs: str = "logs that agree"
+    """What the nodes' own logs must be; "": here they may contradict each other, which is then a finding."""
+    quorum: str = "acknowledged only with a quorum"
+    """"": a write may be acknowledged while its owner reaches no other node."""
+    may_end_under: tuple[str, ...] = ()
+    """What a fault may do (`checkers.crash.CAUSES`) so that a node may end: "disk-error" for one that stops when its
+    disk is full. It must come up again when the fault is over."""
+    isolated_owner_rolls_back: bool = False
+    """An owner that is cut off for longer than twice the synchro timeout rolls back what waits: a run in which it did
+    not has shown nothing of that."""
+    documented: Mapping[str, str] = field(default_factory=dict)
+    """Checker → what the store's own documentation says of it, quoted, with the page."""
+
+    @property
+    def submitted(self) -> str:
+        """What holds of writes that were answered when they were queued."""
+        return "in-turn" if self.writes == "linearizable" else ""
+
+    @property
+    def answers(self) -> str:
+        """What holds of the moment in which a complete write is answered."""
+        return "answered when it is confirmed" if self.writes == "linearizable" else ""
+
+    @property
+    def has_fresh_reads(self) -> bool:
+        """Some answer at least must show what was acknowledged before it was asked for."""
+        return "linearizable" in (self.owner_reads, self.linearizable_reads)
+
+
+MODELS = ("linearizable", "monotone-prefix", "read-uncommitted")
+"""Strongest first."""

@@ -1,0 +1,1 @@
+"""Real Tarantool, which answers the calls of qsync by a Lua script of ours."""
