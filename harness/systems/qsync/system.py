@@ -46,7 +46,7 @@ from harness.systems import starts
 from harness.systems.promise import Promise
 from harness.systems.qsync.box_cfg import HasBoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
-from harness.systems.qsync.operator import Note, Operator, take_over
+from harness.systems.qsync.operator import Operator, take_over
 from harness.systems.qsync.promises import (
     PROMISES,
     must_serve_reads,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from harness.cluster.protocol import Ended
 from harness.errors import ClusterError
 from harness.judge.detected import could_not_join
-from harness.systems.qsync import Qsync
+from harness.systems.qsync.system import Qsync
 from tests.harness.fake_cluster import FakeCluster
 from tests.harness.run.conducted import MILLISECOND_NS, PAUSE, AtTime, Recorded, drawn, operation
 
