@@ -25,10 +25,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from nodes.iproto.messages import Response
 from nodes.kernel.events import Instant
 from nodes.qsync.commits import Commits
-from nodes.qsync.evaluation import Outcome
 from nodes.qsync.sometimes import WAITED_FOR_ROOM
 
 
@@ -57,19 +55,6 @@ class Admission:
     def put(self, again: Callable[[Instant], None]) -> None:
         self._commits.sometimes.note(WAITED_FOR_ROOM)
         self._waiting.append(again)
-
-    def enter(
-        self,
-        outcome: Outcome,
-        reply: tuple[int, Response] | None,
-        now: Instant,
-        *,
-        is_sync: bool,
-        answers_at_once: bool,
-    ) -> None:
-        """Into the queue with what was evaluated: `Commits.submit`."""
-        changes, drafts = tuple(outcome.changes), tuple(outcome.drafts)
-        self._commits.submit(changes, drafts, reply, now, is_sync=is_sync, answers_at_once=answers_at_once)
 
     def proceed(self, now: Instant) -> None:
         """Let in whom there is room for."""

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from nodes.kernel.quorum import LINEARIZABLE_FORMULA, check, check_linearizable, evaluate
-from nodes.qsync import bugs
 from nodes.qsync.definitions import SpaceDefinition, definition_from_json
 from nodes.qsync.election import FENCINGS, MODES, Fencing, Mode
 
@@ -138,9 +137,6 @@ class Configuration:
             raise ValueError(
                 f"expected a fencing mode of {', '.join(FENCINGS)}, got {self.election_fencing!r}"
             )
-        for bug in self.bugs:
-            if bug not in bugs.NAMES:
-                raise ValueError(f"unknown bug {bug!r}; known: {', '.join(bugs.NAMES)}")
 
     @property
     def registered(self) -> tuple[Identity, ...]:

@@ -6,26 +6,53 @@ subclass with one other answer; no part knows of any. Whatever a decision needs 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from nodes.iproto.codes import Code
+from nodes.iproto.messages import Response, Row
+from nodes.kernel.effects import Effect
 from nodes.kernel.events import Instant
 from nodes.kernel.outbox import Durability
 from nodes.kernel.quorum import evaluate
 from nodes.kernel.vclock import Vclock
+from nodes.qsync.configuration import Configuration
+from nodes.qsync.election import Election
+from nodes.qsync.evaluation import Outcome
 from nodes.qsync.filter import Promotion, Rows, filtered
+from nodes.qsync.journal import Journal, Write
 from nodes.qsync.limbo import Entry, Limbo
+from nodes.qsync.relay import Relay
+from nodes.qsync.spaces import Transaction
 
-if TYPE_CHECKING:
-    from nodes.qsync.admission import Admission
-    from nodes.qsync.commits import Commits
-    from nodes.qsync.configuration import Configuration
-    from nodes.qsync.election import Election
-    from nodes.qsync.evaluation import Outcome
-    from nodes.qsync.journal import Journal, Write
-    from nodes.qsync.replica import Replica
-    from nodes.qsync.spaces import Transaction
+Reply = tuple[int, Response]
+"""A link, and the answer that is to leave on it."""
+
+
+class Queue(Protocol):
+    """What decisions see of the queue and its transactions (`nodes.qsync.commits`)."""
+
+    limbo: Limbo
+    election: Election
+    configuration: Configuration
+    pending: list[Promotion]
+    out: list[Effect]
+
+    @property
+    def is_owner(self) -> bool: ...
+
+    @property
+    def is_full(self) -> bool: ...
+
+    @property
+    def is_writable(self) -> bool: ...
+
+    @property
+    def ro_reason(self) -> str | None: ...
+
+    def take_effect(self, row: Row) -> None: ...
+
+    def answer(self, transaction: Transaction) -> None: ...
 
 
 class Decisions:
@@ -40,11 +67,11 @@ class Decisions:
         """The clocks by which everything is timed."""
         return now
 
-    def log(self, commits: Commits, write: Write) -> None:
+    def log(self, queue: Queue, write: Write) -> None:
         """Send a record to the disk; it takes effect when it is there."""
         if write.before:
-            commits.out.extend(write.before)
-        commits.out.append(write.persist)
+            queue.out.extend(write.before)
+        queue.out.append(write.persist)
 
     def may_be_stored(self, has_settled: bool) -> bool:
         """A snapshot file may be written: of data that has settled."""
@@ -70,20 +97,20 @@ class Decisions:
 
     # ---- the owner
 
-    def is_writable(self, commits: Commits) -> bool:
+    def is_writable(self, queue: Queue) -> bool:
         """Clients may write."""
-        return commits.ro_reason is None
+        return queue.ro_reason is None
 
-    def written(self, commits: Commits, entry: Entry) -> None:
+    def written(self, queue: Queue, entry: Entry) -> None:
         """An entry is in our log: it is neither shown nor answered yet."""
 
     def confirms(self, lsn: int) -> tuple[int, ...]:
         """The CONFIRMs to write when a quorum has everything up to `lsn`."""
         return (lsn,)
 
-    def rolled_back(self, commits: Commits, lsn: int) -> list[Entry]:
+    def rolled_back(self, queue: Queue, lsn: int) -> list[Entry]:
         """What a ROLLBACK discards, newest first: the entry that it names, and all behind it."""
-        return commits.limbo.roll_back(lsn)
+        return queue.limbo.roll_back(lsn)
 
     code_of_timeout = Code.SYNC_QUORUM_TIMEOUT
     """Of the transaction that no quorum had in time. Another leader may still confirm it."""
@@ -105,13 +132,21 @@ class Decisions:
         """What must have committed before an answer leaves that has no effect, and reveals what it looked at."""
         return outcome.looked_at
 
-    def admission(self, commits: Commits) -> Admission:
-        """The door to the queue."""
-        from nodes.qsync.admission import Admission
+    def into_queue(
+        self,
+        queue: Queue,
+        submit: Callable[[Reply | None, Instant], None],
+        reply: Reply,
+        now: Instant,
+        *,
+        is_detached: bool,
+    ) -> None:
+        """There is room for a transaction: it goes in. `is_detached`: its answer says no more than that."""
+        submit(reply, now)
 
-        return Admission(commits)
-
-    def serves_alone(self, replica: Replica, now: Instant) -> bool:
+    def serves_alone(
+        self, queue: Queue, relays: Mapping[int, Relay], quorum: int, beat_ns: int, now: Instant
+    ) -> bool:
         """A linearizable read is answered without asking other nodes."""
         return False
 
@@ -129,7 +164,7 @@ class Decisions:
         """The rows as they are to be written; `nodes.qsync.filter.Contradiction` if they must not be."""
         return filtered(rows, origin, limbo, pending)
 
-    def may_take_in(self, commits: Commits, rows: Rows) -> bool:
+    def may_take_in(self, queue: Queue, rows: Rows) -> bool:
         """Rows may go into our queue now, however full it is: the CONFIRM that makes room stands behind them."""
         return True
 

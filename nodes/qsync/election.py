@@ -25,12 +25,11 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 from nodes.iproto.messages import RaftState
 from nodes.kernel.vclock import covers
 from nodes.qsync import sometimes as rare
-from nodes.qsync.decisions import Decisions
 from nodes.qsync.sometimes import Sometimes
 
 Mode = Literal["off", "voter", "manual", "candidate"]
@@ -54,6 +53,14 @@ def flaw(message: RaftState) -> str | None:
     return None
 
 
+class Decides(Protocol):
+    """`nodes.qsync.decisions` has the right answers."""
+
+    def is_fenced(self, election: Election, followers: int) -> bool: ...
+
+    def is_held_back(self, election: Election, connected: int) -> bool: ...
+
+
 @dataclass(slots=True, kw_only=True)
 class Election:
     """One node's part in elections. Times are nanoseconds of its monotonic clock."""
@@ -66,7 +73,7 @@ class Election:
     election_timeout_ns: int
     death_timeout_ns: int
     chance: random.Random
-    decisions: Decisions = field(default_factory=Decisions)
+    decisions: Decides
     is_exact: bool = False
     """As Tarantool to the moment: a death timeout has no spread; a candidate stands for a term in which it has no vote
     as soon as that is on disk, and no sooner; it begins at once when the leader resigns, or its last witness loses

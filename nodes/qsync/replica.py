@@ -123,8 +123,7 @@ class Replica:
         self.followers = Followers(parts, self.participation, self._mixes)
         self._service = Service(
             *(self.commits, self.schema, self.status, self._info, self.reads),
-            lambda now: self.decisions.serves_alone(self, now),
-            self._out,
+            *(self.followers.serve_alone, self._out),
         )
         self._hosting = Hosting(self.commits, journal, self.schema, self.captures, self._out)
         self.control = Control(

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from nodes.iproto.codes import Code
@@ -54,6 +55,7 @@ from nodes.kernel.effects import Effect
 from nodes.kernel.events import Instant
 from nodes.qsync import ddl
 from nodes.qsync.access import Access
+from nodes.qsync.admission import Admission
 from nodes.qsync.commits import Commits, answer_later
 from nodes.qsync.configuration import COMMIT_WAITS, CommitWait
 from nodes.qsync.evaluation import Evaluation, Outcome
@@ -134,7 +136,7 @@ class Service:
         self._info = info
         self._reads = reads
         self._serves_alone = serves_alone
-        self.admission = commits.decisions.admission(commits)
+        self.admission = Admission(commits)
         self._access = Access(commits.configuration.users)
         self._out = out
         self.functions: dict[str, Function] = {
@@ -390,10 +392,13 @@ class Service:
                 lambda now: self._run_writing(link, sync, evaluate, make, now, options, has_waited=True)
             )
         else:
-            self.admission.enter(
-                *(outcome, (link, make(outcome)), now),
-                is_sync=options.is_sync,
-                answers_at_once=not self._completes(options),
+            is_detached = not self._completes(options)
+            changes, drafts = tuple(outcome.changes), tuple(outcome.drafts)
+            submit = partial(
+                commits.submit, changes, drafts, is_sync=options.is_sync, answers_at_once=is_detached
+            )
+            commits.decisions.into_queue(
+                commits, submit, (link, make(outcome)), now, is_detached=is_detached and bool(drafts)
             )
 
     def _must_be_allowed(self, outcome: Outcome, options: Options) -> None:

@@ -136,6 +136,11 @@ class Followers:
         for relay in self._relays.values():
             self._out.append(Send(relay.link, beat))
 
+    def serve_alone(self, now: Instant) -> bool:
+        """A linearizable read need not ask them."""
+        quorum, beat_ns = self._options.quorum_size, self._options.replication_timeout_ns
+        return self._decisions.serves_alone(self._commits, self._relays, quorum, beat_ns, now)
+
     def lost(self, link: int, reason: str) -> None:
         """The link is gone."""
         relay = self._relays.pop(link, None)

@@ -42,7 +42,9 @@ NAMES = tuple(
 
 @cache
 def bug(name: str) -> Bug:
-    """The bug of this name; a node reads only the files of those that it has."""
+    """The bug of this name; a node reads only the files of those that it has. ValueError if there is none."""
+    if name not in NAMES:
+        raise ValueError(f"unknown bug {name!r}; known: {', '.join(NAMES)}")
     found = importlib.import_module(f"{__name__}.{name.replace('-', '_')}").BUG
     assert isinstance(found, Bug), name
     return found

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nodes.qsync.bugs import Bug
 from nodes.qsync.decisions import Decisions
-
-if TYPE_CHECKING:
-    from nodes.qsync.evaluation import Outcome
-    from nodes.qsync.spaces import Transaction
+from nodes.qsync.evaluation import Outcome
+from nodes.qsync.spaces import Transaction
 
 
 class CasFromPending(Decisions):

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nodes.qsync.bugs import Bug
 from nodes.qsync.bugs._confirm_first import ConfirmFirst
-
-if TYPE_CHECKING:
-    from nodes.qsync.commits import Commits
-    from nodes.qsync.journal import Write
+from nodes.qsync.decisions import Queue
+from nodes.qsync.journal import Write
 
 
 class ConfirmBeforeWalReplica(ConfirmFirst):
-    def confirms_first(self, commits: Commits, write: Write) -> bool:
-        return write.origin != commits.configuration.me.id or super().confirms_first(commits, write)
+    def confirms_first(self, queue: Queue, write: Write) -> bool:
+        return write.origin != queue.configuration.me.id or super().confirms_first(queue, write)
 
 
 BUG = Bug(

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nodes.qsync.bugs import Bug
-from nodes.qsync.decisions import Decisions
+from nodes.qsync.decisions import Decisions, Queue
+from nodes.qsync.limbo import Entry
 from nodes.qsync.spaces import show
-
-if TYPE_CHECKING:
-    from nodes.qsync.commits import Commits
-    from nodes.qsync.limbo import Entry
 
 
 class ConfirmEarly(Decisions):
-    def written(self, commits: Commits, entry: Entry) -> None:
-        if commits.is_owner and entry.wait_ack:
+    def written(self, queue: Queue, entry: Entry) -> None:
+        if queue.is_owner and entry.wait_ack:
             show(entry.transaction)
-            commits.answer(entry.transaction)
+            queue.answer(entry.transaction)
 
 
 BUG = Bug(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
+from nodes.kernel.events import Instant
 from nodes.qsync.bugs import Bug
-from nodes.qsync.decisions import Decisions
-
-if TYPE_CHECKING:
-    from nodes.kernel.events import Instant
-    from nodes.qsync.replica import Replica
+from nodes.qsync.decisions import Decisions, Queue
+from nodes.qsync.relay import Relay
 
 
 class LeaseByWallClock(Decisions):
@@ -17,12 +15,14 @@ class LeaseByWallClock(Decisions):
         super().__init__()
         self._heard_wall_ns: dict[int, int] = {}
 
-    def serves_alone(self, replica: Replica, now: Instant) -> bool:
-        for relay in replica.relays.values():
+    def serves_alone(
+        self, queue: Queue, relays: Mapping[int, Relay], quorum: int, beat_ns: int, now: Instant
+    ) -> bool:
+        for relay in relays.values():
             self._heard_wall_ns[relay.replica_id] = relay.heard.wall_ns
-        since_ns = now.wall_ns - 2 * replica.options.replication_timeout_ns
+        since_ns = now.wall_ns - 2 * beat_ns
         heard = sum(wall_ns >= since_ns for wall_ns in self._heard_wall_ns.values())
-        return replica.commits.is_owner and 1 + heard >= replica.options.quorum_size
+        return queue.is_owner and 1 + heard >= quorum
 
 
 BUG = Bug(

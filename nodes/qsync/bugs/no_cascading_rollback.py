@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nodes.qsync.bugs import Bug
-from nodes.qsync.decisions import Decisions
-
-if TYPE_CHECKING:
-    from nodes.qsync.commits import Commits
-    from nodes.qsync.limbo import Entry
+from nodes.qsync.decisions import Decisions, Queue
+from nodes.qsync.limbo import Entry
 
 
 class NoCascadingRollback(Decisions):
-    def rolled_back(self, commits: Commits, lsn: int) -> list[Entry]:
-        discarded = super().rolled_back(commits, lsn)
-        while commits.is_owner and len(discarded) > 1:
-            commits.limbo.append(discarded.pop(-2))
+    def rolled_back(self, queue: Queue, lsn: int) -> list[Entry]:
+        discarded = super().rolled_back(queue, lsn)
+        while queue.is_owner and len(discarded) > 1:
+            queue.limbo.append(discarded.pop(-2))
         return discarded
 
 

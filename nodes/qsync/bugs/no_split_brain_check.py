@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from nodes.qsync.bugs import Bug
 from nodes.qsync.decisions import Decisions
 from nodes.qsync.filter import Contradiction, Promotion, Rows
-
-if TYPE_CHECKING:
-    from nodes.qsync.limbo import Limbo
+from nodes.qsync.limbo import Limbo
 
 
 class NoSplitBrainCheck(Decisions):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nodes.qsync.bugs import Bug
 from nodes.qsync.decisions import Decisions
-
-if TYPE_CHECKING:
-    from nodes.qsync.limbo import Limbo
+from nodes.qsync.limbo import Limbo
 
 
 class PromoteForgetsQuorum(Decisions):

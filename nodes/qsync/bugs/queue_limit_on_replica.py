@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nodes.qsync.bugs import Bug
-from nodes.qsync.commits import CONTROL, Commits
-from nodes.qsync.decisions import Decisions
-
-if TYPE_CHECKING:
-    from nodes.qsync.filter import Rows
+from nodes.qsync.commits import CONTROL
+from nodes.qsync.decisions import Decisions, Queue
+from nodes.qsync.filter import Rows
 
 
 class QueueLimitOnReplica(Decisions):
-    def may_take_in(self, commits: Commits, rows: Rows) -> bool:
-        return not commits.is_full or rows[-1].type in CONTROL
+    def may_take_in(self, queue: Queue, rows: Rows) -> bool:
+        return not queue.is_full or rows[-1].type in CONTROL
 
 
 BUG = Bug(

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from nodes.kernel.vclock import Vclock
 from nodes.qsync.bugs import Bug
 from nodes.qsync.decisions import Decisions
-
-if TYPE_CHECKING:
-    from nodes.kernel.vclock import Vclock
-    from nodes.qsync.journal import Journal
+from nodes.qsync.journal import Journal
 
 
 class VoteBeforeFlush(Decisions):

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nodes.qsync.bugs import Bug
-from nodes.qsync.decisions import Decisions
-
-if TYPE_CHECKING:
-    from nodes.qsync.commits import Commits
+from nodes.qsync.decisions import Decisions, Queue
 
 
 class WritableBeforePromote(Decisions):
-    def is_writable(self, commits: Commits) -> bool:
-        return commits.election.is_leader or super().is_writable(commits)
+    def is_writable(self, queue: Queue) -> bool:
+        return queue.election.is_leader or super().is_writable(queue)
 
 
 BUG = Bug(

@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodes.iproto.messages import RaftState
+from nodes.qsync.decisions import Decisions
 from nodes.qsync.election import CANDIDATE, FOLLOWER, LEADER, STATE_NAMES, Election, flaw
 from tests.nodes.qsync.tarantool_cases import Wrong
 
@@ -93,6 +94,7 @@ class RaftPlay:
             election_timeout_ns=self.election_ns,
             death_timeout_ns=self.death_ns,
             chance=random.Random(1),
+            decisions=Decisions(),
             is_exact=self.is_exact,
         )
         self.unwritten.clear()

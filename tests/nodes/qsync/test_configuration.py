@@ -35,7 +35,6 @@ STRANGERS = tuple(replace(member, id=member.id - 1) for member in configuration(
         ({"confirmed_lsn_after_promote": "one"}, "to be kept or zero"),
         ({"joins": True}, "expected id 0 of a node that joins"),
         ({"members": STRANGERS, "is_anonymous": True, "election_mode": "voter"}, "has no vote"),
-        ({"bugs": ("no-such-bug",)}, "unknown bug 'no-such-bug'"),
     ],
 )
 def test_nonsense_is_refused_before_the_node_starts(given: dict[str, object], words: str) -> None:

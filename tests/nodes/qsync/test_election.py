@@ -7,6 +7,7 @@ import random
 import pytest
 
 from nodes.iproto.messages import RaftState
+from nodes.qsync.decisions import Decisions
 from nodes.qsync.election import CANDIDATE, FOLLOWER, LEADER, Election, Fencing, Mode
 
 SECOND = 1_000_000_000
@@ -34,6 +35,7 @@ def election(
         election_timeout_ns=SECOND // 2,
         death_timeout_ns=DEATH,
         chance=random.Random(f"{seed}/{me}"),
+        decisions=Decisions(),
         is_exact=is_exact,
     )
     made.started(term, vote, now_ns)
