@@ -76,7 +76,9 @@ class Captures:
 
     def _may_take(self) -> bool:
         commits = self._commits
-        return not commits.is_behind_barrier and not commits.pending and not commits.limbo.is_in_rollback
+        return (
+            not commits.records.is_behind_barrier and not commits.pending and not commits.limbo.is_in_rollback
+        )
 
     def _is_sound(self, capture: Capture) -> bool:
         """Nothing that was in it has been lost or rolled back (nor anything behind it: simpler to tell, and seldom)."""

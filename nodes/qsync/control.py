@@ -118,12 +118,12 @@ class Control:
 
     def lead(self, now: Instant) -> None:
         """We won an election."""
-        if self._commits.promotes_at_once:
+        if self._commits.promotions.at_once:
             self._procedure = self._new(["acked"], None, now, is_demote=False)
             self._procedure.term = self._election.term
             self._procedure.deadline_ns = FOREVER_NS
         else:
-            self._commits.lead(now)
+            self._commits.promotions.lead(now)
 
     def advance(self, now: Instant) -> None:
         """Look at everything that waits; called after each event."""
@@ -171,7 +171,7 @@ class Control:
         if self._procedure is not None or self._rounds:
             raise Rejected(Code.IN_ANOTHER_PROMOTE)
         election, mode = self._election, self._options.election_mode
-        if self._commits.may_decide:
+        if self._commits.ownership.may_decide:
             self._answer(caller)
         elif election.is_leader:
             self._rounds.append(Round(caller, election.term))
@@ -182,7 +182,7 @@ class Control:
         else:
             if self._connected() < self._options.election_quorum:
                 if election.is_exact:
-                    self._commits.begin_term(now)
+                    self._commits.promotions.begin_term(now)
                 raise Rejected(Code.NO_ELECTION_QUORUM, self._connected(), self._options.election_quorum)
             election.campaign(now.monotonic_ns)
             self._rounds.append(Round(caller, election.term))
@@ -212,7 +212,7 @@ class Control:
             raise Rejected(Code.UNSUPPORTED, "replication_anon=true", "manual elections")
         running = self._procedure
         is_writing = running is not None and (running.is_demote or running.caller is None)
-        if is_writing or self._commits.is_behind_barrier:
+        if is_writing or self._commits.records.is_behind_barrier:
             raise Rejected(Code.UNSUPPORTED, "box.ctl.promote/demote", "simultaneous invocations")
 
     def _new(self, steps: list[Step], caller: Caller | None, now: Instant, *, is_demote: bool) -> Procedure:
@@ -228,7 +228,7 @@ class Control:
             elif self._awaits_term(procedure):
                 return
             elif not procedure.steps:
-                if self._commits.is_behind_barrier:
+                if self._commits.records.is_behind_barrier:
                     return  # another decision is on its way to the disk
                 self._write(procedure, now)
             elif not self._step(procedure, now):
@@ -236,7 +236,7 @@ class Control:
 
     def _awaits_term(self, procedure: Procedure) -> bool:
         """Its term is on the way to the disk: no time runs."""
-        return procedure.term > 0 and not self._commits.has_written_term
+        return procedure.term > 0 and not self._commits.records.has_written_term
 
     def _disturbed(self, procedure: Procedure) -> tuple[Code, tuple[object, ...]] | None:
         limbo = self._commits.limbo
@@ -255,7 +255,7 @@ class Control:
         is_late = now.monotonic_ns >= procedure.deadline_ns
         match procedure.steps[0]:
             case "term":
-                self._commits.begin_term(now)
+                self._commits.promotions.begin_term(now)
                 procedure.term = self._election.term
             case "empty" if len(self._commits.limbo) > 0 and not is_late:
                 return False
@@ -270,7 +270,7 @@ class Control:
         return True
 
     def _has_quorum(self) -> bool:
-        return not self._commits.limbo.entries or self._acks() >= self._commits.quorum_of_promote
+        return not self._commits.limbo.entries or self._acks() >= self._commits.promotions.quorum
 
     def _acks(self) -> int:
         """How many nodes have all that waits in the queue."""
@@ -279,7 +279,7 @@ class Control:
 
     def promotion(self) -> dict[str, int] | None:
         """What a PROMOTE of ours that waits for a quorum has, and how many there must be by what is set now."""
-        acks = self._commits.acks_of_promote
+        acks = self._commits.promotions.acks
         if acks is None and self._procedure is not None and self._procedure.steps == ["acked"]:
             acks = self._acks()
         return None if acks is None else {"acks": acks, "quorum": self._options.quorum_size}
@@ -289,7 +289,7 @@ class Control:
         self._procedure = None
         caller = procedure.caller
         reply = None if caller is None else (caller.link, caller.answer())
-        self._commits.write_promotion(now, reply, is_demote=procedure.is_demote)
+        self._commits.promotions.write(now, reply, is_demote=procedure.is_demote)
 
     def _end(self, procedure: Procedure, refusal: tuple[Code, tuple[object, ...]]) -> None:
         self._procedure = None

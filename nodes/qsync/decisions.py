@@ -33,7 +33,6 @@ class Queue(Protocol):
     """What decisions see of the queue and its transactions (`nodes.qsync.commits`)."""
 
     limbo: Limbo
-    election: Election
     configuration: Configuration
     pending: list[Promotion]
     out: list[Effect]
@@ -46,9 +45,6 @@ class Queue(Protocol):
 
     @property
     def is_writable(self) -> bool: ...
-
-    @property
-    def ro_reason(self) -> str | None: ...
 
     def take_effect(self, row: Row) -> None: ...
 
@@ -97,9 +93,9 @@ class Decisions:
 
     # ---- the owner
 
-    def is_writable(self, queue: Queue) -> bool:
+    def is_writable(self, ro_reason: str | None, is_leader: bool) -> bool:
         """Clients may write."""
-        return queue.ro_reason is None
+        return ro_reason is None
 
     def written(self, queue: Queue, entry: Entry) -> None:
         """An entry is in our log: it is neither shown nor answered yet."""

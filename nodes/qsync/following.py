@@ -165,12 +165,12 @@ class Following:
     def leave_orphans(self) -> None:
         """Who follows enough others is an orphan no more; never again in this life."""
         if self._participation.connected_members() > self._options.connect_quorum:
-            self._commits.is_orphan = False
+            self._commits.ownership.is_orphan = False
 
     def _apply(self, applier: Applier, rows: Iterable[Row]) -> None:
         applier.backlog.extend(applier.transactions(rows))
         is_news = False
-        while applier.backlog and not (self._commits.is_behind_barrier or self._commits.is_log_full):
+        while applier.backlog and not (self._commits.records.is_behind_barrier or self._commits.is_log_full):
             if not self._decisions.may_take_in(self._commits, applier.backlog[0]):
                 break
             transaction = applier.backlog.popleft()
@@ -180,7 +180,7 @@ class Following:
             if missing is not None:
                 self._drop(applier.link, missing)
                 return
-            refusal = self._commits.refusal_of(transaction)
+            refusal = self._commits.ownership.refusal_of(transaction)
             if refusal is not None:
                 self._drop(applier.link, refusal)
                 return

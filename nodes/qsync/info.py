@@ -49,7 +49,7 @@ def box_info(
 ) -> dict[str, object]:
     me, vclock = configuration.me, journal.vclock
     later: dict[str, object] = {
-        "ro_reason": None if commits.is_writable else commits.ro_reason,
+        "ro_reason": None if commits.is_writable else commits.ownership.ro_reason,
         "synchro": synchro(commits, now),
         "election": election(commits.election, configuration, now),
     }
@@ -62,7 +62,7 @@ def box_info(
         "uuid": me.uuid,
         "name": me.name,
         "ro": not commits.is_writable,
-        "status": "orphan" if commits.is_orphan else "running",
+        "status": "orphan" if commits.ownership.is_orphan else "running",
         "vclock": dict(sorted(vclock.items())),
         "signature": sum(vclock.values()),
         "lsn": vclock.get(me.id, 0),
@@ -90,7 +90,7 @@ def synchro(commits: Commits, now: Instant) -> dict[str, object]:
             "size": limbo.size,
             "age": _seconds(now.monotonic_ns - limbo.entries[0].written_ns) if is_waiting else 0,
             "confirm_lag": _seconds(commits.confirm_lag_ns),
-            "busy": commits.is_behind_barrier or limbo.confirming_lsn > limbo.confirmed_lsn,
+            "busy": commits.records.is_behind_barrier or limbo.confirming_lsn > limbo.confirmed_lsn,
             "rollback_count": limbo.rollback_count,
         },
         "quorum": commits.options.quorum_size,

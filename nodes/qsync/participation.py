@@ -43,7 +43,7 @@ class Participation:
         """Write term and vote if they have changed."""
         if self._election.must_write:
             self._election.must_write = False
-            self._commits.save_vote(now)
+            self._commits.records.save_vote(now)
 
     def hear(self, message: RaftState, now: Instant) -> None:
         """A peer tells its state."""
@@ -64,7 +64,11 @@ class Participation:
             fields = {"election_term": election.term, "leader": election.leader_id, "another": election.rival}
             self._out.append(Log("error", "two leaders in one term", fields))
             election.rival = 0
-        if election.is_leader and self._led_term != election.term and not self._commits.is_behind_barrier:
+        if (
+            election.is_leader
+            and self._led_term != election.term
+            and not self._commits.records.is_behind_barrier
+        ):
             self._led_term = election.term
             self._out.append(Log("info", "won the election", {"election_term": election.term}))
             self._lead(now)

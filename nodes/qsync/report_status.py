@@ -39,7 +39,7 @@ def status_of(
         "id": configuration.me.id,
         "role": _role(commits) if has_data else "loading",
         "ro": not commits.is_writable,
-        "ro_reason": None if commits.is_writable else commits.ro_reason,
+        "ro_reason": None if commits.is_writable else commits.ownership.ro_reason,
         "elections": control.elections,
         "election": STATE_NAMES[election.state],
         "election_term": election.term,
@@ -54,7 +54,7 @@ def status_of(
         "confirmed_lsn": limbo.confirmed_lsn,
         "in_rollback": limbo.is_in_rollback,
         "rollbacks": limbo.rollback_count,
-        "committed": commits.committed_count,
+        "committed": commits.fates.committed_count,
         "following": sorted(applier.peer for applier in appliers if applier.state == "following"),
         "stopped": {applier.peer: applier.message for applier in appliers if applier.state == "stopped"},
         "followers": sorted(relay.replica_id for relay in relays),
@@ -78,4 +78,4 @@ def _upstreams(appliers: Collection[Applier], now: Instant) -> dict[str, Mapping
 
 def _role(commits: Commits) -> str:
     implicitly = commits.configuration.protocol == "2.6" and commits.is_writable
-    return "owner" if commits.may_decide or implicitly else "replica"
+    return "owner" if commits.ownership.may_decide or implicitly else "replica"

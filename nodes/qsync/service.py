@@ -56,9 +56,10 @@ from nodes.kernel.events import Instant
 from nodes.qsync import ddl
 from nodes.qsync.access import Access
 from nodes.qsync.admission import Admission
-from nodes.qsync.commits import Commits, answer_later
+from nodes.qsync.commits import Commits
 from nodes.qsync.configuration import COMMIT_WAITS, CommitWait
 from nodes.qsync.evaluation import Evaluation, Outcome
+from nodes.qsync.fates import answer_later
 from nodes.qsync.joining import check_member
 from nodes.qsync.keys import Rejected, Tuple, exact_key
 from nodes.qsync.linearizable_reads import LinearizableReads
@@ -295,7 +296,7 @@ class Service:
         statements, options = _transaction_arguments(arguments)
         if options.is_linearizable and not self._commits.configuration.memtx_use_mvcc_engine:
             raise Rejected(Code.UNSUPPORTED, "Linearizable transaction", "disabled memtx mvcc engine")
-        role = "owner" if self._commits.may_decide else "replica"
+        role = "owner" if self._commits.ownership.may_decide else "replica"
         mode = options.read if writes(statements) else self._served(options.read)
 
         def make(outcome: Outcome) -> Response:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nodes.qsync.bugs import Bug
-from nodes.qsync.commits import CONTROL
 from nodes.qsync.decisions import Decisions, Queue
 from nodes.qsync.filter import Rows
+from nodes.qsync.records import CONTROL
 
 
 class QueueLimitOnReplica(Decisions):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from nodes.qsync.bugs import Bug
-from nodes.qsync.decisions import Decisions, Queue
+from nodes.qsync.decisions import Decisions
 
 
 class WritableBeforePromote(Decisions):
-    def is_writable(self, queue: Queue) -> bool:
-        return queue.election.is_leader or super().is_writable(queue)
+    def is_writable(self, ro_reason: str | None, is_leader: bool) -> bool:
+        return is_leader or super().is_writable(ro_reason, is_leader)
 
 
 BUG = Bug(

@@ -22,7 +22,7 @@ from nodes.kernel.events import (
     Started,
     TimerFired,
 )
-from nodes.qsync import commits
+from nodes.qsync import fates
 from nodes.qsync.election import STATE_NAMES
 from nodes.qsync.limbo import UNWRITTEN
 from nodes.qsync.replica import Replica
@@ -65,7 +65,7 @@ def queue_state(node: Replica) -> str:
         return "unclaimed"
     if not node.commits.is_owner:
         return "foreign"
-    return "ours" if node.commits.may_decide else "frozen"
+    return "ours" if node.commits.ownership.may_decide else "frozen"
 
 
 class Watch:
@@ -82,7 +82,7 @@ class Watch:
     def transactions(self, node: Replica) -> dict[int, tuple[Transaction, str]]:
         found: dict[int, tuple[Transaction, str]] = {}
         limbo = node.commits.limbo
-        for waiting, *_ in node.commits._writes.values():
+        for waiting, *_ in node.commits.records.under_way.values():
             if isinstance(waiting, Transaction):
                 found[id(waiting)] = (waiting, "prepared")
         for entry in limbo.entries:
@@ -128,7 +128,7 @@ class Watch:
 def watching() -> Iterator[Watch]:
     """Every node that takes a step meanwhile is watched."""
     watch, take = Watch(), Replica.step
-    commit, roll_back = commits.commit, commits.roll_back
+    commit, roll_back = fates.commit, fates.roll_back
 
     def step(node: Replica, event: Event, now: Instant) -> Sequence[Effect]:
         return watch.step(node, event, take, now)
@@ -143,6 +143,6 @@ def watching() -> Iterator[Watch]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Replica, "step", step)
-        patch.setattr(commits, "commit", committed)
-        patch.setattr(commits, "roll_back", rolled_back)
+        patch.setattr(fates, "commit", committed)
+        patch.setattr(fates, "roll_back", rolled_back)
         yield watch

@@ -1,0 +1,61 @@
+"""How transactions end: committed and answered, or discarded and refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nodes.iproto.codes import Code
+from nodes.iproto.messages import Refusal, Response
+from nodes.kernel.effects import Effect, Send
+from nodes.qsync.limbo import Entry
+from nodes.qsync.spaces import Transaction, commit, prepare, roll_back
+
+
+class Fates:
+    """Those of one node. Answers are appended to `out`."""
+
+    def __init__(self, out: list[Effect]) -> None:
+        self._out = out
+        self._submitted = 0
+        self.committed_count = 0
+
+    def prepare(self, transaction: Transaction) -> None:
+        """Its changes are on top of the prepared view from now on."""
+        self._submitted += 1
+        transaction.number = self._submitted
+        prepare(transaction)
+
+    def commit_entries(self, entries: Iterable[Entry]) -> None:
+        """Oldest first."""
+        for entry in entries:
+            self.commit(entry.transaction)
+
+    def commit(self, transaction: Transaction) -> None:
+        """What it changed is confirmed."""
+        commit(transaction)
+        self.committed_count += 1
+        self.answer(transaction)
+
+    def answer(self, transaction: Transaction) -> None:
+        """Tell its client that it has committed."""
+        for link, response in transaction.replies:
+            self._out.append(Send(link, response))
+        transaction.replies.clear()
+
+    def discard(self, transaction: Transaction, code: Code) -> None:
+        """Nothing remains of it."""
+        roll_back(transaction)
+        self.refuse(transaction.replies, code)
+
+    def refuse(self, replies: list[tuple[int, Response]], code: Code, *arguments: object) -> None:
+        """Their clients get an error."""
+        for link, response in replies:
+            self._out.append(Send(link, Refusal(response.sync, code, code.text(*arguments))))
+
+
+def answer_later(waits_for: Transaction | None, link: int, response: Response, out: list[Effect]) -> None:
+    """Answer at once, or when the unfinished transaction whose effect the answer reveals has committed."""
+    if waits_for is None:
+        out.append(Send(link, response))
+    else:
+        waits_for.replies.append((link, response))

@@ -1,0 +1,153 @@
+"""Whose the queue is, and therefore who may decide and write: a PROMOTE says so.
+
+2.6 knows no PROMOTE: `nodes.qsync.ownership_2_6` has its rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nodes.iproto.codes import Code
+from nodes.iproto.messages import Key, Row, Type
+from nodes.kernel.errors import StartRefused
+from nodes.qsync.configuration import Identity
+from nodes.qsync.decisions import Decisions
+from nodes.qsync.election import STATE_NAMES, Election
+from nodes.qsync.filter import number
+from nodes.qsync.keys import Rejected
+from nodes.qsync.limbo import Limbo
+from nodes.qsync.options import Options
+from nodes.qsync.records import CONTROL
+from nodes.qsync.spaces import Space
+from nodes.qsync.system_spaces import CLUSTER
+
+OWNERLESS = (
+    "the synchronous transaction {}/{} of the log has no PROMOTE before it, as 2.6 writes: start this node with "
+    "protocol 2.6, take a snapshot when its queue is empty, and start it as it is now from that"
+)
+READ_ONLY = "Can't modify data on a read-only instance"
+
+
+class Ownership:
+    """Of the queue of one node."""
+
+    knows_terms = True
+    """Rows of an owner whose term is over are told from others."""
+    knows_flags = True
+    """Rows say whether they wait; else their space says so."""
+
+    def __init__(
+        self,
+        me: int,
+        spaces: Mapping[int, Space],
+        limbo: Limbo,
+        election: Election,
+        options: Options,
+        decisions: Decisions,
+        *,
+        is_orphan: bool,
+    ) -> None:
+        self._me = me
+        self._spaces = spaces
+        self._limbo = limbo
+        self._election = election
+        self._options = options
+        self._decisions = decisions
+        self.is_orphan = is_orphan
+        self.saw_promote = True
+        """Since the node started, if it owned the queue then."""
+
+    @property
+    def is_owner(self) -> bool:
+        return self._limbo.owner_id == self._me != 0
+
+    @property
+    def is_frozen(self) -> bool:
+        """Nothing may be decided: a higher term has begun, or no PROMOTE came since the start."""
+        return self._election.term > self._limbo.term or not self.saw_promote
+
+    @property
+    def may_decide(self) -> bool:
+        """We own the queue, and no other can have become the leader as far as we know."""
+        if not self.is_owner or self.is_frozen:
+            return False
+        return not self._options.has_elections or self._election.is_leader
+
+    @property
+    def is_writable(self) -> bool:
+        return self._decisions.is_writable(self.ro_reason, self._election.is_leader)
+
+    @property
+    def ro_reason(self) -> str | None:
+        """Why clients may not write: one reason of several, in Tarantool's order; None if they may."""
+        if self._me == 0:
+            return "config"  # who is no member must be read-only
+        if self._options.has_elections and not self._election.is_leader:
+            return "election"
+        if not self.may_decide and (self._limbo.owner_id != 0 or self._options.has_elections):
+            return "synchro"
+        if self._options.read_only:
+            return "config"
+        return "orphan" if self.is_orphan else None
+
+    def read_only_error(self, members: Sequence[Identity]) -> Rejected:
+        """Error 7, with the reason in words."""
+        limbo, election = self._limbo, self._election
+        match self.ro_reason:
+            case "election":
+                why = f"state is election {STATE_NAMES[election.state]} with term {election.term}"
+                if election.leader_id:
+                    why += f", leader is {election.leader_id}{_uuid(election.leader_id, members)}"
+            case "synchro":
+                owner = f"{limbo.owner_id}{_uuid(limbo.owner_id, members)}"
+                why = f"synchro queue with term {limbo.term} belongs to {owner}"
+                if self.is_owner and election.term > limbo.term:
+                    why += " and is frozen due to fencing"
+                elif self.is_owner and not self.saw_promote:
+                    why += " and is frozen until promotion"
+            case "config":
+                why = "box.cfg.read_only is true"
+            case _:
+                why = "it is an orphan"
+        return Rejected(Code.READONLY, message=f"{READ_ONLY} - {why}")
+
+    # ---- what may go into the queue
+
+    @property
+    def is_claimed(self) -> bool:
+        """Somebody owns the queue, and nobody else can without a PROMOTE."""
+        return self._limbo.owner_id != 0
+
+    @property
+    def _was_never_claimed(self) -> bool:
+        """No PROMOTE or DEMOTE took effect so far. What 2.6 writes stands in such a queue."""
+        return self._limbo.owner_id == 0 and self._limbo.term == 1
+
+    def waits(self, space: Space) -> bool:
+        """Its changes need a quorum. Who is a member does, too, as soon as somebody owns the queue: else an owner that
+        is cut off could change the quorum that overrules it."""
+        return space.is_sync or (self.is_claimed and space.definition.id == CLUSTER)
+
+    def is_synchronous(self, rows: Sequence[Row]) -> bool:
+        """A row says so, or its space does: 2.6 knows no flags."""
+        changed = (row for row in rows if row.type != Type.NOP)
+        return any(row.wait_ack or self._spaces[number(row, Key.SPACE_ID)].is_sync for row in changed)
+
+    def enter(self, origin: int) -> bool:
+        """A transaction of this node goes into the queue; False if it may not."""
+        return True
+
+    def refusal_of(self, rows: Sequence[Row]) -> str | None:
+        """Why rows of another node cannot be taken in, in Tarantool's words; None if they can."""
+        is_ownerless = self._was_never_claimed and rows[-1].type not in CONTROL and self.is_synchronous(rows)
+        return Code.SYNC_QUEUE_UNCLAIMED.text() if is_ownerless else None
+
+    def recover(self, rows: Sequence[Row]) -> None:
+        """The log has a synchronous transaction; StartRefused if it cannot be there."""
+        if self._was_never_claimed:
+            raise StartRefused(OWNERLESS.format(rows[-1].replica_id, rows[-1].lsn))
+
+
+def _uuid(number: int, members: Sequence[Identity]) -> str:
+    found = [member.uuid for member in members if member.id == number]
+    return f" ({found[0]})" if found else ""

@@ -1,0 +1,96 @@
+"""Records on their way to the disk, and what hangs on each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from nodes.iproto.messages import Response, Row, Type
+from nodes.kernel.events import Instant
+from nodes.qsync.election import Election
+from nodes.qsync.filter import Promotion
+from nodes.qsync.journal import Draft, Journal, Write
+from nodes.qsync.limbo import Entry
+from nodes.qsync.spaces import Transaction
+
+_BARRIERS = frozenset({Type.ROLLBACK.value, Type.PROMOTE.value, Type.DEMOTE.value})
+"""Rows that discard entries: what comes after them may only be taken in when they have taken effect."""
+CONTROL = _BARRIERS | {Type.CONFIRM.value}
+"""Rows that decide about entries."""
+
+Waiting = Entry | Transaction | None
+"""What hangs on a write: a limbo entry, a transaction outside the limbo, or nothing (a control row)."""
+
+
+class UnderWay(NamedTuple):
+    waiting: Waiting
+    reply: tuple[int, Response] | None
+    is_barrier: bool
+
+
+class Records:
+    """Those of one node. `log` sends one to the disk; `pending` are the PROMOTEs that wait for a quorum."""
+
+    def __init__(
+        self, journal: Journal, election: Election, pending: Sequence[Promotion], log: Callable[[Write], None]
+    ) -> None:
+        self._journal = journal
+        self._election = election
+        self._pending = pending
+        self._log = log
+        self.under_way: dict[int, UnderWay] = {}
+        """By token."""
+        self._barriers = 0
+        self._votes = 0
+        """Terms and votes on their way to the disk."""
+
+    @property
+    def is_behind_barrier(self) -> bool:
+        """True while a row that discards entries is on its way to the disk: rows of other nodes have to wait."""
+        return self._barriers > 0
+
+    @property
+    def has_written_term(self) -> bool:
+        """The term that we know is on disk."""
+        return self._votes == 0
+
+    def write(self, write: Write, waiting: Waiting = None, reply: tuple[int, Response] | None = None) -> None:
+        """Send a record to the disk; the reply leaves when it is there."""
+        kind = write.rows[-1].type
+        is_barrier = kind in _BARRIERS or (kind == Type.CONFIRM and bool(self._pending))
+        self.under_way[write.token] = UnderWay(waiting, reply, is_barrier)
+        self._barriers += is_barrier
+        self._votes += kind == Type.RAFT
+        self._log(write)
+
+    def control(self, kind: Type, body: Mapping[int, object], now: Instant) -> None:
+        """Write a row that decides about entries."""
+        self.write(self._journal.write_own((Draft(kind.value, body),), now.wall_ns / 1e9))
+
+    def save_vote(self, now: Instant) -> None:
+        """Write the election's term and vote; whatever is told of them stands behind this record."""
+        election = self._election
+        self.write(self._journal.write_vote(election.term, election.vote, now.wall_ns / 1e9))
+
+    def persisted(self, write: Write, now: Instant) -> UnderWay:
+        """It is on disk."""
+        done = self.under_way.pop(write.token)
+        self._barriers -= done.is_barrier
+        if write.rows[-1].type == Type.RAFT:
+            self._votes -= 1
+            if self.has_written_term:
+                self._election.written(now.monotonic_ns)
+        return done
+
+    def failed(self) -> list[tuple[Write, UnderWay]]:
+        """Nothing that was under way reached the disk; newest first."""
+        lost = [(write, self.under_way.pop(write.token)) for write in self._journal.failed()]
+        if any(write.rows[-1].type == Type.RAFT for write, _ in lost):
+            self._election.must_write = self._election.must_tell = True
+        self._barriers = self._votes = 0
+        return lost
+
+
+def is_nothing(rows: Sequence[Row]) -> bool:
+    """Rows without effect pass the limbo: there is nothing to confirm or roll back in them."""
+    return all(row.type == Type.NOP for row in rows)
