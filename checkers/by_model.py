@@ -48,7 +48,7 @@ class Model:
 
     @property
     def promises(self) -> tuple[str, ...]:
-        """What can be promised of such operations; the first is taken if nobody says."""
+        """The consistency models that such operations can be judged by; the first is the default."""
         if self.transactional is not None:
             from checkers.transactional import MODELS as ISOLATION
 
@@ -252,7 +252,7 @@ def with_single_dequeues(history: History) -> History:
 
 
 def _weaker(history: History, reads: sessions.Reads) -> list[Verdict]:
-    """Every session guarantee, and how stale reads were; coherence implies the others."""
+    """One verdict for each session guarantee, and how stale reads were; coherence implies the rest."""
 
     def kept(guarantee: str) -> Verdict:
         return run_safely(
@@ -315,7 +315,7 @@ def strongest_isolation(verdict: Verdict) -> str | None:
 
 
 def judged_by(model: str, promise: str, *, failed_cas_observes: bool) -> Mapping[str, Judged]:
-    """By the name of its verdict, what `judge` was asked: for whoever verifies the proofs."""
+    """What `judge` was asked, by the name of its verdict: input for the verifiers of the proofs."""
     asked, found = MODELS[model], {}
     if asked.transactional is not None:
         found["transactional"] = Judged(model=promise)
@@ -340,7 +340,7 @@ def _results_everywhere(model: Model, history: History, failed_cas_observes: boo
 
 
 def strongest_of(results: Mapping[str, Result]) -> str:
-    """The strongest name in a table of results by model, or all of the strongest that none of the others implies."""
+    """The strongest name in a table of results by model; several, joined by "and", if none implies another."""
     undecided = [name for name in PROMISES if results.get(name) == "unknown"]
     if results.get("monotonic-reads") == "invalid":  # the others are seen through readers that go forward
         undecided = [name for name in undecided if name not in sessions.THROUGH_READERS]

@@ -14,8 +14,8 @@ from checkers.verdict import Verdict, run_safely
 class Check:
     """One checker: its rule in a few words, and the model that it judges against.
 
-    "": nothing is promised here; what it finds is told, and is no violation. `judged`: what its proofs are about, for
-    whoever verifies them; None for a check without proofs.
+    `model` "": nothing is promised here; what the check finds is reported, and is not a violation. `judged`: what its
+    proofs are about, for the verifiers; None for a check without proofs.
     """
 
     name: str

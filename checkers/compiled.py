@@ -1,6 +1,6 @@
 """Kernels: plain functions over numpy arrays, which numba compiles where it can.
 
-    # kernels.py of a family                      # whoever needs them
+    # kernels.py of a family                      # a module that needs them
     from checkers.compiled import kernel          from checkers.compiled import load
     @kernel                                       from checkers.transactional import kernels
     def total(values: Int64s) -> int: ...         load(kernels).total(values)    # or kernels.total: the plain twin
@@ -12,7 +12,7 @@
   read-only, an account without a home) in a private folder for temporary files, else nowhere. A cache that breaks
   under way is done without.
 - Give every kernel arrays of one fixed dtype and plain ints and floats: each new combination is compiled afresh, and
-  the plain twin would behave differently where integers overflow. A kernel asks nobody the time: give it a budget of
+  the plain twin would behave differently where integers overflow. A kernel never reads a clock: give it a budget of
   steps, or call it in slices.
 """
 
@@ -51,18 +51,18 @@ def kernel(function: Callable[Arguments, Returned]) -> Callable[Arguments, Retur
 
 
 def bare_kernel(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
-    """The same for a kernel that makes no arrays (slices of others it may): nobody then counts who refers to them.
+    """The same for a kernel that makes no arrays (slices of its arguments it may): references are not counted then.
 
-    What that counting costs is worth it: kernels that hand a dozen arrays to each other are four times as fast.
+    Reference counting is expensive: without it, kernels that pass a dozen arrays to each other are four times as fast.
     """
     setattr(function, _BARE, True)
     return kernel(function)
 
 
 def inlined_kernel(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
-    """A bare kernel whose machine code stands in each of its callers: an array costs seven numbers to hand over.
+    """A bare kernel whose machine code is copied into each caller: passing an array in a call costs seven numbers.
 
-    For small ones, or those with one caller; a search that is made of them is twice as fast.
+    For small kernels, or those with one caller; a search that is made of them is twice as fast.
     """
     setattr(function, _INLINED, True)
     return bare_kernel(function)
@@ -190,7 +190,7 @@ def _cache_folder(folder: str | None) -> Iterator[None]:
 
 @functools.cache
 def _private_folder() -> str | None:
-    """A folder that nobody else can write to: a cache holds code, and what lies in it is run."""
+    """A folder that no other user can write to: a cache holds code, and that code is executed."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"qsync-kernels-{user}-{sys.implementation.cache_tag}"
     try:

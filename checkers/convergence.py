@@ -1,16 +1,16 @@
-"""After healing: all nodes hold the same, nothing confirmed is missing, nothing is there that cannot be.
+"""After healing, all nodes hold equal data, no confirmed write is missing, and no impossible value is there.
 
-Judged are the final dumps, one a node. A violation is
+The checker judges the final dumps, one a node. A violation is
 
 - diverged: two nodes hold different values under a key
-- lost-write: a value (or nothing) that surely was replaced by a confirmed write: one that was acknowledged, or whose
+- lost-write: a value (or nothing) that a confirmed write surely replaced: a write that was acknowledged, or whose
   value a confirmed read has shown
-- never-written, dump-of-failed-write: a value that nobody asked to write, or whose every write surely failed
+- never-written, dump-of-failed-write: a value that no client asked to write, or whose every write surely failed
 - duplicate-key: a key that stands twice in one dump
 
-The order of the values comes from the history alone (`checkers.value_order`). A node without a dump makes the
-verdict unknown, as does a run without dumps; what the dumps that are there prove is still said. So it is if the
-record says that the nodes had not settled: replicas may be behind then, only the owner must hold what was confirmed.
+The order of the values comes from the history alone (`checkers.value_order`). If a node gave no dump, or no node did,
+the verdict is unknown, unless the dumps that exist prove a violation. The verdict is also unknown if the record says
+that the nodes had not settled: replicas may be behind then, and only the owner must hold all that was confirmed.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Dump:
 def check(history: History, *, space: str = "register") -> Verdict:
     """Whether the final dumps agree with each other and with what was confirmed.
 
-    `space` is the one that the operations' keys lie in; in all others only equality is judged. Raises
-    HistoryError if a dump cannot be read.
+    `space` holds the operations' keys; in every other space only equality is judged. Raises HistoryError if a dump
+    cannot be read.
     """
     dumps = [_dump(each) for each in last_dumps(history)]
     witnesses = [witness for dump in dumps for witness in _doubled(dump)]

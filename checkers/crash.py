@@ -1,11 +1,11 @@
-"""Crashes: a node that ended, or logged an assertion, although no fault told it to.
+"""Crashes: a node that ended, or logged an assertion, although no fault ended it.
 
-The monitor writes such an end as a line of its own: one that the kernel ended for want of memory is of a class of its
-own, with what the kernel said. An assertion stands in a node's state under "assertion".
-Without any line of the monitor for a node nobody watched it, and the verdict is unknown.
+The monitor writes such an end as a line of its own. An end by the kernel's out-of-memory killer has a class of its
+own, with the kernel's message. An assertion stands in a node's state under "assertion". A node without any line of
+the monitor was not watched, and the verdict is unknown.
 
-A fault may make a node end without telling it to (`CAUSES`): a store may stop because its disk is full. Whether it may
-is a rule of the promise. The sentence names the fault either way.
+A fault may make a node end indirectly (`CAUSES`): a store may stop because its disk is full. The promise decides
+whether that is allowed. The summary names the fault either way.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ BROKEN: Final = ("signal 4", "signal 7", "signal 8", "signal 11")
 
 
 def check(history: History, *, may_end_under: Collection[str] = (), promised: str = "") -> Verdict:
-    """Whether all nodes lived for as long as they were let.
+    """Whether all nodes lived until a fault or the harness ended them.
 
-    `may_end_under`: faults of `CAUSES` under which the store may end; `promised`: whose promise that is, in words.
+    `may_end_under`: faults of `CAUSES` under which the store may end; `promised`: the promise that allows it, in words.
     """
     crashes = [(crash, _cause(crash, history.faults)) for crash in history.crashes]
     allowed = [each for each in crashes if _is_allowed(*each, may_end_under)]

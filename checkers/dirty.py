@@ -1,8 +1,8 @@
-"""Dirty reads: anything that somebody has asked to write may be seen, also what is rolled back later.
+"""Dirty reads: they may show any value that a client has asked to write, also one that is rolled back later.
 
-So the only violation is a value that nobody had asked to write by then. How many values were shown whose write
-then surely failed is reported: allowed, but more than a reader may expect. Where no dirty read was answered there is
-nothing to judge, and the verdict is unknown.
+So the only violation is a value that no client had asked to write by then. The checker also reports how many values
+were shown whose write then surely failed: allowed, but more than a reader may expect. If no dirty read was answered,
+there is nothing to judge, and the verdict is unknown.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ MODEL = "read-uncommitted"
 
 
 def check(history: History) -> Verdict:
-    """Whether every dirty read returned what somebody had asked to write before it ended, or nothing.
+    """Whether every dirty read returned nothing, or a value that a client had asked to write before the read ended.
 
     Judged are operations read, and txn that only read, of mode "dirty"; of lists, each element. `details["asked"]`: how
-    many were asked, answered or not.
+    many such reads were invoked, answered or not.
     """
     asked_for = [each for each in history.select(f=("read", "txn")) if each.mode == "dirty"]
     reads = [each for each in asked_for if each.type == "ok"]

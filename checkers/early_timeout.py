@@ -1,8 +1,8 @@
-"""Early timeouts: nobody is told that a quorum did not come in time before that time has passed.
+"""Early timeouts: no client gets a quorum timeout before that time has passed.
 
 A store that waits for a quorum for `timeout_ns` may refuse with a timeout (Tarantool's errors 216 and 295) only when
-the client has waited for at least that long. Clocks drift, so a tenth is let go; a clock that jumps is no excuse:
-timers have a clock of their own. Rule: early-timeout. Cost: linear.
+the client has waited for at least that long. Clocks drift, so a tenth is tolerated; a clock that jumps is not an
+excuse: timers have a clock of their own. Rule: early-timeout. Cost: linear.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ class _Versions:
             self._seen()
 
     def _external(self, txn: Txn) -> Iterator[tuple[str, str, tuple[str, ...], bool]]:
-        """(f, key, what others wrote of it, whether it is no predicate's) of reads that need others."""
+        """(f, key, what other transactions wrote of it, whether it is no predicate's) of reads that need those."""
         own: dict[str, list[str]] = defaultdict(list)
         state: dict[str, tuple[str, ...]] = {}
         rows: set[str] = set()
@@ -215,7 +215,7 @@ class _Versions:
         return () if shown and shown[0] in own else shown
 
     def _source(self, reader: Txn, key: str, shown: tuple[str, ...]) -> Txn | None:
-        """The transaction whose last version it is; None: nobody's. ValueError if it is none."""
+        """The transaction whose last version it is; None for the initial version. ValueError if it is none."""
         if not shown:
             return None
         before: Txn | None = None

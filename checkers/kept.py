@@ -1,15 +1,16 @@
-"""Kept: what was acknowledged is, in the end, not gone from every node.
+"""Kept: in the end, no acknowledged write is gone from every node.
 
 For stores whose nodes need not be equal in the end (one that stopped following stays stale), or of which no read is
-fresh: there a lost write would be seen by nobody. Whoever led last has all that was acknowledged, so something
-is surely lost if no member's final dump holds it. What is `gone` in that sense depends on what operations write, so a
-family of checkers says it: values (`convergence`), values and elements of transactions and sets (`domain.durability`),
-sums (`domain.counter`), elements that leave rightly (`domain.queues`).
+fresh: there no other checker would see a lost write. The last leader holds all that was acknowledged, so a write is
+surely lost if no member's final dump holds it. What `gone` means depends on what operations write, so each
+family of checkers defines it: values (`convergence`), values and elements of transactions and sets
+(`domain.durability`), sums (`domain.counter`), elements that leave rightly (`domain.queues`).
 
-Judged are only the dumps of all members together, for who gave none may hold what others lack; and only if all was
-quiet before them. Nodes that have stopped following others for good never are equal: then it is enough that whoever
-owns the queue, by the newest term, said last that nothing is pending. Else the verdict is valid and says that there was
-nothing to judge. A record that does not tell whether all was quiet is taken at its word.
+The checker judges only the dumps of all members together, because a node without a dump may hold what the rest lack;
+and only if all was quiet before the dumps. Nodes that have stopped following each other for good never become equal:
+then it is enough that the queue's owner, by the newest term, last reported that nothing is pending. Otherwise the
+verdict is valid and says that there was nothing to judge. If a record does not say whether all was quiet, the checker
+assumes that it was.
 """
 
 from __future__ import annotations

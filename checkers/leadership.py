@@ -1,21 +1,21 @@
-"""Leadership: what nodes said of their elections, against what an election promises.
+"""Leadership: what the nodes reported of their elections, against what an election promises.
 
 | rule | violated when |
 |---|---|
-| two-leaders | two nodes said that they lead the same term |
-| idle-promote | a leader told for long that its PROMOTE has all acknowledgements that it needs, and owned nothing yet |
-| unfenced | a node that heard no quorum for long said that it still owns the queue, although it is to be fenced |
-| runaway-term | a node that heard nobody stood for election all the same: its term rose (no pre-vote) |
+| two-leaders | two nodes reported that they lead the same term |
+| idle-promote | a leader reported for long that its PROMOTE has all acknowledgements it needs, and owned nothing yet |
+| unfenced | a node that heard no quorum for long reported that it still owns the queue, although fencing is on |
+| runaway-term | a node that heard no other node stood for election all the same: its term rose (no pre-vote) |
 | deposed | a follower whose election mode was changed stood for election against a living leader |
 | stopped | nodes stopped following each other before anything was done to them |
-| no-leader | after the last fault had healed, nobody owned the queue in time |
+| no-leader | after the last fault had healed, no node owned the queue in time |
 | not-converged | after the last fault had healed, the nodes did not become quiet and equal in time |
 
-The nodes' own words are the monitor's lines; which node heard no quorum is known from verified cuts alone. The last
-two, idle-promote and deposed are judged where the header says within which time (`leader_within_ns`): the simulator's
-time does not depend on how busy a machine is. Where nodes may stop for good, `converges` is false, and the last is not
-judged; nor is no-leader, if those that stopped following each other leave nobody a quorum: then `details` says so.
-`unfenced` needs the header's `fencing` to be soft or strict.
+The nodes' reports are the monitor's lines. Verified cuts alone show which node heard no quorum. The last two rules,
+idle-promote and deposed are judged only where the header gives a time limit (`leader_within_ns`), which only the
+simulator's does: its time does not depend on how busy a machine is. Where nodes may stop for good, `converges` is
+false, and not-converged is not judged. Nor is no-leader, if the nodes that stopped following each other leave no
+quorum: then `details` says so. `unfenced` needs the header's `fencing` to be soft or strict.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _summary(history: History, details: dict[str, Any]) -> str:
 
 
 def _owner_within_ns(history: History) -> int | None:
-    """Within which time after healing somebody owns the queue again; None where that cannot be judged."""
+    """Within which time after healing a node must own the queue again; None where that cannot be judged."""
     within_ns = history.header.extra.get("leader_within_ns")
     is_told = history.settled is not None and history.states
     return within_ns if isinstance(within_ns, int) and is_told else None
@@ -108,7 +108,7 @@ def _two_leaders(history: History) -> Iterator[Witness]:
 
 
 def _idle_promotes(history: History) -> Iterator[Witness]:
-    """By the leader's own words, so it does not matter who is cut off; only a disk or a process may hold it up."""
+    """By the leader's own reports, so cuts do not matter; only a fault of a disk or a process may delay it."""
     beat_ns = history.header.heartbeat_ns
     if not beat_ns or not _is_timed(history):
         return
@@ -146,7 +146,7 @@ def _was_held_up(history: History, node: str, start: int, end: int) -> bool:
 
 
 def _deaf_times(history: History) -> list[tuple[str, bool, int, int]]:
-    """Node, whether it heard nobody at all, from, to: it surely heard too few others for a quorum."""
+    """(node, whether it heard no node at all, from, to): times in which it surely heard too few for a quorum."""
     return [time for fault in history.faults for cut in fault.cuts for time in _deaf_while(history, cut)]
 
 
@@ -185,7 +185,7 @@ def _deaf(history: History) -> Iterator[Witness]:
 
 
 def _awake(history: History, node: str, start: int, end: int) -> int:
-    """From when on it could know what it does not hear: who sleeps counts no time and wakes to old news."""
+    """When the node could first notice the silence: a node that sleeps counts no time, and wakes to old news."""
     slept = [
         end if fault.end_ns is None else fault.end_ns
         for fault in history.faults
@@ -277,17 +277,18 @@ def _may_stop(history: History) -> bool:
 
 
 def _may_be_leaderless(history: History) -> bool:
-    """Nodes that stopped following each other leave nobody a quorum; or one of them has rows that the others will never
-    take, whose candidacies keep the others from electing a leader (`elects_when_split` in the header is false)."""
+    """Whether no leader may be possible. Either the nodes that stopped following each other leave no quorum; or
+    (`elects_when_split` in the header is false) a node has rows that the rest will never take, and its candidacies
+    keep them from electing a leader."""
     if not history.header.extra.get("elects_when_split", True):
         return any(state.status.get("stopped") for state in history.states)
     return _may_stop(history) and is_split_for_good(history)
 
 
 def is_split_for_good(history: History) -> bool:
-    """No node is left that, by the nodes' last words, a quorum follows and that follows it: votes take both ways.
+    """Whether, by the nodes' last reports, no node is left that a quorum follows and that follows it: votes need both.
 
-    Who was removed, or has lost its disk, is not counted; the quorum that the nodes tell may still be the one with it.
+    Nodes that were removed, or have lost their disk, are not counted; the quorum in the reports may still count them.
     """
     members = at_the_end(history)
     newest = {state.node: state.status for state in history.states if state.node in members}

@@ -1,4 +1,4 @@
-"""What operations mean, once more: for `verify`, which is to share nothing with the search whose proofs it checks.
+"""What operations mean, a second time: for `verify`, which must share nothing with the search whose proofs it checks.
 
 A state is whatever the object holds; `STEPS` says what an operation makes of it. Values are compared as JSON compares.
 """
@@ -46,11 +46,11 @@ def every_read(role: str | None, mode: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What a verdict is about, as the promise says and not as the verdict does: whoever verifies it gives this.
+    """What a verdict must be about, as the promise says and not as the verdict does: the caller of `verify` gives this.
 
-    `model`: the sequential model, or the isolation model of transactions. `reads`: of a read's role and mode, whether
-    it is judged. `failed_cas_observes`: whether a refused cas surely saw another value. `by_node`: whether reads keep
-    the order of the node that answered them, not of their client.
+    `model`: the sequential model, or the isolation model of transactions. `reads`: from a read's role and mode, whether
+    it is judged. `failed_cas_observes`: whether a refused cas surely saw a different value. `by_node`: whether reads
+    keep the order of the node that answered them, instead of their client's.
     """
 
     model: str

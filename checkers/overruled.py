@@ -1,14 +1,14 @@
-"""Overruled rollbacks: a client was told that its write was rolled back, and yet the write is there to stay.
+"""Overruled rollbacks: a client got the answer that its write was rolled back, and yet the write is there to stay.
 
-A store that gives up on a write says so (Tarantool's errors 216 and 217; 40 where its log refused it). The first two
-are "info": a ROLLBACK proves nothing where another node may take over and confirm it. This checker finds the writes
-whose rollback was overruled:
+A store that gives up on a write reports that (Tarantool's errors 216 and 217; 40 where its log refused it). The first
+two are "info": a ROLLBACK proves nothing where another node may take over and confirm the write. This checker finds
+writes whose rollback was overruled:
 
 - kept: a final dump holds the value; an element that was added to a set is shown by a final read of the set
 - built-upon: a compare-and-set that expected the value, asked after the error, succeeded
 
 Values that several operations may have written prove nothing and are left out. Rule: overruled-rollback. Cost: linear.
-Cannot see: values that something else replaced before anybody built upon them or dumped them. Nothing replaces the
+Cannot see: values that were replaced before any cas expected them or any dump showed them. Nothing replaces the
 elements of a set, so there every one is seen.
 """
 
@@ -53,7 +53,7 @@ def _written(operation: Operation) -> object:
 
 
 def _told_rolled_back(operations: list[Operation]) -> dict[Value, Operation]:
-    """The only writer of each value whose client was told so."""
+    """The only writer of each value, where its answer was such a rollback."""
     writers: dict[Value, list[Operation]] = {}
     for operation in operations:
         writers.setdefault(comparable(_written(operation)), []).append(operation)

@@ -2,13 +2,13 @@
 
 Stale is allowed, without bound, and reported. What is not allowed:
 
-- a value that nobody wrote, whose every write surely failed, or that nobody had asked to write yet
+- a value that no client wrote, whose every write surely failed, or that no client had asked to write yet
 - going back: a read invoked after another had completed at the same node returns a value that surely was replaced
-  before the other's value was written. A restart of the node is no excuse: what it showed was confirmed. Nor is
-  another key: there is one confirmed order, and who has shown a value has all that was confirmed before it.
+  before the other's value was written. A restart of the node is not an excuse: what it showed was confirmed. Nor is
+  a different key: there is one confirmed order, and a node that has shown a value has all confirmed before it.
 
-Judged are the confirmed reads that a server answered as a replica. What comes before what is taken from the history
-alone (`checkers.value_order`), so only what surely is a violation is called one.
+Judged are the confirmed reads that a server answered as a replica. The order of values comes from the history
+alone (`checkers.value_order`), so only certain violations are reported.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _going_back(reads: Sequence[Operation], order: ValueOrder) -> Iterator[Witne
 
 
 def _behind(reads: Sequence[Operation], orders: Orders) -> Iterator[Witness]:
-    """Walk all reads at one node in event order: what it has shown under one key binds it under all others."""
+    """Walk all reads at one node in event order: a value shown under one key limits every later read of another key."""
     reached, by = -1, None
     ended = sorted(reads, key=lambda read: read.complete_index or 0)
     position = 0

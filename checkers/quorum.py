@@ -1,25 +1,25 @@
-"""Acknowledged without quorum: an ok that came although too few nodes can have acknowledged it.
+"""Acknowledged without quorum: a write was answered ok although too few nodes can have acknowledged it.
 
-With one owner a history alone cannot show this: nobody contradicts the owner. But the faults are known. A write
+With one owner a history alone cannot show this, because no node contradicts it. But the faults are known. A write
 that began and ended while at least N - Q + 1 other nodes surely could not acknowledge it cannot have had a quorum
 of Q. Another node surely could not acknowledge a write of an owner if, from the write's invocation to its ok,
 
 - its link to the owner was cut: no acknowledgement passed;
 - its process was dead or stopped: it made none;
-- first the one and then the other, in this order: it made none while it was down, and when it was up again the link
+- first one and then the other, in this order: it made none while it was down, and when it was up again the link
   was cut already. (The other way round it may have made one, which passes as soon as the link heals.)
 - no way led from the owner to it over links that were open at some time and nodes that were up at some time: the
   row itself could not come.
 
-Where the owner may change in the middle of a run (the header names no fixed one), the quorum may have been had by
-another: the row comes to a node that takes over, is confirmed with its PROMOTE, and the news of that comes back to
-the owner that was, who lets its client have the answer. So then such a node must have been starved too, each that the
-row could come to and that could tell the owner of it.
+Where the owner may change during a run (the header names no fixed one), another node may have collected the quorum:
+the row reaches a node that takes over; its PROMOTE confirms the row; the old owner learns of that and answers its
+client. So then every such node must have been starved too: each node that the row could reach and that could report
+back to the owner.
 
 Where members leave and come, or the quorum changes, a write is judged only by what holds however each node counted.
 
-Only verified times count (`FaultSpan.sure`), and only of cuts, pauses, and what keeps a process dead; a slow link stops
-nobody. Where two faults stop one process at the same time, healing the one may wake it although the other goes on:
+Only verified times count (`FaultSpan.sure`), and only of cuts, pauses, and faults that keep a process dead. A slow link
+stops no acknowledgement. Where two faults stop one process at the same time, healing one may wake it during the other:
 it is taken to be down until the first of the two is healed, or until an operator begins to restart or replace it.
 """
 
@@ -50,8 +50,8 @@ def check(history: History) -> Verdict:
 
     Needs the header's nodes and quorum, else unknown.
 
-    `details["writes_in_starved_time"]` counts the writes whose whole time lay where no quorum was possible, also
-    those that did not end ok: where it is 0 nothing could be tested (`vacuous`).
+    `details["writes_in_starved_time"]` counts the writes whose whole time lay where no quorum was possible, whatever
+    their outcome: where it is 0 nothing could be tested (`vacuous`).
     """
     header = history.header
     why = "the header tells no nodes or no quorum" if header.quorum is None or not header.nodes else ""
@@ -216,7 +216,7 @@ class _Faults:
 
 
 def _down(span: FaultSpan, stops: Sequence[FaultSpan]) -> Span | None:
-    """When this fault surely kept its process down, in spite of the others that stopped the same process."""
+    """When this fault surely kept its process down, in spite of other faults that stopped the same process."""
     if span.sure is None:
         return None
     start, end = span.sure

@@ -1,15 +1,15 @@
-"""Replication by what the nodes say of it: it goes on, and equal positions mean equal data.
+"""Replication as the nodes report it: it goes on, and equal positions mean equal data.
 
-A node's state (what it told the monitor) holds its `vclock`, and for each node that it receives from an entry of
+A node's state (its report to the monitor) holds its `vclock`, and for each node that it receives from an entry of
 `upstreams` with `status` and `message`. Judged are
 
-- equal-vclock-different-data: two nodes said that they were at the same position at the end of the run (twice in a
-  row, unless all was seen quiet), and their final dumps differ. No replication will ever mend that, and no monitoring
-  shows it. A violation.
-- a node had stopped receiving from another: a finding, for it says so itself. It may have gone on later, as it does
-  when somebody starts it anew, or be so still when it was last asked.
+- equal-vclock-different-data: two nodes reported the same position at the end of the run (twice in a
+  row, unless the cluster was verified quiet), and their final dumps differ. No replication will ever mend that, and
+  no monitoring shows it. A violation.
+- a node had stopped receiving from another: a finding, because it reports that itself. It may have gone on later, as it
+  does when an operator restarts replication, or still be stopped when it was last asked.
 
-States without these fields tell nothing: without a vclock of two nodes the verdict is valid and vacuous.
+States without these fields prove nothing: without a vclock of two nodes the verdict is valid and vacuous.
 """
 
 from __future__ import annotations
@@ -218,9 +218,9 @@ def _stopped(history: History, last: Mapping[str, Sequence[State]]) -> Iterator[
 
 
 def _first_stops(history: History) -> dict[tuple[str, str], tuple[int, str]]:
-    """(node, source) → when it was first seen, and the reason that was given.
+    """(node, source) → when the stop was first reported, and the reason that was given.
 
-    The operator looks oftener than the monitor: what it started anew at once nobody else may have seen.
+    The operator polls more often than the monitor: the monitor may miss a stop that the operator repaired at once.
     """
     seen = [(state.time_ns, state.node, _stopped_sources(state.status)) for state in history.states]
     seen += [

@@ -5,12 +5,12 @@
 | transfer | {"from": account, "to": account, "amount": n} |
 | read | ok: {account: balance, …} |
 
-Any two reads whose totals differ prove that something is wrong, whatever the total should be; so if nobody tells it
-(`total`, or "total_amount" in the header), the one that most reads show is taken. A read that shows no account at all
-came before there were any. Rules: wrong-total, negative-balance, balance-missing (an account with null).
+Two reads with different totals prove that something is wrong, whatever the total should be. So without a given total
+(`total`, or "total_amount" in the header), the one that most reads show is taken. A read that shows no account came
+before there were any. Rules: wrong-total, negative-balance, balance-missing (an account with null).
 
-Cost: linear. Cannot see: a transfer that was lost as a whole, or done twice, keeps the total (its register or append
-form can); reads of mode "dirty" are left out.
+Cost: linear. Cannot see: a transfer that was lost as a whole, or done twice, because the total stays the same (the
+bank's register or append form can). Reads of mode "dirty" are skipped.
 """
 
 from __future__ import annotations

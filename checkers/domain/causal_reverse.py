@@ -1,4 +1,4 @@
-"""Causal reverse: whoever sees a write sees all that was over before that write began.
+"""Causal reverse: a read that shows a write shows every write that had ended before that write began.
 
 | f | value |
 |---|---|

@@ -10,10 +10,10 @@ that surely failed does not. An addition of unknown outcome may count at any tim
 takes what surely counts where that is positive, and what may count where that is negative; the greatest the reverse.
 Rule: out-of-bounds.
 
-Cost: n log n. Cannot see: reads in themselves wrong but inside the bounds, which are as wide as additions are
-concurrent or uncertain (the linearizable model `counter` is exact). With `final_only` just reads of phase "final" are
-judged: what a counter promises that is merely eventually right. Where nodes need not be equal in the end,
-`gone_everywhere` says for `checkers.kept` which sums nobody holds.
+Cost: n log n. Cannot see: wrong reads inside the bounds, which are as wide as additions are concurrent or uncertain
+(the linearizable model `counter` is exact). With `final_only` just reads of phase "final" are judged: the promise of a
+counter that is only eventually right. Where nodes need not be equal in the end, `gone_everywhere` gives `checkers.kept`
+the sums that no node holds.
 """
 
 from __future__ import annotations

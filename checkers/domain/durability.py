@@ -6,11 +6,11 @@ transaction) must be in every list that is shown of the cell. `effects` says wha
 outcome may be there or not. If the record says that the nodes had not settled, replicas may be behind: then the final
 states of the fixed owner alone are judged.
 
-Where nodes may stop for good and need not be equal in the end, `checkers.kept` asks for less, by `gone_everywhere`:
-what was acknowledged is not gone from every node.
+Where nodes may stop for good and need not be equal in the end, `checkers.kept` requires less, by `gone_everywhere`:
+an acknowledged write must not be gone from every node.
 
 Rules: lost-write, lost-element. Cost: n log n. Cannot see: cells that no final state shows; values written twice to a
-cell (whoever reads them cannot tell which is lost); elements of queues, which leave rightly (`queues`).
+cell (a read does not tell which of the two writes is lost); elements of queues, which leave rightly (`queues`).
 """
 
 from __future__ import annotations

@@ -1,26 +1,25 @@
-"""Queue order: what a write may do that was answered when it was in the queue, and acknowledged by nobody.
+"""Queue order: what a write may do that was only *submitted*: answered when it was in the queue, not acknowledged.
 
-A store with a queue of transactions that wait for a quorum can answer a client when its write has gone into the queue
-(commit wait modes `submit` and `none`). Such an answer is no acknowledgement: the history has it as an operation
-without outcome (info, error "submitted"), which may take effect at any time after it was asked, or never. But it leaves
-less open than a lost answer. The write has its place: behind it stands whatever was asked for after that answer, and a
-confirmation is of everything in front of it. So as soon as one that was asked for later is known to be confirmed (it
-was acknowledged, or a read that had to be fresh has shown it), the submitted one has happened, or never will.
+A store with a queue of transactions that wait for a quorum can answer a client when its write is in the queue
+(commit wait modes `submit` and `none`). Such an answer is not an acknowledgement: in the history the operation has no
+outcome (info, error "submitted"), and may take effect at any time after its invocation, or never. But it leaves less
+open than a lost answer, because the write has its place in the queue. Every write invoked after that answer stands
+behind it, and a confirmation covers everything in front. So as soon as a later write is known to be confirmed (it
 
 Without this a submitted write would excuse the loss of an acknowledged one: "it took effect only then and replaced it".
 
 | rule | what was seen |
 |---|---|
-| overtaken | the value of a submitted write, by whoever had to see one that was asked for later and known by then |
-| out-of-order | a list in which an element stands behind one that was asked for after its answer |
-| half-applied | a part of a submitted transaction, and a final state that lacks another (or the same) |
+| overtaken | a read that had to show a later write, known by then, still shows the value of a submitted write |
+| out-of-order | in a list, an element stands behind one that was asked for after its answer |
+| half-applied | one part of a submitted transaction was shown, and a final state lacks another (or the same) part |
 | late | a submitted write that must have been decided was missing, and is shown later (in a list or set: ever) |
 
 Reads that must be fresh are those of `reads` (role, mode), and what transactions that wrote have read; the final states
 of nodes that had settled judge overtaken and half-applied. Only values that one operation alone wrote are judged.
 
 Cost: n log n, and for each submitted write the reads between its confirmation and its last sight. Cannot see: submitted
-writes that nobody ever saw; writes whose values do not tell them (counters, balances).
+writes that no read showed; writes whose values do not identify them (counters, balances).
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ def check(
 
 @dataclass(slots=True)
 class _Cell:
-    """What was written to one cell, and who has seen what of it."""
+    """The writes to one cell, and the reads and dumps that showed their values."""
 
     writers: dict[Value, Operation] = field(default_factory=dict)
     """By value: the one operation that may have written it."""
@@ -113,7 +112,7 @@ class _Cell:
 
     @property
     def shown(self) -> dict[Value, Sight]:
-        """What was seen, and by whom first."""
+        """Each value that was shown, with its first sight."""
         if self._shown is None:
             self._shown = {}
             for sight in sorted(self.all, key=_completed):

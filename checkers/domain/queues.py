@@ -41,7 +41,7 @@ MODEL = "what went in comes out once, in order"
 
 @dataclass(slots=True)
 class Queue:
-    """One queue: who put in and took out each element, and when it surely was empty or an element may have vanished."""
+    """One queue: the operations that put in and took out each element; when it surely was empty or one may be gone."""
 
     enqueues: dict[Value, list[Operation]] = field(default_factory=dict)
     failed: dict[Value, Operation] = field(default_factory=dict)

@@ -1,13 +1,12 @@
-"""Rollback honesty: what the store said it surely did not do is never seen.
+"""Rollback honesty: no read shows a write that the store reported as surely failed.
 
 "fail" is a promise: the operation had no effect, and has none later. So no answer may show a value or an element that
-only failed operations wrote: a cell's value what was to be its value, a list of elements what was to be an element of
-it. `effects` says what operations write and show. What was also written by an operation that succeeded, or whose
-outcome nobody knows, proves nothing; nor does what was shown before anybody asked to write it, for it was there first.
-Reads of mode "dirty" are left out, for they may show what is rolled back later.
+only failed operations wrote. `effects` says what operations write and show. Two kinds of values prove nothing: those
+that an operation with another outcome (ok, or unknown) wrote too, and those shown before their write was invoked,
+because they were there first. Reads of mode "dirty" are skipped, because they may show what is rolled back later.
 
-Rule: failed-yet-seen. Cost: linear. Cannot see: effects that nobody reads; counters and balances, where a value does
-not tell who wrote it (`counter`, `bank`).
+Rule: failed-yet-seen. Cost: linear. Cannot see: effects that no operation reads; counters and balances, where a value
+does not identify its writer (`counter`, `bank`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows that are written once, in a synchronous space and in asynchronous ones: what each sight of them must show.
+"""Rows that are written once, in a synchronous space and in asynchronous spaces: what each read of them must show.
 
 | f | value |
 |---|---|
@@ -7,15 +7,15 @@
 | dump | ok: {"spaces": {space: [[key, key], …]}}: all that a node holds |
 
 No row is written twice or deleted, so a lost row stays lost, and no later write hides it. An insert with a row of the
-synchronous space is a synchronous transaction, any other an asynchronous one. What is promised:
+synchronous space is a synchronous transaction; every other insert is asynchronous. The rules:
 
-| rule | what must not be |
+| rule | violation |
 |---|---|
 | never-written | a row that no client asked for, or not yet |
 | failed-yet-seen | a row of an insert that surely failed |
-| torn-transaction | some rows of an insert, and not the others |
+| torn-transaction | some rows of an insert without the rest |
 | later-without-earlier | a row without one that was acknowledged before its insert began |
-| gone-back | a node that shows less than it has shown |
+| gone-back | a node shows less than it has shown before |
 | stale | a read that must be fresh, without a row that was acknowledged before it began |
 | lost-row | a final state without an acknowledged row |
 | lost-where-answered | an asynchronous row that is not on the node that acknowledged it |
@@ -230,7 +230,7 @@ def _where(sight: Sight) -> str:
 
 
 def _possible(judged: Judged, sight: Sight) -> None:
-    """Every row was asked for, did not surely fail, and came with all others of its transaction."""
+    """Every row was asked for, did not surely fail, and is shown with all rows of its transaction."""
     end = sight.operation.complete_index or 0
     told: set[int] = set()
     for row in sorted(sight.rows):

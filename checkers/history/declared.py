@@ -5,12 +5,12 @@
 | reads | changes nothing |
 | writes | changes something, and shows nothing |
 | both | may change something, and shows what was there |
-| micro-operations | does what its micro-operations do: `["r", key, value]` reads, all others write |
+| micro-operations | does what its micro-operations do: `["r", key, value]` reads, every other one writes |
 | asynchronous writes | changes something that the store need not replicate before it answers |
 
-A checker that judges operations by their effect meets a name that the header does not declare: it cannot know what it
-missed, so its answer is at best unknown. Histories of format 1 without `effects`, and those of other tools, are read
-with the names that the checkers knew when these were recorded (`OF_FORMAT_1`).
+If a checker that judges operations by their effect meets a name that the header does not declare, its answer is at best
+unknown: it cannot know what it missed. A header without `effects` (format 1, and files of other tools) counts as
+declaring the names that the checkers knew when these were recorded (`OF_FORMAT_1`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def declared(header: Header) -> Mapping[str, str]:
 
 
 def undeclared(history: History) -> tuple[str, ...]:
-    """The names of operations of which nobody said what they do, in order of their first one."""
+    """The names of operations whose effect the header does not declare, in order of first use."""
     known = declared(history.header)
     names = dict.fromkeys(operation.f for operation in history.operations)
     return tuple(name for name in names if known.get(name) not in WORDS)

@@ -1,4 +1,4 @@
-"""A whole run as its record tells it: who asked what, which faults were on, what the watchers saw.
+"""A whole run as recorded: the operations of the clients, the active faults, the observations of the monitor.
 
 Built from events by `History.of`, which pairs them. Pairing is strict, because a history that does not add up
 must not be judged: a process has at most one open operation, and a completion needs its invocation.

@@ -1,7 +1,7 @@
 """history.jsonl: the record as it is written while the run goes on.
 
-The first line is the header, every other line one event, in the order in which things happened. Whoever is
-killed while writing leaves a torn last line: it is left off and reported. A line in the middle that cannot be
+The first line is the header, every other line one event, in the order in which things happened. A process that is
+killed while writing leaves a torn last line: it is dropped and reported. A line in the middle that cannot be
 read means that something else is wrong with the file: it is refused, with its number.
 """
 

@@ -1,8 +1,8 @@
-"""Who was a member of the cluster at which moment of a run, and how many made a quorum then.
+"""The members of the cluster at each moment of a run, and how many made a quorum then.
 
-Told by lines of the process "harness", f "members": `nodes`, `quorum`, and `settled` (all members know it; until
-then some count as before). `joins` names a place to which a node with another identity comes, on an empty disk. A run
-without such lines has the members and the quorum of its header, all the time.
+They stand in lines of the process "harness", f "members": `nodes`, `quorum`, and `settled` (true once every member
+knows the change; until then some nodes count as before). `joins` names an address to which a new node comes, with
+another identity and an empty disk. A run without such lines has the members and the quorum of its header throughout.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Line(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Who counts, and how many of them make a quorum; None: not known."""
+    """The counted nodes, and how many of them make a quorum (None: not known)."""
 
     nodes: tuple[str, ...]
     quorum: int | None
@@ -69,15 +69,16 @@ def is_settled_at_the_end(history: History) -> bool:
 
 
 def left(history: History) -> tuple[str, ...]:
-    """The nodes that had left, and that nobody had replaced, when the run was over."""
+    """The nodes that had left when the run was over, and had not been replaced."""
     members = at_the_end(history)
     return tuple(node for node in history.header.nodes if node not in members)
 
 
 def answered_by(history: History, operation: Operation) -> str:
-    """The node that answered: who takes the place of another, on an empty disk, is somebody else.
+    """The name of the node that answered; a node that took the place of another on an empty disk has another name.
 
-    Whom it met that was asked before somebody came, and answered after that, nobody knows: it is like none.
+    If the node at that address was replaced between invocation and completion, it is not known which of the two
+    answered. The name is then unique to the operation.
     """
     node = operation.node or ""
     if not history.told_members:
@@ -94,7 +95,7 @@ def identity(history: History, node: str, index: int) -> int:
 
 
 def have_changed(history: History) -> bool:
-    """Somebody left or came."""
+    """Whether a node left or joined."""
     return any(line.joins or set(line.nodes) != set(history.header.nodes) for _, line in _lines(history))
 
 

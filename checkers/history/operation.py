@@ -5,7 +5,7 @@ An *event* is one line of the record: something was asked (`invoke`) or a questi
 
 - ok: it happened, and this is the answer
 - fail: it surely did not happen
-- info: nobody knows; it may take effect at any later time, or never. An invocation without completion is
+- info: the outcome is unknown; it may take effect at any later time, or never. An invocation without completion is
   info.
 
 Real time is the order of the event indexes, never the clock: one operation precedes another if it completed
@@ -83,7 +83,7 @@ class Operation:
 
     @property
     def is_submitted(self) -> bool:
-        """Answered when it was in the queue: no acknowledgement, what becomes of it nobody knows."""
+        """Answered when it was in the queue: not an acknowledgement, the outcome is unknown."""
         return self.type == "info" and self.error == SUBMITTED
 
     @property

@@ -1,11 +1,11 @@
-"""history.parquet: the columnar copy of a record, for whoever reads many runs at once.
+"""history.parquet: the columnar copy of a record, for tools that read many runs at once.
 
 One row an event. Values are JSON text, since what they hold depends on f; a client's number is in `process`,
-the word of everybody else in `actor` (clients: "client"). The header lies in the file's metadata as the JSON
+the name of every other process in `actor` (clients: "client"). The header lies in the file's metadata as the JSON
 line that it is in history.jsonl. pyarrow is imported only when one of the functions is called.
 
-Every reader notices a file that has changed. Each page has its checksum, as Parquet has it, so whoever reads some row
-groups only verifies those. The footer has none in Parquet: a wrong statistic or offset there gives other rows. So a
+Every reader notices a file that has changed. Each page has its checksum, as Parquet has it, so a reader of some row
+groups verifies only those. The footer has none in Parquet: a wrong statistic or offset there gives other rows. So a
 hash of the whole file, the seal, lies between the pages and the footer, where no reader of Parquet looks; the metadata
 says that there is one. `opened` verifies it. Files of earlier versions, and of other tools, have no seal.
 """
@@ -80,9 +80,9 @@ def read_keys(path: Path, keys: Sequence[str]) -> History:
 
 
 def opened(path: Path, **options: Any) -> Any:
-    """A `pyarrow.parquet.ParquetFile` whose content is as it was written; `options` are passed on.
+    """A `pyarrow.parquet.ParquetFile` with verified content; `options` are passed on.
 
-    Raises HistoryError, which names the file, if it has changed since; OSError if there is none.
+    Raises HistoryError, which names the file, if it has changed since it was written; OSError if there is none.
     """
     import pyarrow.parquet
 

@@ -116,7 +116,7 @@ def _decided(registers: Registers, rows: list[Array], limits: Budget) -> list[Fo
 
 
 def _decide(registers: Registers, rows: list[Array], limits: Budget, found: list[Found]) -> None:
-    """Find of small keys with an order all at once, of the others one by one. Raises OutOfTime."""
+    """Find, for all small keys at once, which have an order; for the rest one by one. Raises OutOfTime."""
     small = [place for place, each in enumerate(rows) if len(each) <= many.CALLS_MAX]
     if len(small) > 1:
         bounds = numpy.cumsum([0, *(len(rows[place]) for place in small)], dtype=numpy.int64)

@@ -6,10 +6,10 @@
 | a set's or a queue's, every element put in once | `monitors`: n log n |
 | few, or the compiled search is not loaded yet | `search`, for as many steps as loading would take |
 | any, and compiling would take until a time limit | `search` |
-| all others | `forward`, the compiled search, however long loading takes; `search` where there is no compiler |
+| any other | `forward`, the compiled search, however long loading takes; `search` where there is no compiler |
 
-Whether the compiled search is loaded decides only which of the two comes first: a short plain search also has the last
-word where the compiled one gave up. So the same calls are decided in a fresh process and in a warm one.
+Whether the compiled search is loaded decides only which of the two comes first: a short plain search also decides
+where the compiled one gave up. So the same calls are decided in a fresh process and in a warm one.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 Before that it makes the history smaller without changing its verdict:
 
-- Values that no call asks about are one: nobody can tell them apart.
-- A crashed call is left out if nobody asks about what it leaves after it was invoked. Its class is *retired* at the
-  last return at which somebody could have. A crashed update asks for as long as anybody asks about what it leaves. A
-  refused compare asks about every value but its own: where one exists, crashed writes that nobody reads stay.
+- Values that no call asks about are merged into one, because no call can tell them apart.
+- A crashed call is left out if no call asks about what it leaves after it was invoked. Its class is *retired* at the
+  last return at which a call could have. A crashed update asks for as long as some call asks about what it leaves. A
+  refused compare asks about every value but its own: where one exists, crashed writes that no call reads stay.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ ABSENT = -(1 << 62)
 
 @bare_kernel
 def see(complete: Array, kind: Array, old: Array, new: Array, asked: Array, last: Array) -> None:
-    """Fill `asked` (1 for values that some call asks about) and `last` (the rank from which on nobody does).
+    """Fill `asked` (1 for values that some call asks about) and `last` (the rank from which on no call does).
 
-    Both have a place for every value and one more for those that nobody asks about; they come filled with 0 and -1.
+    Both have a place for every value and one more for those that no call asks about; they come filled with 0 and -1.
     """
     calls, values = kind.shape[0], asked.shape[0] - 1
     best, second, best_value = -1, -1, -1

@@ -41,8 +41,8 @@ def merged(fine: Sequence[Verdict], rest: Verdict | None) -> Verdict:
 def of_segments(verdicts: Sequence[Verdict]) -> Verdict:
     """The verdict on one key from those on its segments (see `segments`), all of them fine.
 
-    The write that a later segment begins with is no operation of its own. No proof is kept: those of segments prove
-    nothing of the whole to whoever does not know how it was cut.
+    The write that a later segment begins with is not counted as an operation. No proof is kept: proofs of segments
+    prove nothing about the whole unless the verifier knows how it was cut.
     """
     details = _details([{**verdict.details, "proofs": []} for verdict in verdicts], None)
     details |= {

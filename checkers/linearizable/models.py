@@ -77,7 +77,7 @@ class Model(Protocol):
 class Register:
     """One value: reads, writes, compare-and-set.
 
-    `initial` is what it holds before anybody wrote (None: nothing). A cas whose answer was "mismatch" counts
+    `initial` is what it holds before the first write (None: nothing). A cas whose answer was "mismatch" counts
     as an observation (the value was not `old` at some moment of the operation) only if the server promises
     that what it compared with was confirmed: `failed_cas_observes`.
     """

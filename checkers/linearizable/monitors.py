@@ -6,12 +6,12 @@ groups, and the answer is yes exactly if no call of a later group had returned b
 
 **Queues** (enqueue, dequeue, "empty"). A history has no order if, and only if, it shows one of four patterns
 (Bouajjani, Emmi, Enea, Hamza: *On Reducing Linearizability to State Reachability*, ICALP 2015): an element that came
-out was never put in, or later; it came out twice; one that surely went in first surely came out later, or never; the
-queue was called empty while at every moment some element surely was in it. Each is looked for by sorting. A yes is
-given with an order that was replayed; where none was found, which the theorem does not foresee, the search decides.
+out was never put in, or only later; it came out twice; one that surely went in first surely came out later, or never;
+a dequeue said "empty" while at every moment some element surely was in it. Each is looked for by sorting. A yes is
+given with an order that was replayed; if none was found, which the theorem excludes, the search decides.
 
-None is the answer (ask the search) if an element was put in twice, or a dequeue's answer is unknown: it may have taken
-any element. A crashed add or enqueue that nobody saw is left out: it can only be in the way.
+The answer is None (ask the search) if an element was put in twice, or a dequeue's answer is unknown: it may have taken
+any element. A crashed add or enqueue whose element no call saw is left out: it can only be in the way.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ def _queue(calls: Sequence[Call]) -> Found | None:
 
 
 def _take(queue: _Queue, calls: Sequence[Call]) -> bool | None:
-    """Note who took what. Whether some dequeue may not have happened: only a no can be told then; None: not even that,
-    since another one took the same.
+    """Note which dequeue took which element. True if some dequeue may not have happened: then only a no can be given.
+    None: not even a no, since two dequeues may have taken the same element.
     """
     optional = False
     by_return = sorted(

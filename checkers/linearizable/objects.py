@@ -1,4 +1,4 @@
-"""What operations mean to other objects than a register. See `models` for what a model is.
+"""What operations mean on objects that are not registers. See `models` for what a model is.
 
 | name | operations | state |
 |---|---|---|
@@ -9,8 +9,8 @@
 | queue | enqueue element, dequeue → element or nothing | first in, first out |
 | list | append element, read → [elements] | the elements in their order |
 
-Failed operations left no trace; of one that nobody knows the answer of, only what it does counts. A dequeue that failed
-with "empty" is an observation, as a refused cas is: only if the server promises that what it saw was confirmed
+Failed operations left no trace. Of an operation with unknown outcome, only what it does counts. A dequeue that failed
+with "empty" is an observation, like a refused cas, only if the server promises that what it saw was confirmed
 (`failed_cas_observes`).
 """
 

@@ -143,7 +143,7 @@ class _Reading:
         return _is(self._columns[column], word)[self._ended] & (self._ended >= 0)
 
     def _judged(self, reads: Array) -> tuple[Array, dict[str, int]]:
-        """Which reads are of a class that is judged; how many of which others there are."""
+        """Which reads are of a class that is judged; and how many reads there are of each class that is not."""
         both = [self._of_either(column) for column in ("role", "mode")]
         together = both[0][0] * len(both[1][1]) + both[1][0]
         judged = numpy.ones(len(reads), dtype=bool)

@@ -17,7 +17,7 @@ What keeps the sets small, each step of which loses no order that matters:
 - A configuration is dropped if another of the same state owes no more and has used no more.
 - Equal crashed actions are interchangeable: they are used in order of their invocation.
 
-A crashed call that nobody reads is *not* dropped: a failed compare-and-set may have observed it.
+A crashed call that no call reads is *not* dropped: a failed compare-and-set may have observed it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ that could be true there. What is different is how they are kept:
 - A live call has a bit while it runs. Of equal crashed calls (a class) each has a bit of its own for ever; they lie
   side by side and are used from the first on.
 - Of equal live calls the one that returns first is used first: the other can do what it did, for longer.
-- A class whose value nobody can see any more is retired: its bits are cleared, and what differed in them only is one.
+- A class whose value no later call can see is retired: its bits are cleared, and rows that differed only there merge.
 - Rows lie in buckets by state and by the live updates used. Only within a bucket can one row dominate another.
 - Every linearized mutator is a node (call, event, node before): the log from which an order is read at the end.
 
@@ -345,7 +345,7 @@ def advance_many(
     """Search many registers laid out by `layout_kernels.lay_out_many`, those whose masks fit in a word.
 
     `sizes` has of each its events, live bits and crashed calls. `found` gets of each an answer of `advance`, the call
-    that failed and the most configurations; any answer but YES and NO means that it has to be searched by itself.
+    that failed and the most configurations; any answer but YES and NO means that it must be searched by itself.
     """
     for each in range(bounds.shape[0] - 1):
         first, end, begins = bounds[each], bounds[each + 1], klass_at[each]
@@ -429,7 +429,7 @@ def end_call(regs: Array, op: int, ops: Array, pending: Array, masks: Array) -> 
 def retire(
     regs: Array, op: int, ops: Array, klass: Array, pending: Array, masks: Array, rows: Array, heads: Array
 ) -> None:
-    """Nobody can see any more what the class of `op` leaves: forget which of its calls were used."""
+    """Forget which calls of the class of `op` were used: no later call can see what that class leaves."""
     which = ops[op, ACTION]
     invoked = klass[which, INVOKED]
     if invoked == 0:
@@ -732,7 +732,7 @@ def choose(
     regs: Array, op: int, events: Array, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array,
     now: Array, nodes: Array,
 ) -> bool:  # fmt: skip
-    """Let the call return: linearize it, if need be behind others. False if no way was found."""
+    """Let the call return: linearize it, after other calls if necessary. False if no way was found."""
     word, mask = ops[op, WORD], ops[op, MASK]
     owed = now[0, MASKS + word] & mask
     if ops[op, KIND] == OVERWRITE:

@@ -2,9 +2,9 @@
 
 A *cut* is a write or compare-and-set that was answered ok while nothing else on the key was under way: after it the
 register surely holds its value. What comes later can be decided from that value alone, if nothing from before can still
-be seen later: a call that crashed before the cut may take effect after it, so every value that such calls leave must
-never be seen again. Who could see it: a read that shows it, a compare-and-set that asks for it, and a refused
-compare-and-set, which sees that *something else* is there. Where that cannot be told, there is no cut.
+be seen later. A call that crashed before the cut may take effect after it, so no later call may see a value that such
+calls leave. Three calls could see it: a read that shows it, a compare-and-set that asks for it, and a refused
+compare-and-set, which sees that a *different* value is there. Where that cannot be decided, there is no cut.
 
 Then the whole has an order if and only if every segment has one from its start: orders of segments, one behind the
 other, are an order of the whole, and from an order of the whole the unseen crashed calls can be left out.
@@ -51,7 +51,7 @@ def _segment(operations: Sequence[Operation], start: Operation | None) -> Segmen
 
 
 def _as_write(cut: Operation) -> Operation:
-    """The cut as the write of what it left: its own events, which come before all others of the segment."""
+    """The cut as the write of what it left; its events come before the rest of the segment."""
     return Operation(
         type="ok",
         process=-1,
@@ -97,7 +97,7 @@ def _is_met(operations: Sequence[Operation], place: int) -> bool:
 
 
 def _last_seen(operations: Iterable[Operation]) -> tuple[dict[Any, int], int]:
-    """By value the last event at which somebody may see it; and the last at which somebody sees that it is another."""
+    """By value, the last event at which a call may see it; and the last at which a call sees a different value."""
     seen: dict[Any, int] = {}
     refused = -1
     for operation in operations:

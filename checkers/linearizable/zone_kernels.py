@@ -24,7 +24,7 @@ def clusters(
     """Fill first return, last invocation and writer of every value. WRITTEN_TWICE if that is not one writer each.
 
     Value 0 counts as written before everything. Calls are read in their order; `first_return` comes filled with NEVER,
-    the others with -1.
+    `last_invoke` and `writer` with -1.
     """
     first_return[0] = -1
     for call in range(invoke.shape[0]):

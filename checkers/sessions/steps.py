@@ -1,8 +1,8 @@
-"""What every process saw and wrote of one key, in its own order.
+"""What every process read and wrote of one key, in its own order.
 
-An operation becomes a step if it surely took part: it was answered ok, or it is a write of unknown outcome whose value
-somebody saw. Its process never learnt of such a write, so nothing that it did later is taken to come after it.
-Refused operations are no steps; a refused compare-and-set is not taken as a look at the value.
+An operation becomes a step if it surely took effect: it was answered ok, or it is a write of unknown outcome whose
+value a read showed. Its process never learnt of such a write, so nothing it did later is taken to come after it.
+Refused operations are not steps; a refused compare-and-set does not count as a read of the value.
 
 A key is judged only if no value was written to it twice, for then a read tells which write it saw.
 """
@@ -39,7 +39,7 @@ class Step(NamedTuple):
 
 @dataclass(slots=True)
 class Key:
-    """One key: the steps of each process, who wrote which value, and reads of values that cannot have been there."""
+    """One key: the steps of each process, the writer of each value, and reads of values that cannot have been there."""
 
     key: str | None
     sessions: dict[int, list[Step]] = field(default_factory=dict)
@@ -105,7 +105,7 @@ def _note_writer(key: Key, operation: Operation) -> None:
 
 
 def _shown(operations: Iterable[Operation], reads: Reads) -> Iterable[Value]:
-    """Values that somebody surely saw."""
+    """Values that some operation surely saw."""
     for operation in operations:
         if operation.type != "ok":
             continue

@@ -1,4 +1,4 @@
-"""Histories that others have written, and ours for others to read.
+"""Reads histories that other tools have written, and writes ours for other tools.
 
 `read(path)` finds out by its content what a file is and gives a `History`, or one `HistoryError` that says what
 was expected:

@@ -1,11 +1,11 @@
-"""Jepsen's operation maps, in whichever notation they came, as a history of ours.
+"""Jepsen's operation maps, in any notation, as a history of ours.
 
     {"type": "invoke", "process": 3, "f": "cas", "value": [1, 2], "time": 81000000, "index": 17}
 
 | field | is taken so |
 |---|---|
 | type | invoke, ok, fail or info; a map without it is refused |
-| process | a number is a client, a word an observer (`nemesis`: faults); if no map has one: whoever has that f open |
+| process | a number is a client, a word an observer (`nemesis`: faults); absent in all maps: the one with that f open |
 | f | absent: "txn" if the value is a list of micro-operations; Maelstrom's broadcast is an add |
 | key | as it stands; absent: from the values, if all are `[key value]` as jepsen.independent writes them |
 | time | nanoseconds; where it is absent the place in the file stands for it |
@@ -14,7 +14,7 @@
 | node, role, mode, phase | as they stand; `final?` is the phase "final" |
 
 A file without any invocation (Elle takes such) is read as if all operations had been asked at the beginning, each by
-a client of its own: what cannot be known is not held against anybody.
+a client of its own, because the order of real time is not known.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _is_transaction(value: Any) -> bool:
 
 
 class _Processes:
-    """Who did it: the number in the map; in a file that names nobody, whoever has such an operation open."""
+    """Gives each map its client: the number in the map; in a file without numbers, a client with that f open."""
 
     def __init__(self, *, named: bool) -> None:
         self._named = named
@@ -307,7 +307,7 @@ class _Faults:
 
 
 def _told(index: int, time_ns: int, each: Map, faults: _Faults) -> Event:
-    """What somebody other than a client reported: a fault, or words that no checker reads."""
+    """A line that no client wrote: a fault, or words that no checker reads."""
     f, actor = _text(each.get("f")), _text(each["process"])
     fault = faults.value(f) if actor == NEMESIS else None
     if fault is None:
