@@ -1,7 +1,7 @@
-"""What transactions say, once more: for `verify_isolation`, which is to share nothing with the search.
+"""What transactions say, a second time: for `verify_isolation`, which must share nothing with the search.
 
-`RULES` holds, by the anomaly's name, what cannot be at once without any circle: two orders of one list, a value that
-nobody wrote, or whose transaction had failed. Keys and values are told apart as JSON tells them apart.
+`RULES` holds, by the anomaly's name, what is impossible even without a cycle: two orders of one list, or a value that
+was never written or only by a failed transaction. Keys and values are compared as JSON compares them.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def misses(txn: Txn, key: str, other: Txn) -> bool:
 
 
 def lacks(read: Any, key: str, other: Txn) -> bool:
-    """Whoever read this came before `other`, which wrote the key: after all of that, it would have read more."""
+    """Whether this read came before `other`, which wrote the key: after all of `other`, it would have shown more."""
     seen = _names(read)
     if any(f == "append" for f, _ in other.on(key)):
         return not set(other.wrote(key)) <= set(seen)

@@ -1,12 +1,11 @@
-"""What a history alone tells of the order in which the values of one key were written.
+"""The order in which the values of one key were written, as far as a history alone proves it.
 
-A value is known by who may have written it: its writers are the writes and compare-and-sets of it that did not
-surely fail; the initial value (None: nothing) has one more, before everything else. What took effect did so at
-one moment, which lies
+A value is known by its possible writers: the writes and compare-and-sets of it that did not surely fail; the initial
+value (None: nothing) has one more, before everything else. A write that took effect did so at one moment, which lies
 
-- between its invocation and its return (a write that nobody knows of has no return, so no end),
-- before the end of any confirmed read of its value, if nobody else can have written that value,
-- after the moment of the value that it replaced, if it is a compare-and-set that happened and nobody else can
+- between its invocation and its return (a write of unknown outcome has no return, so no end),
+- before the end of any confirmed read of its value, if no other operation can have written that value,
+- after the moment of the value that it replaced, if it is a compare-and-set that happened and no other operation can
   have written that value; and that moment lies before its own.
 
 `before(x, y)` says that every possible moment of x lies before every possible one of y. It is never a guess.
@@ -40,7 +39,7 @@ class Writer:
 
 @dataclass(slots=True)
 class ValueOrder:
-    """The values of one key: who may have written each, who tried and failed, which came before which."""
+    """The values of one key: their possible writers, their failed writers, and which value came before which."""
 
     writers: dict[Value, list[Writer]] = field(default_factory=dict)
     failed: dict[Value, list[Operation]] = field(default_factory=dict)
@@ -63,11 +62,11 @@ class ValueOrder:
         return order
 
     def earliest(self, value: Value) -> int:
-        """No write of it took effect before this event; NEVER if nobody can have written it."""
+        """No write of it took effect before this event; NEVER if it has no possible writer."""
         return min((writer.earliest for writer in self.writers.get(value, ())), default=NEVER)
 
     def latest(self, value: Value) -> int:
-        """Every write of it that took effect did so before this event; -1 if nobody can have written it."""
+        """Every write of it that took effect did so before this event; -1 if it has no possible writer."""
         return max((writer.latest for writer in self.writers.get(value, ())), default=-1)
 
     def before(self, value: Value, other: Value) -> bool:
@@ -95,7 +94,7 @@ class ValueOrder:
         return self._soonest[position][1] if position < len(self._soonest) else None
 
     def only_writer(self, value: Value) -> Writer | None:
-        """The one who wrote it if it was written at all; None if several may have."""
+        """The only possible writer; None if there are several."""
         writers = self.writers.get(value, ())
         return writers[0] if len(writers) == 1 else None
 
@@ -165,7 +164,7 @@ class ValueOrder:
         self._later = entries
 
     def _sort_writers(self) -> None:
-        """What `overwritten_by` looks up: by earliest moment, who of it and all later ones was over first."""
+        """Prepare `overwritten_by`: by earliest moment, which writer of it and all later ones was over first."""
         entries = sorted(
             (
                 (writer.earliest, writer)

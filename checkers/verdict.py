@@ -2,11 +2,11 @@
 
 - valid: nothing that was observed contradicts the promise
 - invalid: something does, and the witnesses prove it
-- unknown: could not be decided, or what would have to be looked at is missing
+- unknown: could not be decided, or evidence that it needs is missing
 
-Merging is three-valued: one invalid makes the whole invalid, whatever else is unknown; an unknown never hides
-an anomaly, and nothing turns an unknown into a valid. A valid or an unknown whose subject never occurred says so in
-its summary and has `details["vacuous"]` set.
+Merging is three-valued: one invalid makes the whole invalid, even if other verdicts are unknown; an unknown never hides
+an anomaly, and nothing turns an unknown into a valid. A valid or an unknown verdict on something that never occurred
+says so in its summary and has `details["vacuous"]` set.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Accepts or refuses the proofs in a linearizability verdict. Shares no code with the search: believe this, not that.
+"""Accepts or refuses the proofs in a linearizability verdict. Shares no code with the search: trust this, not that.
 
     judged = verify.Judged(model="cas-register", reads=…, failed_cas_observes=True)      # what was promised
     verify.check(history, verdict, judged).holds      # the verdict follows from its proofs and the history
 
-What is judged comes from the caller, who knows the promise: a verdict that judged by another model, or left out reads,
+The caller says what is judged, because it knows the promise: a verdict that judged by another model, or left out reads,
 is refused.
 
 | kind of proof | claims | is checked by |
@@ -13,8 +13,8 @@ is refused.
 | witness | invalid: these few operations have no order, and the rest cannot help | trying all orders of them |
 | configurations | invalid: after event `until` nothing is possible any more | walking through all that is possible |
 
-Why a witness may leave others out: what only looks (a read, a refused compare) changes nothing. A write or change may
-go if no operation that stays could follow the value which it left. Whatever was over before the operation `after` began
+Why a witness may leave out operations: one that only looks (a read, a refused compare) changes nothing. A write or
+change may go if no operation that stays could follow the value which it left. An operation over before `after` began
 may go if no other change ran beside `after`, which then fixes the value. After `until` only the past counts: what was
 still running then may have happened or not.
 """

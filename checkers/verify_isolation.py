@@ -190,7 +190,7 @@ def _is_over(one: Txn, other: Txn, order: int, kind: str) -> bool:
 
 
 class _Orders:
-    """Which versions of a register come before others because of the model's order."""
+    """Which versions of a register come before which because of the model's order."""
 
     def __init__(self, known: Known, order: int) -> None:
         self.known, self.order = known, order

@@ -9,8 +9,8 @@ The cycles are those of Adya's thesis (1999) over three dependencies, as Elle (V
     G-single       exactly one rw
     G-nonadjacent  two rw or more, never two in a row (what snapshot isolation forbids: Cerone & Gotsman, 2018)
     G2-item        two rw in a row somewhere
-    G2             as G2-item, but it needs a predicate's rw: Adya's G2 holds every G2-item too, so where nobody reads
-                   by predicates ("rp"), G2-item stands for both
+    G2             as G2-item, but it needs a predicate's rw. Adya's G2 includes every G2-item, so in a history without
+                   predicate reads ("rp") G2-item stands for both
 
 With `-process` a cycle needs a step of "the same client did this first" as well, with `-realtime` one of "this had
 ended before that began". `-predicate` marks a G-single or G-nonadjacent that needs a predicate's rw.
@@ -20,7 +20,8 @@ strong-session-…; real time: strong-…). `strict-serializable` is strong seri
 
 **What a model means here.** A history is of a model if some execution of the model explains it. In the execution every
 ok transaction happened and read what it was answered, no failed one happened, and each unsure (info) one happened as a
-whole or not at all; one that was read of happened. Values are written once a key, and null is what nobody wrote.
+whole or not at all; one that was read of happened. Values are written once a key, and null is the value before any
+write.
 
 serializable
     The transactions run one after the other.
@@ -30,8 +31,8 @@ snapshot-isolation
     Each transaction reads at its snapshot and writes at its later commit. Of two that write one key, one has its
     snapshot after the other's commit: the first committer wins.
 parallel-snapshot-isolation (Cerone, Bernardi & Gotsman, 2015)
-    Each transaction sees a set of others, which holds all that its members saw. Of two that write one key, one saw the
-    other. A read gives the last version that was seen.
+    Each transaction sees a set of transactions, which holds all that its members saw. Of two that write one key, one
+    saw the other. A read gives the last version that was seen.
 read-atomic (Bailis et al., 2014)
     There is an order of transactions, whose writes are versions in that order. Each reads of earlier ones. Its reads
     agree with each other and with its own writes. It reads no version older than one by a transaction that it read of.

@@ -32,7 +32,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What is known of a history before anybody looks for cycles.
+    """What is known of a history before the search for cycles.
 
     `committed` int8[n] marks the transactions that took place; `counts` and `problems` (a few of each rule) what is
     wrong by itself; `order` int32[…] is a serial order within real time if one was found on the way. `whole` is False
@@ -40,7 +40,7 @@ class Analysis:
 
     `version` int32[m]: which version a read found, -1 for none; `source` int32[m]: the write that made it, -1 for none.
     `reads` and `writes` are the micro-operations whose place among the versions the edges do not decide: first reads of
-    a register, and its writes that others may see; of lists only appends that nobody read.
+    a register, and its writes that other transactions may see; of lists only appends that no transaction read.
     """
 
     committed: Int8s
@@ -58,7 +58,7 @@ class Analysis:
 
 
 def analysis(columns: Columns, kernels: Any, graph_kernels: Any) -> Analysis:
-    """Raises ModelError if a value was appended to a key twice: then nobody can say whose it is."""
+    """Raises ModelError if a value was appended to a key twice: then its writer is unknown."""
     lists = _Lists.of(columns, kernels)
     time = Time.of(columns, lists.committed)
     order = None if lists.counts.any() else _replayed(columns, kernels, lists, time)
@@ -140,7 +140,7 @@ class _Lists:
 
 
 def twice_written(columns: Columns, one: int, other: int) -> ModelError:
-    """The refusal of a history whose writes cannot be told apart."""
+    """The error for a history in which two writes cannot be told apart."""
     key, value = columns.key_name(int(columns.key[one])), columns.value_name(int(columns.value[one]))
     return ModelError(
         expected="every value written to a key once",

@@ -57,9 +57,9 @@ def survey(
     """(owner int32[m], previous int32[m], last int8[m], shown int32[m], writes int32[k], longest int32[k]).
 
     previous: the micro-operation before in the same transaction on the same key, or NONE. last: 1 for a transaction's
-    last write of a key. shown: how much of a list read others made: without its own transaction's appends, where it
-    ends with them (they are not there for anybody else yet, and may still move). writes: how many writes of a key there
-    are. longest: the read of a key that shows most, or NONE.
+    last write of a key. shown: how much of a list read other transactions made: without its own transaction's appends,
+    where it ends with them (no other transaction sees these yet, and they may still move). writes: how many writes of a
+    key there are. longest: the read of a key that shows most, or NONE.
     """
     owner = numpy.empty(len(f), int32)
     previous = numpy.empty(len(f), int32)
@@ -176,10 +176,10 @@ def version_order(
 ) -> tuple[Any, Any, Any, Any]:
     """(base int64[k+1], maker int32[v], made int32[m], bad int32[k,3]).
 
-    maker: the append that made a version (NONE: the empty list, or nobody appended it). made: the version that an
-    append made, or NONE. bad: the first length of the key's order which shows a value of a failed transaction, one
-    that nobody wrote, one that is there twice (a huge number: never). An unsure transaction of which something was
-    read is marked in `committed`.
+    maker: the append that made a version (NONE: the empty list, or a value without a write). made: the version that an
+    append made, or NONE. bad: the first length of the key's order which shows a value of a failed transaction, one that
+    was never written, one that is there twice (a huge number: never). An unsure transaction of which a value was read
+    is marked in `committed`.
     """
     keys = len(longest)
     base = numpy.zeros(keys + 1, int64)
@@ -251,7 +251,7 @@ def own_tail(
 
 @kernel
 def any_twice(elements: Int64s) -> bool:
-    """For values that nobody wrote: there is no write to mark."""
+    """For values that were never written: there is no write to mark."""
     ordered = numpy.sort(elements)
     for place in range(1, len(ordered)):
         if ordered[place] == ordered[place - 1]:
@@ -274,7 +274,7 @@ def judge_list(
     counts: Int64s,
     samples: Any,
 ) -> None:
-    """Every element of a list that needs a closer look: written by nobody, by a failed transaction, there twice."""
+    """Look closer at every element of a list: never written, written by a failed transaction, or there twice."""
     begin, mask = part[on], part[on + 1] - part[on] - 1
     garbage, aborted, twice = False, NONE, NONE
     for place in range(length[micro]):
@@ -471,9 +471,10 @@ def replay(
 ) -> tuple[Any, int]:
     """(order int32[…], how many of the committed transactions it holds): a serial order within real time.
 
-    Transactions are run one by one against the version orders: each must find just the versions that it read, each
-    append makes just its version, and nobody goes before all that ended before it began has gone. What may go stays
-    free to go until it does, so any order of trying finds an order of all if there is one: if some are left, the graph
+    Transactions are run one by one against the version orders. Each must find just the versions that it read, and each
+    append makes just its version. A transaction runs only after all that ended before it began. A transaction that may
+    run stays free to run until it does, so any order of trying finds an order of all if there is one: if some are left,
+    the graph of ww, wr, rw and realtime has a cycle. No edge is ever built, and time is linear.
     of ww, wr, rw and realtime has a cycle. No edge is ever built, and time is linear.
 
     completed_at[event] is the ok transaction that ended there, or NONE. `readers` is used up.

@@ -47,7 +47,7 @@ class Columns:
     """n transactions in the order of their invocations, m micro-operations, k keys, e elements read.
 
     outcome   int8[n]     OK, FAIL or INFO
-    process   int64[n]    who asked
+    process   int64[n]    the client
     invoke    int64[n]    event index of the invocation, ascending
     complete  int64[n]    event index of the completion; -1 if there is none
     first     int64[n+1]  the micro-operations of transaction t are first[t] … first[t+1]-1
@@ -147,7 +147,7 @@ Session = Callable[[Operation], str | None]
 def columns_of(history: History, workload: Workload, session: Session | None = None) -> Columns:
     """The operations with f "txn" as columns. Raises ModelError for a value that is no transaction of `workload`.
 
-    `session`: whose order counts instead of each client's.
+    `session`: gives the session of each operation, if its client is not the session.
     """
     operations = [each for each in history.operations if each.f == "txn"]
     columns = _Reader(workload).read(operations)

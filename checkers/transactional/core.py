@@ -1,7 +1,7 @@
-"""A few transactions of a history that has no order, and have none themselves: what a person can look at.
+"""A few transactions of a history without an order that have no order themselves: few enough for a person to read.
 
-A part of a history is an execution of what is left of one, so whatever the whole may be its parts may be too, as long
-as no read in the part shows what was written outside it: whoever read of a transaction that goes, goes too.
+A part of a history is an execution of what is left of one. So if the whole is possible, its parts are, as long as no
+read in the part shows a write from outside it: with a transaction go all transactions that read of it.
 """
 
 from __future__ import annotations

@@ -5,13 +5,13 @@ snapshot isolation, of two transactions that write one key, one must have its sn
 whichever it is. Here transactions are run one by one, and what is known decides less than what they read:
 
 - A transaction reads (takes its snapshot) where each key stands at the version that it read.
-- It writes (commits) a key once all that read the present version have done so: it never comes back.
+- It writes (commits) a key once all transactions that read the present version have done so: it never comes back.
 - Of snapshots, none begins to write a key between another's snapshot and commit that does: the first committer wins.
 
-Some steps are taken at once, because no valid order is lost by that. Whatever was possible before such a step still
-is after it: a transaction that only reads; one whose writes nobody reads; a commit. The others are tried one after
-the other, the one that must be over soonest first. After a dead end the last choice is taken back. A set of
-transactions that led to a dead end once is not tried again: the set alone decides what is possible after it.
+Some steps are taken at once, because no valid order is lost by that. Everything possible before such a step is still
+possible after it: a transaction that only reads; one whose writes are never read; a commit. The remaining transactions
+are tried one after the other, the one that must be over soonest first. After a dead end the last choice is taken back.
+A set of transactions that led to a dead end once is not tried again: the set alone decides what is possible after it.
 """
 
 from __future__ import annotations

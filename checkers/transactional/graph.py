@@ -89,7 +89,7 @@ def graph_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Time:
-    """When transactions were asked and surely over, in event indexes; whose they were."""
+    """When each transaction was invoked and surely over, in event indexes; and its client."""
 
     invoke: Int64s
     ends: Int64s

@@ -42,8 +42,8 @@ def components(
     """(component int32[nodes*states], earliest int64[nodes*states], how many): Tarjan (1972) without recursion.
 
     Components are numbered in reverse topological order: an edge never leads to a higher number. earliest: the least
-    ends[node] over all that can be reached (itself included) in an accepting state. Unreachable products (nobody
-    begins in them, states other than 0) are numbered only if something leads to them, else NONE.
+    ends[node] over all that can be reached (itself included) in an accepting state. Unreachable products (in states
+    other than 0, in which no path begins) are numbered only if an edge leads to them, else NONE.
     """
     states = table.shape[0]
     nodes = len(offsets) - 1
@@ -328,7 +328,7 @@ def shortest_back_in_time(
     before it began. `found` holds the path's edges; the length counts the realtime edge too.
 
     One realtime edge is enough. Intervals on a line never hold two pairs a-before-b, c-before-d without a-before-d or
-    c-before-b, so that a cycle with two realtime edges has a shorter one with one of them, over a part of its others.
+    c-before-b, so that a cycle with two realtime edges has a shorter one with one of them, over a part of its edges.
     """
     states = table.shape[0]
     path = numpy.empty(len(seen) + 1, int64)

@@ -1,13 +1,13 @@
 """Looks for an order of versions, one pair of writers after the other: what `execution` does not find in its steps.
 
 A polygraph (Papadimitriou, 1979; as used by Cobra, OSDI 2020, and PolySI, VLDB 2023): of two transactions that write a
-key, one comes first, and then all that read its version come before the other writes. Each choice is a set of edges;
-the history is of the model if and only if some choice for every pair leaves a graph without a cycle.
+key, one comes first, and then all that read its version come before the other one writes. Each choice is a set of
+edges; the history is of the model if and only if some choice for every pair leaves a graph without a cycle.
 
 - A choice that would close a cycle is out, so the other one is made, until nothing new follows.
 - What is open then is chosen all at once, as one order of the graph has it. If that leaves no cycle, it is the answer.
-- Else one of the chosen pairs on a cycle is wrong: the other order of the one whose writers are nearest to each other
-  is tried, and after a dead end the choice itself.
+- Otherwise one of the chosen pairs on a cycle is wrong. The pair with the nearest writers is tried in the other order,
+  and after a dead end in the order first chosen.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def choose(problem: Problem, steps_max: int, is_late: Callable[[], bool] = lambd
 
 
 class _Polygraph:
-    """Nodes are those of the problem, and one for each event behind which others wait."""
+    """Nodes are those of the problem, and one for each event that other nodes must come after."""
 
     def __init__(self, problem: Problem, steps_max: int, is_late: Callable[[], bool]) -> None:
         self.count = len(problem.taking_part)
@@ -261,7 +261,7 @@ class _Polygraph:
         return guessed
 
     def _doubtful(self, edges: list[Edge], guessed: dict[Edge, Pair]) -> Pair:
-        """Of the pairs on a cycle the one whose writers are nearest to each other."""
+        """Of the pairs on a cycle the one with the nearest writers."""
         chosen = {guessed[edge] for edge in self._cycle(edges) if edge in guessed}
         return min(chosen, key=lambda pair: (abs(self.priority[pair[0]] - self.priority[pair[1]]), pair))
 

@@ -1,17 +1,17 @@
-"""Proofs that a history is of a model: how they are found, and how they are replayed before they are believed.
+"""Proofs that a history is of a model: how they are found, and how they are replayed before they count.
 
     serial-order            one by one in this order, the transactions give just the answers that were got
-    snapshots-and-commits   each transaction stands twice: where it reads and where it commits; between the two nobody
-                            else commits a key that it writes
+    snapshots-and-commits   each transaction stands twice: where it reads and where it commits; between the two no other
+                            transaction commits a key that it writes
     order                   of versions: with the writers of each key in this order, nothing that the model forbids is
                             there (see `anomalies`)
 
 Each of them keeps the model's order of sessions or of real time. A serial order proves every model.
 
-An order that agrees with all known dependencies comes in linear time, and replays nearly always. Where it does not
-(registers tell little of the order of their versions; a list says nothing of appends that nobody read), an order is
-looked for by `execution` and `polygraph`, for parallel snapshot isolation by `visibility`; each finds one if there is
-one, or says that there is none, or that its budget did not suffice.
+An order that agrees with all known dependencies is found in linear time, and its replay nearly always succeeds. Where
+it fails (registers show little of the order of their versions; lists nothing of appends that were never read), an order
+is searched for by `execution` and `polygraph`, for parallel snapshot isolation by `visibility`. Each finds one if there
+is one, or reports that there is none, or that its budget did not suffice.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Prover:
         return order
 
     def attempt(self, model: str, part: int = 1) -> Attempt:
-        """Prove or refute that the history is of `model`, none of whose anomalies has been found.
+        """Prove or refute that the history is of `model`, of which no anomaly has been found.
 
         `part`: the search takes one part in so many of its budget.
         """

@@ -38,7 +38,7 @@ def analysis(
     sequential_keys: bool = False,
     linearizable_keys: bool = False,
 ) -> Analysis:
-    """Raises ModelError if a value was written to a key twice: then nobody can say whose it is."""
+    """Raises ModelError if a value was written to a key twice: then its writer is unknown."""
     c = columns
     owner, previous, last, _, writes, _ = append_kernels.survey(
         *(c.first, c.outcome, c.f, c.key, c.value, c.length, c.elements, c.key_count)
@@ -90,7 +90,7 @@ def _problems(counts: Int64s, samples: Any) -> tuple[Problem, ...]:
 
 
 class _Order:
-    """The pairs of versions, those of keys left out whose order is a circle."""
+    """The pairs of versions, without the keys in which their order is a circle."""
 
     def __init__(
         self, columns: Columns, kernels: Any, counts: Int64s, samples: Any, pairs: Sequence[Pairs]

@@ -3,7 +3,7 @@
 | rule | says |
 |---|---|
 | confirmed-and-rolled-back | a synchronous transaction that one log confirms is not rolled back by another |
-| confirmed-and-void | nor is it written without its content anywhere |
+| confirmed-and-void | nor does any log hold it as a NOP |
 | same-lsn-other-content | the same (origin, lsn) is the same bytes everywhere, or a NOP |
 | claimed-but-missing | a log that has passed an lsn holds its row, if another log does |
 | snapshot-differs | a snapshot holds what another node's log had come to at the same vclock |
@@ -13,10 +13,10 @@
 | two-owners-of-a-term | with votes, one replica alone writes PROMOTE in a term |
 | term-not-increasing | the terms of a replica's PROMOTEs grow, and a node's votes never go back |
 | two-votes-in-a-term | a node votes for one candidate in a term |
-| promoted-without-votes | with votes, whoever writes PROMOTE has the recorded votes of a quorum |
-| confirmed-without-quorum | what is confirmed stands in the logs of a quorum |
+| promoted-without-votes | with votes, a replica that writes PROMOTE has the recorded votes of a quorum |
+| confirmed-without-quorum | a confirmed transaction stands in the logs of a quorum |
 
-The last two need every log whole: what a lost log held, nobody knows.
+The last two need every log whole, because the content of a lost log is unknown.
 """
 
 from __future__ import annotations

@@ -1,24 +1,24 @@
 """Too early: an answer before its CONFIRM, an acknowledgement before its row is on disk.
 
-Judged by the record of a world that sees disks and links (`checkers.wal.effects`). A history alone shows such an answer
-only if a fault strikes in the moment between; here every answer is judged.
+The evidence is the record of a simulator that sees disks and links (`checkers.wal.effects`). A history alone shows such
+an answer only if a fault strikes in the moment between; here every answer is judged.
 
 | rule | says |
 |---|---|
 | answered-before-confirm | when a write is answered, the log on the answering node's disk says that it is committed |
 | answered-before-quorum | when a synchronous write is answered, its rows are on the disks of a quorum |
 | claimed-before-durable | a node acknowledges, and stands for election with, only rows that are on its disk |
-| term-not-durable | a node speaks in no term that its disk does not hold |
-| vote-not-durable | a node tells no vote that its disk does not hold |
+| term-not-durable | a node sends only terms that its disk holds |
+| vote-not-durable | a node sends only votes that its disk holds |
 
 The first is the replay of the node's own log, as far as it was durable when the answer left: a CONFIRM that covers the
 write, or a PROMOTE that keeps it. An asynchronous transaction is committed when it is durable and nothing before it
 waits. A write that was only to be submitted promises nothing of this, and a NOP is not a row of its transaction.
 
-Where nobody saw that, `check_by_clocks` judges the first rule by the times of rows, within a bound.
+Where disks and links were not recorded, `check_by_clocks` judges the first rule by the times of rows, within a bound.
 
-A write is joined to its rows by the request that made the node write them, else by what it alone wrote. Writes that
-can be joined to nothing are counted (`details["not_joined"]`), and judged by the checks of the history alone.
+A write is joined to its rows by the request that made the node write them, else by a value that it alone wrote. Writes
+without rows are counted (`details["not_joined"]`), and judged by the checks of the history alone.
 """
 
 from __future__ import annotations
@@ -135,11 +135,11 @@ def check(
 
 
 def check_by_clocks(history: History, nodes: Sequence[Replayed], joined: Joined) -> Verdict:
-    """The first rule where nobody saw disks and links: by the times that rows carry.
+    """The first rule where disks and links were not recorded: by the times that rows carry.
 
-    Each node's wall clock is compared with the run's by what the node told the monitor: the answer to that came after
-    the clock was read, so the clock is at least so far ahead. A write must not be answered more than `LATE_NS` before
-    the CONFIRM that decides about it was written. With a clock fault in the run nothing is judged.
+    Each node's wall clock, in its report to the monitor, is compared with the run's. The report arrived after the clock
+    was read, so the clock is at least so far ahead. A write must not be answered more than `LATE_NS` before the CONFIRM
+    that decides about it was written. With a clock fault in the run nothing is judged.
     """
     ahead_ns, names = _clocks(history)
     witnesses: list[Witness] = []

@@ -1,10 +1,10 @@
-"""What the disks and links of nodes did, and when: the record of a world that sees both.
+"""What the disks and links of nodes did, and when: the record of a simulator that sees both.
 
 A simulator writes one line for each of these, in the order in which they came about:
 
 - `Durable`: rows are safe on a node's disk: a transaction, or a decision about the queue, or a vote
 - `Begun`: a node's log begins anew, behind a snapshot that holds all up to a vclock (or at nothing, on an empty disk)
-- `Claimed`: a node said to others which rows, which term, or which vote it has; repetitions are left out
+- `Claimed`: a node reported to other nodes which rows, which term, or which vote it has; repetitions are left out
 - `Answered`: an answer to a client left a node
 
 Times are nanoseconds since the run began. A line is a JSON array that begins with the kind's letter.
@@ -61,7 +61,7 @@ class RowLine(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, 
 
 
 class Durable(msgspec.Struct, frozen=True, array_like=True, tag="d", gc=False):
-    """`process` and `written_ns`: the client whose request made the node write these rows, and when it wrote them."""
+    """`process`: the client whose request made the node write these rows; `written_ns`: when the node wrote them."""
 
     time_ns: int
     node: str

@@ -1,8 +1,8 @@
-"""A node's log as checkers see it: who decodes xlog files brings it into this form.
+"""A node's log as checkers see it: a decoder of xlog files brings it into this form.
 
 A *record* is a row: of a transaction (`write`, or `nop` where it was made void), a decision about the queue
 (`confirm`, `rollback`, `promote`, `demote`), or a vote that a node kept for itself. Records of one transaction share
-`first`; the last of them has `ends`. Whatever is not about data or the queue is left out by the decoder.
+`first`; the last of them has `ends`. The decoder leaves out all rows that are not about data or the queue.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Id = tuple[int, int]
 class Record:
     """One row. `place` is for a person: the file, and the number of the row in it.
 
-    `body` is what must be the same wherever the row is. Of a decision, `owner` is whose entries it is about, `until`
-    their lsn, `term` the term that it is written in (0: the row has none). Of a vote, `term` and `vote` (0: nobody).
+    `body` is what must be the same wherever the row is. A decision is about entries of `owner` at lsn `until`, and is
+    written in `term` (0: the row has none). A vote has `term` and `vote` (0: for no node).
     """
 
     kind: Kind

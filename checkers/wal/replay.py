@@ -5,7 +5,7 @@ An independent reading of the rules, which shares no code with the nodes. In the
 - a synchronous transaction, or any behind a queue that is not empty, waits in the queue; any other is committed
 - CONFIRM{owner, lsn} commits the owner's entries up to lsn, and the asynchronous ones right behind
 - ROLLBACK{owner, lsn} discards the owner's first entry from lsn on, and all behind it
-- PROMOTE{old owner, lsn, term} commits the old owner's entries up to lsn, discards all others, and passes the queue on.
+- PROMOTE{old owner, lsn, term} commits the old owner's entries up to lsn, discards the rest, and passes the queue on.
   Where PROMOTE is itself an entry (it *waits*: `checkers.wal.marks`), only when a CONFIRM of its own owner covers it;
   one that another one overtook comes to nothing. One of a term that is over says nothing.
 

@@ -1,6 +1,6 @@
-"""Log-assisted settling: what the nodes' logs know of operations whose outcome the client never learned.
+"""Log-assisted settling: the outcome of operations that the client never learned, as far as the nodes' logs prove it.
 
-An operation is joined to its transaction by what it alone wrote. What a log says counts only if no other log
+An operation is joined to its transaction by a value that it alone wrote. A log counts only if no other log
 contradicts it:
 
 - *happened*: a log confirms the transaction. It may have taken effect at any time after it was asked, and how late is
@@ -9,8 +9,8 @@ contradicts it:
   nodes were quiet and equal at the end, so that nothing was still on its way. It becomes a failure.
 - anything else stays open. Where logs contradict each other nothing is settled: that is an anomaly of the logs.
 
-The verdict over what `settle` returns stands beside the one over the plain history, never in its place: a wrong log
-must not talk a client's observation away.
+The verdict over the history from `settle` stands beside the one over the plain history, never in its place: a wrong log
+must not hide a client's observation.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Settled:
 
 
 def settle(history: History, nodes: Sequence[Replayed], *, is_final: bool) -> Settled:
-    """Settle the writes of `history` (f: write, cas, txn) whose new values nothing else wrote under their keys.
+    """Settle the writes of `history` (f: write, cas, txn) with new values that no other operation wrote to their keys.
 
     `is_final`: every node's whole log is here, and the nodes were equal when it was taken.
     """
