@@ -1,4 +1,4 @@
-"""What the five nodes of docker-compose.yml are told: what `--cluster docker --nodes 5` would tell them.
+"""The settings of the five nodes of docker-compose.yml: the same that `--cluster docker --nodes 5` gives them.
 
 `python -m harness.cli.docker_compose_configs` writes them into compose/, as files that can be read and changed by hand.
 """

@@ -9,8 +9,8 @@ It runs on a bare Python, before anything is installed, and so imports the stand
 - `.venv/unfinished` exists while packages are being installed. Found at the start, it means that this was
   interrupted, and .venv is made anew rather than mended. So is a .venv whose checkout moved (scripts carry
   their own path) or whose `run` lock changed (pip does not remove what is no longer asked for).
-- `.venv/lock` lets one process in at a time; the others wait and then find everything in order. The commands
-  that are run here inherit it: a pip that outlived a killed set-up still keeps the others out.
+- `.venv/lock` lets one process in at a time; other processes wait and then find everything in order. The commands
+  that run here inherit it: a pip that outlived a killed set-up still holds the lock.
 
 The project itself is not installed: a .pth file in .venv points to the checkout.
 
@@ -200,7 +200,7 @@ def say(line: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do as `./qsync` asks: `install GROUP…`; or, for whoever changes the dependencies, `lock`."""
+    """Do as `./qsync` asks: `install GROUP…`; or, after a change of the dependencies, `lock`."""
     root = Path(__file__).parents[2]
     try:
         match arguments:

@@ -129,7 +129,7 @@ def _keep(error: Exception) -> str:
 
 
 def _forget_output() -> None:
-    """Whoever read our output went away (`… | head -1`): the last flush at exit must not fail as well."""
+    """The reader of our output went away (`… | head -1`): the last flush at exit must not fail as well."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(nowhere, stream.fileno())

@@ -1,9 +1,10 @@
-"""Faults that a run was asked for, and whether each was felt at least once.
+"""Faults that a run was asked for, and whether each took effect at least once.
 
-Who asks for a fault by name wants to know what the store does under it: a run in which it never happened (there was no
-time, or another fault was always in its way, or nobody felt it) says nothing of that, whatever else it shows. A name
-that stands for several faults is kept if one of them was felt; the others are told. "all" asks for no fault in
-particular, and a run has hardly ever time for all of them: which it had none for is told beside those that were felt.
+A user who names a fault wants to know how the store behaves under it. A run in which the fault never took effect (there
+was no time, another fault was always in its way, or it had no observable effect) does not show that. For a name that
+stands for several faults one that took effect is enough; the missing ones are reported. "all" asks for no fault in
+particular, and a run hardly ever has time for all of them: the faults without time are reported beside those that took
+effect.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ EVERYTHING, NOTHING = "all", "none"
 
 
 def not_felt(plan: Plan, history: History) -> list[str]:
-    """All faults that the plan asks for, if only by "all", and that were never felt."""
+    """All faults that the plan asks for, if only by "all", and that never took effect."""
     felt = _felt(history)
     return [name for name in _asked(plan) if name not in felt]
 
 
 def missing_by_name(plan: Plan, history: History, left_out: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """A sentence for each fault that was asked for by name and never felt.
+    """A sentence for each fault that was asked for by name and never took effect.
 
     Steps of versions that a node refused, and an upgrade that did not come to all, have sentences of their own
     (`harness.judge.versions`).
@@ -47,7 +48,7 @@ def missing_by_name(plan: Plan, history: History, left_out: Sequence[dict[str, A
 
 
 def absent_of_a_group(plan: Plan, history: History) -> Iterator[str]:
-    """A sentence for each name that stands for several faults, of which some were felt and others were not."""
+    """A sentence for each name that stands for several faults, of which some took effect and some did not."""
     absent = not_felt(plan, history)
     for word, names in _by_name(plan):
         never = [name for name in names if name in absent]
@@ -56,7 +57,7 @@ def absent_of_a_group(plan: Plan, history: History) -> Iterator[str]:
 
 
 def _by_name(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What somebody wrote down, and the faults that it stands for. A plan that is drawn out names each of its own."""
+    """Each name in the plan, and the faults that it stands for. A plan that is drawn out names every fault itself."""
     if plan.drawn is not None:
         yield from ((name, (name,)) for name in _asked(plan))
         return

@@ -1,16 +1,16 @@
-"""The audit of a run: what its nodes' own logs say, by rules that no client could check.
+"""The audit of a run: the nodes' own logs, by rules that no client could check.
 
 Three things come of it:
 
-- a verdict over the logs (`checkers.wal`): what one node confirmed no other may have rolled back, and what clients were
-  told for sure the logs must not deny
+- a verdict over the logs (`checkers.wal`): a transaction that one node confirmed is rolled back by no other, and the
+  logs contradict no certain answer that a client got
 - a verdict on the moments of answers and acknowledgements (`checkers.wal.early`): by the record of disks and links
   where there is one, else by clocks
-- the checks over what clients saw once more, with the operations settled whose outcome no client learned: those
-  verdicts stand beside the others, never in their place. A promised check that only then is invalid breaks the promise
-  all the same, under a name of its own (`linearizable-settled`)
+- the checks of what clients saw, repeated after the logs have settled operations of unknown outcome: those
+  verdicts stand beside the first ones, never in their place. A promised check that only then is invalid breaks the
+  promise all the same, under a name of its own (`linearizable-settled`)
 
-Every verb judges by `Audit.judged`: what `qsync audit` of a run finds is found by `run` and `check` as well.
+Every verb judges by `Audit.judged`: `run` and `check` report all that `qsync audit` reports.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _read(
 
 
 def _of_all_members(verdict: Verdict, logs: Sequence[NodeLog], history: History) -> Verdict:
-    """Not valid without the log of each member that there was at the end, whoever came and left."""
+    """Not valid without the log of each member that there was at the end."""
     absent = [node for node in at_the_end(history) if node not in {log.node for log in logs}]
     if not absent or verdict.result != "valid":
         return verdict

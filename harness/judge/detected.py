@@ -1,10 +1,10 @@
-"""What a store said of damage that it need not survive.
+"""What a store reported of damage that it need not survive.
 
-A fault that takes away what was safely on disk (`must` "detect" in the table of faults) may leave a node behind that
+A fault that destroys safely written data (`must` "detect" in the table of faults) may leave a node that
 refuses to start, or to follow. That is right; only wrong data are an anomaly. So after such a fault nodes need not be
-equal at the end, provided that somebody said why not. What was said is a finding; so it is of a store that promises to
-survive no power loss, and refuses what one has left. Who refused to start got its files back undamaged: nothing was
-lost then, and nothing is excused.
+equal at the end, provided that a node reported why not. The report is a finding. So is the refusal to start after a
+power loss of a store that promises to survive none. A node that refused to start got its files back undamaged: nothing
+was lost then, and nothing is excused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def refusals(history: History) -> tuple[str, ...]:
 
 
 def could_not_join(history: History) -> tuple[str, ...]:
-    """A sentence for each node that ended because nobody could take it in as a member, and why."""
+    """A sentence for each node that ended because it could not join as a member, and why."""
     told: dict[str, list[str]] = {}
     for event in history.events:
         if event.process == "monitor" and event.f == CANNOT_JOIN and isinstance(event.value, dict):

@@ -1,7 +1,7 @@
-"""What a run shows, and what it lacks to be evidence of anything.
+"""Whether a run is conclusive: what it shows, and what it lacks.
 
-A run must show load that succeeded, of every kind and also under faults; faults that were felt and healed; and final
-reads that had to be fresh. What a workload needs beyond that it says itself (`Workload.missing`).
+A run must show load that succeeded, of every kind and also under faults; faults that took effect and healed; and final
+reads that had to be fresh. A workload may need more (`Workload.missing`).
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _asked(plan: Plan) -> int:
 
 
 def was_interrupted(history: History) -> bool:
-    """A person ended the run; so its record says, whoever judges it later."""
+    """Whether a person ended the run. It stands in the record, so a later judgement sees it too."""
     return any(event.process == "harness" and event.f == "interrupted" for event in history.events)
 
 
@@ -132,7 +132,7 @@ def stopped_for_good(history: History) -> tuple[str, ...]:
 
 
 def _stopped(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Peer → why it is followed no more; a store of somebody else may mean another thing by that word."""
+    """Peer → why it is followed no more; an external store may use that word for something different."""
     told = status.get("stopped")
     return told if isinstance(told, Mapping) else {}
 
@@ -150,7 +150,7 @@ def left_out(history: History) -> list[dict[str, Any]]:
 
 
 def _of_harness(history: History, f: str) -> list[Event]:
-    """Lines of the harness of that name, whose values are objects."""
+    """Lines of the harness with this f and an object as value."""
     return [
         event
         for event in history.events
@@ -272,7 +272,7 @@ def _share(asked: int, share: float) -> int:
 
 
 def _is_steered(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
-    """A directed fault need not be felt; nor one that a directed fault came in the way of."""
+    """A directed fault need not take effect; nor one that a directed fault got in the way of."""
     return any(
         other is fault
         or (other.start_ns <= (fault.end_ns or fault.start_ns) and (other.end_ns or NEVER) >= fault.start_ns)
@@ -282,7 +282,7 @@ def _is_steered(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
 
 
 def _is_beside_another(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
-    """Another fault was on at the same time: it may have kept this one from being felt."""
+    """Another fault was active at the same time: it may have kept this one from taking effect."""
     return any(
         other is not fault
         and other.start_ns <= (fault.end_ns or fault.start_ns)
@@ -302,7 +302,7 @@ def _was_hidden(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
 
 
 def _hides(other: FaultSpan, fault: FaultSpan) -> bool:
-    """It was at work when the fault was to heal. Who leaves is gone for good, and who comes is not there yet."""
+    """Whether `other` was active while `fault` healed. A removed node never returns; an added one is not up yet."""
     since_ns = fault.start_ns if fault.heal_asked_ns is None else fault.heal_asked_ns
     whom: Sequence[Sequence[str]] = fault.links or tuple((node,) for node in fault.nodes)
     are_absent = other.does in ("remove", "add") and all({*each} & {*other.nodes} for each in whom)

@@ -76,10 +76,11 @@ def judge(
     """The content of verdict.json. `plan_file` is where the plan is kept, for the line that repeats the run.
 
     `logs` are those of the nodes and `rules` how to read them (None: the system leaves none, so none are promised);
-    `effects` is what their disks and links did, where somebody saw it.
-    `run_check` says how a check comes to its verdict: here, or by somebody who has spread the work.
-    `asks_by_name`: somebody wrote down the names of the faults, and each must be felt (`harness.judge.asked_faults`).
-    `key`: the only one that checks of single keys judge; the others are left out, and the run is not valid by that.
+    `effects` is what their disks and links did, where that was recorded.
+    `run_check` runs a check: in this process, or spread over workers.
+    `asks_by_name`: the user wrote down the names of the faults, and each must take effect
+    (`harness.judge.asked_faults`).
+    `key`: the only one that checks of single keys judge. The other keys are skipped, so the run cannot be valid.
     Raises WrongUse if there is no such key, or no such check.
     """
     workload = WORKLOADS[plan.workload]
@@ -168,7 +169,7 @@ def _result(verdict: Verdict) -> Result:
 
 
 def _never_asked(promised: Sequence[Verdict]) -> set[str]:
-    """Checks of a class of reads that no client asked for: its promise binds nobody in this run."""
+    """Checks of a class of reads that no client asked for: their promise does not matter in this run."""
     return {
         each.checker for each in promised if each.details.get("vacuous") and each.details.get("asked") == 0
     }

@@ -1,9 +1,9 @@
-"""What a run is judged against: what its system promises for its plan, as far as the plan came about.
+"""The promise that a run is judged against: what its system promises for its plan, as far as the plan came about.
 
 A fault for which a store promises less (a loss of power, where it does not wait for its disk; an option that changes)
-excuses nothing in a run in which it never began. One that began excuses even if nobody felt it: nobody knows what was
-lost, or which node took the option. A run in which an option changed is judged by the weakest promise of all that were
-in force (decision 29).
+excuses nothing in a run in which it never began. One that began excuses even if it had no observable effect, because it
+is unknown what was lost, or which node took the option. A run in which an option changed is judged by the weakest of
+all promises that were in force (decision 29).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.systems.promise import Promise
 
 
 def promise_of(plan: Plan, history: History) -> Promise:
-    """Raises WrongUse if nobody knows the plan's system."""
+    """Raises WrongUse if the plan's system is unknown."""
     if plan.loses_power and all(fault.does != "power" for fault in history.faults):
         plan = _without_power_faults(plan)
     if plan.changes_options:

@@ -57,9 +57,9 @@ def told_failure(history: History) -> str | None:
 
 
 def rules_of(rules: LogRules | None, history: History) -> LogRules | None:
-    """How many logs there should be, and how many make a quorum, is one number only where nobody left or came.
+    """Only where no node left or joined, one number says how many logs there should be, and how many make a quorum.
 
-    Where the quorum alone changes, the least that it ever was is what every decision had.
+    If only the quorum changed, the smallest one counts: every decision had at least that many.
     """
     if rules is None or not history.told_members:
         return rules
@@ -72,7 +72,7 @@ def rules_of(rules: LogRules | None, history: History) -> LogRules | None:
 
 
 def logs_of_members(logs: Sequence[NodeLog], history: History) -> tuple[NodeLog, ...]:
-    """Those of nodes that were members at the end: what a node held that left, and never heard what became of it, says
-    nothing of the others."""
+    """The logs of nodes that were members at the end. A node that left does not learn the outcome of what it held, so
+    its log is no evidence about the members."""
     gone = left(history)
     return tuple(log for log in logs if log.node not in gone)

@@ -60,12 +60,12 @@ def recurrence(anomalies: DataFrame, runs: DataFrame) -> DataFrame:
 
 
 def flaky_or_fixed(anomalies: DataFrame, runs: DataFrame) -> DataFrame:
-    """Whether a fingerprint is gone, or only rare: what its silence since the last sighting says.
+    """Whether a fingerprint is gone, or only rare, by its silence since the last sighting.
 
     In the cells where it was ever seen, it showed in `sightings` of the `tried` runs up to the last sighting. Were it
     as frequent ever since, `silent` runs without it would come about with `chance` = (1 - rate) ** silent. With less
-    than 5 % it is called fixed; with 0 silent runs it is present; otherwise nobody can tell. A run that is no evidence
-    counts for nothing.
+    than 5 % it is called fixed; with 0 silent runs it is present; otherwise this is undecided. Inconclusive runs are
+    not counted.
     """
     telling = runs.where(F.col("outcome") != "not-evidence").select("run", "started", _cell().alias("cell"))
     seen = anomalies.select("run", "fingerprint").distinct().join(telling, "run", "inner")
@@ -114,7 +114,7 @@ def slowest(latency: DataFrame) -> DataFrame:
 
 
 def fault_coverage(faults: DataFrame, runs: DataFrame) -> DataFrame:
-    """One row a campaign, cluster and fault: how often it was tried, felt, healed, and what load came meanwhile."""
+    """One row a campaign, cluster and fault: how often it was tried, took effect, healed, and the load meanwhile."""
     cells = runs.select("run", "cluster", "system", "workload")
     lasted = F.when(F.col("bit"), F.col("heal_asked_ns") - F.col("all_in_effect_ns"))
     return (

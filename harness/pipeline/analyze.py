@@ -1,4 +1,4 @@
-"""`qsync analyze`: what is new under results/ goes into the tables, and the aggregates are made anew.
+"""`qsync analyze`: adds new runs under results/ to the tables, and makes the aggregates anew.
 
 With nothing new no Spark is started. Runs whose folders were removed (retention) stay in the tables: that is what
 the tables are for.
@@ -224,7 +224,7 @@ class _Batch:
         self.again = {run.name: run for run in runs if run.name in state.runs}
 
     def run(self) -> list[StoredRun]:
-        """Put the rows in place; gives the runs whose documents are not ours."""
+        """Put the rows in place; gives the runs with documents that are not ours."""
         with _settings_for(self.spark, len(self.runs)):
             return self._run()
 

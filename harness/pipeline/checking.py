@@ -110,7 +110,7 @@ def check_runs(spark: SparkSession, folders: Sequence[Path]) -> Iterator[tuple[P
 
 
 def answers(spark: SparkSession, asked: Sequence[tuple[str, str | None]], answer: Answer) -> list[str]:
-    """What workers say to each path and task, in order; one partition each: a slow one does not hold others up."""
+    """What workers answer to each path and task, in order; one partition each, so that a slow one delays no other."""
     rows = [(number, path, task) for number, (path, task) in enumerate(asked)]
     frame = spark.createDataFrame(rows, _TASK).repartitionByRange(max(1, len(rows)), "number")
     work = functools.partial(_work, answer)

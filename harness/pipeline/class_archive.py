@@ -66,7 +66,7 @@ def is_being_made() -> bool:
 
 
 def is_wanted(java: Java) -> bool:
-    """Nobody has tried to make it yet, and it could be written."""
+    """No process has tried to make it yet, and it could be written."""
     archive = place(java)
     if archive is None or is_being_made():
         return False

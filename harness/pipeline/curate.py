@@ -42,7 +42,7 @@ Making = Callable[[], DataFrame]
 
 
 def curated(found: DataFrame, parsed: DataFrame, events: DataFrame) -> dict[str, Making]:
-    """How each table of the found runs is made; `NEEDS` says which of them stand on others. `parsed`: see
+    """How each table of the found runs is made; `NEEDS` says which tables it is made from. `parsed`: see
     `documents.parsed`; `found` has the schema `RUNS_FOUND`."""
     faults = kept(fault_spans(events))
     spans = sure(faults)

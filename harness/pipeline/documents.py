@@ -61,7 +61,7 @@ def verdicts(checks: DataFrame) -> DataFrame:
 
 
 def availability(checks: DataFrame) -> DataFrame:
-    """The windows in which a node (or, with no node, the whole cluster) served nobody, as the checker found them."""
+    """The windows in which a node (or, with no node, the whole cluster) served no client, as the checker found them."""
     own = checks.where(F.col("check.checker") == "availability").select("run", "check.details.*")
     nodes = own.select("run", F.explode("gaps").alias("node", "found")).select(
         "run", "node", F.explode("found").alias("gap")

@@ -78,9 +78,9 @@ def follow_address(
     until: Callable[[], bool] = lambda: False,
     every_s: float = LOOKS_EVERY_S,
 ) -> None:
-    """The same where an address is among the two: it is looked at again and again, as Spark cannot watch it.
+    """The same if one of the two is an address: it is polled again and again, as Spark cannot watch it.
 
-    An object store that is away for a while is told and asked again; what else is refused ends it.
+    An object store that is away for a while is reported and asked again; every other error ends it.
     """
     with session(master, conf=conf, log=log) as spark:
         bring_in(spark, results, place, tell, spool)

@@ -120,7 +120,7 @@ def _bundled() -> Path | None:
 
 
 def wrapped(java: Path, wrappers: Path | None = None) -> Path:
-    """A JAVA_HOME whose java is the given one without the flag that it cannot take."""
+    """A JAVA_HOME with a java that runs the given one without the flag that it cannot take."""
     text = _WRAPPER.format(flag=LACKING, java=java)
     for is_private in (False, True):
         try:
@@ -143,7 +143,7 @@ def _write_executable(program: Path, text: str) -> None:
 
 
 def _private_folder() -> Path:
-    """A folder that nobody else can write to: what lies in it is run."""
+    """A folder that no other user can write to, because its content is executed."""
     folder = Path(tempfile.gettempdir()) / f"qsync-spark-java-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()

@@ -4,11 +4,11 @@
     <address>/<table>/campaign=<plan>/date=<day>/<batch>-<n>-<token>.parquet
 
 A batch is made here, then its files are sent under names that were never used before, then the manifest is put in
-place: one object, which is the old one or the new one. Whoever reads the files that it names sees a batch whole or not
-at all. What it no longer names is removed an hour later, so that who had read the manifest before can finish; what a
-killed call has sent is removed after a day. Two calls at once: whoever comes second to the manifest gives up, and has
-changed nothing. (Were both to come in the same moment, the later manifest counts, and the runs that only the other one
-had are read again by the next call.)
+place: one object, which is the old one or the new one. A reader of the files that it names sees a batch whole or not
+at all. Files that it no longer names are removed an hour later, so that a reader of the old manifest can finish; files
+of a killed call are removed after a day. Of two calls at once, the one that comes second to the manifest gives up, and
+has changed nothing. (Were both to come in the same moment, the later manifest counts, and the runs that only the
+earlier one had are read again by the next call.)
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class RemoteTables(Tables):
         shutil.rmtree(self.folder / STAGING, ignore_errors=True)
 
     def _tidy_up(self) -> None:
-        """Remove what nobody can need any more. What cannot be removed now is left to the next batch."""
+        """Remove files that no reader can need any more. Files that cannot be removed now wait for the next batch."""
         now_s = time.time()
         manifest = self._manifest
         old = [name for name, at_s in manifest.gone.items() if now_s - at_s > READERS_NEED_S]

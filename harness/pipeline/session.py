@@ -1,8 +1,9 @@
 """One Spark session: the Java that there is, quiet, on loopback where the master is this machine.
 
-Whatever a JVM says goes to a log file, whose name is told if it does not start. `spark://…`, `k8s://…` and `yarn`
-masters work by plain Spark configuration: `conf` and SPARK_CONF_DIR are handed on, and the packages that workers run
-are sent to them. They unpack each package to a folder of its own: a module finds the files beside it as in a checkout.
+The output of a JVM goes to a log file, which is named in the error if it does not start. `spark://…`, `k8s://…` and
+`yarn` masters work by plain Spark configuration: `conf` and SPARK_CONF_DIR are passed on, and the packages that workers
+run are sent to them. They unpack each package to a folder of its own: a module finds the files beside it as in a
+checkout.
 """
 
 from __future__ import annotations

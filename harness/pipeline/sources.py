@@ -27,7 +27,7 @@ Fetched = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """Runs whose files are here, and what could not be fetched."""
+    """Runs with their files here, and the runs that could not be fetched."""
 
     runs: Sequence[StoredRun]
     left_out: Sequence[LeftOut] = ()

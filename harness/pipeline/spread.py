@@ -1,10 +1,10 @@
 """Registers of one big history.parquet, spread over workers by key: pairing, latencies, linearizability.
 
-One task for each row group of the file splits its events by the hash of their key, as columns. What goes through the
-shuffle are few rows with many events each, packed by Arrow, which nobody looks into on the way. A second task for each
+One task for each row group of the file splits its events by the hash of their key, as columns. The shuffle moves few
+rows with many events each, packed by Arrow, and never unpacks them. A second task for each
 hash has all events of its keys, and reads and decides them with the same compiled code as
-`checkers.linearizable.check_parquet`. What it does not find to be fine it only names: those keys are looked at again in
-process, so verdict and witnesses are as there.
+`checkers.linearizable.check_parquet`. It only names the keys that it does not find to be fine: those are judged again
+in this process, so verdict and witnesses are the same as there.
 """
 
 from __future__ import annotations

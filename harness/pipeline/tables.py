@@ -5,9 +5,9 @@
     <folder>/_commit.json     a batch that is being put in place
     <folder>/_staging/        where Spark writes
 
-Spark writes a batch to `_staging`. Then `_commit.json` is renamed into place, which is the moment at which the batch
-counts: it lists the files to move in and the ones to take out. Whoever is killed before loses the batch, whoever is
-killed after has it finished by the next call; both ways no reader ever finds half of it for long. A lock lets one call
+Spark writes a batch to `_staging`. Then `_commit.json` is renamed into place. From this moment the batch
+counts: the file lists the files to move in and the ones to take out. If a call is killed before, the batch is lost; if
+it is killed after, the next call finishes it. Either way no reader finds half of it for long. A lock lets one call
 at a time in.
 """
 
@@ -39,8 +39,8 @@ LOCK = "_lock"
 class State:
     """run → its stamp; `schema` names the tables' schema: with another one all is made anew.
 
-    `strange` are those whose documents are not ours: they are not tried again until they change. `sums`: data file →
-    the SHA-256 of its content, by which it is verified before it is read; earlier versions noted none.
+    `strange` are runs with documents that are not ours: not tried again until they change. `sums`: data file → the
+    SHA-256 of its content, by which it is verified before it is read; earlier versions noted none.
     """
 
     runs: dict[str, str] = field(default_factory=dict)

@@ -231,9 +231,9 @@ def _other_tools(
     edn: Path | None,
     second_opinion: str | None,
 ) -> None:
-    """Hand the history to others: as a file, or to a checker whose opinion goes into the verdict.
+    """Write the history as a file for other tools, or pass it to a checker whose opinion goes into the verdict.
 
-    It is given what is left of the time limit.
+    That checker gets what is left of the time limit.
     """
     if edn is None and second_opinion is None:
         return

@@ -81,7 +81,7 @@ def _clean(inventory: str | None) -> int:
 
 
 def _left_here() -> list[str]:
-    """Whoever has no daemon has no containers that it could tell of; what else there is can be removed all the same."""
+    """Remove what killed runs left behind. Without a container daemon, everything but containers and networks."""
     from harness.cluster.containers.image import connect
     from harness.cluster.limits import enclosure
     from harness.cluster.ownership import lives, remove_leftovers, remove_tables

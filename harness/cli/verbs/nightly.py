@@ -119,7 +119,7 @@ def command(
 
 
 def _judge(engine: str, master: str, conf: tuple[str, ...]) -> Judge | None:
-    """Whoever judges the campaign's runs; None: each run itself. PySpark is there before anything runs."""
+    """The judge of the campaign's runs; None: each run judges itself. Sees to it that PySpark is there beforehand."""
     if engine == "process":
         return None
     from harness.cli import spark_group

@@ -105,7 +105,7 @@ def _run_once(plan: Plan, results: Path, as_json: bool, record_only: bool = Fals
 
 
 def _tell_recorded(recorded: Recorded, as_json: bool) -> ExitCode:
-    """Nobody judged it: that is no evidence yet."""
+    """Report a run that was recorded and not judged. Without a verdict it is inconclusive."""
     if as_json:
         import msgspec
 
