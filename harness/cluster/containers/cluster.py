@@ -123,7 +123,7 @@ class ContainerCluster(RealCluster):
         self.begin_now()
 
     def _make_images(self, client: Any) -> None:
-        """The usual one, and one for each version whose code is another."""
+        """The usual image, and one for each version with code of its own."""
         self._usual_image = usual_image(client, self._settings.packages)
         for which, version in self._settings.versions.items():
             if version.root is not None:

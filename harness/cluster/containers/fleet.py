@@ -1,11 +1,11 @@
-"""The containers of one run: who runs, who is killed or paused, who ended untold.
+"""The containers of one run: which run, which are killed or paused, which ended unexpectedly.
 
 Has the methods of `harness.cluster.roster.Roster` that faults use, so kill and pause are the same code on both
 clusters. The Docker client blocks; every call of it is made in a thread.
 
-Who ended untold is seen by asking the daemon again and again. One that does not answer is asked anew, for it may be
-slow; but its silence is no sign of life. So whoever asks who ended is told of a silence that is too long, and before
-a run is over all must have been seen once more (`look`): else it is no evidence.
+The daemon is asked again and again which containers ended. If it does not answer, it is asked anew, because it may be
+slow; but its silence is not a sign of life. So `ended` reports a silence that is too long, and before a run is over all
+nodes must have been seen once more (`look`): otherwise the run is inconclusive.
 """
 
 from __future__ import annotations
@@ -230,9 +230,9 @@ class Fleet:
 
     @contextmanager
     def may_refuse(self, node: str) -> Iterator[list[str]]:
-        """Meanwhile the node may end with exit 1, which says that it does not come up; that is no crash.
+        """Meanwhile the node may end with exit 1, which says that it refuses to start; that is not a crash.
 
-        Gives what it then said last.
+        Gives the last words of its log.
         """
         said = self._may_refuse[node] = []
         try:
@@ -241,7 +241,7 @@ class Fleet:
             del self._may_refuse[node]
 
     def starve(self, node: str) -> None:
-        """From now on the kernel may end the node for want of memory, which then is told; `revive` undoes it."""
+        """From now on the kernel may end the node for want of memory; `feed` reports it, and `revive` undoes it."""
         self._kills[node] += 1
         self._starved[node] += 1
         self._ran_out.discard(node)
@@ -269,7 +269,7 @@ class Fleet:
             await self.on_started(node)
 
     async def terminate(self, node: str) -> bool:
-        """SIGTERM, as an operator stops a node; it counts as told. False if it had to be killed."""
+        """SIGTERM, as an operator stops a node: not an unexpected end. False if it had to be killed."""
         async with self._turns[node]:
             self._kills[node] += 1
             self._told.add(node)
@@ -279,16 +279,17 @@ class Fleet:
             return int(state.get("ExitCode", 0)) != _KILLED
 
     async def _seen(self, node: str, do: str, ask: Callable[[], T]) -> T:
-        """What the daemon says. ClusterError if it says nothing: then nobody knows what became of the node."""
+        """The daemon's answer. ClusterError if there is none: then the state of the node is unknown."""
         try:
             return await asyncio.to_thread(ask)
         except Exception as error:  # the daemon's own, and those of its transport
             raise ClusterError(f"{node} was not seen to {do}: {_in_a_line(error)}") from error
 
     async def _told_to_end(self, node: str, untold: Sequence[str] = CRASHED) -> None:
-        """Who breaks when it is told to end, or just before, has crashed all the same.
+        """A node that breaks when the harness ends it, or just before, has crashed all the same.
 
-        `untold`: how nobody ends who was told so. Whom a -9 meets has no time to say exit 1: it had ended before.
+        `untold`: exit codes that no node has that was asked to end. A -9 leaves no time for exit 1: the node that has
+        it had ended before.
         """
         if node not in self._down:
             self._down.add(node)
@@ -345,7 +346,7 @@ class Fleet:
     # ---- watching and ending
 
     def ended(self) -> tuple[Ended, ...]:
-        """Who ended untold since the last call. ClusterError if the daemon has been silent for too long."""
+        """The nodes that ended unexpectedly since the last call. ClusterError if the daemon was silent for too long."""
         ended, self._ended = tuple(self._ended), []
         silent_s = time.monotonic() - self._looked_s
         if not ended and self._watch is not None and silent_s > SILENT_AT_MOST_S:
@@ -354,11 +355,11 @@ class Fleet:
         return ended
 
     def first_ended(self) -> Ended | None:
-        """The first node that ended untold, and that `ended` has not told of yet."""
+        """The first node that ended unexpectedly, and that `ended` has not reported yet."""
         return next(iter(self._ended), None)
 
     async def look(self) -> None:
-        """See all nodes once more: then `ended` tells of whoever ended before. ClusterError if that cannot be seen."""
+        """See all nodes once more: then `ended` reports every end before this. ClusterError if that cannot be seen."""
         try:
             async with asyncio.timeout(LOOKS_WITHIN_S):
                 while not await self._look():
@@ -378,7 +379,7 @@ class Fleet:
             await self._look()
 
     async def _look(self) -> bool:
-        """Ask who runs, and how those ended that should and do not; False if the daemon left something open."""
+        """Ask which nodes run, and how the missing ones ended; False if the daemon left something open."""
         async with self._looks:
             began_s = time.monotonic()
             expected = {node: self._lives[node] for node in self._containers if self._should_run(node)}

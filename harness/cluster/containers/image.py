@@ -47,7 +47,7 @@ def connect() -> Any:
 
 
 def _knock(host: str) -> None:
-    """OSError if nobody listens at a local socket: the SDK would leave its own open then."""
+    """OSError if no daemon listens at a local socket: the SDK would leave its own open then."""
     kind, _, path = host.partition("://")
     if kind == "unix":
         with socket.socket(socket.AF_UNIX) as door:
@@ -65,7 +65,7 @@ def node_image(client: Any, *, base: str | None = None, root: Path = ROOT) -> st
 
 
 def usual_image(client: Any, packages: Sequence[str] = ()) -> str:
-    """The image of nodes that somebody gave, or else the one of this checkout with these Debian packages beside.
+    """The image of nodes that the environment names, or else the one of this checkout with these Debian packages.
 
     Raises ClusterError.
     """

@@ -1,13 +1,13 @@
-"""A program that wants memory in somebody else's group: `python -I ballast.py KIND FOLDER BYTES [SCRATCH]`.
+"""A program that wants memory in the group of a node: `python -I ballast.py KIND FOLDER BYTES [SCRATCH]`.
 
 It enters the group FOLDER (its cgroup.procs) with all that it needs for itself already there, and then
 
-- `fill`: takes BYTES of memory and keeps them. Where the group has less than that to give, the kernel ends somebody.
-- `press`: reads a file of BYTES without content, made in the folder SCRATCH and already removed, again and again. What
-  was read may be forgotten at once: nobody need end, but everybody in the group waits for memory now and then.
+- `fill`: takes BYTES of memory and keeps them. Where the group has less than that to give, the kernel ends a process.
+- `press`: reads a file of BYTES without content, made in the folder SCRATCH and already removed, again and again. The
+  kernel may drop these pages at once, so no process need end, but all in the group wait for memory now and then.
 
-It ends with its standard input, and with whoever started it. If it is to be the kernel's choice who ends, it is this
-one last of all.
+It ends with its standard input, and with the process that started it. If the kernel chooses a process to end, it
+chooses this one last.
 """
 
 import ctypes
@@ -59,7 +59,7 @@ def press(size: int, scratch: str) -> None:
 
 
 def is_over(wait_s: float = 0.0) -> bool:
-    """Whoever started it has closed its standard input, or is no more."""
+    """The process that started it has closed its standard input, or is gone."""
     return bool(select.select([0], [], [], wait_s)[0])
 
 

@@ -3,9 +3,9 @@
 Whatever limits the harness has, its nodes keep to. No group that is not ours is changed: with version 2 of control
 groups, where a group with processes in it passes no controllers on, ours lie below the nearest group above that does.
 
-A group's name says whose it is: `qsync-<run>-<process of the harness>@<its start>-<node>`. Those of harnesses that are
-no more are leftovers; no other name is looked at twice. What still runs in a leftover is a node of a dead run. A
-supervisor of the cluster ssh says who it is by another clock, and so its groups have names of another kind:
+A group's name says which harness made it: `qsync-<run>-<process of the harness>@<its start>-<node>`. Groups of dead
+harnesses are leftovers; no other name is looked at twice. A process that still runs in a leftover is a node of a dead
+run. A supervisor of the cluster ssh identifies itself by a different clock, so its groups have names of another kind:
 `qsync-ssh-<run>-<process>@<ticks at its start>-<node>`.
 """
 

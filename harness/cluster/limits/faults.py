@@ -1,11 +1,11 @@
-"""cpu-limit, memory-limit and oom at work: the kernel's limits on groups of processes, believed by what it counts.
+"""cpu-limit, memory-limit and oom: the kernel's limits on groups of processes, observed by the kernel's counts.
 
-- cpu-limit bit if the kernel made the node wait for longer than a heartbeat in all. A node that needs less than its
-  share gets half of that, and so on, until it has to wait.
-- memory-limit bit if the kernel took memory from the node's group that came back to it, or counted that it came to its
-  limit. If it found none that it could take it ended the node, which counts as done by the fault: the node is started
-  again at the end.
-- oom bit if the kernel counted, or said in its log, that it ended the node for want of memory, and it was seen dead.
+- cpu-limit took effect if the kernel made the node wait for longer than a heartbeat in all. A node that needs less than
+  its share gets half of that, and so on, until it has to wait.
+- memory-limit took effect if the kernel took memory from the node's group that came back to it, or counted that it came
+  to its limit. If the kernel found none that it could take it ended the node, which counts as done by the fault: the
+  node is started again at the end.
+- oom took effect if the kernel counted, or logged, that it ended the node for want of memory, and it was seen dead.
 
 Healed if the limits are what they were, as the kernel says, and the node answers.
 """
@@ -37,7 +37,7 @@ _NANOSECONDS_A_MS: Final = 1_000_000
 
 
 class Starvable(Processes, Protocol):
-    """Processes of which the kernel may end one for want of memory, and that counts as told."""
+    """Processes of which the kernel may end one for want of memory, and that is not an unexpected end."""
 
     def starve(self, node: str) -> None:
         """From now on; `revive` undoes that it was ended."""
@@ -98,7 +98,7 @@ class _Limited(_ProcessFault):
 
 
 class CpuLimit(_Limited):
-    """Bit if the kernel made each of the nodes wait, for longer than a heartbeat in all."""
+    """Took effect if the kernel made each of the nodes wait, for longer than a heartbeat in all."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class CpuLimit(_Limited):
 
 
 class _Hungry(_Limited, Kill):
-    """Somebody else in the nodes' groups wants memory, and there is little."""
+    """A second process in the nodes' groups wants memory, and there is little."""
 
     _ballast: Ballast
     _spare_bytes: int
@@ -186,21 +186,21 @@ class _Hungry(_Limited, Kill):
         """Wait until the limit takes effect on the node, or cannot."""
 
     async def _until_dead(self, node: str, within_s: float) -> bool:
-        """Whoever looks after the processes has seen that it is."""
+        """Whether the roster has seen within that time that the node is dead."""
         deadline = asyncio.get_running_loop().time() + within_s
         while self._roster.is_alive(node) and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(_LOOK_AGAIN_S)
         return not self._roster.is_alive(node)
 
     async def _outlives(self, node: str, kills: int) -> bool:
-        """The kernel has ended nobody since it had ended so many. Who was ended is seen dead a little later."""
+        """Whether the kernel has ended no process since it had ended `kills`. An end is seen a little later."""
         is_there = await self._is_counted(node)
         if not is_there or self._sum("oom_kills", (node,)) > kills:
             await self._until_dead(node, _SEEN_DEAD_WITHIN_S)
         return self._roster.is_alive(node)
 
     async def _relieve(self, node: str) -> bool | None:
-        """In this order: who is dead has no limits that could be looked at, until it is started again."""
+        """In this order: a dead node has no limits that could be looked at, until it is started again."""
         is_there = await self._is_counted(node)
         kills = self._sum("oom_kills", (node,))
         await self._limits.release(node)
@@ -218,7 +218,7 @@ class _Hungry(_Limited, Kill):
 
 
 class MemoryLimit(_Hungry):
-    """Bit if the kernel took memory from the groups of all nodes, or ended them for want of it."""
+    """Took effect if the kernel took memory from the groups of all nodes, or ended them for want of it."""
 
     _ballast = "press"
     _spare_bytes = SPARE_BYTES
@@ -237,7 +237,7 @@ class MemoryLimit(_Hungry):
 
 
 class OutOfMemory(_Hungry):
-    """Bit if the kernel counted that it ended somebody of each group, and the nodes were seen dead."""
+    """Took effect if the kernel counted an end in each group, and the nodes were seen dead."""
 
     _ballast = "fill"
     _spare_bytes = _NONE_SPARE_BYTES

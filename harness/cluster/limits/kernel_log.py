@@ -1,4 +1,4 @@
-"""What the kernel wrote when it ended a process for want of memory: nobody else knows why there was a signal 9."""
+"""The kernel's log lines about a process that it ended for want of memory: nothing else explains such a signal 9."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def ended_process(pid: int, since_ns: int, log: Path = KERNEL_LOG) -> str:
 
 
 def ended_in_group(name: str, since_ns: int, log: Path = KERNEL_LOG) -> str:
-    """The same of a process in a group whose path has this in it: that line tells its number, another what it had."""
+    """The same of a process in a group with this in its path: that line has its number, another line its memory."""
     found = _last(("oom-kill:", name), since_ns, log)
     number = _NUMBER.search(found)
     return (ended_process(int(number[1]), since_ns, log) if number else "") or found[:_WORDS_MAX]

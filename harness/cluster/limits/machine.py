@@ -32,11 +32,11 @@ class Limits(Protocol):
         ...
 
     async def press(self, node: str, ballast: Ballast) -> None:
-        """Somebody else in its group wants memory from now on; returns when it is there."""
+        """A second process in its group wants memory from now on; returns when it is there."""
         ...
 
     async def release(self, node: str) -> None:
-        """Nobody does any more."""
+        """End that process."""
         ...
 
     async def lift(self, node: str) -> bool:

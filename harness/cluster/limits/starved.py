@@ -18,9 +18,9 @@ class Starved:
         self._before = _kills(group)
 
     def said(self, pid: int) -> str:
-        """What the kernel said of this end, which was a signal 9; "" if it was somebody else's.
+        """The kernel's words about this end, which was a signal 9; "" if the kernel did not send it.
 
-        A group counts the ends of all who were in it: without a line about this very process the count has to do.
+        A group counts the ends of all its processes: without a line about this very process the count must do.
         """
         if line := kernel_log.ended_process(pid, self._since_ns):
             return line

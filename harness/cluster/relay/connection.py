@@ -305,7 +305,7 @@ class Connection:
         self.settle()
 
     def side_died(self) -> None:
-        """Bytes for a dead socket are nobody's; the other side is not read any more."""
+        """Bytes for a dead socket are discarded; the other side is not read any more."""
         for pipe in (self.forth, self.back):
             if pipe.sink.dead:
                 pipe.discard()

@@ -42,7 +42,7 @@ class Switchboard:
         return int(listener.sockets[0].getsockname()[1])
 
     def set_port(self, node: str, port: int, host: str = _HOST) -> None:
-        """Where a node listens now; 0: it is dead, connections to it are refused. Until told, they wait."""
+        """Where a node listens now; 0: it is dead, connections to it are refused. Before the first call, they wait."""
         self._ports[node] = (host, port)
         for connection in self._all():
             self._dial(connection)

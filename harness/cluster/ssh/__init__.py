@@ -13,10 +13,10 @@
 | remote/ | what runs there: bootstrap.py (sent as a script), supervisor.py, children.py; from the kit alone |
 | machine.py | one host during a run: installed, commanded, logs brought home, everything removed |
 | relays.py | the relays of all hosts as one: a link is cut wherever it can be dialed |
-| crew.py | who runs, is killed, is paused, ended untold |
+| crew.py | which nodes run, are killed, are paused, or ended unexpectedly |
 | cluster.py | `harness.cluster.protocol.Cluster` on top of these |
 
 No host needs root, a firewall rule or a way back to the harness. Everything of a run lies in one folder of each host,
-named after the run. A supervisor lives without the connection, but not without a harness: when none has spoken for a
+named after the run. A supervisor lives without the connection, but not without a harness. If no harness speaks for a
 while (the lease) it kills its nodes and removes that folder; the next run does so earlier if it finds the old one dead.
 """

@@ -1,4 +1,4 @@
-"""The nodes of all hosts: who runs, who is killed or paused, who ended untold.
+"""The nodes of all hosts: which run, which are killed or paused, which ended unexpectedly.
 
 Has the methods that `harness.cluster.process_faults` asks for, so kill and pause are the same code on every cluster.
 Faults may overlap: a node that two faults killed comes back when the last of them is healed, and so with pauses.
@@ -27,7 +27,7 @@ _ASK_AGAIN_S: Final = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
-    """What a node is started with; the same at each start. `early`: others dial it before it is ready."""
+    """The start command of a node; the same at each start. `early`: its peers dial it before it is ready."""
 
     node: str
     machine: Machine
@@ -38,7 +38,7 @@ class Orders:
 
 
 class Crew:
-    """`answers` asks a node for its status, whoever may answer."""
+    """`answers` asks a node for its status, whichever node may answer."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Crew:
         self._ready.add(node)
 
     def event(self, machine: Machine, told: Mapping[str, Any]) -> None:
-        """A supervisor saw a process end. It may tell so before it told us the number of that process."""
+        """A supervisor saw a process end. Its report may come before its answer with the number of that process."""
         if "orphans" in told:
             self.note_orphans({told["node"]: told["orphans"]})
             return
@@ -169,7 +169,7 @@ class Crew:
         await self.start_one(node)
 
     def starve(self, node: str) -> None:
-        """From now on the kernel may end the node for want of memory, which then is told; `revive` undoes it."""
+        """From now on the kernel may end the node for want of memory; `feed` reports it, and `revive` undoes it."""
         self._kills[node] += 1
         self._starved[node] += 1
         self._ran_out.discard(node)
@@ -181,9 +181,9 @@ class Crew:
 
     @contextmanager
     def may_refuse(self, node: str) -> Iterator[list[str]]:
-        """Meanwhile the node may end with exit 1, which says that it does not come up; that is no crash.
+        """Meanwhile the node may end with exit 1, which says that it refuses to start; that is not a crash.
 
-        Gives what it then said last.
+        Gives the last words of its log.
         """
         said = self._may_refuse[node] = []
         try:
@@ -218,7 +218,7 @@ class Crew:
         return self.is_alive(node) and not self._pauses[node] and node in self._ready
 
     async def left(self, node: str) -> str:
-        """Of a node that was killed or told to end: what is still there, in words; "" if nothing is."""
+        """What is left of a node that was killed or stopped, in words; "" if nothing is."""
         orders = self._orders[node]
         told = await orders.machine.ask("left", node=node, host=orders.machine.host.binds, port=orders.port)
         return str(told["left"])
@@ -236,5 +236,5 @@ class Crew:
         return ended
 
     def stopping(self) -> None:
-        """Whoever ends from now on was told to."""
+        """From now on no end is unexpected."""
         self._is_stopping = True

@@ -1,8 +1,8 @@
-"""What runs of dead harnesses left on hosts, and its removal.
+"""Leftovers of dead harnesses' runs on hosts, and their removal.
 
-A folder is a run's if it has our name, our mark in it, and belongs to the user who asks; whose the run was stands in
-the mark. A harness of this machine is looked up here. Of one elsewhere nothing can be known: its supervisor ends by
-itself when the lease is over, and what has no supervisor any more and is older than its lease is nobody's.
+A folder is a run's if it has our name and our mark in it, and belongs to the user of this harness. The mark names the
+harness of the run. A harness of this machine is looked up here. Of a harness on another machine nothing can be known:
+its supervisor ends by itself when the lease is over. A folder without supervisor that is older than its lease is free.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def remove_leftovers(hosts: Iterable[Host]) -> list[str]:
 
 
 def clean(session: Session, host: Host, facts: Mapping[str, Any]) -> list[str]:
-    """Remove the leftovers among what a host told of; their folders."""
+    """Remove the leftovers that a host reported; their folders."""
     folders = [run["folder"] for run in facts["runs"] if is_leftover(run)]
     return [folder for folder in folders if told(session, host, "clean", folder)["removed"]]
 
@@ -59,7 +59,7 @@ def owner() -> str:
 
 
 def is_leftover(run: Mapping[str, Any]) -> bool:
-    """The harness of that run is no more: as this machine knows of its own, and as time tells of others."""
+    """The harness of that run is gone: known for this machine's, assumed after the lease for another machine's."""
     machine, _, process = str(run["owner"]).partition(" ")
     if machine == _this_machine():
         return not lives(process)

@@ -48,7 +48,7 @@ class Clocks:
 
 
 class Machine:
-    """`facts` is what the host told of itself: its Python, its machine, the programs that were found."""
+    """`facts` is the host's report of itself: its Python, its machine, the programs that were found."""
 
     def __init__(self, host: Host, run: str, on_event: OnEvent) -> None:
         """`run` is the run's id on this host: one that no other host of the inventory has, for two may be the same."""
@@ -149,7 +149,7 @@ class Machine:
         return answer
 
     def tell(self, command: str, /, **arguments: object) -> None:
-        """The same, when nobody waits for it."""
+        """The same, without waiting for the answer."""
 
         async def asked() -> None:
             with suppress(ClusterError):
@@ -202,7 +202,7 @@ class Machine:
             self._start(self._again())
 
     async def _again(self) -> None:
-        """Connect anew; when the lease is over there is nobody to connect to."""
+        """Connect anew; when the lease is over there is no supervisor to connect to."""
         deadline = time.monotonic() + self.host.lease_s
         last = "the connection was lost"
         while time.monotonic() < deadline:

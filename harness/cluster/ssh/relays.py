@@ -1,8 +1,8 @@
 """The relays of all hosts, and the one of the harness, as one.
 
-A connection runs through the relay of whoever dialed it. So a link n1→n2 is cut at two places: where n1's connections
-to n2 pass, and where the answers on n2's connections to n1 do. Times of other hosts are brought to ours; where it
-matters when something was in effect, the later end of the question and answer counts.
+A connection runs through the relay of the side that dialed it. So a link n1→n2 is cut at two places: where n1's
+connections to n2 pass, and where the answers on n2's connections to n1 do. Times of other hosts are brought to ours;
+where it matters when a command took effect, the later end of the question and answer counts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Relays(Commands):
         self._machines = machines
 
     async def ask(self, command: str, /, **arguments: Any) -> dict[str, Any]:
-        """Ask all whom it concerns, at once: those at the ends of the links, or everybody."""
+        """Ask all relays concerned, at once: those at the ends of the links, or all."""
         links = arguments.pop("links", None)
         asked = [
             (home, {**arguments, **({} if mine is None else {"links": mine})})

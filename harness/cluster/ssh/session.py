@@ -1,7 +1,7 @@
-"""One SSH connection, with paramiko: who the host is, who we are, and commands there.
+"""One SSH connection, with paramiko: the host's key, our login, and commands there.
 
 A host key must be known: an unknown one is refused unless the inventory or the command line says to take it, and then
-it is written down; one that differs from what is written down is always refused. What goes wrong is one line
+it is written down; one that differs from what is written down is always refused. An error is one line
 (`ClusterError`), in which no key or path of a key stands. Everything here blocks: call it from threads.
 """
 
@@ -137,7 +137,7 @@ def _load_known(client: paramiko.SSHClient, host: Host) -> None:
 
 
 class _Unknown:
-    """What becomes of a host whose key is not written down; paramiko asks it."""
+    """Decides about a host without a written-down key; paramiko calls it."""
 
     def __init__(self, host: Host) -> None:
         self._host = host

@@ -128,7 +128,7 @@ class Holding(Generic[Token]):
         return len(self._held)
 
     def stranded(self) -> int:
-        """How many packets wait on links that nobody shapes any more: none, or what was healed is not."""
+        """How many packets wait on links that are not shaped any more; unless it is 0, the fault is not healed."""
         return sum(not self._links[held.link].shapings for held in self._held.values())
 
     def watches(self, fault: int) -> dict[Link, dict[str, int | None]]:
@@ -139,7 +139,7 @@ class Holding(Generic[Token]):
     def take(self, name: Link, token: Token, size: int, now_ns: int) -> bool | None:
         """A packet has come: True if it may go at once, None if it is to be dropped, False if it is held from now on.
 
-        What goes past others that wait is "held" until the next `due`, so that it is seen to overtake them.
+        A packet that passes waiting packets is "held" until the next `due`, so that it is seen to overtake them.
         """
         link = self._links.get(name)
         if link is None or not link.shapings:
@@ -195,7 +195,7 @@ class Holding(Generic[Token]):
         return self._order[0][0] if self._order else None
 
     def due(self, now_ns: int) -> list[Token]:
-        """The packets whose time has come, in the order in which they go."""
+        """The packets that are due, in the order in which they go."""
         tokens: list[Token] = []
         while (due_ns := self.next_due_ns()) is not None and due_ns <= now_ns:
             number = heappop(self._order)[1]

@@ -34,7 +34,7 @@ _QUEUED: Final = f"-j NFQUEUE --queue-num {QUEUE} --queue-bypass"
 
 
 class Namespace:
-    """The network namespace of a process, held open: whoever gets the process's number later is never taken for it.
+    """The network namespace of a process, held open: a later process with the same number is never taken for it.
 
     Raises OSError; also for the namespace that we live in ourselves, in which no rule is ours to set.
     """
@@ -69,7 +69,7 @@ def _enter(descriptor: int) -> None:
 
 
 def dial_as(pid: int, host: str, port: int) -> None:
-    """Dial as that process would, from its network; 0: from ours. Raises OSError, also where nobody listens."""
+    """Dial as that process would, from its network; 0: from ours. Raises OSError, also if no process listens."""
     namespace = Namespace(pid) if pid else None
     try:
         with contextlib.nullcontext() if namespace is None else namespace.inside():

@@ -29,7 +29,7 @@ def why_not() -> str:
 
 
 def has_discipline(*words: str) -> bool:
-    """The kernel takes this queueing discipline: its name, and what it needs to be told."""
+    """Whether the kernel takes this queueing discipline: its name, and the parameters it needs."""
     return not _refused("tc", "qdisc", "add", "dev", "lo", "root", *words)
 
 

@@ -5,12 +5,12 @@
 | look | folder | what this host is, and which run folders lie there |
 | install | {folder, info} | unpacks the archive on stdin into a new folder, starts the supervisor |
 | attach | folder | joins stdin and stdout to the supervisor's socket |
-| fetch | folder | what the nodes wrote, as a tar archive on stdout |
-| clean | folder | ends whatever a run left there, and removes its folder |
+| fetch | folder | the files that the nodes wrote, as a tar archive on stdout |
+| clean | folder | ends all processes of a run there, and removes its folder |
 | ungroup | – | removes the control groups of supervisors that are no more, and ends what runs in them |
 
-Prints one JSON line (but for `attach` and `fetch`); what cannot be done is {"error": "one line"}. Only folders that
-have our name and our mark in them are ever touched, and groups that have our name and nobody's process.
+Prints one JSON line (but for `attach` and `fetch`); an error is {"error": "one line"}. Only folders that
+have our name and our mark in them are ever touched, and groups that have our name and no living supervisor.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def clean(argument: str) -> Told:
 
 
 def ungroup(argument: str) -> Told:
-    """Whoever limits nodes on this host makes groups for them, which outlive a supervisor that was killed."""
+    """Remove the groups of supervisors that were killed: those that limit nodes on this host make groups for them."""
     return {"removed": list(dict.fromkeys(group.name for group in dead_groups() if is_removed(group)))}
 
 
@@ -244,7 +244,7 @@ def processes(folder: Path) -> list[Named]:
 
 
 def marked(folder: Path) -> Iterable[Named]:
-    """Processes whose environment names this run's folder."""
+    """Processes with this run's folder in their environment."""
     wanted = f"{NODE_PROCESS}={folder}/".encode()
     for place in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,7 +1,7 @@
 """The nodes of one host as processes: started, killed, stopped, and seen to be so.
 
-Each is a session of its own with a lifeline on stdin, and the kernel kills it if the supervisor dies. What it is
-(number and start time) is written down at once, so that whoever cleans up later hits nobody else. Whatever it starts
+Each is a session of its own with a lifeline on stdin, and the kernel kills it if the supervisor dies. Its
+number and start time are written down at once, so that a later clean-up hits no other process. All that it starts
 inherits a mark with the folder of the run, and is found by that (`harness.cluster.family`).
 """
 
@@ -58,7 +58,7 @@ class Child:
         return self.process.returncode is None
 
     def send(self, number: signal.Signals) -> None:
-        """Past `subprocess`: it would look whether the process has ended, and how it did would be lost to who waits."""
+        """Past `subprocess`: it would look whether the process has ended, and take its exit status from the waiter."""
         self.family.send(number)
 
     def is_stopped(self) -> bool:
@@ -74,7 +74,7 @@ class Child:
 
 class Children:
     def __init__(self, folder: Path, on_end: OnEnd, on_orphans: Callable[[str, str], None]) -> None:
-        """`on_orphans` is told (node, in words which processes outlived it)."""
+        """`on_orphans` gets (node, in words which processes outlived it)."""
         self._folder = folder
         self._on_end = on_end
         self._on_orphans = on_orphans

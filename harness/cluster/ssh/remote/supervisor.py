@@ -6,18 +6,18 @@ It takes the JSON lines of `harness.cluster.relay.control`, and these of its own
 |---|---|---|
 | hello | seen: the number of the last event that was seen | pid; events that were missed come again |
 | clock | | monotonic_ns, wall_ns of this host |
-| ports | count, host, first, last | ports: that nobody has now |
+| ports | count, host, first, last | ports: not in use now |
 | write | path in the folder, text | |
 | start | node, command, environment | pid |
 | kill | node | (all processes were seen dead) |
 | terminate | node, patience_s | in_order: SIGTERM was enough, SIGKILL was not needed; all processes were seen dead |
-| left | node, host, port | left: which process or port of a node that was put down is still there, in words |
+| left | node, host, port | left: which process or port of a node that was ended is still there, in words |
 | enclose | run, nodes | (each node has a group of processes of its own from its next start on) |
 | limit | node, what (counts, cpu, memory, press, release, lift), given | told: `harness.cluster.limits.machine` |
 | continue | node | |
 | pause | node | stopped: all threads of all processes were seen stopped |
 | stopped | node | stopped |
-| disk | node, word, given: as `harness.cluster.storage` has them | told: what that answers |
+| disk | node, word, given: as `harness.cluster.storage` has them | told: the answer to that |
 | end | patience_s | orphans: node → which processes outlived it, in words; all nodes are dead |
 | probe | source, target, port | (a PING is on its way on that route) |
 | probed | | (no probe is open any more) |
@@ -27,7 +27,7 @@ A line that comes again, after a connection was lost, is done once and answered 
 {"event": 4, "node": "n2", "pid": 812, "code": -11, "words": [...]}: a node ended;
 {"event": 5, "node": "n2", "orphans": "process 813 (…)"}: processes that outlived it, and were killed.
 
-When nobody has spoken for as long as the lease, the harness is gone: nodes are killed, the folder is removed.
+When no harness has spoken for as long as the lease, it is gone: nodes are killed, the folder is removed.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Supervisor:
         self._limits = LimitsHere(self._group, self._folder_of)
 
     async def run(self) -> None:
-        """Until told to remove itself, until SIGTERM, or until the lease is over."""
+        """Until the command to remove itself, until SIGTERM, or until the lease is over."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._over.set)
@@ -97,7 +97,7 @@ class Supervisor:
         self._enclosure.remove()
 
     async def _observe(self) -> None:
-        """How long something was withheld, and how long nobody spoke, are known to within one turn of this."""
+        """Check for cuts and for the lease: how long bytes were withheld is known to within one turn of this."""
         while True:
             await asyncio.sleep(_OBSERVE_EVERY_S)
             if self._switchboard.any_cut():
@@ -108,7 +108,7 @@ class Supervisor:
     # Lines
 
     def attached(self, transport: asyncio.WriteTransport) -> None:
-        """Somebody who came later has the word."""
+        """The connection that came last gets the answers."""
         self._attached = transport
 
     async def line(self, line: bytes) -> None:
@@ -258,7 +258,7 @@ class Supervisor:
         return folder
 
     def _write(self, path: str, text: str) -> None:
-        """By renaming: who reads it sees the old text or the new."""
+        """By renaming: a reader sees the old text or the new."""
         whole = (self._folder / path).resolve()
         if not whole.is_relative_to(self._folder.resolve()):
             raise ValueError(f"{path} is not in the folder of the run")
@@ -312,7 +312,7 @@ def _number(line: bytes) -> int:
 
 
 def _free_ports(count: int, host: str, span: Iterable[int]) -> list[int]:
-    """Ports of the span that nobody has now on `host`."""
+    """Ports of the span that are not in use now on `host`."""
     wanted = list(span)
     random.shuffle(wanted)
     found: list[int] = []
