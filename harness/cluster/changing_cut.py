@@ -69,7 +69,7 @@ def part_of(fault: Fault, number: int) -> Fault:
 
 
 def merged(parts: Sequence[Fault], told: Sequence[Evidence]) -> Evidence:
-    """It bit if two of the shapes were felt: else nothing changed for anybody."""
+    """It took effect if two of the shapes did: otherwise no node saw a change."""
     felt = [evidence.bit for evidence in told]
     first = [evidence.first_effect_ns for evidence in told if evidence.first_effect_ns is not None]
     counters: Counter[str] = Counter()

@@ -1,16 +1,16 @@
 """Clocks that are wrong, on real nodes: files in the node's folder say by how much.
 
 The machine's own clock is never touched. A node of ours reads `clock.json` (offset and drift), a process under
-libfaketime `faketime` (offset; its monotonic clock stays the machine's, so nothing of it drifts). What a node's own
-clock says is asked in its status, between two looks at the right time: so it is known between which bounds it is off.
+libfaketime `faketime` (offset; its monotonic clock stays the machine's, so nothing of it drifts). The node reports its
+clock in its status, between two readings of the right time: so there are bounds for how far it is off.
 
-| fault | bit if |
+| fault | took effect if |
 |---|---|
-| a jump | the node's clock was surely off, by half of the jump at least and its own way |
+| a jump | the node's clock was surely off, in the right direction and by at least half of the jump |
 | a drift alone | its clock surely gained (lost) time between the beginning and the end |
 | strobe (`delay_ns`) | its clock was seen to be wrong, then right, then wrong again |
 
-Healed if it was seen to be right.
+Healed if its clock was seen to be right.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class ClockFault:
     async def _is_seen(
         self, node: str, wanted: Callable[[Off], bool], until: asyncio.Event | None = None
     ) -> bool | None:
-        """Whether the node's clock came to be so; None if it never told."""
+        """Whether the node's clock came to be so; None if it never reported."""
         deadline = time.monotonic() + _SEEN_WITHIN_S
         told = None
         while time.monotonic() < deadline and not (until is not None and until.is_set()):

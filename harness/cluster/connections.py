@@ -1,8 +1,8 @@
 """Connections of clients: one for each (process, node), made when first needed, ended by the first doubt.
 
-What an outcome means is decided here and nowhere else: as long as no byte of a request was handed to the kernel,
+The meaning of an outcome is decided here and nowhere else. As long as no byte of a request was handed to the kernel,
 it was surely not done (`NotSent`); afterwards only its answer ends the doubt (`Replied`), everything else is `Lost`,
-and the connection is closed so that a late answer reaches nobody.
+and the connection is closed so that a late answer reaches no client.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Waiting = asyncio.Future[Reply]
 
 
 class Connection(asyncio.Protocol):
-    """A client's connection. Requests in flight are told apart by their numbers."""
+    """A client's connection. Requests in flight are matched by their numbers."""
 
     def __init__(self, wire: ClientWire, on_lost: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()

@@ -38,7 +38,7 @@ class NodeDisk:
 
     @property
     def faults(self) -> Path:
-        """Where its disk layer is told what goes wrong, and says what was synced."""
+        """The folder in which its disk layer reads its orders, and reports what was synced."""
         return self.folder / DISK_FAULTS
 
     @property
@@ -95,7 +95,7 @@ def note_synced(disk: NodeDisk) -> None:
 
 
 def save(disk: NodeDisk) -> None:
-    """Keep a copy of all files, as whoever has a replica's disk image does."""
+    """Keep a copy of all files, as from a disk image of a replica."""
     _clear(disk.saved)
     for path in disk.files():
         shutil.copy2(path, disk.saved / path.name)

@@ -1,9 +1,9 @@
-"""A node's disk is slow, full or broken: the disk is told so, and says what it did (`harness.cluster.storage`).
+"""A node's disk is slow, full or broken: the disk gets orders, and reports what it did (`harness.cluster.storage`).
 
-Nodes of ours have a disk layer that can be told (`nodes.host.medium`, by files in the folder `faults` beside the data).
-All in effect when the disk has said that it saw the order; bit if calls of it were delayed or failed since; healed when
-it has said that it saw the end. A node that ended because its calls failed is started again then: whether it may end is
-a rule of its promise (`checkers.crash`), and it must come up on a disk that works.
+Nodes of ours have a disk layer that takes orders (`nodes.host.medium`, by files in the folder `faults` beside the
+data). All in effect when the disk has reported that it read the order; took effect if calls of it were delayed or
+failed since; healed when it has reported that it read the end. A node that ended because its calls failed is started
+again then. The promise decides whether it may end (`checkers.crash`), and it must come up on a disk that works.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class DiskFault:
             self._seen_ns.append(self._now_ns())
 
     async def _mend(self, node: str) -> bool | None:
-        """Whether the disk saw that all is well again; None if the node does not run, so that nobody could see it."""
+        """Whether the disk saw that all is well again; None if the node does not run, so that it cannot see that."""
         well = Orders()
         await self._disks[node].order(asdict(well))
         if self._fault.does == "disk-error" and not self._processes.is_alive(node):

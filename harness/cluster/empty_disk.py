@@ -1,7 +1,7 @@
 """A disk that was lost: a node's data folder without its data.
 
-What lay there is moved aside, to a folder of its own beside the rest, so that whoever looks into a run finds it; no
-node and no audit reads it there. The logs that people read stay.
+The data are moved aside, to a folder of its own beside the rest, so that an investigation of the run finds them; no
+node and no audit reads them there. The logs that people read stay.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class _Row:
 
 
 class Stopped(NamedTuple):
-    """How a node ended that was told to."""
+    """How a node ended that the harness stopped."""
 
     by_itself: bool
     """SIGTERM was enough."""
@@ -61,7 +61,7 @@ class Stopped(NamedTuple):
 
 @dataclass(slots=True)
 class Family:
-    """The processes of the node whose started process is `leader`, and that inherited `mark`."""
+    """The processes of one node: `leader` is the started one, and the processes that it starts inherit `mark`."""
 
     leader: int
     mark: str

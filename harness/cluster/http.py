@@ -63,5 +63,5 @@ class Http:
 
 
 def _has_ended(connection: socket.socket) -> bool:
-    """The server said something that nobody asked for: its end."""
+    """The server sent something without being asked: its end."""
     return bool(select.select([connection], [], [], 0)[0])

@@ -56,7 +56,7 @@ class Line:
         raise NotDone("no connection in time")
 
     def close(self) -> None:
-        """Nothing more is asked, and the library is told to give up."""
+        """Take no more requests, and make the library give up."""
         with self._turn:
             self.is_closed = True
             connected = self._connected

@@ -316,7 +316,7 @@ class LocalCluster(RealCluster):
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that nobody has now, outside of those that the system gives to connections."""
+    """Ports that are not in use now, outside of those that the system gives to connections."""
     found: list[int] = []
     while len(found) < count:
         port = random.randrange(*_CHOSEN_PORTS)

@@ -1,7 +1,7 @@
-"""Cut, slow, jitter and bandwidth at work in the relay: what was felt, and whether fresh traffic passed afterwards.
+"""Cut, slow, jitter and bandwidth in the relay: their observed effect, and whether fresh traffic passed afterwards.
 
 The relay cuts or slows all links of a fault at one instant and heals them at one instant, so the times in between
-are sharp. Whether anybody *felt* it is another matter, which its counters tell.
+are sharp. Whether it had any *effect* is a different question, which the relay's counters answer.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class NetworkFault:
             self._probes.close()
 
     def _can_pass(self, name: LinkName, counters: Counters) -> bool:
-        """No other fault cuts it, and there is somebody to take or to say a byte."""
+        """No other fault cuts it, and there is a side to take or to send a byte."""
         is_reverse_cut = bool(_value(counters, "is_reverse_cut"))
         return not _value(counters, "is_cut") and self._probes.can_reach(name, is_reverse_cut)
 

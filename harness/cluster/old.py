@@ -1,10 +1,10 @@
-"""What is kept so that it need not be made again, and is removed when nobody wanted it for long: `doctor --clean`.
+"""Things kept so that they need not be made again; `doctor --clean` removes those unused for long.
 
-Versions of our nodes (`harness.cluster.versions`) and images of nodes (`containers.image`) go by a digest of what is in
-them, and each edit of the code makes another. The newest few stay, whatever their age, and so does whatever was wanted
-in the last two weeks (an image: made, for nobody notes when it is wanted): no run is as long as that. Only names
-that are a digest are ours to remove; an image that a container was made of stays, running or not. What is removed is
-made anew when somebody wants it.
+Versions of our nodes (`harness.cluster.versions`) and images of nodes (`containers.image`) go by a digest of their
+content, and each edit of the code makes a new one. The newest few stay, whatever their age, and so do those used
+in the last two weeks (an image: made, because its use is not noted): no run is as long as that. Only names
+that are a digest are ours to remove; an image that a container was made of stays, running or not. A removed one is
+made anew when it is needed.
 """
 
 from __future__ import annotations

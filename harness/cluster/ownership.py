@@ -1,4 +1,4 @@
-"""Whose a container, a network or a rule is; and the removal of what a dead harness left behind.
+"""Which harness made a container, a network or a rule; and the removal of what a dead harness left behind.
 
 Everything that a run makes has two labels: its id, and the harness that made it, as process number and the time at
 which that process started (numbers are used again). What carries our label and a harness that is no more is a
@@ -64,8 +64,8 @@ def this_harness() -> str:
 def lives(owner: str) -> bool:
     """The harness of that name still runs on this machine.
 
-    When a process started is told by the wall clock, which somebody may have set since: so the number of another
-    process that is a harness is not taken for a dead one's.
+    The start of a process is a time of the wall clock, which may have been set since. So if a process with that number
+    is a harness, it is assumed to be that one.
     """
     number, _, started = owner.partition("@")
     with suppress(ValueError, psutil.Error):
@@ -96,7 +96,7 @@ def remove_leftovers(client: Any) -> list[str]:
 
 
 def _remove_network(network: Any) -> list[str]:
-    """What was removed, in words, or why it could not be; nothing if somebody else was faster."""
+    """What was removed, in words, or why it could not be; nothing if another process was faster."""
     import docker  # type: ignore[import-untyped]  # it has no types
 
     try:
@@ -146,9 +146,9 @@ def _remove_container(container: Any) -> str:
 
 
 def remove_tables(names: Iterable[str] | None = None, keep: Set[str] | None = None) -> list[str]:
-    """Remove our tables of packet rules, of all or of these, whose harness is no more; in words.
+    """Remove those of our tables of packet rules (all, or these) that a dead harness made; in words.
 
-    `keep`: the runs that have a network, for tables in whose names stands no harness; None: nobody knows.
+    `keep`: the runs that have a network, for tables without a harness in their names; None: unknown.
     """
     removed: list[str] = []
     for name in tables() if names is None else names:

@@ -43,7 +43,7 @@ class Conversing:
 
 
 def performing(client: Client, cluster: Cluster) -> Performs:
-    """Who carries out operations: a library's client runs beside the cluster's connections."""
+    """The object that carries out operations: a library's client runs beside the cluster's connections."""
     if isinstance(client, MessageClient):
         return Conversing(client, cluster)
     return cast(Performs, cluster)

@@ -1,7 +1,7 @@
 """Processes that lose their power, or find their disk damaged when they come back: kills with something in between.
 
-A power loss says goodbye to nobody: the node is cut off first, then killed, so that neither its end of file nor what
-its kernel still holds reaches anybody; then unsynced bytes are thrown away; when it runs again, old connections are
+A power loss closes no connection: the node is cut off first, then killed, so that no peer gets its end of file or what
+its kernel still holds; then unsynced bytes are thrown away; when it runs again, old connections are
 reset.
 
 A node that refuses a damaged disk does right where it may only detect the damage; so does a store that does not promise
@@ -71,7 +71,7 @@ class _Spoilt(Kill):
         return await self._answers_again(node)
 
     async def _has_ended(self, node: str) -> bool:
-        """Whoever says that it does not come up ends soon after."""
+        """A node that refuses to start ends soon after it says so."""
         deadline = asyncio.get_running_loop().time() + _ENDS_WITHIN_S
         while self._roster.is_alive(node) and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(_LOOK_AGAIN_S)
@@ -136,7 +136,7 @@ class PowerLoss(_Spoilt):
 
 
 class DamagedDisk(_Spoilt):
-    """Bit if the processes were seen dead and files of theirs damaged."""
+    """Took effect if the processes were seen dead and files of theirs damaged."""
 
     async def begin(self) -> None:
         await super().begin()

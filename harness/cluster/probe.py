@@ -58,7 +58,7 @@ class Probes:
         self._dialing: dict[asyncio.Task[None], None] = {}
 
     def can_reach(self, link: LinkName, is_reverse_cut: bool) -> bool:
-        """A byte on this link can be provoked: by a probe, or, where nobody dials that way, by its answer."""
+        """A byte on this link can be provoked: by a probe, or, where no side dials that way, by its answer."""
         source, target = link
         if link in self._routes:
             return self._may_answer(target)

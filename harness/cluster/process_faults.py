@@ -17,7 +17,7 @@ Answers = Callable[[str], Awaitable[bool]]
 
 
 class Processes(Protocol):
-    """Who runs: `harness.cluster.roster.Roster`, or the containers of a run."""
+    """The running nodes: `harness.cluster.roster.Roster`, or the containers of a run."""
 
     async def kill(self, node: str) -> None: ...
 
@@ -40,12 +40,12 @@ class Processes(Protocol):
     async def is_stopped(self, node: str) -> bool: ...
 
     async def left(self, node: str) -> str:
-        """Of a node that was killed or told to end: which process or port is still there; "" if none is."""
+        """What is left of a node that was killed or stopped: a process or a port; "" if nothing is."""
         ...
 
 
 class _ProcessFault:
-    """Times, and which nodes did not do as they were told."""
+    """Times, and which nodes the fault did not change as it should."""
 
     def __init__(self, fault: Fault, roster: Processes, now_ns: Callable[[], int], answers: Answers) -> None:
         self._fault = fault
@@ -90,7 +90,7 @@ class _ProcessFault:
 
 
 class Kill(_ProcessFault):
-    """Bit if all processes of all nodes were seen dead and their ports refused; undone when they answer again."""
+    """Took effect if all processes of all nodes were seen dead, their ports closed; undone when they answer again."""
 
     async def begin(self) -> None:
         await asyncio.gather(*map(self._kill, self._fault.nodes))
@@ -134,7 +134,7 @@ class Terminate(Kill):
 
 
 class Pause(_ProcessFault):
-    """Bit if all threads of all processes were seen stopped, at the beginning and still at the end."""
+    """Took effect if all threads of all processes were seen stopped, at the beginning and still at the end."""
 
     async def begin(self) -> None:
         self._pids = {node: self._roster.pid(node) for node in self._fault.nodes}

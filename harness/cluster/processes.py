@@ -37,7 +37,7 @@ _WORDS_MAX: Final = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
-    """What a node is started with; the same at each start. `early_port`: others dial it there before it is ready.
+    """The start command of a node; the same at each start. `early_port`: its peers dial it there before it is ready.
 
     `group` is the group of processes that it runs in, if it has one of its own.
     """
@@ -140,7 +140,7 @@ class NodeProcess:
         return self.family.are_stopped()
 
     def send(self, number: signal.Signals) -> None:
-        """Past `subprocess`: it would look whether the process has ended, and how it did would be lost to who waits."""
+        """Past `subprocess`: it would look whether the process has ended, and take its exit status from the waiter."""
         self.family.send(number)
 
     async def stop(self, patience_s: float) -> Stopped:

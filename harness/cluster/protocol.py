@@ -22,7 +22,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Task(Protocol[T_co]):
-    """A coroutine that runs beside others; await it for its result."""
+    """A coroutine that runs beside the caller; await it for its result."""
 
     def __await__(self) -> Generator[Any, None, T_co]: ...
 
@@ -45,10 +45,11 @@ class Time(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A node's process ended without a fault telling it to. `how` is "exit 70", "signal 11", or the assertion.
+    """A node's process that ended without a fault or the harness ending it. `how` is "exit 70", "signal 11", or the
+    assertion.
 
-    `last_words` are the last lines that it printed; `out_of_memory` what the kernel said if it was
-    the one who ended it.
+    `last_words` are the last lines that it printed; `out_of_memory` the kernel's words, if the kernel ended it for
+    want of memory.
     """
 
     node: str
@@ -78,7 +79,7 @@ class FindsOrphans(Protocol):
     """A cluster whose nodes may leave processes behind."""
 
     def orphans(self) -> tuple[Orphans, ...]:
-        """Those that were found, and killed, since the last call; after `Cluster.stop` too."""
+        """The processes that were found, and killed, since the last call; after `Cluster.stop` too."""
         ...
 
 
@@ -87,7 +88,7 @@ class WatchesMoments(Protocol):
     """A cluster that sees everything its nodes do: the simulator."""
 
     def moment(self, moment: Moment) -> Awaitable[str]:
-        """Wait for it, from now on; the node whose moment it was."""
+        """Wait for it, from now on; the node that reached it."""
         ...
 
 
@@ -96,38 +97,38 @@ class BeginsAnew(Protocol):
     """A cluster whose nodes take as long as they take to come up: its time begins when they serve."""
 
     def begin_now(self) -> object:
-        """It is 0 o'clock now. Before anything is recorded."""
+        """The time is 0 from this call on. Called before anything is recorded."""
         ...
 
 
 @runtime_checkable
 class ChangesShapes(Protocol):
-    """A cluster whose partitions can change while they are at work."""
+    """A cluster that can change the shape of an active partition."""
 
     async def change(self, fault: Fault, number: int) -> None:
-        """From the last shape of the fault to the one of that number, without healing what both cut."""
+        """Switch the partition to shape `number`; links cut in both shapes stay cut throughout."""
         ...
 
 
 @runtime_checkable
 class LooksForEnds(Protocol):
-    """A cluster that is not told when a node ends, and has to look."""
+    """A cluster that gets no notice when a node ends, and has to look."""
 
     async def look(self) -> None:
-        """See all nodes once more: then `ended` tells of all that ended before. ClusterError if that cannot be."""
+        """See all nodes once more: then `ended` reports every end before this. ClusterError if that cannot be seen."""
         ...
 
 
 @runtime_checkable
 class Administered(Protocol):
-    """A cluster whose single nodes an operator can stop, start again, and put others in the place of."""
+    """A cluster in which an operator can stop single nodes, start them again, and put new nodes in their place."""
 
     async def terminate(self, node: str) -> bool:
         """SIGTERM; returns when the process is gone. False if that took more than a signal."""
         ...
 
     async def destroy(self, node: str) -> None:
-        """kill -9, and its disk is lost: it can only come back as another."""
+        """kill -9, and its disk is lost: it can only come back as a new node."""
         ...
 
     async def start_again(self, node: str, *, configuration: bytes | None = None) -> None:
@@ -140,10 +141,10 @@ class Administered(Protocol):
 
 @runtime_checkable
 class Configures(Protocol):
-    """A cluster whose nodes an operator can give other options."""
+    """A cluster in which an operator can change the options of a node."""
 
     def configure(self, node: str, configuration: bytes) -> None:
-        """What the node has from its next start on, on the data that it has."""
+        """Options for the node from its next start on, on the data that it has."""
         ...
 
 
@@ -193,7 +194,7 @@ class Cluster(Time, Protocol):
         ...
 
     def ended(self) -> tuple[Ended, ...]:
-        """Nodes that ended untold since the last call."""
+        """Nodes that ended unexpectedly since the last call."""
         ...
 
     def stalls(self) -> tuple[tuple[int, float], ...]:

@@ -1,7 +1,7 @@
-"""What all clusters of real nodes share: the life of a run, its clients, and faults while they are at work.
+"""The common part of all clusters of real nodes: the life of a run, its clients, and active faults.
 
 A cluster says how its nodes are brought up and ended (`_begin`, `_end`), what carries out a fault (`_at_work_for`),
-which nodes may answer and which ended untold. Everything else that `harness.cluster.protocol.Cluster` asks for is here.
+which nodes may answer and which ended unexpectedly. All else that `harness.cluster.protocol.Cluster` asks for is here.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class RealCluster(RealTime):
         (self._folder(node) / CONFIG).write_bytes(configuration)
 
     async def start_in(self, node: str, version: Which, otherwise: Which) -> str:
-        """A node that ends with a word instead of coming up is no crash: it runs in `otherwise` again, then."""
+        """A node that refuses to start has not crashed: it then runs in `otherwise` again. Returns its last words."""
         processes = self._processes()
         with processes.may_refuse(node) as said:
             try:
@@ -229,7 +229,7 @@ class RealCluster(RealTime):
             await asyncio.sleep(_ASK_AGAIN_S)
 
     async def _has_ended(self, node: str) -> bool:
-        """Whoever says that it does not come up ends soon after."""
+        """A node that refuses to start ends soon after it says so."""
         deadline_ns = self.now_ns() + ENDS_WITHIN_NS
         while self._processes().is_alive(node) and self.now_ns() < deadline_ns:
             await asyncio.sleep(_ASK_AGAIN_S)

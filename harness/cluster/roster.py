@@ -1,7 +1,7 @@
-"""The nodes of a local cluster as processes: who runs, who is killed or paused, who ended untold.
+"""The nodes of a local cluster as processes: which run, which are killed or paused, which ended unexpectedly.
 
 Faults may overlap: a node that two faults killed comes back when the last of them is healed, and so with pauses.
-The relay is kept told where each node listens, and guards each process.
+The roster keeps the relay informed where each node listens; the relay guards each process.
 """
 
 from __future__ import annotations
@@ -92,11 +92,11 @@ class Roster:
         return stopped.by_itself
 
     async def left(self, node: str) -> str:
-        """Of a node that was killed or told to end: what is still there, in words; "" if nothing is."""
+        """What is left of a node that was killed or stopped, in words; "" if nothing is."""
         return await self._processes[node].left()
 
     def starve(self, node: str) -> None:
-        """From now on the kernel may end the node for want of memory, which then is told; `revive` undoes it."""
+        """From now on the kernel may end the node for want of memory; `feed` reports it, and `revive` undoes it."""
         self._kills[node] += 1
         self._starved[node] += 1
         self._ran_out.discard(node)
@@ -110,9 +110,9 @@ class Roster:
 
     @contextmanager
     def may_refuse(self, node: str) -> Iterator[list[str]]:
-        """Meanwhile the node may end with exit 1, which says that it does not come up; that is no crash.
+        """Meanwhile the node may end with exit 1, which says that it refuses to start; that is not a crash.
 
-        Gives what it then said last.
+        Gives the last words of its log.
         """
         said = self._may_refuse[node] = []
         try:

@@ -1,4 +1,4 @@
-"""Temporary folders whose names say whose they are, so that those of killed processes can be found.
+"""Temporary folders named after the process that made them, so that those of killed processes can be found.
 
 qsync-<what for>-<process>@<its start>-<random>
 """

@@ -70,7 +70,7 @@ class SimCluster:
         watch: Watch | None = None,
         files: Mapping[str, Mapping[str, bytes]] | None = None,
     ) -> None:
-        """`maker` makes a node of a configuration that nobody knew when the run began.
+        """`maker` makes a node of a configuration that was not known when the run began.
 
         `watch` keeps what disks and links do, for the checks of `checkers.wal.early`. `files`: what is on the disks
         before the nodes start for the first time.

@@ -1,8 +1,8 @@
-"""Moments of the virtual world: what faults wait for that begin when a node does something.
+"""Triggers in the simulator: faults that begin when a node does something wait for them.
 
-The world tells every record and message to whoever listens; it is only asked to while somebody waits. A moment of a
-record that was synced comes about on the spot, before anything behind the record has left. All others come about
-as the next thing that happens, at the same virtual time: the node is in the middle of a step.
+The simulator reports every record and message to its listener, which is set only while a fault waits. The trigger of
+a record that was synced fires on the spot, before anything behind the record has left. All other triggers fire as the
+next thing that happens, at the same virtual time: the node is in the middle of a step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One shape of a changing partition in the virtual world, and what was felt of it."""
+"""One shape of a changing partition in the simulator, and its observed effect."""
 
 from __future__ import annotations
 

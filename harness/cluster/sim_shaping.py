@@ -1,4 +1,4 @@
-"""Delay, jitter, reordering and bandwidth in the virtual world: what is asked of its network, and what was felt."""
+"""Delay, jitter, reordering and bandwidth in the simulator: the orders to its network, and their observed effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The disk under one node, as faults see it: told what goes wrong, asked what it did, changed while the node is dead.
+"""The disk under one node, as faults see it: takes orders, reports what it did, can be changed while the node is dead.
 
 What is done to files is the same wherever they lie (`perform`): in the folder of a local node or of a container, or on
 another host, whose supervisor does it when it is asked (`harness.cluster.ssh.far_storage`). Only the folder of that one
@@ -37,7 +37,7 @@ class Storage(Protocol):
         ...
 
     async def felt(self) -> Told:
-        """id: which orders it has seen; delayed, failed: how many calls felt them. Empty if it says nothing."""
+        """id: the orders it has read; delayed, failed: how many calls they affected. Empty if it does not report."""
         ...
 
     async def power_fails(self) -> None:
@@ -66,7 +66,7 @@ class Storage(Protocol):
 
 
 class FileStorage:
-    """A disk whose files are reached by `perform`, and whose node has a disk layer of ours that reads orders."""
+    """A disk with its files reached by `perform`, and a disk layer of ours in its node that reads orders."""
 
     def __init__(self, perform: Perform) -> None:
         self._perform = perform
@@ -125,7 +125,7 @@ def perform(folder: Path, word: Word, given: Mapping[str, Any]) -> Told:
 
 
 def _order(disk: NodeDisk, orders: Mapping[str, Any]) -> None:
-    """By renaming: who reads it sees the old orders or the new."""
+    """By renaming: a reader sees the old orders or the new."""
     disk.faults.mkdir(parents=True, exist_ok=True)
     fresh = disk.faults / f"{ORDERS}.new"
     fresh.write_text(json.dumps(orders))

@@ -1,7 +1,7 @@
 """Coroutines in virtual time: what asyncio's tasks and futures are for the real world, in sixty lines.
 
-A coroutine awaits `Pending` values; whoever resolves one runs the coroutine on, at once and in the same moment of
-virtual time. There is no loop here: the agenda of the world is the loop.
+A coroutine awaits `Pending` values; resolving one runs the coroutine on, at once and in the same moment of
+virtual time. There is no loop here: the agenda of the simulator is the loop.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Cancelled(BaseException):
-    """Thrown into a coroutine that is cancelled; a BaseException, so that nobody swallows it by accident."""
+    """Thrown into a coroutine that is cancelled; a BaseException, so that no `except Exception` swallows it."""
 
 
 class Pending(Generic[T]):
@@ -45,7 +45,7 @@ class Pending(Generic[T]):
 
 
 class VirtualTask(Generic[T]):
-    """A coroutine that runs beside others."""
+    """A coroutine that runs beside its caller."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
         self._coroutine = coroutine

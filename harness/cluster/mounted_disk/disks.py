@@ -1,7 +1,7 @@
 """The harness's end of mounted disks: one process for each node of a run, and what faults ask of it.
 
-Started before the nodes, ended after them. Whoever holds the other end of the pipes is the process of that disk; when
-one ends by itself the run is no evidence, for its node lost all files at once.
+Started before the nodes, ended after them. The process at the other end of the pipes is that disk; if one ends
+by itself the run is inconclusive, because its node lost all files at once.
 """
 
 from __future__ import annotations

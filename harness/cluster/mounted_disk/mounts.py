@@ -1,8 +1,8 @@
-"""Whose a mounted disk is, what dead harnesses left mounted, and whether this machine can do it.
+"""Which harness made a mounted disk, which mounts dead harnesses left, and whether this machine can do it.
 
 The source of a mount says its run, its node and its harness (process number and the time at which it started), as the
-labels of containers do. A mount whose harness is no more is a leftover; what is not of our type, or says no such thing,
-is never touched.
+labels of containers do. A mount of a dead harness is a leftover. Mounts of other types, or without these words,
+are never touched.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def mount(name: str, folder: str, device: int) -> None:
 
 
 def unmount(folder: str) -> None:
-    """Whoever has files open there keeps them for as long as the mount's process lives. Raises OSError."""
+    """Detach it. A process with open files there keeps them while the mount's process lives. Raises OSError."""
     _call("umount2", os.fsencode(folder), _DETACH_NOFOLLOW)
 
 
@@ -74,7 +74,7 @@ def ours() -> list[tuple[str, str]]:
 
 
 def _plain(path: str) -> str:
-    """Spaces and the like are told in octal."""
+    """Spaces and the like are written in octal."""
     return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), path)
 
 

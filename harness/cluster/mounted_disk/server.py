@@ -1,13 +1,13 @@
 """`python -m harness.cluster.mounted_disk.server FOLDER SOURCE HOW AFTER_NS`: the disk under a node, until stdin ends.
 
-HOW is "journal" or "strict"; what nobody synced is written back after AFTER_NS.
+HOW is "journal" or "strict"; unsynced data are written back after AFTER_NS.
 
 Mounts over the folder, answers the kernel, and takes JSON lines on stdin, each answered by one on stdout:
 
 | do | with | answers |
 |---|---|---|
 | order | orders: the fields of `nodes.host.medium.Orders` | |
-| felt | | id, delayed, failed: calls that felt these orders |
+| felt | | id, delayed, failed: calls that these orders affected |
 | freeze | | (what is not on disk now will not come to be) |
 | lose | seed | bytes, names: what was lost or spoilt; writes: of the node, since the beginning |
 | settle | | (all that is there is on disk) |

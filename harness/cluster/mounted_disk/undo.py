@@ -105,7 +105,7 @@ def _sectors(before: bytes, after: bytes, chance: random.Random) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class NameChange:
-    """`folders` are those whose entries changed; `take_back` undoes it, `let_go` frees what that would have needed."""
+    """`folders`: their entries changed; `take_back` undoes the change, `let_go` frees what that would have needed."""
 
     number: int
     at_ns: int

@@ -68,7 +68,7 @@ class Asked(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`what` is a number of `Asked`, or another that nobody here answers; `node` what it is about."""
+    """`what` is a number of `Asked`, or another that is not answered here; `node` is the inode's number."""
 
     what: int
     unique: int
