@@ -1,10 +1,10 @@
-"""What may go wrong that is not the harness's own fault, each with one line for people and an exit code.
+"""Errors that are not the harness's own fault, each with one line for people and an exit code.
 
     HarnessError
-    ├── WrongUse       64  asked for what cannot be: an option, a plan, a fault that this cluster cannot do
-    ├── ClusterError    3  the nodes, or what runs them, did not do as they were told: the run is not evidence
+    ├── WrongUse       64  asked for something impossible: an option, a plan, a fault that this cluster cannot do
+    ├── ClusterError    3  the nodes, or what runs them, did not do what was asked: the run is inconclusive
     │   └── NodeEnded      a node ended by itself instead of coming up
-    └── StoreError      3  results cannot be written or read: the run is not evidence
+    └── StoreError      3  results cannot be written or read: the run is inconclusive
 
 Anything else that is raised is a bug of the harness: exit 70, with its traceback in the run's folder.
 """

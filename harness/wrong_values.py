@@ -102,7 +102,7 @@ def _known(type_: Any, steps: list[tuple[str, str]]) -> list[str]:
 
 
 def _value(document: Any, steps: list[tuple[str, str]]) -> str | None:
-    """What stands there; None if nobody can tell."""
+    """The value there; None if there is no single one."""
     found = document
     for name, index in steps:
         try:

@@ -8,7 +8,7 @@
 | /write | {"key", "value"} | 200 {} |
 | /cas | {"key", "old", "value"} | 200 {}, or 409 {"value"}: what was there |
 
-One node keeps the values, in a log that it syncs. The others hand each request on; 503: nobody knows what came of it.
+One node keeps the values, in a log that it syncs. The other nodes pass each request on; 503: the outcome is unknown.
 """
 
 import json

@@ -11,7 +11,7 @@ SERVICE = str(Path(__file__).with_name("http_service.py"))
 
 
 class Connection:
-    """To one node. An exception means: nobody knows whether it happened."""
+    """To one node. An exception means that the outcome is unknown."""
 
     def __init__(self, host, port, timeout_s):
         self.http = Http(host, port, timeout_s)

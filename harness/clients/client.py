@@ -77,7 +77,7 @@ class LibraryClient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Implements `LibraryClient` by a class whose objects are the connections."""
+    """Implements `LibraryClient` by a class; its objects are the connections."""
 
     connects: Callable[[str, int, float], Connected]
     speaks: frozenset[type]

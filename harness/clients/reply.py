@@ -1,4 +1,4 @@
-"""What comes of a message to a node: its answer, surely nothing, or nobody knows."""
+"""The outcome of a message to a node: its answer, surely not done, or unknown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NotSent:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The request left and no answer came (reset, end of file, timeout): nobody knows."""
+    """The request left and no answer came (reset, end of file, timeout): the outcome is unknown."""
 
     reason: str
 

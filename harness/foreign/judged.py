@@ -1,9 +1,9 @@
 """From a history file to a verdict in the form of verdict.json.
 
-Of such a file nothing is known but what stands in it: no plan, no promise, no evidence of faults. So the promise is
-what the caller names (linearizable if nothing is named), and the evidence is that operations succeeded and that the
-file is whole. A failed compare-and-set counts as a look at the value only in records of ours, whose server promises
-that what it compared with was confirmed, or if the caller says so.
+Nothing is known of such a file but its content: no plan, no promise, no evidence of faults. So the promise is
+what the caller names (linearizable by default), and the evidence is that operations succeeded and that the
+file is whole. A failed compare-and-set counts as a read of the value only in records of ours, because our server
+promises that what it compared with was confirmed, or if the caller says so.
 """
 
 from __future__ import annotations

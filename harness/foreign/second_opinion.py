@@ -1,9 +1,9 @@
-"""Somebody else's checker, run over the same history: its verdict stands beside ours and never replaces it.
+"""Another tool's checker, run over the same history: its verdict stands beside ours and never replaces it.
 
-The command is one that a person has: a driver of Porcupine, Knossos or elle-cli through java. `{file}` in it is the
+The command is the user's: a driver of Porcupine, Knossos or elle-cli through java. `{file}` in it is the
 file as it was given, `{edn}` a copy of the judged history in Jepsen's EDN, made for it; with neither, the file is put
-at its end (of a run of ours: the EDN). What it says is taken from the last word on its standard output that is a
-verdict, in the spelling of any of these tools; if there is none, from its exit code (0 valid, 1 invalid).
+at its end (of a run of ours: the EDN). Its verdict is the last word on its standard output that is a
+verdict, in the spelling of any of these tools; if there is none, its exit code (0 valid, 1 invalid).
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _verified(check: dict[str, Any], history: History, asked: Judged) -> verify.
 
 
 def lines(verdict: dict[str, Any]) -> Iterator[str]:
-    """What a person is told of it."""
+    """The lines about it on the screen."""
     found = verdict.get("verified")
     if found is None:
         return

@@ -1,8 +1,8 @@
-"""What can be asked of a store, and what can come of it, as values.
+"""Operations on a store, and their outcomes, as values.
 
-A workload draws an operation and says it as a `Transaction` of steps. The client of a system turns that into requests
-of the store, and the answers into an outcome: `Done`, `Mismatch`, or a `Completion` where there is no result. Neither
-sees the other's words: a workload runs on every store whose client speaks its steps.
+A workload draws an operation and expresses it as a `Transaction` of steps. The client of a system turns that into
+requests of the store, and the answers into an outcome: `Done`, `Mismatch`, or a `Completion` where there is no result.
+Neither knows the other's words: a workload runs on every store with a client that speaks its steps.
 """
 
 from __future__ import annotations

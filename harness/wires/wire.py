@@ -50,6 +50,6 @@ class SimulatedWire(ClientWire, Codec, Protocol):
     """A wire whose messages also travel as bytes between simulated nodes."""
 
     def kinds_of(self, message: object) -> tuple[str, ...]:
-        """The words for what a message between nodes is about ("vote"), for faults that wait for it; none if there are
-        none."""
+        """The words for what a message between nodes is about ("vote"), for faults that wait for it. Empty if there
+        are none."""
         ...

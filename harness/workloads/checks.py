@@ -107,9 +107,9 @@ def of_every_run(promise: Promise, space: str = "") -> tuple[Check, ...]:
 def kept_by(
     promise: Promise, gone: Gone, history_of: Callable[[History], History] = lambda given: given
 ) -> tuple[Check, ...]:
-    """Where nodes need not be equal in the end, or no read is fresh: a lost write would be seen by nobody.
+    """Where nodes need not be equal in the end, or no read is fresh: there no other checker would see a lost write.
 
-    `gone` says what no node holds; `history_of`: the history with operations and dumps as that one knows them.
+    `gone` says what no node holds; `history_of` gives the history with operations and dumps in the form for `gone`.
     """
     is_seen = promise.has_fresh_reads and (promise.final_state or not promise.has_dumps)
     if promise.writes != "linearizable" or is_seen:

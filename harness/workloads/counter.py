@@ -1,6 +1,6 @@
 """Counters: additions of positive and negative amounts, and reads that must lie between what can have been added.
 
-The set of keys moves on every few seconds: an addition of which nobody knows widens the bounds of its key for good.
+The set of keys moves on every few seconds: an addition of unknown outcome widens the bounds of its key for good.
 """
 
 from __future__ import annotations

@@ -39,9 +39,9 @@ def failing(plan: Plan, context: Context) -> str:
 
 
 def failed(found: Outcome, value: Value) -> Completion:
-    """What the answer to such a transaction means.
+    """The outcome of such a transaction, from its answer.
 
-    If the store says that it committed, that is taken as a failure: nobody may see its rows.
+    If the store answers that it committed, it is recorded as a failure: no read may show its rows.
     """
     match found:
         case Mismatch(role=role):

@@ -1,4 +1,4 @@
-"""What workloads have in common whose operations are about one key, or none."""
+"""The common part of workloads with operations on one key, or none."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def mixed(plan: Plan, *parts: tuple[float, Draw]) -> Generator:
 
 
 def unique(worker: int, count: int) -> int:
-    """Of this worker alone: how many others there are must not change what it writes."""
+    """Of this worker alone, and independent of the number of workers: that must not change what it writes."""
     return 1 + worker + WORKERS_MAX * count
 
 

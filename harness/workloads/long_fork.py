@@ -1,8 +1,8 @@
-"""Keys that are written once, and reads of a whole group of them: whoever saw more saw it later.
+"""Keys that are written once, and reads of a whole group of them: a read that shows more is later.
 
-Two reads, each of which misses what the other saw, cannot both show a moment of one order (a *long fork*): wherever
-they were served, however old they are. The keys of a group are written at about the same time, each by the one worker
-whose key it is, and then the group is left behind.
+If each of two reads misses a write that the other shows, they cannot both show a moment of one order (a *long fork*),
+wherever they were served, however old they are. The keys of a group are written at about the same time, each by
+its own worker, and then the group is left behind.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Mixed spaces: transactions over a synchronous and an asynchronous space, whose rows are written once.
+"""Mixed spaces: transactions over a synchronous and an asynchronous space, with rows that are written once.
 
 A third of the inserts is synchronous, a third asynchronous, and a third both. So asynchronous rows wait in the queue
 behind synchronous ones, and come alone when it is empty. Reads scan both spaces at one moment, on every node. Reads of
 mode `linearizable` scan the synchronous one alone: no node serves the other one so. No row is overwritten or deleted,
-so what is lost once is missing in the end (`checkers.domain.write_once`). The range of keys moves on every few seconds,
-which bounds what a read shows.
+so a row that is lost once is missing in the end (`checkers.domain.write_once`). The range of keys moves on every few
+seconds, which bounds what a read shows.
 
 Of a plan's share of `failing` transactions one statement in the middle or at the end must fail: nothing of them stays.
 """

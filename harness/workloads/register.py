@@ -187,5 +187,5 @@ def _key_of_its_own(context: Context, value: int) -> str:
 
 
 def _unique(worker: int, count: int) -> int:
-    """Of this worker alone: how many others there are must not change what it writes."""
+    """Of this worker alone, and independent of the number of workers: that must not change what it writes."""
     return 1 + worker + WORKERS_MAX * count

@@ -1,8 +1,8 @@
-"""Transactions of several statements over several keys: what `append` and `rw-register` have in common.
+"""Transactions of several statements over several keys: the common part of `append` and `rw-register`.
 
 An operation's value is a list of micro-operations, `["append", key, value]` or `["w", key, value]`, and `["r", key,
-null]`, whose null becomes what was read. All of them are one transaction of the store. Values are unique, so that a
-read tells which transactions it saw. The set of keys moves on every few seconds, which bounds the lists.
+null]` (the null becomes the value read). All of them are one transaction of the store. Values are unique, so that a
+read shows which transactions it saw. The set of keys moves on every few seconds, which bounds the lists.
 
 Each class of answers is judged against its own promise:
 
@@ -10,7 +10,7 @@ Each class of answers is judged against its own promise:
 |---|---|---|
 | that write, and reads that must be fresh | transactional | strict serializability |
 | all but dirty reads | snapshots | one order, in which the reads of each node go forward (its confirmed state) |
-| dirty reads | dirty | whatever anybody asked to write |
+| dirty reads | dirty | any value that a client asked to write |
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class Transactions:
         return replace(verdict, details={**verdict.details, **told})
 
     def _snapshots(self, history: History) -> Verdict:
-        """Of all answers but dirty ones, each node's reads in their order. What is stale is told, not condemned."""
+        """Of all answers but dirty ones, each node's reads in their order. Stale reads are reported, not violations."""
         chosen = selected(history, lambda each: _is_not_dirty(each.role, each.mode))
         verdict = transactional.check(
             chosen,
@@ -298,7 +298,7 @@ def _is_not_dirty(role: str | None, mode: str | None) -> bool:
 
 
 def _session(history: History, operation: Recorded) -> str | None:
-    """Confirmed reads go forward at each node; who takes the place of another, on an empty disk, begins anew."""
+    """Confirmed reads go forward at each node; a new node in its place, on an empty disk, begins anew."""
     is_of_a_node = is_read_only(operation) and operation.mode in ("read-confirmed", None)
     return answered_by(history, operation) if is_of_a_node and operation.node is not None else None
 

@@ -83,14 +83,14 @@ class Workload(Protocol):
 
 @runtime_checkable
 class FailsOnPurpose(Protocol):
-    """A workload of whose operations some must fail."""
+    """A workload with some operations that must fail."""
 
     def must_fail(self, operation: Operation, value: Value) -> bool: ...
 
 
 @runtime_checkable
 class Remembers(Protocol):
-    """A workload whose operations depend on what their worker saw before. `seen` is the worker's own."""
+    """A workload with operations that depend on what their worker saw before. `seen` is the worker's own."""
 
     def resolved(self, operation: Operation, seen: dict[str, Value]) -> Value:
         """The operation's value as it is asked now."""
@@ -103,7 +103,7 @@ class Remembers(Protocol):
 
 @runtime_checkable
 class WritesAsynchronously(Protocol):
-    """A workload that writes to spaces whose transactions no quorum confirms, too."""
+    """A workload that also writes to asynchronous spaces: no quorum confirms their transactions."""
 
     @property
     def asynchronous(self) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ class WritesAsynchronously(Protocol):
 
 @runtime_checkable
 class ShowsCells(Protocol):
-    """A workload whose rows are not what its operations name: elements that are tuples of their own, say."""
+    """A workload with rows unlike its operations: elements that are tuples of their own, say."""
 
     def as_written(self, history: History) -> History:
         """The history with dumps that show cells as operations write them."""
@@ -122,8 +122,8 @@ class ShowsCells(Protocol):
 
 @runtime_checkable
 class Submits(Protocol):
-    """A workload whose histories still prove what was acknowledged when other writes were only submitted: each write
-    can be told by its value, so an open one excuses nothing but itself."""
+    """A workload that may mix acknowledged writes with merely submitted ones. Values must be unique, so that a write of
+    unknown outcome excuses nothing but itself."""
 
     def may_submit(self, operation: Operation) -> bool:
         """Whether the operation writes, so that a commit wait mode says something about it."""
