@@ -336,7 +336,7 @@ class Volume:
     def synced(self, inode: Inode, before: int) -> None:
         """The changes of this file, or of this folder's names, that have a smaller number are on disk.
 
-        Not when the power is about to go. The caller gets a success all the same, because a process that waits cannot be
+        Not when the power is about to go. The caller gets a success all the same, because a waiting process cannot be
         killed; it may then go on to write what must not be there without the rest.
         """
         if self._is_frozen:
