@@ -53,7 +53,7 @@ class Deployed:
         return self.cluster
 
     def configuration(self, node: str, options: Mapping[str, Value]) -> bytes:
-        """What the node starts with, if these of its options are others."""
+        """The node's configuration with these options changed."""
         if not isinstance(self.system, HasOptions):
             raise ClusterError(f"--system {self.plan.system} has no options that the harness could change")
         first = self.joined.get(node) or self.system.configurations(self.plan, self.spaces)[node]
@@ -90,7 +90,7 @@ class Deployed:
         return self.cluster.now_ns() + WITHIN_NS
 
     def tell(self, *, settled: bool, joins: str = "", quorum: int | None = None) -> None:
-        """Write down who is a member (or will be, as soon as it is `settled`); `joins` comes with an empty disk."""
+        """Note the members now (or as soon as the change is `settled`); `joins` comes with an empty disk."""
         value: dict[str, object] = {
             "nodes": list(self.members.present),
             "quorum": self.members.quorum if quorum is None else quorum,

@@ -1,13 +1,14 @@
-"""Members leave, come, and are replaced, one at a time, each change on top of a cluster in which all know the last one.
+"""Members leave, come, and are replaced, one change at a time; before each, all nodes know the last one.
 
-- remove: the node is stopped (SIGTERM), its identity is deleted from `_cluster` by a write that needs a quorum, and
-  all others count without it;
-- add: a node starts on an empty disk under a new identity, joins, catches up, and all count with it;
-- replace: the node is killed and its disk is lost; at the end its identity is deleted, and a new one joins in its
+- remove: the node is stopped (SIGTERM), a write that needs a quorum deletes its identity from `_cluster`, and
+  the remaining nodes no longer count it;
+- add: a node starts on an empty disk under a new identity, joins, catches up, and all count it;
+- replace: the node is killed and its disk is lost; at the end its identity is deleted, and a new node joins in its
   place.
 
-Before a change all members say the same of who is a member. Nobody returns under an identity that has left: the place
-of a node is used again, its identity is not. Bit if all members were seen to count differently than before.
+Before a change all members report the same members. No node returns under an identity that has left: the address
+of a node is used again, its identity is not. The fault took effect if all members were seen to count differently than
+before.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ AGAIN_NS = SECOND_NS // 2
 
 
 def is_agreed(statuses: Statuses) -> bool:
-    """All say the same of who is a member and how many make a quorum, and as many are members as there are nodes."""
+    """All report the same members and the same quorum, and there are as many members as nodes."""
     told = [
         None if status is None else (status.get("members"), status.get("quorum"))
         for status in statuses.values()
@@ -40,7 +41,7 @@ def is_agreed(statuses: Statuses) -> bool:
 
 
 class _Change:
-    """A change of members: who asks for it, and what was seen of it."""
+    """A change of members, and its observed effect."""
 
     def __init__(self, fault: Fault, deployed: Deployed) -> None:
         (self._node,) = fault.nodes
@@ -65,7 +66,7 @@ class _Change:
         self._effect_ns = self._deployed.cluster.now_ns()
 
     async def _all_agree(self) -> bool:
-        """The last change is known to everybody, and somebody can decide about the next."""
+        """All nodes know the last change, and there is an owner that can decide about the next."""
         deployed = self._deployed
         agreed = await deployed.until(
             lambda told: is_agreed(told) and deployed.system.owner_now(told) is not None,
@@ -104,7 +105,7 @@ class _Change:
         return True
 
     async def _all_told(self) -> bool:
-        """Each member knows whom it replicates from and how many make a quorum, where an operator has to say so."""
+        """If an operator must configure that: each member knows its replication sources and the quorum."""
         deployed = self._deployed
         if not isinstance(deployed.system, ListsMembers):
             return True
@@ -122,7 +123,7 @@ class _Change:
         return is_agreed(statuses) and not any(number in _members(status) for status in statuses.values())
 
     async def _join(self) -> bool:
-        """Another identity comes to the place; it is a member like all others as soon as it has caught up."""
+        """A node with a new identity comes to the address; it is a full member as soon as it has caught up."""
         deployed, node = self._deployed, self._node
         statuses = await deployed.statuses()
         generation = deployed.generations[node] = deployed.generations.get(node, 0) + 1
@@ -156,7 +157,7 @@ class _Change:
         return True
 
     async def _started(self, configuration: bytes) -> bool:
-        """Whoever ends while it joins is tried again on an empty disk, as an operator would; that it ended is noted."""
+        """If the node ends while it joins, note it and start it again on an empty disk, as an operator would."""
         deployed, deadline_ns = self._deployed, self._deployed.deadline_ns()
         while True:
             try:

@@ -1,8 +1,8 @@
 """Options changed while nodes run, as an operator does by `box.cfg`, on one node after the other; and changed back.
 
-Bit if every node said afterwards that it has the new value, and one at least had another before; healed if every node
-says that it has the old one again. What is to stay is written into what nodes start with, too.
-A node that is down takes what its configuration says when it starts, so it is asked again until it answers.
+Took effect if every node reported the new value afterwards, and at least one had a different value before; healed if
+every node reports the old value again. A change that is to stay is written into the nodes' start configuration too.
+A node that is down takes its options from its configuration when it starts, so it is asked again until it answers.
 """
 
 from __future__ import annotations

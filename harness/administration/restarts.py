@@ -1,8 +1,8 @@
 """Restarts: SIGTERM to one node after the other, each when the one before is back and has caught up; or to all at once.
 
 With options of the fault, nodes start with these, and are restarted in the same way with their own at the end, unless
-the change is to stay. Bit if every node was seen to end; healed if all came back each time and have caught up with each
-other.
+the change is to stay. Took effect if every node was seen to end; healed if all came back each time and have caught up
+with each other.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """A step of a rolling upgrade (or of the way back): one node is stopped and started on its data in the other version.
 
-First all nodes that had a step before must be back: follow the others, and have what there was. Bit if the node itself
-tells another version than it told before; healed if it follows all others, has what there was, and tells what those
-tell that had the same step before it.
+First all nodes that had a step before must be back: follow all nodes, and have all earlier data. Took effect if the
+node itself reports a different version than before; healed if it follows all nodes, has all earlier data, and reports
+the same version as the nodes that had this step before it.
 
-A version that does not start on the files of the other one is a finding: what it said is kept, the node goes on in the
-version that it had, and no further step is made. Versions may differ in what they write, never in what they lose.
+A version that does not start on the files of the other one is a finding: its last words are kept, the node goes on in
+the version that it had, and no further step is made. Versions may differ in what they write, never in what they lose.
 """
 
 from __future__ import annotations

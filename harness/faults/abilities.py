@@ -1,7 +1,7 @@
-"""What a system must be able to do so that a fault can take effect on its nodes.
+"""Abilities that a system needs so that a fault can take effect on its nodes.
 
-Each system says what it is able to do (`System.abilities`). A fault that needs more is not among its "all", and is
-refused before the run if somebody asks for it by name or wrote it into a plan.
+Each system lists its abilities (`System.abilities`). A fault that needs more is not among its "all". If a user asks for
+it by name or writes it into a plan, it is refused before the run.
 """
 
 from __future__ import annotations

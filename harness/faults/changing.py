@@ -47,10 +47,10 @@ def draw_shapes(
 def draw_steps(
     nodes: Sequence[str], owner: str, chance: random.Random, lasts_ns: int, heartbeat_ns: int
 ) -> tuple[Shape, ...]:
-    """One node, mostly the owner, is deaf or mute first, and a moment later hears and is heard by nobody.
+    """One node, mostly the owner, is first deaf or mute, and a moment later cut off in both directions.
 
-    So partitions come in practice, where one direction of a path fails, or one rule is set before the other: what is
-    said is still heard while its answer is lost, and then nothing is. The moment is long enough to be felt.
+    Partitions come like this in practice, where one direction of a path fails, or one rule is set before the other: for
+    a moment messages still arrive while their answers are lost, then nothing does. The moment is long enough to show.
     """
     node = owner if owner in nodes and chance.random() < 2 / 3 else chance.choice(list(nodes))
     others = [other for other in nodes if other != node]

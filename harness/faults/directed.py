@@ -1,7 +1,7 @@
-"""Directed faults: holds on messages and disks, and deaths at a moment, drawn as small scenes.
+"""Directed schedules (scenes): delayed messages and disks, and deaths at a trigger, drawn as small scenes.
 
-A scene is a few faults that belong together: a PROMOTE reaches nobody, its node dies, and the next leader too. What
-each waits for is a moment (`harness.faults.fault.Moment`), so a scene fits whatever leader there is. Names that are
+A scene is a few faults that belong together: a PROMOTE reaches no node, its writer dies, and the next leader too. Each
+fault waits for a trigger (`harness.faults.fault.Moment`), so a scene fits whatever leader there is. Names that are
 known only then are placeholders, and replaced when the fault begins.
 """
 
@@ -110,7 +110,7 @@ Scenes = tuple[tuple[Callable[[Scene], None], int], ...]
 
 
 def _lonely_promote(scene: Scene) -> None:
-    """A PROMOTE reaches nobody or few, its node dies; perhaps the next leader dies around its own PROMOTE, too."""
+    """A PROMOTE reaches no node or few, its node dies; perhaps the next leader dies around its own PROMOTE, too."""
     first = scene.chance.choice((1, 1, 2))
     links: tuple[Link, ...] = (("@it", "@others"),)
     if scene.chance.random() < 0.3:
@@ -136,11 +136,11 @@ def _lonely_promote(scene: Scene) -> None:
 
 
 def _revived_promote(scene: Scene) -> None:
-    """Two leaders die around PROMOTEs that reached nobody, and the first comes back (Tarantool's issue 9376).
+    """Two leaders die around PROMOTEs that reached no node, and the first comes back (Tarantool's issue 9376).
 
     The owner's newest rows are late. Meanwhile another node is promoted without them, and dies with a PROMOTE that
-    discards them. The old owner leads again, its rows arrive, and it dies behind a PROMOTE that confirms them. Who is
-    left meets the node with the first PROMOTE.
+    discards them. The old owner leads again, its rows arrive, and it dies behind a PROMOTE that confirms them. The
+    remaining nodes meet the node with the first PROMOTE.
     """
     late_ns = scene.lasts(60, 400)
     asked = soon(scene.chance.randrange(5, 60) * MILLISECOND_NS)
@@ -182,7 +182,7 @@ def _dies_leading(scene: Scene) -> None:
 
 
 def _held_votes(scene: Scene) -> None:
-    """An election in which votes, candidacies or the news of the leader are late; somebody stands for it."""
+    """An election in which votes, candidacies or the news of the leader are late; the owner fails, so one begins."""
     moment = Moment(does="sends", what="candidate", nth=scene.chance.randrange(1, 4))
     kinds = scene.chance.choice((("vote",), ("leader",), ("candidate",), ("raft",), ("ack",), ("promote",)))
     scene.add("hold-votes", "hold", scene.lasts(100, 2_000), moment, links=scene.some_links(), kinds=kinds)
@@ -212,7 +212,7 @@ def _slow_disk(scene: Scene) -> None:
 
 
 def _dies_at_a_moment(scene: Scene) -> None:
-    """Somebody dies, stops or is cut off in the middle of something."""
+    """A node dies, stops or is cut off in the middle of something."""
     on_disk = scene.chance.random() < 0.6
     moment = Moment(
         does=scene.chance.choice(("writes", "wrote", "wrote") if on_disk else ("sends", "gets")),
@@ -231,7 +231,7 @@ def _dies_at_a_moment(scene: Scene) -> None:
 
 
 def _comes_back_behind(scene: Scene) -> None:
-    """A node dies and comes back, and for a while nobody tells it what it has missed."""
+    """A node dies and comes back, and for a while gets no news of what it has missed."""
     node = scene.chance.choice(["@next", "@after", "@owner"])
     dead_ns = scene.lasts(100, 600)
     after_ns = scene.chance.randrange(0, 300) * MILLISECOND_NS
@@ -241,7 +241,7 @@ def _comes_back_behind(scene: Scene) -> None:
 
 
 def _rolled_back_alone(scene: Scene) -> None:
-    """The owner hears no acknowledgements, and nobody hears of what it rolls back: another leader may confirm it."""
+    """The owner gets no acknowledgements, and no node learns of its rollbacks: another leader may confirm the rows."""
     lasts_ns = scene.lasts(1_500, 4_000)
     scene.add("hold-ack", "hold", lasts_ns, links=(("@others", "@owner"),), kinds=("ack",))
     scene.add("hold-rollback", "hold", lasts_ns, links=(("@owner", "@others"),), kinds=("rollback",))
@@ -262,7 +262,7 @@ def _vote_in_flight(scene: Scene) -> None:
 
 
 def _reader_left_behind(scene: Scene) -> None:
-    """One node gets no rows, the next one no CONFIRMs: who reads at the first must ask for what is written."""
+    """One node gets no rows, the next one no CONFIRMs: a read at the first must ask for what is written."""
     lasts_ns = scene.lasts(300, 1_500)
     scene.add("hold-row", "hold", lasts_ns, links=(("@owner", "@next"),))
     scene.add("hold-row", "hold", lasts_ns, links=(("@after", "@next"),), kinds=("row",))
@@ -323,8 +323,8 @@ def draw_directed(
 ) -> Iterable[Fault]:
     """Scenes one after the other, overlapping as it comes, until no new one would heal in time.
 
-    Unless it `fails_over`, nobody else is promoted in them: that would be another configuration. `calm` is how many
-    times longer than usual it is from one to the next.
+    Unless it `fails_over`, no other node is promoted in them: that would be a different configuration. `calm` is how
+    many times longer than usual the interval from one to the next is.
     """
     at_ns = first_ns
     number = first_id

@@ -1,4 +1,4 @@
-"""One fault, fully drawn: what a cluster is asked to do, when, to whom.
+"""One fault, fully drawn: its action, its time, its nodes and links.
 
 A fault is a line of a plan's drawn-out form and of the history (its `invoke` line); its `Evidence` is the value
 of the line that ends it. Times are nanoseconds since the run began.
@@ -64,10 +64,10 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Something that a node does: the `nth` time from the fault's `at_ns` on, and `after_ns` later.
+    """A trigger, something that a node does: the `nth` time from the fault's `at_ns` on, and `after_ns` later.
 
     - writes, wrote: a record of kind `what` (row, confirm, rollback, promote, raft) is handed to the disk, is synced.
-      At `wrote` nothing of it has been told yet: whoever dies then dies between fsync and send.
+      At `wrote` no message about it has left yet: a node that dies then dies between fsync and send.
     - sends, gets: a message of kind `what` (`kinds_of` of the wire) leaves, has arrived.
 
     `node` "" is any.
@@ -95,20 +95,20 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     - changing-cut: one of the `shapes` after the other is cut; nothing is healed between. `links` is all that is cut
       at some time.
     - slow: the directed `links` delay what they carry by `delay_ns` ± `jitter_ns`; order is kept.
-    - jitter: the same, and felt only if the delays differ: by half of `jitter_ns` at least.
+    - jitter: the same; takes effect only if the delays differ: by half of `jitter_ns` at least.
     - reorder: `percent` of what the directed `links` carry comes later by `delay_ns`, and what is behind overtakes it.
     - bandwidth: over each of the directed `links` pass `bytes_per_s` at most.
     - kill: the processes of `nodes` are killed (-9) and started again at the end.
     - pause: the processes of `nodes` are stopped and continued at the end.
     - terminate: the processes of `nodes` are asked to end (SIGTERM), and started again at the end.
-    - power: as kill, but nothing of it is said to anybody, and what was not synced is lost.
+    - power: as kill, but no peer sees a connection end, and unsynced bytes are lost.
     - slow-fsync: every sync of `nodes` takes `delay_ns` longer.
     - disk-error: writes, or where `at_sync` says so syncs, of `nodes` fail with `error` (ENOSPC, EIO).
     - damage: the processes of `nodes` are killed, their files get the `damage`, and they are started again at the end;
       from undamaged files if they refuse the damaged ones.
     - loss: `percent` of the packets on the directed `links` are dropped.
     - cpu-limit: `nodes` get `percent` of one core.
-    - memory-limit: `nodes` get little more memory than they cannot do without, and somebody beside them wants it too.
+    - memory-limit: the limit of `nodes` is little above the memory that they need, and a second process takes some too.
     - oom: there is no memory left for `nodes`, so that the kernel ends them; they are started again at the end.
     - failover: the one of `nodes` is asked to become the owner, again and again until it is.
     - hold: over the directed `links` nothing of `kinds` (nothing at all if none are named) arrives, nor what is behind
@@ -121,7 +121,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
       the older one again.
     - options: `options`, by their names in box.cfg, are changed on `nodes` while they run, and changed back at the end,
       unless that `stays`: then nodes start with them from then on. `delay_ns` passes between one node and the next.
-    - remove: the one of `nodes` is stopped and leaves the cluster for good; nobody counts it any more.
+    - remove: the one of `nodes` is stopped and leaves the cluster for good; no node counts it any more.
     - add: the one of `nodes`, which had left, comes as a fresh node with an identity of its own.
     - replace: the one of `nodes` is killed and loses its disk; at the end a fresh node with another identity takes its
       place, and the old identity never returns.
@@ -156,10 +156,10 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 
     @property
     def is_directed(self) -> bool:
-        """It goes on beside others, may never come about, and need not be felt; its names may be placeholders:
+        """It goes on beside other faults, may never begin, and need not take effect; its names may be placeholders:
 
-        "@it" (whose moment it was), "@owner", "@old" (the owner before), "*" (all); "@others", "@next" and "@after" in
-        the ring of nodes (than it, where it is named, else than the owner).
+        "@it" (the node that fired the trigger), "@owner", "@old" (the owner before), "*" (all); "@others", "@next" and
+        "@after" in the ring of nodes (than it, where it is named, else than the owner).
         """
         return self.on is not None or self.does in ("hold", "slow-disk")
 
@@ -175,11 +175,10 @@ class ShapeSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cluster knows of a fault that has ended.
+    """A cluster's observations of a fault that has ended.
 
-    A fault bit if it was felt: bytes withheld or connections left hanging for longer than a heartbeat, a process
-    seen dead or stopped, a node's own clock seen to differ, bytes delayed. `healed` says that fresh traffic
-    passed (or the process answered) afterwards; None if that could not be tried.
+    `bit` says whether it took effect: bytes withheld or connections left hanging for longer than a heartbeat, a
+    process seen dead or stopped, a node's own clock seen to differ, bytes delayed. `healed` says that fresh traffic
     """
 
     bit: bool

@@ -1,12 +1,15 @@
-"""Faults beside each other: which may be at work at once, and who carries out which.
+"""Simultaneous faults: which may be active at once, and in which lane each runs.
 
 With `overlap` 1 faults come one after the other. With more, that many *lanes* each have their own sequence, so that a
-kill happens inside a partition. Two faults that stop processes never want the same node at once: a dead process cannot
-be paused, and what is stopped uses no core and no memory that could be limited. Nor does one that fails a node's
-writes, for a node does not start on a disk that takes nothing; two that write the same orders for one node would
-overwrite each other, as would two that set the clock of one (virtual clocks add their jumps up). Two promotions would
-only outrun each other. What an operator does to the cluster as a whole (members, options, restarts in turn) comes one
-at a time.
+kill happens inside a partition. These exclude each other:
+
+- Two faults that stop processes, on one node: a dead process cannot be paused, and a stopped one uses no core and no
+  memory that could be limited.
+- A fault of the disk that fails writes, and a fault that stops the process: a node cannot start on such a disk.
+- Two disk faults on one node, and two that set its clock: they would overwrite each other's settings. (Virtual clocks
+  add their jumps up.)
+- Two promotions: they would only outrun each other.
+- Operator actions on the whole cluster (members, options, restarts in turn).
 """
 
 from __future__ import annotations
@@ -18,17 +21,17 @@ from harness.faults.fault import Does, Fault
 from harness.run.node_options import MODE, QUORUM
 
 MEMBERSHIP: frozenset[Does] = frozenset(("remove", "add", "replace"))
-"""What changes who is a member: one at a time."""
+"""These change the members: one at a time."""
 STEPS: frozenset[Does] = frozenset(("upgrade", "downgrade"))
-"""What brings one node to another version."""
+"""These bring one node to another version."""
 ADMINISTERED: frozenset[Does] = MEMBERSHIP | STEPS | frozenset[Does](("restart", "options"))
-"""What an operator does to a cluster that works: one such thing at a time."""
+"""Operator actions on a working cluster: one at a time."""
 STOPS_PROCESSES: frozenset[Does] = (
     MEMBERSHIP | STEPS | frozenset[Does](("kill", "terminate", "pause", "power", "damage", "restart"))
 )
 FAILS_WRITES: frozenset[Does] = frozenset(("disk-error",))
 LIMITS: frozenset[Does] = frozenset(("cpu-limit", "memory-limit", "oom"))
-"""What a node may use of its machine: one such thing at a time, while it runs."""
+"""Limits on what a node may use of its machine: one at a time, while it runs."""
 ORDERS_DISKS: frozenset[Does] = frozenset(("disk-error", "slow-fsync"))
 EXCLUSIVE = (
     STOPS_PROCESSES | FAILS_WRITES,
@@ -36,14 +39,14 @@ EXCLUSIVE = (
     STOPS_PROCESSES | LIMITS,
     FAILS_WRITES | frozenset[Does](("oom", "memory-limit")),
 )
-"""Of each of these sets, a node has at most one at a time."""
+"""A node has at most one of each set at a time."""
 SETS_CLOCKS: frozenset[Does] = frozenset(("clock",))
-"""Where a file says what a node's clock is, the same holds of these."""
+"""The same for these, where a file sets a node's clock."""
 HINDER_NO_OWNER: frozenset[Does] = frozenset(("failover", "options", "clock", "add"))
 
 
 def changes_who_leads(options: Mapping[str, Any]) -> bool:
-    """While these options change, nobody may be the owner."""
+    """While these options change, no node may be the owner."""
     return MODE in options or QUORUM in options
 
 

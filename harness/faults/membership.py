@@ -1,9 +1,9 @@
-"""Who is a member of the cluster in the course of a schedule, and which change of that is possible next.
+"""The members of the cluster in the course of a schedule, and which change of them is possible next.
 
-A node's name is that of its place (its address): who leaves frees it, and who comes there has an identity of its own.
-The quorum stays consistent with N: N/2 < Q ≤ N for the members that there are. Either it follows N by a formula (N /
-2 + 1 if nothing else is said), or it is fixed and bounds how many may leave. A majority of the first members stays,
-in any case, and one that may lead. Who loses its disk counts until it was removed, for which the others must have a
+A node name such as n2 is an address slot. When a member leaves, the slot is free; a node that joins there gets a new
+identity. The quorum stays consistent with N: N/2 < Q ≤ N for the present members. Either it follows N by a formula (N /
+2 + 1 by default), or it is fixed and bounds how many may leave. A majority of the first members always stays, and one
+that may lead. A node that loses its disk counts until it was removed; for that the remaining nodes must have a
 quorum without it.
 """
 

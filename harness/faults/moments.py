@@ -1,4 +1,4 @@
-"""Scenes of which everything is drawn: the moment, the role, the message, who is slow or full, who dies and comes back.
+"""Scenes with everything drawn: the trigger, the role, the message, which node is slow or full, which dies and returns.
 
 The ready-made scenes (`harness.faults.directed`) are special cases. A scene here is a *cause* (another node is
 promoted, the owner dies, stops or is cut off, acknowledgements are missing so that the queue fills, a node lags behind

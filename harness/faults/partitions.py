@@ -22,7 +22,7 @@ def isolate(node: str, nodes: Sequence[str]) -> tuple[Link, ...]:
 
 
 def isolate_owner(nodes: Sequence[str], owner: str, chance: random.Random) -> tuple[Link, ...]:
-    """The owner sees nobody, nobody sees the owner: pending transactions must be rolled back or wait."""
+    """The owner is cut off from all nodes, both ways: pending transactions must be rolled back or wait."""
     return isolate(owner, nodes)
 
 
@@ -56,7 +56,7 @@ def bridge(nodes: Sequence[str], owner: str, chance: random.Random) -> tuple[Lin
 
 
 def one_way(nodes: Sequence[str], owner: str, chance: random.Random) -> tuple[Link, ...]:
-    """One node is deaf (hears nobody) or mute (nobody hears it). Bytes are stopped one way; TCP itself is not."""
+    """One node is deaf (receives nothing) or mute (reaches no node). Bytes are stopped one way; TCP itself is not."""
     node = chance.choice(list(nodes))
     others = [other for other in nodes if other != node]
     if chance.random() < 0.5:

@@ -1,12 +1,12 @@
-"""Options that change in the course of a run: which, on which nodes, how, and what was in force by that.
+"""Options that change in the course of a run: which, on which nodes, how, and what was in force as a result.
 
 | fault | what |
 |---|---|
 | `reconfigure` | `box.cfg` on one node, or on all of them one after the other; later changed back |
 | `reconfigure-at-a-moment` | the same on one node, in the middle of an election, a promotion, a join or a read |
-| `restart-otherwise` | all nodes restarted with another option, in turn or at once; later with the former one |
+| `restart-otherwise` | all nodes restarted with another option, in turn or at once; later with the old one |
 
-Where there are no elections they can be switched on once, for good. Nobody is promoted by hand while a node takes no
+Where there are no elections they can be switched on once, for good. No node is promoted by hand while a node takes no
 part in elections: such a PROMOTE takes effect at once, without a vote, and nothing is promised then (configuration D).
 """
 
@@ -118,7 +118,7 @@ def _switched_on(
 
 
 def _options(plan: Plan, among: Sequence[str], before: Iterable[Fault]) -> list[str]:
-    """Those that have a meaning in this plan, and that somebody may change."""
+    """The options that have a meaning in this plan, and that a fault may change."""
     of_elections = {MODE, FENCING, ELECTION_TIMEOUT, SYNCHRONOUS_PROMOTE}
     found = [option for option in among if plan.has_elections or option not in of_elections]
     if plan.needs_operator and MODE in found:

@@ -1,7 +1,7 @@
-"""Which nodes run which version in the course of a schedule, and whose turn it is next.
+"""Which nodes run which version in the course of a schedule, and which node is next.
 
-A rolling upgrade is spread over the run: each step brings one node to the other version, and what else goes wrong
-happens between the steps, while versions are mixed. With a rolling downgrade asked for as well, the way back follows
+A rolling upgrade is spread over the run: each step brings one node to the other version, and further faults
+happen between the steps, while versions are mixed. With a rolling downgrade asked for as well, the way back follows
 the way there, and so on.
 """
 
@@ -26,7 +26,7 @@ class Rollout:
     goes_back: bool = False
 
     def step(self, present: Sequence[str]) -> tuple[str, str] | None:
-        """The name of the next fault and its node; None if all is done. Who has left has no turn."""
+        """The name of the next fault and its node; None if all is done. A node that has left is passed over."""
         candidates = self._candidates(present)
         if candidates:
             return (DOWNGRADE if self.goes_back else UPGRADE), candidates[0]

@@ -185,7 +185,7 @@ def draw_faults(plan: Plan, owner: str, able: frozenset[Ability] = ALL_ABILITIES
 
 
 def _rollout(plan: Plan, names: Sequence[str]) -> Rollout:
-    """Nobody's turn, if no upgrade was asked for."""
+    """Without nodes, if no upgrade was asked for."""
     turn = plan.streams()["rollout"].sample(list(plan.node_names), plan.nodes) if UPGRADE in names else []
     return Rollout(tuple(turn), returns=DOWNGRADE in names)
 
@@ -211,7 +211,7 @@ def _quiet_ns(name: str, plan: Plan, drawn_ns: int) -> int:
 
 
 def _beside_all(plan: Plan) -> tuple[tuple[str, ...], ...]:
-    """What each name stands for that was asked for beside "all"; of members somebody must leave before others come."""
+    """The faults behind each name that was asked for beside "all"; of members one must leave before one can come."""
     if "all" not in plan.faults:
         return ()
     words = (word for word in dict.fromkeys(plan.faults) if word not in ("all", "none"))
@@ -223,7 +223,7 @@ def _order(
 ) -> Iterator[str]:
     """Names for ever: first one of every group, in random order; then all names, in ever new order.
 
-    Before all that one of each that is `wanted`: who asks for a fault beside "all" wants to see that one in any case.
+    Before all that one of each that is `wanted`: a user who names a fault beside "all" wants that one in any case.
     """
     for each in wanted:
         possible = [name for name in each if name in names]
@@ -291,7 +291,7 @@ def _in_seconds(plan: Plan, factors: Any) -> dict[str, float]:
 
 
 def timeouts_of(plan: Plan) -> dict[str, float]:
-    """What the timeouts are as long as nobody changes them, in seconds; without elections there is one less."""
+    """The timeouts until a fault changes them, in seconds; without elections there is one less."""
     usual = {
         "replication_synchro_timeout": plan.synchro_timeout_s,
         "replication_timeout": plan.replication_timeout_s,

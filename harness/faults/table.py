@@ -124,7 +124,7 @@ def _reorder(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[st
 
 
 def _narrow(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
-    """All links of the owner, who says most, or all links: less than a hundred writes a second need."""
+    """The owner's links, which carry most, or all links: less than a hundred writes a second need."""
     node = chance.choice((owner or chance.choice(list(nodes)), None))
     links = tuple((a, b) for a in nodes for b in nodes if a != b and node in (a, b, None))
     return {"links": links, "bytes_per_s": chance.randrange(6, 25) * 1000}
@@ -159,7 +159,7 @@ def _full_disk(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[
 
 
 def _io_error(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
-    """Of writes, or of syncs whose writes went well."""
+    """Of writes, or of syncs after writes that succeeded."""
     return {**_owner_or_one(nodes, owner, chance), "error": "EIO", "at_sync": chance.random() < 0.5}
 
 
@@ -177,7 +177,7 @@ def _in_turn(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[st
 
 
 def _whose_turn_it_is(nodes: Sequence[str], owner: str, chance: random.Random) -> dict[str, object]:
-    """Whoever's turn it is: the schedule knows."""
+    """The schedule replaces this node by the one whose turn it is."""
     return {"nodes": tuple(nodes[:1])}
 
 
@@ -526,6 +526,6 @@ def why_not_to(does: Does, cluster: str, able: frozenset[Ability], system: str) 
 
 
 def can_do(cluster: str) -> frozenset[Does]:
-    """What the faults of a cluster come down to, by the table; and in the simulator, whose moments are known, holds."""
+    """The actions of a cluster's faults, by the table; in the simulator, which knows triggers, also holds."""
     drawn = frozenset(kind.does for kind in FAULTS.values() if cluster in kind.clusters)
     return drawn | DIRECTED if cluster in SIMULATED else drawn

@@ -80,7 +80,7 @@ class Tried:
 def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
     """Run a plan in memory and judge it; KeyboardInterrupt after the run has ended in order.
 
-    `has_drawn_faults`: nobody asked for the plan's faults by name, so a seed need not have room for each.
+    `has_drawn_faults`: the user named no faults, so a seed need not have room for each.
     """
     parts = parts_of(plan)
     plan = parts.plan
@@ -174,7 +174,7 @@ def _is_written_once(operation: Operation) -> bool:
 def hunt(plan: Plan, seeds: Iterable[int], jobs: int, given: frozenset[str] | None = None) -> Iterator[Tried]:
     """Try all seeds, `jobs` at a time, as they come; stop taking from it to stop the hunt.
 
-    With `given`, the names of the fields of the plan that stay, all others are drawn from each seed.
+    With `given`, the names of the fields of the plan that stay, all other fields are drawn from each seed.
     """
     plans: Iterable[Plan] = (msgspec.structs.replace(plan, seed=seed, drawn=None) for seed in seeds)
     if given is not None:
@@ -215,6 +215,6 @@ def _no_ctrl_c_yet() -> Iterator[None]:
 
 
 def _hear_no_ctrl_c() -> None:
-    """A terminal's Ctrl-C reaches all processes; the first of them ends the others."""
+    """A terminal's Ctrl-C reaches all processes; the first of them ends the rest."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -1,4 +1,4 @@
-"""Variety: what `qsync simulate` leaves to the seed that nobody asked for by name.
+"""Variety: the options of `qsync simulate` that the seed draws, if the user did not set them.
 
 | drawn | from |
 |---|---|
@@ -250,7 +250,7 @@ def _leaders(modes: str, nodes: int) -> list[str]:
 
 
 def _modes(chance: random.Random, word: str, nodes: int) -> str:
-    """Each node's mode; a single node has nobody to vote for it but itself."""
+    """Each node's mode; a single node has no voter but itself."""
     if nodes < 3 and word not in ("candidate", "manual", "off"):
         word = "candidate"
     match word:
