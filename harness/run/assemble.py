@@ -96,7 +96,7 @@ SHARED_OUT = ("docker", "local")
 
 
 def refuse_shares(plan: Plan) -> None:
-    """WrongUse where nobody limits what a node may use."""
+    """WrongUse if the cluster does not limit what a node may use."""
     if _share(plan) is not None and plan.cluster not in SHARED_OUT:
         raise WrongUse(
             f"--node-cpus and --node-memory are for --cluster {' and '.join(SHARED_OUT)}, got {plan.cluster}"
@@ -123,14 +123,14 @@ def _with_disk(plan: Plan, system: System) -> Plan:
 
 
 def _mounted(parts: Parts) -> Mounted:
-    """Nodes of ours sync the folders that they change, as POSIX asks; others are given what a journal gives them."""
+    """Nodes of ours sync the folders that they change, as POSIX asks; for other stores the disk acts like a journal."""
     if parts.plan.disk != "mounted":
         return ""
     return "strict" if "disk layer" in parts.system.abilities else "journal"
 
 
 def _check_inventory(plan: Plan) -> None:
-    """An inventory that cannot be used is told before anything is written."""
+    """An inventory that cannot be used is refused before anything is written."""
     if (plan.inventory is not None) != (plan.cluster == "ssh"):
         raise WrongUse(
             "--cluster ssh needs --inventory FILE, which names its hosts"
@@ -144,7 +144,7 @@ def _check_inventory(plan: Plan) -> None:
 
 
 def _check_start(plan: Plan, system: System) -> None:
-    """WrongUse where nobody puts stored logs on the disks of new nodes."""
+    """WrongUse if the plan names stored logs that cannot be put on the disks of new nodes."""
     if plan.start is None:
         return
     if not isinstance(system, StartsFromLogs):
@@ -191,7 +191,7 @@ def _check_words(plan: Plan, system: System, workload: Workload) -> None:
 
 
 def _check_waits(plan: Plan, workload: Workload) -> None:
-    """An open write may excuse only itself: else what others were promised would be judged by less."""
+    """An open write may excuse only itself: otherwise promises to other clients would be judged by less."""
     if plan.submits and not isinstance(workload, Submits):
         able = ", ".join(name for name, each in WORKLOADS.items() if isinstance(each, Submits))
         raise WrongUse(
@@ -320,7 +320,7 @@ def local(parts: Parts, folder: Path) -> LocalCluster:
 
 
 def refuse_what_this_machine_cannot(parts: Parts) -> None:
-    """What depends on the machine and on who one is: told before anything is written, and not to who only judges."""
+    """Refuse what this machine or this user cannot do, before anything is written. Judging alone does not need it."""
     if parts.plan.cluster == "local" and limits_nodes(parts):
         from harness.cluster.limits.enclosure import why_not
 

@@ -5,7 +5,7 @@ recorded in one order: an invocation before anything of it is sent, a completion
 
 | part | does |
 |---|---|
-| a worker | its own operations, one at a time; after an outcome that nobody knows it goes on as a new process |
+| a worker | its own operations, one at a time; after an unknown outcome it goes on as a new process |
 | the nemesis (nemesis.py) | one fault after the other in each lane, directed faults beside them |
 | the monitor (monitor.py) | asks every node for its state, again and again |
 | the recorder (recorder.py) | writes down what all of these do; course.py says whether they go on |
@@ -194,7 +194,7 @@ class Conductor:
         phase: str = "load",
         client: int | None = None,
     ) -> Completion:
-        """One operation, recorded; how it ended. `client`: whose connection it goes over, if not that of `process`."""
+        """One operation, recorded; how it ended. `client`: the process with the connection, if it is not `process`."""
         value: Value = operation.value
         if self._remembering is not None:
             value = self._remembering.resolved(operation, seen)
@@ -285,7 +285,7 @@ class Conductor:
 
     @asynccontextmanager
     async def _operated(self) -> AsyncIterator[None]:
-        """Somebody outside looks after the nodes, if the system needs that."""
+        """An operator from outside looks after the nodes, if the system needs that."""
         is_over = False
         task: Task[None] | None = None
         if isinstance(self.system, Operated) and self._has_own_operator():

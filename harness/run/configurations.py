@@ -1,14 +1,13 @@
 """Configurations A to I: what a cluster of qsync is set to, by the letter that its row of promises has.
 
-A plan names one (`--configuration F` or `--configuration as-shipped`) and may set single options apart from it. What
-is judged is not the letter but what the options come to: `letter_of` finds the row again from the settings
-(`harness.systems.qsync.promises` holds the rows).
+A plan names one (`--configuration F` or `--configuration as-shipped`) and may set single options apart from it. The
+verdict does not depend on the letter but on the resulting options: `letter_of` finds the row again from the settings
 
 | letter | owner | PROMOTE takes effect | waiting too long |
 |---|---|---|---|
 | A, B | fixed; taken over with `clear_synchro_queue` (protocol 2.6) | – | rolls back |
 | C | fixed | when written | rolls back |
-| D | an operator promotes, nobody votes | when written | rolls back |
+| D | an operator promotes, without votes | when written | rolls back |
 | E | elected, acknowledgements carry no term | when written | rolls back |
 | F | elected | when written | goes on waiting |
 | G | elected | when written | rolls back |

@@ -25,8 +25,8 @@ class Course:
         self.is_interrupted = True
 
     async def part(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """A part of the load. If it breaks, the others end in order at once, and its error is raised after them:
-        it may not wait until somebody awaits this part."""
+        """A part of the load. If it breaks, the remaining parts end in order at once, and its error is raised after
+        them: without waiting until this part is awaited."""
         try:
             await coroutine
         except Exception as error:

@@ -1,7 +1,7 @@
 """Drawing a plan out: from seed and workload to every single fault and operation.
 
-Operations are drawn worker by worker from the plan alone: what one worker does depends neither on the others nor on
-what happens. A worker that is still busy when its next operation is due leaves that operation out.
+Operations are drawn worker by worker from the plan alone: one worker's operations depend neither on other workers nor
+on the course of the run. A worker that is still busy when its next operation is due skips that operation.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class _Interrupts:
 
 
 def _note(record: Writer, why: str) -> None:
-    """Whoever judges the record later must know that the run was broken off. One without an event says so by itself."""
+    """A later judgement must know that the run was broken off. A record without an event shows that by itself."""
     if not record.time_ns:
         return
     with suppress(HarnessError):  # a record that cannot be written any more is cut off, and tells it by that

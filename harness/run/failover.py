@@ -1,8 +1,9 @@
-"""Who makes whom the owner when it is not left to elections.
+"""Failover without elections: which node is made the owner, and how.
 
-- The fault `failover`: another node is asked to become the owner, again and again until it is.
-- The *operator*: where no member stands for election by itself (modes off, manual and voter) and nobody has owned the
-  queue for a while, the harness promotes the node that has most, as a person would; if that does not help, the next.
+- The fault `failover`: a node is asked to become the owner, again and again until it is.
+- The *operator*: if no member stands for election by itself (modes off, manual and voter) and no node has owned the
+  queue for a while, the harness promotes the node with the most rows, as a person would; if that does not help, the
+  next.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Failover:
     refused: str = ""
 
     def evidence(self, heal_asked_ns: int, now_ns: int, has_owner: bool | None) -> Evidence:
-        """`has_owner`: somebody owns the queue again; None if another fault may be why nobody does."""
+        """`has_owner`: a node owns the queue again; None if another fault may be the reason that none does."""
         return Evidence(
             bit=self.owner_ns is not None,
             asked_ns=self.asked_ns,
@@ -56,7 +57,7 @@ class Failover:
 
 
 def owner_within_ns(plan: Plan) -> int:
-    """So long after a promotion somebody owns the queue, whatever came of the promotion itself."""
+    """How long after a promotion, successful or not, a node must own the queue."""
     return int(OWNER_WITHIN_TIMEOUTS * plan.election_timeout_s * SECOND_NS)
 
 
@@ -95,7 +96,7 @@ async def fail_over(plan: Plan, cluster: Cluster, system: System, fault: Fault) 
 
 @dataclass(slots=True)
 class Operator:
-    """Looks at what nodes say, as the monitor does, and promotes one when nobody owns the queue for too long."""
+    """Watches the nodes' reports, as the monitor does, and promotes one if no node owns the queue for too long."""
 
     plan: Plan
     cluster: Cluster

@@ -1,8 +1,8 @@
 """After a run: read the record, judge it, keep verdict, columns and page; at once, or later in another process.
 
-`finish` judges the run of a folder. `conclude` does it for a run that is over just now, and gives its exit code. What a
-record cannot tell stands in `Recorded`: whether a person ended the run, and why it could not be done if so. It is JSON,
-so that a campaign keeps it, and hands it to whoever judges. `judged_again` is for many stored runs.
+`finish` judges the run of a folder. `conclude` does it for a run that is over just now, and gives its exit code. Facts
+that no record can hold stand in `Recorded`: whether a person ended the run, and why it could not be done if so. It is
+JSON, so that a campaign can keep it and pass it to its judge. `judged_again` is for many stored runs.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Nemesis:
         return self.recorder.progress.active
 
     def begin(self, faults: Sequence[Fault]) -> None:
-        """Let all of them go on, each lane and each directed fault beside the others."""
+        """Start them all: the lanes run beside each other, and each directed fault beside them."""
         for lane in lanes_of(fault for fault in faults if not fault.is_directed):
             self.lanes.append(self.cluster.spawn(self.course.part(self._lane(lane))))
         for fault in faults:
@@ -97,7 +97,7 @@ class Nemesis:
                 await self._fault(present)
 
     async def _directed(self, fault: Fault) -> None:
-        """One fault that goes on beside the others, when its time or its moment has come."""
+        """One fault that runs beside the lanes, when its time or its trigger has come."""
         await self.course.wait_until(fault.at_ns)
         it = ""
         if fault.on is not None and not self.course.is_interrupted:
@@ -116,7 +116,7 @@ class Nemesis:
         await self._fault(msgspec.structs.replace(resolved, at_ns=now_ns, until_ns=now_ns + lasts_ns))
 
     def _is_hindered(self, directed: Fault) -> bool:
-        """Options of a node change one at a time, and nobody is promoted by hand while election modes do."""
+        """Options of a node change one at a time, and no node is promoted by hand while election modes change."""
         touches = directed.does in ADMINISTERED or directed.does == "failover"
         return touches and any(
             self._exclude(directed, other)
@@ -146,7 +146,7 @@ class Nemesis:
         return self.present.of_members(step)
 
     def _has_passed(self, fault: Fault) -> bool:
-        """Its lane was busy healing the one before for so long that there is no time left in which it could be felt."""
+        """Its lane was busy healing the one before for so long that it has no time left in which to take effect."""
         now_ns = self.cluster.now_ns()
         return now_ns - fault.at_ns > LEFT_OUT_NS and fault.until_ns - now_ns < self.plan.heartbeat_ns
 
@@ -177,7 +177,7 @@ class Nemesis:
             await self.cluster.inject(fault)
 
     async def _change_shapes(self, fault: Fault) -> None:
-        """A partition that changes goes from shape to shape; one whose time has passed is left out.
+        """A changing partition goes from shape to shape; a shape with its time over is skipped.
 
         Where a cluster was slow to begin it, the first shape lasts as long all the same.
         """

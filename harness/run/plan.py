@@ -319,7 +319,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def without_a_vote(self) -> frozenset[str]:
-        """Nodes that take no part in the elections of the others: a PROMOTE of theirs would ask nobody."""
+        """Nodes that take no part in elections: their PROMOTE would ask for no votes."""
         return self._in_mode("off") if self.has_elections else frozenset()
 
     @property
@@ -333,7 +333,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def needs_operator(self) -> bool:
-        """Nobody leads unless somebody asks for it, at least while the candidates are no members: the harness does."""
+        """No node leads unless it is asked to, at least while the candidates are not members: the harness asks."""
         if self.leader is not None:
             return False
         may_all_leave = self.changes_members and "manual" in self.election_modes
@@ -352,7 +352,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def changes_members(self) -> bool:
-        """Nodes may leave in the middle of the run, and others come."""
+        """Nodes may leave and join in the middle of the run."""
         return self._does(MEMBERSHIP, ("membership", "remove-node", "add-node", "replace-node"))
 
     @property
@@ -441,7 +441,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def fault_names(given: Any) -> Any:
-    """The names that a person wrote, separated by commas or as a list. ValueError for no name, or "none" among others.
+    """The names that a person wrote, separated by commas or as a list. ValueError for no name, or "none" among more.
 
     What is neither is given back, for the form of a plan to refuse.
     """

@@ -1,8 +1,8 @@
-"""What a system promises to whom: one row a configuration, one entry a class of operation.
+"""The guarantees of a system: one row a configuration, one entry a class of operation.
 
 A verdict judges each class of answers against its own promise, by what the *server* said it did. The classes:
 
-| class | who is asked and how |
+| class | operations |
 |---|---|
 | writes | acknowledged writes, and reads that are promised to fit them |
 | submitted writes | answered when they are in the queue: commit wait modes `submit` and `none` |
@@ -16,13 +16,13 @@ A verdict judges each class of answers against its own promise, by what the *ser
 |---|---|
 | linearizable | one order, within real time |
 | monotone-prefix | stale without bound, but a node never goes back and shows confirmed values only |
-| read-uncommitted | anything that somebody wrote |
+| read-uncommitted | any value that a client wrote |
 | converged | all nodes the same, nothing confirmed lost |
-| in-turn | no acknowledgement: it happens whole, after it was asked for and before what came behind it, or never |
+| in-turn | not acknowledged: it happens whole, after it was asked for and before what came behind it, or never |
 | stale | an old value, no more is said |
-| "" | nothing is promised: what is found is told, and is no violation |
+| "" | nothing is promised: what is found is reported, and is not a violation |
 
-What complete writes are promised holds beside submitted ones as it does without them: one that was only submitted
+Submitted writes do not weaken the promise of complete ones: a write that was only submitted
 excuses the loss of nothing else (`checkers.domain.queue_order`). Its refusals are as sure as any: error 289 (mode
 `none`, no room) is not done. A row that promises nothing of writes promises nothing of submitted ones.
 """

@@ -89,7 +89,7 @@ class System(Protocol):
         ...
 
     def owner_now(self, statuses: Mapping[str, Mapping[str, object] | None]) -> str | None:
-        """The node that takes writes, by what the nodes say; None if nobody says so."""
+        """The node that takes writes, by the nodes' reports; None if none reports that."""
         ...
 
     async def set_up(self, plan: Plan, cluster: Cluster) -> None:
@@ -117,7 +117,7 @@ class System(Protocol):
 
 @runtime_checkable
 class DependsOnMachine(Protocol):
-    """A system on whose local nodes some faults take effect only where the machine has what they need."""
+    """A system with local nodes on which some faults take effect only if the machine has what they need."""
 
     def why_not_here(self, does: frozenset[Does]) -> str:
         """Why one of these cannot take effect here; "" if all can."""
@@ -145,7 +145,7 @@ CANNOT_JOIN = "cannot-join"
 
 @runtime_checkable
 class ChangesMembers(Protocol):
-    """A system whose members can leave, and others come."""
+    """A system with members that can leave and join."""
 
     def newcomer(
         self,
@@ -155,9 +155,9 @@ class ChangesMembers(Protocol):
         generations: Mapping[str, int],
         members: Membership,
     ) -> bytes:
-        """The configuration of a node that comes to the place `node` with an identity of its own.
+        """The configuration of a node that comes to the address `node` with an identity of its own.
 
-        `generations`: how often somebody new has come to each place, this one included; `members`: with it.
+        `generations`: how many new nodes have come to each address, this one included; `members`: with it.
         """
         ...
 
@@ -177,18 +177,18 @@ class HasOptions(Protocol):
 
 @runtime_checkable
 class ListsMembers(Protocol):
-    """A system whose nodes do not learn from each other who is a member: an operator tells each."""
+    """A system with nodes that do not learn the members from each other: an operator configures each."""
 
     async def tell_members(
         self, plan: Plan, members: Membership, generations: Mapping[str, int], node: str, cluster: Cluster
     ) -> str | None:
-        """Whom the node replicates from and how many make a quorum; None if it has taken that, else why not."""
+        """The node's replication sources and the quorum; None if it has taken them, else why not."""
         ...
 
 
 @runtime_checkable
 class HasVersions(Protocol):
-    """A system whose nodes can run in another version than the usual one."""
+    """A system that can run its nodes in different versions."""
 
     def version(self, given: str | None) -> Version:
         """By what people call it; None: the usual one. Raises WrongUse."""
@@ -197,7 +197,7 @@ class HasVersions(Protocol):
 
 @runtime_checkable
 class StartsFromLogs(Protocol):
-    """A system whose nodes can begin with logs that were stored."""
+    """A system that can start its nodes with stored logs."""
 
     @property
     def starts(self) -> Mapping[str, str]:
@@ -209,7 +209,7 @@ class StartsFromLogs(Protocol):
         ...
 
     def acknowledged_before(self, plan: Plan) -> Mapping[str, object]:
-        """What clients were told while these logs were written (`checkers.stored_start`); empty if nothing."""
+        """The answers that clients got while these logs were written (`checkers.stored_start`); empty if none."""
         ...
 
     def start_for(self, plan: Plan, chance: random.Random) -> str | None:
@@ -219,14 +219,14 @@ class StartsFromLogs(Protocol):
 
 @runtime_checkable
 class MakesNodes(Protocol):
-    """A system whose nodes run in the simulator, whatever configuration they are given."""
+    """A system with nodes that run in the simulator, whatever configuration they are given."""
 
     def maker(self, configuration: bytes) -> Callable[[], Node]: ...
 
 
 @runtime_checkable
 class ChangesOptions(Protocol):
-    """A system whose nodes tell their options while they run, and take others."""
+    """A system with nodes that report their options while they run, and take changes."""
 
     async def options_of(self, node: str, cluster: Cluster) -> Mapping[str, object] | None:
         """All of them by name; None if the node does not answer."""
@@ -239,7 +239,7 @@ class ChangesOptions(Protocol):
 
 @runtime_checkable
 class CountsRareTurns(Protocol):
-    """A system whose options a hunt varies, and whose nodes count the rare turns that a hunt is to reach."""
+    """A system with options that a hunt varies, and nodes that count the rare turns that a hunt is to reach."""
 
     @property
     def rare_turns(self) -> tuple[str, ...]: ...
@@ -247,7 +247,7 @@ class CountsRareTurns(Protocol):
 
 @runtime_checkable
 class WatchesItsWorld(Protocol):
-    """A system of whose simulated nodes it is kept what their disks and links did (`checkers.wal.early`)."""
+    """A system that records what the disks and links of its simulated nodes do (`checkers.wal.early`)."""
 
     @property
     def watch(self) -> Watch: ...
@@ -255,7 +255,7 @@ class WatchesItsWorld(Protocol):
 
 @runtime_checkable
 class HasAsynchronousSpaces(Protocol):
-    """A system that makes spaces whose transactions no quorum confirms, beside those of the workload."""
+    """A system that makes spaces with transactions that no quorum confirms, beside those of the workload."""
 
     @property
     def asynchronous_spaces(self) -> tuple[str, ...]: ...
@@ -263,16 +263,16 @@ class HasAsynchronousSpaces(Protocol):
 
 @runtime_checkable
 class TellsWhyItCannotJoin(Protocol):
-    """A system whose newcomers end in order where nobody can take them in."""
+    """A system with new nodes that end in order if no member can take them in."""
 
     def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
-        """The line in which a process said so; "" if it ended for another reason."""
+        """The line in which a process reported that; "" if it ended for a different reason."""
         ...
 
 
 @runtime_checkable
 class Operated(Protocol):
-    """A system that needs somebody outside to fail over."""
+    """A system that needs an operator from outside to fail over."""
 
     def is_operated(self, plan: Plan) -> bool: ...
 

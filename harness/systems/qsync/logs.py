@@ -48,14 +48,14 @@ _KINDS: Mapping[int, Kind] = {
 def read_logs(folder: Path) -> tuple[NodeLog, ...]:
     """The log of every node: `folder` has a folder for each, or is itself that of one.
 
-    Damage is told in the log that has it. A node without any xlog is not among them.
+    Damage is reported in the log that has it. A node without any xlog is not among them.
     """
     holders = sorted({path.parent for path in (*folder.glob("*.xlog"), *folder.glob("*/*.xlog"))})
     return tuple(read_log(holder) for holder in holders)
 
 
 def read_effects(folder: Path) -> tuple[Effect, ...]:
-    """What the disks and links of these nodes did; nothing where nobody saw it. Raises HistoryError."""
+    """What the disks and links of these nodes did; empty if that was not recorded. Raises HistoryError."""
     try:
         return of_lines((folder / FILE).read_bytes())
     except FileNotFoundError:
@@ -87,7 +87,7 @@ def logs_of(disks: Mapping[str, Mapping[str, bytes]]) -> tuple[NodeLog, ...]:
 
 
 def log_of(node: str, files: Mapping[str, bytes]) -> NodeLog:
-    """The log of `node` from the bytes of its files by name. What cannot be read is told as its damage."""
+    """The log of `node` from the bytes of its files by name. Unreadable parts are reported as its damage."""
     reader = _Reader()
     for name in sorted(files):
         if name.endswith(".snap"):

@@ -1,12 +1,12 @@
 """An operator: failover from outside, for a store that has none of its own.
 
-It stands on the side of the replicas, as an external observer does: a master that no other node hears any more is gone
-to it. It cannot reach such a node either, so it cannot make it read-only before it promotes another one; it does so as
-soon as others hear it again. Of the nodes that can form a quorum it promotes the one that has most.
+It sees the cluster from the side of the replicas, as an external observer does: if no other node hears a master any
+more, it assumes that the master is gone. It cannot reach such a node either, so it cannot make it read-only before it
+promotes another one; it does so as soon as other nodes hear it again. Of the nodes that can form a quorum it promotes
+the one with the most rows.
 
 Replication that has stopped, because a node could not apply a row, does not go on by itself. When every member is
-heard again the operator starts it anew, as the documentation says (Replication stops), and again if that did not help.
-
+heard again the operator restarts it, as the documentation says (Replication stops), and again if that did not help.
 Everything it does is written into the history, as lines of the process "operator".
 """
 
@@ -65,7 +65,7 @@ class Operator:
             await self._take_over(max(able, key=lambda node: _progress(statuses[node])))
 
     def _note_master(self, reachable: list[str], statuses: Statuses) -> None:
-        """Whoever took over last, by our hand or by another's."""
+        """The node that took over last, by this operator's hand or another's."""
         for node in reachable:
             generation = _number(statuses[node], "term")
             if _role(statuses[node]) == "owner" and generation > self._generation:
@@ -103,7 +103,7 @@ class Operator:
         self.note("take-over", node, {"done": error is None, "error": error})
 
     async def _resume_what_stopped(self, reachable: list[str], statuses: Statuses) -> None:
-        """Not before all are heard: who starts anew tries to reach everybody, and waits for who does not answer."""
+        """Not before all are heard: a node that restarts replication waits for every node that does not answer."""
         if len(reachable) < len([node for node in self.plan.node_names if statuses[node] is not None]):
             return
         for node in reachable:
@@ -122,7 +122,7 @@ class Operator:
 async def take_over(node: str, cluster: Cluster) -> str | None:
     """Make a node the master of a new generation; None if it was done, else why not.
 
-    Generations are milliseconds of the run: nobody need know the last one.
+    Generations are milliseconds of the run: the last one need not be known.
     """
     generation = 1 + cluster.now_ns() // MILLISECOND_NS
     return await asked(cluster, node, "qsync.take_over", (generation,), TAKE_OVER_TIMEOUT_NS)
@@ -147,7 +147,7 @@ def _role(status: Mapping[str, object] | None) -> object:
 
 
 def _stopped(status: Mapping[str, object] | None) -> dict[str, str]:
-    """From whom the node receives no more, and why, by its own word."""
+    """The sources from which the node receives no more, and why, by its own report."""
     upstreams = status.get("upstreams") if status is not None else None
     return {
         source: str(upstream.get("message") or "")

@@ -143,10 +143,10 @@ def without_versions(promise: Promise) -> Promise:
 
 
 def without_majority(promise: Promise, quorum: int, nodes: int) -> Promise:
-    """The row of a configuration with elections, if two quorums need have no node in common: what is left of it.
+    """The row of a configuration with elections, if two quorums need have no node in common: the rest of it.
 
-    Both elect a leader, in one term even, and each acknowledges what the other discards. With one owner for the whole
-    run nobody else decides, and its row stays as it is.
+    Both elect a leader, even in one term, and each acknowledges what the other discards. With one owner for the whole
+    run no other node decides, and its row stays as it is.
     """
     return replace(
         promise,
@@ -165,9 +165,9 @@ def without_majority(promise: Promise, quorum: int, nodes: int) -> Promise:
 def with_promotes_at_once(promise: Promise) -> Promise:
     """The row of a configuration with elections, if some node's PROMOTEs take effect at once, without a quorum.
 
-    Two leader deaths around one that reached nobody lose an acknowledged write (Tarantool's issue 9376). F shows that
-    as a violation, because it is what somebody who sets F wants to know of; beside nodes that do not need it, it is
-    what was asked for.
+    Two leader deaths around one that reached no node lose an acknowledged write (Tarantool's issue 9376). F shows that
+    as a violation, because a user who sets F wants to know of it. A user who mixes such nodes with nodes that wait for
+    a quorum has asked for it.
     """
     return replace(
         promise,

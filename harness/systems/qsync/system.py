@@ -229,7 +229,7 @@ class Qsync(HasBoxCfg):
         generations: Mapping[str, int],
         members: Membership,
     ) -> bytes:
-        """It joins, so it is told its id; what the ids of the others are now, it learns with the data."""
+        """It joins, so its configuration has its id; it learns the present ids of the other nodes with the data."""
         first = Configuration.from_json(self.configurations(plan, spaces)[node])
         identities = tuple(
             replace(
@@ -266,7 +266,7 @@ class Qsync(HasBoxCfg):
         return tuple(node for node in plan.node_names if node not in plan.voters)
 
     def is_operated(self, plan: Plan) -> bool:
-        """2.6 has no elections: somebody outside takes the queue over, with `clear_synchro_queue`."""
+        """2.6 has no elections: an operator from outside takes the queue over, with `clear_synchro_queue`."""
         return plan.letter == "B"
 
     async def operate(self, plan: Plan, cluster: Cluster, note: Note, is_over: Callable[[], bool]) -> None:
@@ -294,7 +294,7 @@ class Qsync(HasBoxCfg):
         return max(owners, key=lambda node: int(str(owners[node])), default=None)
 
     async def set_up(self, plan: Plan, cluster: Cluster) -> None:
-        """The first owner is promoted, by election too: nobody waits for a death timeout at the start of a run.
+        """The first owner is promoted, by election too: so no run begins with waiting for a death timeout.
 
         All nodes must follow each other and know it.
         """
@@ -326,7 +326,7 @@ class Qsync(HasBoxCfg):
         await cluster.sleep_until(cluster.now_ns() + POLL_NS)
 
     async def _catch_up(self, plan: Plan, cluster: Cluster, deadline_ns: int) -> None:
-        """Stored logs may differ in length: without elections nobody else sees to it that the owner has all rows."""
+        """Stored logs may differ in length. Without elections nothing else makes sure that the owner has all rows."""
         while True:
             statuses = [await cluster.status(node) for node in plan.node_names]
             held = [status["vclock"] for status in statuses if status is not None]
@@ -483,7 +483,7 @@ def _checkpoint_interval_ns(plan: Plan) -> int:
 
 
 def _quorum(plan: Plan) -> int | str:
-    """A formula where one was asked for, or members change and nobody asked for a number: it follows them."""
+    """A formula if one was asked for, or if members change and no number was asked for: it follows the members."""
     if isinstance(plan.quorum, str):
         return plan.quorum
     return FORMULA if plan.changes_members and plan.quorum is None else plan.quorum_size
@@ -510,7 +510,7 @@ def _protocol(plan: Plan) -> Protocol:
 
 
 def is_2_6(plan: Plan) -> bool:
-    """Nobody promotes then: the one node that is not read-only owns the queue by writing to it."""
+    """2.6 has no promotion: the one node that is not read-only owns the queue by writing to it."""
     return plan.letter in ("A", "B")
 
 
@@ -530,7 +530,7 @@ def _of(words: Sequence[T], word: str) -> T:
 
 
 def _is_in_place(status: Mapping[str, object] | None, nodes: int) -> bool:
-    """The node knows the owner, follows all others and is followed by all."""
+    """The node knows the owner, follows all nodes and is followed by all."""
     return status is not None and status["owner"] != 0 and _is_connected(status, nodes)
 
 

@@ -3,9 +3,9 @@
 A plan names one, `unmarked-elections`, and perhaps one of its cuts, `unmarked-elections@17`: all disks as they were at
 that moment, in the middle of anything. The nodes begin with these logs under the plan's own options.
 
-A folder here is one start: `n1.xlog` … are the logs of its nodes, `start.json` says what its clients were told, and at
-which lengths of the logs. `README.md` names the origin of each. The blocks of a log are put on the disks as they are.
-Its header gets the identity of the run's node. A snapshot gets that, too, and the spaces of the run.
+A folder here is one start: `n1.xlog` … are the logs of its nodes, `start.json` holds the answers that its clients got,
+and at which lengths of the logs. `README.md` names the origin of each. The blocks of a log are put on the disks
+unchanged. Its header gets the identity of the run's node. A snapshot gets that, too, and the spaces of the run.
 
 More nodes than the start has get a copy of its longest log, which holds all that was acknowledged.
 """

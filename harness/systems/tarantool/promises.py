@@ -123,7 +123,7 @@ PROMISES["F"] = replace(
 
 
 def without_power(promise: Promise) -> Promise:
-    """With wal_mode=write, when nodes lose power: acknowledged writes may be gone, and what a node had told others."""
+    """With wal_mode=write, when nodes lose power: writes acknowledged to clients or to other nodes may be gone."""
     documented = {name: f"{NOT_SYNCED}; {promise.documented[name]}" for name in promise.documented}
     return replace(
         promise,

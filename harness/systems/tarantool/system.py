@@ -4,12 +4,12 @@ Its nodes run `nodes/tarantool/node.lua`, which answers the calls of the referen
 checkers are the same. Which configurations there are depends on the version; a node that is of another one says so and
 does not start, so it is the same on every cluster:
 
-| configuration | versions | who fails over |
+| configuration | versions | failover |
 |---|---|---|
-| A | 2.6 | nobody: one master for the whole run |
+| A | 2.6 | none: one master for the whole run |
 | B | 2.6 | an operator from outside (`harness.systems.qsync.operator`) |
 | E | from 2.6.1 to 2.10 | `election_mode`; reads are dirty |
-| F | since 2.11 | `election_mode`, and nothing is rolled back for a quorum that takes long |
+| F | since 2.11 | `election_mode`, and nothing is rolled back because a quorum takes long |
 | G | since 2.11 | `election_mode`, with the server's own rollback after replication_synchro_timeout |
 
 What the documentation promises of each stands in `harness.systems.tarantool.promises`.
@@ -93,7 +93,7 @@ class Tarantool(HasBoxCfg):
     def completed(self, plan: Plan) -> Plan:
         """B, in which an operator fails over, if none was asked for: that of the server which Debian packages.
 
-        Who asks for elections and for no configuration gets F.
+        A plan that asks for elections without a configuration gets F.
         """
         if plan.configuration == DEFAULT:
             is_elected = plan.election_mode not in (None, "off") and plan.protocol != "2.6"
@@ -178,7 +178,7 @@ class Tarantool(HasBoxCfg):
 
     @property
     def are_dialed_unready(self) -> bool:
-        """Its nodes come up together: each waits for the others."""
+        """Its nodes come up together: each waits for all of them."""
         return True
 
     def version(self, given: str | None) -> Version:
@@ -210,9 +210,9 @@ class Tarantool(HasBoxCfg):
         return await asked(cluster, owner, "qsync.remove_member", (number,), MEMBERS_TIMEOUT_NS)
 
     def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
-        """Where it reaches nobody, or no master: box.cfg fails, and the process has nothing to do any more.
+        """If it reaches no node, or no master, box.cfg fails and the process ends.
 
-        The last thing that it called fatal says so: what it printed in a life before stands there as well.
+        The last line marked fatal says so. Lines that the process printed before an earlier end stand there as well.
         """
         last = next((line for line in reversed(last_words) if FATAL in line), "")
         return last if how == "exit 1" and any(words in last for words in CANNOT_JOIN) else ""
@@ -286,7 +286,7 @@ class Tarantool(HasBoxCfg):
         await Operator(plan, cluster, note, self.owner(plan)).run(is_over)
 
     async def set_up(self, plan: Plan, cluster: Cluster) -> None:
-        """All nodes follow all others, and with elections somebody leads, where needed because he was asked to."""
+        """All nodes follow all nodes, and with elections there is a leader, promoted by the harness if necessary."""
         deadline_ns = cluster.now_ns() + SET_UP_TIMEOUT_NS
         asked_ns = 0
         while True:
@@ -335,7 +335,7 @@ class Tarantool(HasBoxCfg):
 
 
 def _elections(plan: Plan, name: str) -> dict[str, object]:
-    """What box.cfg of a newer version is told of elections, and whether memory keeps versions."""
+    """The settings of elections in box.cfg of a newer version, and whether memory keeps versions."""
     modes = dict(zip(plan.node_names, plan.election_modes, strict=True))
     return {
         "mode": modes[name],
@@ -346,7 +346,7 @@ def _elections(plan: Plan, name: str) -> dict[str, object]:
 
 
 def wal_mode(plan: Plan) -> str:
-    """As shipped, who wrote the log does not wait for fsync(2)."""
+    """As shipped, a transaction does not wait for fsync(2) of the log."""
     return plan.wal_mode or "write"
 
 
@@ -397,7 +397,7 @@ def _uuid(plan: Plan, name: str) -> str:
 
 
 def _members(plan: Plan, members: Membership, generations: Mapping[str, int]) -> dict[str, object]:
-    """Who replicates from whom, what the UUIDs of the places are now, and how many make a quorum."""
+    """The replication sources, the present UUIDs of the addresses, and the quorum."""
     return {
         "members": members.present,
         "names": {_uuid(plan, identity(name, generations.get(name, 0))): name for name in plan.node_names},
@@ -406,7 +406,7 @@ def _members(plan: Plan, members: Membership, generations: Mapping[str, int]) ->
 
 
 def _follows_all(status: Mapping[str, object] | None, nodes: int) -> bool:
-    """The node receives from all others."""
+    """The node receives from all other nodes."""
     if status is None:
         return False
     following = status["following"]
