@@ -1,1 +1,1 @@
-"""The systems under test: reference stores that are told what happened and say what they want (sans-IO)."""
+"""The systems under test: reference stores that take events and return effects (sans-IO)."""

@@ -1,6 +1,6 @@
-"""Which code this process runs, by its own word: the release's number, and a digest of the package's sources.
+"""The code that this process runs: the release's number, and a digest of the package's sources.
 
-Two checkouts of the same number differ by the digest, so nobody takes one for the other (PEP 440: "0.1.0+3f2a…").
+Two checkouts of the same number differ by the digest, so they cannot be confused (PEP 440: "0.1.0+3f2a…").
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ Outcome = Committed | SyncedTooLate
 
 
 class Disk:
-    """`commit` a group, be told its outcome by `report` (called in the disk's thread), `commit` the next."""
+    """`commit` a group, wait until `report` gives its outcome (from the disk's thread), `commit` the next."""
 
     def __init__(
         self,

@@ -83,7 +83,7 @@ class AppendFile:
 
 
 class Files:
-    """Of one folder. Whoever calls waits."""
+    """The files of one folder. All calls block."""
 
     def __init__(self, path: str, durability: Durability, medium: Medium) -> None:
         self._medium = medium

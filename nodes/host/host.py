@@ -1,12 +1,12 @@
-"""One node and its world, joined: events in, effects out, in the order that the kernel promises.
+"""One node and its surroundings, joined: events in, effects out, in the order that the kernel promises.
 
 Each event is one `node.step`. Timers and log lines that come out are done at once; sends, connects, disconnects and
 records go into the outbox. Once per turn of the loop the host *settles*: it does what the outbox releases and, if
 the disk is idle, gives it all records that have gathered. When a group is on disk, the sends behind it go out and
 then the node hears `Persisted`; when it failed, the node hears `PersistFailed` before anything else.
 
-A node whose step raises is broken, and a broken node must not say goodbye: the process ends on the spot. So does one
-that refuses to go on among its peers (`StartRefused`), with a line on stderr in the place of a traceback.
+A node with a step that raises is broken, and must not close its connections in order: the process ends on the spot. So
+does a node that refuses to go on among its peers (`StartRefused`), with a line on stderr instead of a traceback.
 """
 
 from __future__ import annotations
@@ -182,14 +182,14 @@ class Host:
         self._settle()
 
     def _loop_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-        """Something raised where nobody listens: the machine's failure is logged, ours is the end."""
+        """An error was raised in a callback: an OSError is the machine's and is logged, any other ends the process."""
         error = context.get("exception")
         if isinstance(error, Exception) and not isinstance(error, OSError):
             self.end_broken("host failed", error)
         self._log.line("error", str(context.get("message")), {"error": repr(error)})
 
     def end_broken(self, message: str, error: Exception) -> NoReturn:
-        """No goodbye: whoever watches must see a crash."""
+        """Without closing anything: an observer must see a crash."""
         self._log.line("error", message, fields_of_failure(error))
         traceback.print_exception(error)
         os._exit(EXIT_BROKEN)

@@ -1,8 +1,8 @@
 """TCP connections as numbered links.
 
-An accepted connection is a link at once: we greet, the node is told `Accepted`. One that we made becomes a link when
-the other side's greeting has come whole; until then, or after GREETING_TIMEOUT_S, it is nothing that a node hears
-of but `ConnectFailed`. Numbers count up from 1 and are never used again.
+An accepted connection is a link at once: we greet, and the node gets `Accepted`. One that we made becomes a link when
+the other side's greeting has come whole; until then, or after GREETING_TIMEOUT_S, the node hears nothing of it
+but `ConnectFailed`. Numbers count up from 1 and are never used again.
 
 Writes gather until `flush`, which the host calls once per turn of the loop. A link whose other side does not read
 holds at most OUTPUT_LIMIT bytes and is closed beyond. (asyncio turns Nagle's algorithm off on every TCP socket.)
@@ -36,7 +36,7 @@ class Address:
 
 
 class Link(asyncio.BufferedProtocol):
-    """One connection. `number` is 0 until the node has been told of it; `muted` once nothing more may be told."""
+    """One connection. `number` is 0 until the node has got it in an event; `muted` when no more events may follow."""
 
     def __init__(
         self, links: Links, decoder: Decoder, peer: str | None, chunk: memoryview, greeting: bytes = b""

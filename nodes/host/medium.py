@@ -1,17 +1,17 @@
-"""What lies under a node's files: the machine's disk, or what files make of it.
+"""The medium under a node's files: the machine's disk, or a faulty one.
 
-A `FaultyMedium` has a folder in which somebody from outside, a harness, says what goes wrong from now on, and in which
-it says what it did:
+A `FaultyMedium` has a folder from which it reads its orders (a harness writes them), and into which
+it reports what it did:
 
 | file | written by | what |
 |---|---|---|
 | disk.json | outside, by rename | `{"id": 3, "sync_delay_ns": N, "write_error": "ENOSPC", "sync_error": "EIO"}` |
-| felt.json | here, by rename | `{"id": 3, "delayed": N, "failed": N}`: the orders seen, how many calls felt them |
+| felt.json | here, by rename | `{"id": 3, "delayed": N, "failed": N}`: the orders read, how many calls they affected |
 | synced.txt | here, appended | `inode length`, a line a sync: how much of a file surely is on disk; the last counts |
 
-So whoever takes the power away after a kill -9, when the page cache still has everything, knows what a real disk would
-have kept. An inode with no line was never synced. A full disk takes half of what it is given before it refuses, as a
-real one may.
+So if the power is taken away after a kill -9, when the page cache still has everything, the harness knows what a real
+disk would have kept. An inode with no line was never synced. A full disk takes half of what it is given before it
+refuses, as a real one may.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class Medium:
 class FaultyMedium(Medium):
     """`look` is called by the host's loop now and then, `write` and `sync` in the disk's thread.
 
-    Both tell what was felt: one at a time, else the thread could tell of orders that the loop has just replaced, and
-    nobody would ever hear that the new ones were seen.
+    Both report effects: one at a time, otherwise the thread could report orders that the loop has just replaced, and
+    the report that the new ones were read would never be written.
     """
 
     def __init__(self, folder: str) -> None:
@@ -181,7 +181,7 @@ class FaultyMedium(Medium):
         self._known.discard(os.fstat(file).st_ino)
 
     def _felt(self, orders: Orders, *, delayed: int = 0, failed: int = 0) -> None:
-        """A call felt these orders; it counts for no others, which may have come meanwhile."""
+        """These orders affected a call; it is not counted for other orders, which may have come meanwhile."""
         with self._telling:
             if orders is not self._orders:
                 return
@@ -192,7 +192,7 @@ class FaultyMedium(Medium):
                 self._tell()
 
     def _tell(self) -> None:
-        """Best effort: the next `look` tells again what could not be told."""
+        """Best effort: the next `look` repeats a report that failed."""
         self._told_ns = time.monotonic_ns()
         fresh = self._folder / f"{FELT}.new"
         try:

@@ -149,6 +149,6 @@ def _one_line(error: BaseException) -> str:
 
 
 def _say(line: Mapping[str, object]) -> None:
-    """One line for whoever started us; without a listener there is nobody to tell."""
+    """One line for the process that started us; without a listener it is dropped."""
     with suppress(OSError):
         os.write(1, json.dumps(line, separators=(",", ":")).encode() + b"\n")

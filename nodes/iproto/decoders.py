@@ -1,4 +1,4 @@
-"""Bytes of a link, as they come, to messages: one decoder for each of the three who read.
+"""Bytes of a link, as they come, to messages: one decoder for each of the three kinds of readers.
 
 The order in which things come on a link is in `frames.py`. A decoder keeps what is not yet whole. After a
 ProtocolError it is broken for good: the frames that follow cannot be told apart any more.

@@ -2,7 +2,7 @@
 come.
 
 A frame is its length (a msgpack integer, written as five bytes), a header map and a body map. A server greets
-first (`greeting`); after that both sides send frames. Who reads what, in this order:
+first (`greeting`); after that both sides send frames. The decoders read, in this order:
 
 | decoder | reads |
 |---|---|

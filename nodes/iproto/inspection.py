@@ -1,7 +1,7 @@
-"""One line about an xlog or snap file, of any Tarantool or ours: what it is, or what is wrong and how much is good.
+"""One line about an xlog or snap file, of any Tarantool or ours: its kind, or what is wrong and how much is good.
 
-A log without an end marker is whole: its process was killed, or still writes. A snapshot without one is not: nobody can
-tell what is missing.
+A log without an end marker is whole: its process was killed, or still writes. A snapshot without one is not, because it
+is unknown how much is missing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Inspection:
 
 
 def inspect(data: bytes) -> Inspection:
-    """Never raises: what is no xlog at all is told as well."""
+    """Never raises: a file that is not an xlog is reported as well."""
     try:
         found = xlog.decode(data)
     except XlogError as error:

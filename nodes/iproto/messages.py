@@ -1,4 +1,4 @@
-"""What travels on a link, as typed values; `nodes.iproto.frames` turns them into bytes and back.
+"""Messages on a link, as typed values; `nodes.iproto.frames` turns them into bytes and back.
 
 In the simulator these objects travel as they are (one seed in ten goes through the bytes); they are immutable,
 and a tuple's fields are msgpack values: None, bool, int, float, str, bytes, tuple/list, dict.
@@ -9,7 +9,7 @@ A `Row` is both a frame of the replication stream and an entry of an xlog file. 
 | type | name | body |
 |---|---|---|
 | 2, 3, 5 | INSERT, REPLACE, DELETE | {0x10: space id, 0x21: tuple} or {0x10: space id, 0x11: index id, 0x20: key} |
-| 4 | UPDATE (by others; ours are logged as REPLACE) | {0x10: space id, 0x20: key, 0x21: operations, 0x15: index base} |
+| 4 | UPDATE (of real Tarantool; ours log REPLACE) | {0x10: space id, 0x20: key, 0x21: operations, 0x15: index base} |
 | 9 | UPSERT (likewise) | {0x10: space id, 0x21: tuple, 0x28: operations, 0x15: index base} |
 | 12 | NOP | {} |
 | 30 | RAFT (kept by each node for itself: replica id 0) | {0: term, 1: vote} |
@@ -152,7 +152,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Fields in `operations` count from `index_base`; what operations are is told in `nodes.qsync.updates`."""
+    """Fields in `operations` count from `index_base`; `nodes.qsync.updates` defines operations."""
 
     sync: int
     space_id: int
@@ -280,7 +280,7 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """Somebody who may want to join asks what we are."""
+    """A node that may want to join asks for our ballot."""
 
     sync: int
 
@@ -357,7 +357,7 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class RaftState:
-    """What a node says of its election (a RAFT row on the wire that is in nobody's log).
+    """A node's report of its election (a RAFT row on the wire that is in no log).
 
     `state` is 1 for a follower, 2 for a candidate, 3 for a leader. A candidate says its vclock; None: none came.
     """

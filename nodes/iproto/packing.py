@@ -45,7 +45,7 @@ def unpack_some(data: bytes, count: int | None = None) -> list[object]:
 
 
 def packed_vclock(vclock: Mapping[int, int]) -> dict[int, int]:
-    """In order of replica id and without component 0, whose rows are local and nobody else's business."""
+    """In order of replica id and without component 0: its rows are local and concern no other node."""
     return {origin: vclock[origin] for origin in sorted(vclock) if origin != 0}
 
 

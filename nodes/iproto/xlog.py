@@ -156,7 +156,7 @@ def rows_in(blocks: bytes) -> tuple[Row, ...]:
 
 
 def begun(logs: Sequence[bytes]) -> int:
-    """How many logs, oldest first, there are up to the last one whose header is whole; a crash may have torn that one.
+    """The number of logs, oldest first, up to the last one with a whole header; a crash may have torn that log's end.
 
     Those behind it are what a power loss leaves of files just made: nothing was in them.
     """

@@ -1,8 +1,8 @@
-"""What a node wants done.
+"""The effects that a node asks for.
 
 The order promise: *effects are done in order, and nothing after a `Persist` happens until it is on disk.* All
 sends, connects, persists and removals of a node stand in one queue (`nodes.kernel.outbox`), a reply to a read
-included, so nothing unsynced leaks. Timers and log lines are seen by nobody outside and are done at once.
+included, so nothing unsynced leaks. Timers and log lines are not visible outside and are done at once.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 class Persist:
     """Append `data` to `file` (made if absent, its directory entry synced too) and sync it.
 
-    `token` comes back in `Persisted` or `PersistFailed`. `record` names what is written ("row", "confirm",
-    "rollback", "promote", "header", "snapshot") for whoever holds or counts records of one kind. With `is_whole` the
+    `token` comes back in `Persisted` or `PersistFailed`. `record` names the content ("row", "confirm", "rollback",
+    "promote", "header", "snapshot") for a host that delays or counts records of one kind. With `is_whole` the
     data is a file of its own, which is there whole or not at all, whatever happens: a host writes it under the name
     with UNFINISHED behind it, syncs and renames it.
     """
@@ -33,7 +33,7 @@ UNFINISHED = ".inprogress"
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Delete a file to which nothing will be written any more, if it is there; nobody waits for it."""
+    """Delete a file to which nothing will be written any more, if it is there; the node does not wait for it."""
 
     file: str
 

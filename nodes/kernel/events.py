@@ -1,7 +1,7 @@
-"""What a node is told.
+"""The events that a node gets.
 
-A node has no clock, socket or file. Its host (`nodes.host` in the real world, `nodes.world` in the virtual
-one) calls `node.step(event, now)` and carries out the effects that come back (`nodes.kernel.effects`).
+A node has no clock, socket or file. Its host (`nodes.host` in the real world, `nodes.world` in the simulator)
+calls `node.step(event, now)` and carries out the effects that come back (`nodes.kernel.effects`).
 
 A *link* is one live connection; the host numbers links and never uses a number twice in a node's life. Messages
 on one link arrive in order or not at all; a link that ends says so once, with `Disconnected` (or, for a silent
@@ -35,7 +35,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Somebody connected to us."""
+    """A client or peer connected to us."""
 
     link: int
 

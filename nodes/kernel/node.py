@@ -1,4 +1,4 @@
-"""The one interface between a node and whoever hosts it."""
+"""The one interface between a node and its host."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class VirtualFile:
 
 
 class VirtualDisk:
-    """The files of one node. Appends are written at once and synced when told."""
+    """The files of one node. Appends are written at once and synced on demand."""
 
     def __init__(self) -> None:
         self._files: dict[str, VirtualFile] = {}

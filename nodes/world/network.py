@@ -5,7 +5,7 @@ direction, in order, so that a cut needs to know nothing of what it holds up:
 
 - a **cut** of (source, target) withholds what would arrive; on healing it goes on, or the connection is reset;
 - a **shaped** pair is late, uneven, or narrow (`shaping.py`); order is kept in each stream;
-- **hold** stops the stream before the next message of a class, **stop** before one of some kinds, until told;
+- **hold** stops the stream before the next message of a class, **stop** before one of some kinds, until released;
 - the **end** of a process travels as the end of the stream behind what was sent; a power loss sends nothing.
 
 Loss and duplication happen only through the death of a connection: these are byte streams. With a codec, messages
@@ -52,7 +52,7 @@ class Codec(Protocol):
 
 
 class Endpoint(Protocol):
-    """Who sits at an end of connections: a node or the clients."""
+    """The owner of one end of connections: a node or the clients."""
 
     name: str
 
