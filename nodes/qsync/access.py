@@ -1,4 +1,4 @@
-"""Who is asking, and whether they may: users, passwords (chap-sha1) and what is granted.
+"""Users, passwords (chap-sha1) and privileges: which user speaks on a link, and what it may do.
 
 A password is never sent: the server greets with a salt, the client answers with `scramble(password, salt)`, and the
 server, which keeps SHA-1 of SHA-1 of the password, can tell whether they fit. Privileges hold for everything
@@ -47,7 +47,7 @@ def _xor(one: bytes, other: bytes) -> bytes:
 
 
 class Access:
-    """The users that are known, and who speaks on which link."""
+    """The users that are known, and which of them speaks on which link."""
 
     def __init__(self, users: Sequence[User]) -> None:
         self._users = {user.name: user for user in (GUEST, User(name="admin"), *users)}

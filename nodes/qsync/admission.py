@@ -1,23 +1,23 @@
 """The maximum size of the queue: transactions that wait until there is room in it.
 
 The queue is full when its entries have as many bytes in the log as `replication_synchro_queue_max_size`, or more; while
-a byte is free, a whole transaction goes in. Only clients of the node that may write are held up: rows of other nodes
-are taken in whatever is set here, because the CONFIRM that makes room stands behind them (#11836).
+a byte is free, a whole transaction goes in. Only clients of the node that may write have to wait: rows of other nodes
+are taken in whatever the option is here, because the CONFIRM that makes room stands behind them (#11836).
 
 The log is full, too, while more bytes than `wal_queue_max_size` are on their way to the disk: clients and rows of
 other nodes (`nodes.qsync.applier`) wait until some of them are there. In Tarantool all stand in one line; here the rows
 of other nodes go first, and what the node writes on its own (votes, CONFIRMs) does not wait.
 
-What a client's transaction waits for is its *wait mode*:
+The *wait mode* says what a client's transaction waits for:
 
 | mode | answered | if the queue is full |
 |---|---|---|
 | complete | when it is confirmed | waits |
-| submit | when it has gone into the queue; of what becomes of it nothing is heard | waits |
+| submit | when it is in the queue; its outcome is not reported | waits |
 | none | as submit | error 289, of the log 287 |
 
-Who waits has written nothing yet, and is looked at again when there is room, in the order of coming. When the node
-becomes read-only it is told so; when the queue is being rolled back, it gets what those in the queue get, error 217.
+A transaction that waits has written nothing yet. When there is room, they go on in the order of coming. When the node
+becomes read-only their clients get that error; when the queue is being rolled back they get error 217 like its entries.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Admission:
 
     @property
     def is_shut(self) -> bool:
-        """There is no room, or others came first."""
+        """There is no room, or transactions that came first still wait."""
         return self._has_no_room or bool(self._waiting)
 
     @property
@@ -57,6 +57,6 @@ class Admission:
         self._waiting.append(again)
 
     def proceed(self, now: Instant) -> None:
-        """Let in whom there is room for."""
+        """Let in as many as there is room for."""
         while self._waiting and not self._has_no_room:
             self._waiting.popleft()(now)

@@ -1,12 +1,12 @@
 """`box.ctl.clear_synchro_queue` of Tarantool 2.6: a node takes over the queue of another one, by hand.
 
-It waits until the queue empties by itself, for twice the synchro timeout. Then it asks nobody: of what the former owner
-left, it confirms what a quorum of those who are connected has, as far as it knows, and rolls back the rest. That is how
-2.6 loses confirmed writes, if only their CONFIRM did not get here and those who have them are not connected.
+It waits until the queue empties by itself, for twice the synchro timeout. Then it decides alone. Of the former owner's
+entries, it confirms those that a quorum of the connected nodes has, as far as it knows, and rolls back the rest. So 2.6
+loses confirmed writes, if only their CONFIRM did not get here and the nodes that have them are not connected.
 
-An operator who fails over calls `qsync.take_over` with a number that grows, which real 2.6 is given by a small Lua
-file: it empties the queue so, and then the node is writable. `qsync.step_down` makes it read-only again. The number is
-kept in memory alone: a node that starts again is nobody's choice until it is chosen again.
+An operator that fails over calls `qsync.take_over` with a number that grows (real 2.6 gets this function from a small
+Lua file): it empties the queue in this way, and then the node is writable. `qsync.step_down` makes it read-only again.
+The number is kept in memory alone: after a restart it is 0 until the operator chooses the node again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from nodes.qsync.service import Caller, Function
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """Who asked, and until when the queue may empty by itself; None: that time is over."""
+    """The caller, and until when the queue may empty by itself; None: that time is over."""
 
     link: int
     response: Response

@@ -1,4 +1,4 @@
-"""What a node is told of itself and its cluster before it starts; the same plan gives every node its own."""
+"""A node's configuration, of itself and its cluster, before it starts; the same plan gives every node its own."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Who may log in. `hash` is base64 of SHA-1 of SHA-1 of the password, as `_user` has it under `chap-sha1`.
+    """A user that may log in. `hash` is base64 of SHA-1 of SHA-1 of the password, as in `_user` under `chap-sha1`.
 
-    `may` says what the user may do everywhere: read, write, execute. "guest", who needs no password, may do all
+    `may` lists what the user may do everywhere: read, write, execute. "guest", which needs no password, may do all
     unless it is named here.
     """
 
@@ -198,7 +198,7 @@ class Configuration:
 
     @property
     def peers(self) -> tuple[Identity, ...]:
-        """Those that we can call: members that others know and we have no name for are not among them."""
+        """The members that we can call: a member without a name, known only from `_cluster`, is not among them."""
         return tuple(member for member in self.members if member.name not in ("", self.name))
 
     def as_registered(
@@ -206,8 +206,8 @@ class Configuration:
     ) -> Configuration:
         """This configuration in a cluster whose members are these: replica id → UUID, as `_cluster` has them.
 
-        `answered`: the id that whoever sits at a peer's address gave itself. A peer that lost its disk comes back
-        there under another UUID: it is known by that from then on. Who was removed itself keeps its last id.
+        `answered`: the id that the node at a peer's address gave itself. A peer that lost its disk comes back there
+        under a new UUID: it is known by that from then on. A node that was removed keeps its last id for itself.
         """
         numbers = {uuid: number for number, uuid in uuids.items()}
         known = tuple(

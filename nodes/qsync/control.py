@@ -1,18 +1,19 @@
-"""What an operator asks of a node: `box.ctl`, `box.cfg`, and notice of elections. All by CALL.
+"""Commands of an operator to a node: `box.ctl`, `box.cfg`, and notice of elections. All by CALL.
 
 | function | arguments | answer |
 |---|---|---|
 | `box.ctl.promote`, `box.ctl.clear_synchro_queue` | – | when the election is won, or the queue is ours |
-| `box.ctl.demote` | – | when nobody owns the queue, or the leader has stepped off |
+| `box.ctl.demote` | – | when the queue has no owner, or the leader has stepped off |
 | `box.ctl.wait_rw`, `box.ctl.wait_ro` | seconds | when the node is writable, or is not; error 78 when the time is up |
 | `box.cfg`, `qsync.cfg` | map of options | – ; without a map: all options (`nodes.qsync.options`) |
 | `qsync.on_election` | number, seconds | when there have been more elections than that: number, state, term, leader |
 
 With elections (`manual`, `candidate`) promote asks for votes, once, and the winner writes its PROMOTE by itself. Only
 with `promote_waits_for_queue` the call waits for that: 78 after the synchro timeout, 246 if the node leads no more. A
-call that does not win is told why: 223 another leads, 242 too few peers are connected, 245 another term began, 224
-the node may lead no more, 78 its time is over. A call meanwhile is told 278, or 5 while a PROMOTE or DEMOTE is being
-written. Without, promote and demote walk through steps, and a step that somebody disturbs ends in that one's error:
+call that does not win ends with the reason: 223 another leads, 242 too few peers are connected, 245 another term began,
+224 the node may lead no more, 78 its time is over. A second call meanwhile gets 278, or 5 while a PROMOTE or DEMOTE is
+being written. Without elections, promote and demote go through steps, and a step that is interrupted ends in the
+matching error:
 
 | step | until | errors |
 |---|---|---|
@@ -48,7 +49,7 @@ Step = Literal["empty", "term", "acked"]
 
 @dataclass(slots=True, eq=False)
 class Procedure:
-    """A promote or demote under way, or a new leader on its way to its PROMOTE (then nobody called)."""
+    """A promote or demote under way, or a new leader on its way to its PROMOTE (then without a caller)."""
 
     steps: list[Step]
     is_demote: bool
@@ -148,7 +149,7 @@ class Control:
         self._set_timer(now)
 
     def hung_up(self, link: int) -> None:
-        """Whoever waited there waits no more."""
+        """Calls on this link wait no more."""
         self._waits = [wait for wait in self._waits if wait.caller.link != link]
 
     def _set_timer(self, now: Instant) -> None:
@@ -207,7 +208,7 @@ class Control:
             self._procedure = self._new(["term", "empty", "acked"], caller, now, is_demote=True)
 
     def _must_be_alone(self) -> None:
-        """No PROMOTE or DEMOTE is being written here, and we are a member: whose term would it be else?"""
+        """No PROMOTE or DEMOTE is being written here, and we are a member: otherwise its term would have no owner."""
         if self._election.me == 0:
             raise Rejected(Code.UNSUPPORTED, "replication_anon=true", "manual elections")
         running = self._procedure
@@ -285,7 +286,7 @@ class Control:
         return None if acks is None else {"acks": acks, "quorum": self._options.quorum_size}
 
     def _write(self, procedure: Procedure, now: Instant) -> None:
-        """All that waits is safe: say so in the log. A leader's PROMOTE answers nobody."""
+        """All that waits is safe: say so in the log. For a leader's own PROMOTE there is no client to answer."""
         self._procedure = None
         caller = procedure.caller
         reply = None if caller is None else (caller.link, caller.answer())

@@ -170,7 +170,7 @@ def _check_one(schema: Schema, number: int, own: dict[tuple[int, Any], Tuple | N
 
 
 def _check_flags(flags: object) -> None:
-    """Of a row that a client writes; those of others are read as they are."""
+    """Of a row that a client writes; rows of other nodes are read as they are."""
     if not isinstance(flags, dict):
         return  # refused as no row of _space
     for name, value in flags.items():

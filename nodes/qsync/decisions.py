@@ -153,7 +153,7 @@ class Decisions:
     # ---- rows of other nodes
 
     def judged_origin(self, rows: Rows, sender: int) -> int:
-        """The node whose term decides about these rows: their author, whoever passes them on."""
+        """The node with the term that decides about these rows: their author, not the node that passes them on."""
         return rows[-1].replica_id
 
     def taken_in(self, rows: Rows, origin: int, limbo: Limbo, pending: Sequence[Promotion]) -> Rows:

@@ -1,23 +1,23 @@
-"""Who leads: Raft's elections as Tarantool does them; nothing here knows of data.
+"""The leader: Raft's elections as Tarantool does them; nothing here knows of data.
 
 | state | becomes | when |
 |---|---|---|
-| follower | candidate | no leader for the death timeout, nobody else sees one, a quorum is connected (mode candidate) |
+| follower | candidate | no leader for the death timeout, no peer sees one, a quorum is connected (mode candidate) |
 | follower | candidate | an operator asked for it (`campaign`: modes candidate and manual) |
 | candidate | leader | a quorum voted for it in its term |
 | candidate | candidate, in the next term | the election timeout passed, or the vote is split |
 | leader | follower | it sees a higher term, or is fenced: no quorum of followers for the death timeout |
 | any | follower | a higher term is seen |
 
-One vote a term, and only for a candidate whose vclock covers our own. Term and vote are written before they are told:
-`must_write` is set, the caller writes them, and the order promise keeps `must_tell` behind that. *Pre-vote*: a node
-that sees the leader says so, and a candidate does not disturb a leader that anybody sees.
+One vote a term, and only for a candidate with a vclock that covers our own. Term and vote are written before they are
+sent: `must_write` is set, the caller writes them, and the order promise keeps `must_tell` behind that. *Pre-vote*: a
+node that sees the leader says so, and a candidate does not disturb a leader that any node sees.
 
-Modes: `off` (neither votes nor leads, and says of no leader that it sees it, but keeps track of term, leader and who
-sees the leader, so that it knows them when it is switched on), `voter` (votes only), `manual` (leads only when asked),
-`candidate`.
-Fencing: `off`, `soft` (the same death timeout as the others), `strict` (half of it, so that the old leader is fenced
-before a new one is elected). A leader whose quorum was raised is not fenced before it has had that quorum once.
+Modes: `off` (neither votes nor leads, and never reports that it sees a leader, but keeps track of term, leader and the
+nodes that see the leader, so that it knows them when it is switched on), `voter` (votes only), `manual` (leads only
+when asked), `candidate`.
+Fencing: `off`, `soft` (the same death timeout as the followers), `strict` (half of it, so that the old leader is fenced
+before a new one is elected). A leader with a raised quorum is not fenced before it has had that quorum once.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Election:
         return RaftState(self.me, self.term, self.vote, self.state, self.leader_id, is_seen, told)
 
     def said_to_all(self, vclock: Mapping[int, int], now_ns: int) -> RaftState:
-        """What to tell everybody: only what all have heard need not be told again."""
+        """The state to send to all: what all have got need not be sent again."""
         self.must_tell = self.said_otherwise = False
         self.said_seen = self.sees_leader(now_ns)
         return self.said(vclock, now_ns)
@@ -158,7 +158,7 @@ class Election:
     # ---- what comes from others
 
     def see_term(self, term: int, now_ns: int) -> bool:
-        """Somebody is in a higher term: step down and follow; True if so."""
+        """A message came from this term. If it is higher than ours, step down and follow; True if so."""
         if term <= self.term:
             return False
         self._enter(term, now_ns)
@@ -174,7 +174,7 @@ class Election:
         self.seen_by.pop(peer, None)
 
     def receive(self, message: RaftState, own_vclock: Mapping[int, int], now_ns: int) -> None:
-        """A peer told its state; `flaw` has found nothing in it."""
+        """A peer sent its state; `flaw` has found nothing in it."""
         source = message.replica_id
         is_news = self.see_term(message.term, now_ns)
         was_led = self.leader_id != 0
@@ -278,7 +278,7 @@ class Election:
         return self.death_timeout_ns // 2 if self.fencing == "strict" else self.death_timeout_ns
 
     def set_mode(self, mode: Mode, now_ns: int) -> None:
-        """Take part in another way from now on; who may not lead any more stops."""
+        """Take part in another way from now on; a node that may not lead any more stops leading."""
         was_candidate, self.mode = self.mode == "candidate", mode
         if mode in ("off", "voter") and self.state != FOLLOWER:
             self._resign(now_ns)

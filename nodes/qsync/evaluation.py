@@ -1,10 +1,10 @@
-"""One transaction while it is evaluated: what it reads, what it changes, on top of its own changes so far.
+"""One transaction while it is evaluated: its reads, and its changes on top of its own changes so far.
 
 Writing transactions decide on the *prepared* state, else an update would be lost; what an answer without effect
 reveals is noted in `looked_at`, so that it can wait for the entries that it looked at.
 
-An UPDATE or UPSERT is logged as what came of it, a REPLACE or INSERT: so a row alone tells what is there after it.
-Those of others' logs are understood.
+An UPDATE or UPSERT is logged as its result, a REPLACE or INSERT: so a row alone says what is there after it.
+UPDATE and UPSERT rows in logs of real Tarantool are understood.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a node does with rows that come from others: take them, take them without their effect, or stop.
+"""What a node does with rows of other nodes: take them, take them without their effect, or stop.
 
 A transaction's *origin* is the node that wrote it, whichever peer it came from. Its term is over when a later PROMOTE
 or DEMOTE than its own last one has taken effect here (`Limbo.term_of`, kept by origin).
@@ -6,14 +6,14 @@ or DEMOTE than its own last one has taken effect here (`Limbo.term_of`, kept by 
 | rows | the origin's term is over | else |
 |---|---|---|
 | a transaction that waits in the limbo | becomes NOPs | taken |
-| an asynchronous transaction | taken if nobody owns the queue, else **split-brain** | taken |
+| an asynchronous transaction | taken if the queue has no owner, else **split-brain** | taken |
 | CONFIRM of what is confirmed already, ROLLBACK of what is discarded already | becomes a NOP | checked |
-| CONFIRM, ROLLBACK that contradicts | **split-brain**: it names an owner that is no more | checked |
+| CONFIRM, ROLLBACK that contradicts | **split-brain**: it names a past owner | checked |
 | PROMOTE, DEMOTE | checked | checked |
 
 *Checked*: it names the owner that we know; PROMOTE and DEMOTE are of a term above all others; the lsn is what is
-confirmed already (not for CONFIRM and ROLLBACK) or lies in the queue. What fails a check is a **split-brain**: the
-sender has a history that contradicts ours, nothing of it may be taken in, and we stop following that peer.
+confirmed already (not for CONFIRM and ROLLBACK) or lies in the queue. A row that fails a check is a **split-brain**:
+the sender has a history that contradicts ours, nothing of it may be taken in, and we stop following that peer.
 
 A PROMOTE that *waits* (`Row.wait_ack`) decides only when it is confirmed. So one of a term that is over is not a
 contradiction (it comes to nothing), one may stand on another that is not confirmed yet, even if that one came late,
@@ -46,7 +46,7 @@ KEPT_BY_PROMOTE = "got a ROLLBACK of what a PROMOTE keeps"
 
 
 class Contradiction(Exception):
-    """Rows that must not be taken in; carries Tarantool's code (244, or 5 for what nobody may send)."""
+    """Rows that must not be taken in; carries Tarantool's code (244, or 5 for rows that no node may send)."""
 
     def __init__(self, code: Code, *arguments: object) -> None:
         super().__init__(code.text(*arguments))

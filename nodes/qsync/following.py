@@ -163,7 +163,7 @@ class Following:
                 self._drop(applier.link, f"unexpected {type(message).__name__} while {applier.state}")
 
     def leave_orphans(self) -> None:
-        """Who follows enough others is an orphan no more; never again in this life."""
+        """A node that follows enough peers is not an orphan any more; never again in this life."""
         if self._participation.connected_members() > self._options.connect_quorum:
             self._commits.ownership.is_orphan = False
 

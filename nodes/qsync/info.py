@@ -1,12 +1,12 @@
-"""`box.info`: what a node tells of itself in Tarantool's words; times are seconds.
+"""`box.info`: a node's report of itself in Tarantool's words; times are seconds.
 
-`ro_reason` is why only local and temporary spaces can be written: "election" (another leads, or nobody), "synchro"
-(the queue is another's, or frozen), "config" (`read_only`), "orphan" or nil. `synchro.queue.age` is for how long the
-oldest entry waits, `size` how many bytes of log all entries are, `confirm_lag` for how long the oldest of the last ones
-that were confirmed had, `busy` whether a record that decides about entries is on its way to the disk, `rollback_count`
-how many entries were rolled back since the node started. `lag` is by the wall clocks of two nodes, so it may be below
-zero: upstream, how long after it was written the last row or heartbeat came; downstream, how long after it was written
-the newest row was that the replica has acknowledged. 2.6 has no `synchro`, `election` and `ro_reason`.
+`ro_reason` is why only local and temporary spaces can be written: "election" (the node is not the leader), "synchro"
+(another node owns the queue, or it is frozen), "config" (`read_only`), "orphan" or nil. `synchro.queue.age` is for how
+long the oldest entry waits, `size` how many bytes of log all entries are, `confirm_lag` for how long the oldest of the
+last ones that were confirmed had, `busy` whether a record that decides about entries is on its way to the disk,
+`rollback_count` how many entries were rolled back since the node started. `lag` is by the wall clocks of two nodes, so
+it may be below zero: upstream, from writing the last row or heartbeat to its arrival here; downstream, from writing
+the newest row to its acknowledgement by the replica. 2.6 has no `synchro`, `election` and `ro_reason`.
 """
 
 from __future__ import annotations

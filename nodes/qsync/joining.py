@@ -1,9 +1,9 @@
 """How a node gets all data and an id: JOIN, on both of its ends.
 
-| who joins | whom it joins |
+| the node that joins | its host |
 |---|---|
 | VOTE | a ballot: may it be joined, and what it has |
-| JOIN | registers the UUID in `_cluster` if it is unknown (only who may write can), then captures everything |
+| JOIN | registers the UUID in `_cluster` if it is unknown (only a node that can write may), then captures everything |
 | | OK and the vclock of the data |
 | | from 2.11 on: JOIN_META, the states of election and queue, JOIN_SNAPSHOT |
 | | the data as INSERT rows; OK and the vclock |
@@ -71,7 +71,7 @@ def check_member(change: Change, me: int) -> None:
 
 @dataclass(slots=True, eq=False)
 class Guest:
-    """Somebody who joins us, on one link; without a capture it waits until it is registered."""
+    """A node that joins us, on one link; without a capture it waits until it is registered."""
 
     link: int
     request: Join | Register

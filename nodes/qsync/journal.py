@@ -325,7 +325,7 @@ class Journal:
         return [*away, *([Truncate(current, 0)] if is_spoilt else []), *first]
 
     def _create(self, files: Mapping[str, bytes]) -> list[Effect]:
-        """A node with an empty disk starts from the same snapshot as all others."""
+        """A node with an empty disk starts from the same snapshot as every node."""
         effects: list[Effect] = []
         name = xlog.file_name({}, "SNAP")
         if self._first_snapshot is not None:
@@ -357,7 +357,7 @@ class Journal:
         return Persist(self._header_token, name, self._header, "header")
 
     def _prepare_file(self) -> None:
-        """The next file, whose header comes with its first record: nothing but a sync is written before."""
+        """The next file. Its header comes with its first record: nothing but a sync is written before."""
         self._lost_header = self._encoded_header()
         self.files.append(LogFile(xlog.file_name(self.vclock), dict(self.vclock), len(self.rows)))
 
@@ -390,7 +390,7 @@ class Journal:
             self.snapshots.append((name, dict(snapshot.vclock)))
 
     def file_behind(self, snapshot: Snapshot, rows: Sequence[Row]) -> Persist:
-        """A new log, which begins at a snapshot and holds these rows of others."""
+        """A new log, which begins at a snapshot and holds these rows of other nodes."""
         data = xlog.encode_header(
             "XLOG", self.instance_uuid, snapshot.vclock, server_version=self._server_version
         )
@@ -552,5 +552,5 @@ def size_of(rows: Sequence[Row]) -> int:
 
 
 def public(vclock: Mapping[int, int]) -> Vclock:
-    """What others may know of a vclock: without our local rows."""
+    """The part of a vclock that peers may know: without our local rows."""
     return {origin: lsn for origin, lsn in vclock.items() if origin != LOCAL}

@@ -1,7 +1,7 @@
 """Field types, keys and their order, as Tarantool's key definitions have them.
 
-A *key* is what tuples of a space are found by: the value of the one field of the primary index, or a tuple of the
-values of its fields. Python takes True for 1 and a NaN for nobody's equal; a key does not (`part_of`).
+A *key* finds tuples of a space: the value of the one field of the primary index, or a tuple of the
+values of its fields. Python takes True for 1, and a NaN equals nothing; a key is different (`part_of`).
 
 Scalars of different types are in this order: nil, boolean, number, string, binary. Strings compare by their bytes.
 """

@@ -40,7 +40,7 @@ class Entry:
 
 
 class Limbo:
-    """The queue, its owner and term, and who has acknowledged what."""
+    """The queue, its owner and term, and what each replica has acknowledged."""
 
     def __init__(self) -> None:
         self.owner_id = 0

@@ -52,7 +52,7 @@ class LinearizableReads:
         self.must_ask = bool(self._waiting) and self.others_needed > 0
 
     def ask_anew(self) -> None:
-        """Who is a member has changed: of what was asked before, other nodes than now would have been enough."""
+        """The members have changed: the nodes asked before may not be enough now."""
         for read in self._waiting:
             self.number += 1
             read.number, read.limbo_number = self.number, None

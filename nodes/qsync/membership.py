@@ -1,4 +1,4 @@
-"""Who is a member: `_cluster` says so, and all that counts members or knows them by a number follows it."""
+"""The members, as `_cluster` lists them; all that counts members or knows them by a number follows it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Membership:
         return self._commits.configuration
 
     def changed(self) -> None:
-        """`_cluster` says who is a member; a new one counts from the moment in which that is committed."""
+        """The members in `_cluster` have changed; a new one counts from the moment in which that is committed."""
         answered = {applier.peer: applier.answered_id for applier in self._appliers.values()}
         registered = self._configuration.as_registered(self._schema.members(), answered)
         if registered == self._configuration:
@@ -59,7 +59,7 @@ class Membership:
             self._drop(applier.link, "it is a member now: subscribing anew")
 
     def forget_who_left(self, members: set[int]) -> None:
-        """Nobody who left may follow us, or keep logs here; if we left ourselves, we neither write nor stand."""
+        """No removed node may follow us, or keep logs here. If we were removed, we neither write nor stand."""
         for link, relay in list(self._relays.items()):
             if relay.replica_id and relay.replica_id not in members:
                 self._drop(link, f"replica {relay.replica_id} is no member any more")

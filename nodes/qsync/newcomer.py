@@ -73,9 +73,9 @@ class Newcomer:
             self.joining.peer = ""
 
     def joins(self, applier: Applier, ballot: Ballot) -> bool:
-        """Join this peer, if it can be joined and nobody else is being joined; False: it can be followed at once.
+        """Join this peer, if it can be joined and no other is being joined; False: it can be followed at once.
 
-        What was missing may have come from another peer meanwhile. Then this one may need us to confirm anything at
+        The missing rows may have come from another peer meanwhile. Then this one may need us to confirm anything at
         all, which it must do before it can be joined.
         """
         joining, kept = self.joining, ballot.gc_vclock
@@ -139,7 +139,7 @@ class Newcomer:
         self.installing = (log.token, {snapshot.file: snapshot.data, log.file: log.data})
 
     def install(self, event: Event, now: Instant) -> None:
-        """What we joined with is on its way to the disk: as in a process that starts, nobody is listened to."""
+        """The joined data are on their way to the disk: as in a process that starts, no message is taken."""
         assert self.installing is not None
         token, files = self.installing
         match event:

@@ -5,7 +5,7 @@
 | `replication_synchro_quorum` | 1 … 31, or a formula of N (`nodes.kernel.quorum`; not with 2.6) | `N / 2 + 1`, 2.6: 1 |
 | `replication_linearizable_quorum` | the same, of N and Q: how many nodes a linearizable read asks | `N - Q + 1` |
 | `replication_synchro_timeout` | seconds, above 0 | 5 |
-| `txn_synchro_timeout` | seconds, above 0; without rollback: when the client is told | as the line before |
+| `txn_synchro_timeout` | seconds, above 0; without rollback: when the client gets an error | as the line before |
 | `replication_synchro_queue_max_size` | bytes, 0 means no limit | 16 MiB |
 | `wal_queue_max_size` | bytes on their way to the disk until all wait; 0 means no limit | 16 MiB |
 | `replication_timeout` | seconds, above 0; a node that is silent for four of them is given up | 1 |
@@ -17,10 +17,11 @@
 | `checkpoint_count` | 1 or more | 2 |
 | `checkpoint_interval` | seconds between snapshots; 0 or less: none by itself | 3600 |
 | `checkpoint_wal_threshold` | bytes of log after which one is taken all the same | 10¹⁸ |
-| `box_cfg_replication_synchro_timeout` | old: a timeout rolls back; new: it tells the client alone (compat) | old |
+| `box_cfg_replication_synchro_timeout` | old: a timeout rolls back; new: only the client gets an error (compat) | old |
 
-Others are what they were when the node started (`STATIC`): to set one to what it is does nothing, anything else is
-error 58. `listen` and `replication` are among them, which Tarantool can change; our peers stand in the configuration.
+The remaining options stay what they were when the node started (`STATIC`): to set one to its own value does nothing,
+any other is error 58. `listen` and `replication` are among them, which Tarantool can change; our peers stand in the
+configuration.
 
 All options of a call are checked before any is set. Refusals are Tarantool's error 59 with its messages.
 """

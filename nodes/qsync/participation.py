@@ -35,7 +35,7 @@ class Participation:
         return self._commits.configuration
 
     def see_term(self, term: int, now: Instant) -> None:
-        """Somebody is in this term: if it is higher than ours, we follow, before anything else is counted."""
+        """A message came from this term: if it is higher than ours, we follow, before anything else is counted."""
         if self._options.knows_elections and self._election.see_term(term, now.monotonic_ns):
             self.save_vote(now)
 
@@ -55,7 +55,7 @@ class Participation:
             self._set_timer(now)  # the vote is split: no need to wait for its end
 
     def proceed(self, now: Instant) -> None:
-        """Write, lead, tell: in this order, so that nothing is told that is not on disk."""
+        """Write, lead, send: in this order, so that nothing leaves that is not on disk."""
         if not self._options.knows_elections or not self._commits.is_recovered:
             return
         election = self._election
@@ -84,7 +84,7 @@ class Participation:
             self._out.append(SetTimer(ELECTION_TIMER, max(wake_ns - now.monotonic_ns, MILLISECOND_NS)))
 
     def look(self, now: Instant) -> None:
-        """Look at the clock, and at who is there."""
+        """Look at the clock, and at the connected peers."""
         members = self.other_members()
         since_ns = now.monotonic_ns - self._election.follower_silent_ns()
         followers = {
@@ -97,7 +97,7 @@ class Participation:
         self._set_timer(now)
 
     def connected_members(self) -> int:
-        """With us; who is followed at a peer's address and is no member does not count."""
+        """With us; a node at a peer's address that is not a member does not count."""
         following = [applier for applier in self._appliers.values() if applier.state == "following"]
         return 1 + sum(applier.peer_id != 0 for applier in following)
 

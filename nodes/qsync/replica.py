@@ -11,13 +11,13 @@ A link that was accepted is a client's until it subscribes; then it is a relay's
 |---|---|
 | serves clients | `service.py` |
 | follows peers | `following.py` |
-| serves followers, and those who join | `serving_followers.py`, `joining.py` |
+| serves followers, and nodes that join | `serving_followers.py`, `joining.py` |
 | takes part in elections | `participation.py` |
 | joins | `newcomer.py` |
-| keeps up with who is a member | `membership.py` |
-| does what operators ask | `control.py`, `clearing.py`, `retention.py` |
+| keeps up with changes of members | `membership.py` |
+| carries out operators' commands | `control.py`, `clearing.py`, `retention.py` |
 
-What several roles share is in the parts (`parts.py`): `journal` (the log), `commits` (limbo and transactions),
+Parts that several roles share (`parts.py`): `journal` (the log), `commits` (limbo and transactions),
 `appliers` and `relays` (replication), `schema`, `election`.
 """
 
@@ -281,7 +281,7 @@ class Replica:
         self._beat(now)
 
     def _recover(self, files: Mapping[str, bytes], now: Instant) -> None:
-        """Take in what the disk holds; who the members are, and so our own id, stands there too."""
+        """Take in what the disk holds; the members, and so our own id, stand there too."""
         recovered, effects = self.journal.open(files)
         self._out.extend(effects)
         found = recovered.snapshot
@@ -425,7 +425,7 @@ class Replica:
         self.commits.watch_timeout(now)
 
     def _persist_failed(self, tokens: tuple[int, ...], error: str, now: Instant) -> None:
-        """Our own transactions were refused; rows of others are asked for again by subscribing anew."""
+        """Our own transactions were refused; rows of other nodes are asked for again by subscribing anew."""
         lost_foreign_rows = self.commits.failed(error)
         if self.election.is_leader:
             self.election.resign(now.monotonic_ns)  # a leader that cannot write is none

@@ -1,8 +1,8 @@
-"""When a snapshot is taken, and what of older snapshots and logs is thrown away behind it.
+"""When a snapshot is taken, and which older snapshots and logs are removed behind it.
 
-A snapshot is due every `checkpoint_interval_ns`, when the log has grown by `checkpoint_wal_threshold` bytes, and when
-somebody asks (`box.snapshot`). With it a new log begins. When it is on disk, `checkpoint_count` snapshots are kept, the
-logs behind the oldest of them, and what followers need that have been here in this life of the process.
+A snapshot is due every `checkpoint_interval_ns`, when the log has grown by `checkpoint_wal_threshold` bytes, and on
+request (`box.snapshot`). With it a new log begins. When it is on disk, `checkpoint_count` snapshots are kept, the
+logs behind the oldest of them, and the logs needed by followers that have connected in this life of the process.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Retention:
             self._due_ns = 1
 
     def collect(self) -> int:
-        """Drop what nobody needs; how many rows went from the journal's beginning."""
+        """Drop what neither snapshots nor followers need; how many rows went from the journal's beginning."""
         needed = [vclock for _, vclock in sorted(self.followers.items())]
         gone, effects = self._journal.collect(self._options.checkpoint_count, needed)
         self._out += effects

@@ -1,4 +1,4 @@
-"""What clients may ask of a node, and what they are answered.
+"""The requests that clients may send to a node, and their answers.
 
 All data requests of IPROTO, AUTH and PING; EVAL and SQL are refused. Named functions by CALL:
 
@@ -12,12 +12,12 @@ All data requests of IPROTO, AUTH and PING; EVAL and SQL are refused. Named func
 | `box.schema.space.create`, `box.space.NAME:alter`, `:drop` … | as Tarantool | `nodes.qsync.ddl` |
 | `box.space.NAME:insert`, `:select` … | as Tarantool | tuples |
 
-What statements are is told in `nodes.qsync.statements`. Options of a transaction: `read` is the read mode, `is_sync`
+`nodes.qsync.statements` defines statements. Options of a transaction: `read` is the read mode, `is_sync`
 makes it synchronous whatever its spaces are, `wait` is its wait mode (`nodes.qsync.admission`; else that of the
 configuration), `is_lazy` says `submit` in the words of the talk. As in Tarantool `is_sync` can only be true, and no
-transaction of local rows alone can be synchronous; there is no other option. What is not known when it is answered
-(`committed`) is nil. Read modes: `read-confirmed` (the default; confirmed data only), `dirty` (whatever is prepared,
-confirmed or not) and `linearizable` (confirmed data, after enough nodes were asked what they have:
+transaction of local rows alone can be synchronous; there is no other option. A fact that is not known when it is
+answered (`committed`) is nil. Read modes: `read-confirmed` (the default; confirmed data only), `dirty` (whatever is
+prepared, confirmed or not) and `linearizable` (confirmed data, after enough nodes were asked what they have:
 `nodes.qsync.linearizable_reads`; refused without MVCC, and of asynchronous spaces). The answer says which mode and
 which role served it, because that decides what may be expected of it.
 A compare that failed, a duplicate key, a deletion of nothing and an update that does not fit reveal prepared data:
@@ -83,7 +83,7 @@ Evaluate = Callable[[Evaluation], object]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls a function, and under which number; `wraps`: in the old form (CALL_16)."""
+    """The caller's link and request number; `wraps`: in the old form (CALL_16)."""
 
     link: int
     sync: int
@@ -164,7 +164,7 @@ class Service:
             self._answer(link, Refusal(request.sync, rejected.code, str(rejected)))
 
     def hung_up(self, link: int) -> None:
-        """The link is gone, and with it who was logged in there."""
+        """The link is gone, and with it its session."""
         self._access.forget(link)
 
     def _dispatch(self, link: int, request: ClientRequest, now: Instant) -> None:

@@ -156,7 +156,7 @@ class Followers:
             relay.cut(len(self._journal.rows), first_token)
 
     def collect(self) -> None:
-        """A snapshot is on disk: drop what neither it nor anybody who follows needs."""
+        """A snapshot is on disk: drop rows that neither it nor any follower needs."""
         for relay in self._relays.values():
             self._retention.followers[relay.replica_id] = relay.vclock
         gone = self._retention.collect()

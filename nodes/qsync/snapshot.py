@@ -22,7 +22,7 @@ BLOCK_ROWS = 1024
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """Who owns the queue, since which term, and which of his entries are confirmed."""
+    """The owner of the queue, its term, and which of its entries are confirmed."""
 
     owner_id: int = 0
     term: int = 1
@@ -48,7 +48,7 @@ class Snapshot:
 
 
 def queue_rows(snapshot: Snapshot) -> list[Row]:
-    """Nothing, if nobody has owned the queue or been elected yet."""
+    """Empty if the queue has never had an owner and there was no election yet."""
     rows = []
     if snapshot.election.term > 1 or snapshot.election.vote:
         body: dict[int, object] = {0: snapshot.election.term}
@@ -60,7 +60,7 @@ def queue_rows(snapshot: Snapshot) -> list[Row]:
 
 
 def promote_row(queue: QueueState) -> Row | None:
-    """The state of the queue as Tarantool writes it; None if nobody has owned it yet."""
+    """The state of the queue as Tarantool writes it; None if it has never had an owner."""
     if not queue.owner_id and queue.term <= 1:
         return None
     body = {

@@ -148,7 +148,7 @@ class Space:
 
 
 def key_of_tuple(value: Tuple, parts: tuple[Part, ...]) -> Hashable:
-    """A tuple's key in an index whose fields it has; a missing one is nil."""
+    """A tuple's key in an index over fields of it; a missing field is nil."""
     found = tuple(part_of(value[part.field] if part.field < len(value) else None) for part in parts)
     return found[0] if len(parts) == 1 else found
 

@@ -1,4 +1,4 @@
-"""What a PROMOTE or DEMOTE without a mark meant when it was written.
+"""The meaning of a PROMOTE or DEMOTE without a mark when it was written.
 
 A row says itself when it takes effect, so that every reader does the same with it, whatever its options are:
 
@@ -18,7 +18,7 @@ comes (P is the row, by `origin`, about the entries of `owner` up to `lsn`):
 | … that names P's origin and an entry of it | took effect at once |
 | … that names P's owner, another node: its writer did not take P to be in effect | waited, and came to nothing |
 | any other row of its origin: P's term was begun | took effect at once |
-| the end of the log | nobody can tell: `StartRefused`, until `unmarked_promote` says it |
+| the end of the log | undecided: `StartRefused`, until `unmarked_promote` says it |
 
 A snapshot behind P that has P's origin and term as the queue's says that P took effect.
 """

@@ -11,7 +11,7 @@ HELD_NS = 100_000_000
 
 
 class ConfirmFirst(Decisions):
-    """A subclass says whose CONFIRMs."""
+    """A subclass says which CONFIRMs come first."""
 
     def __init__(self) -> None:
         super().__init__()

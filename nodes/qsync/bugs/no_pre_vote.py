@@ -1,4 +1,4 @@
-"""A node stands for election whether it hears others or not."""
+"""A node stands for election whether or not it hears a leader or a quorum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of an owner whose term is over are applied."""
+"""Rows of an owner are applied although its term is over."""
 
 from __future__ import annotations
 
