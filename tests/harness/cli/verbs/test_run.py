@@ -13,6 +13,7 @@ import pytest
 from checkers import quorum
 from harness.errors import ClusterError
 from harness.run.conductor import Conductor
+from harness.run.monitor import Monitor
 from harness.run.plan import Drawn, Plan, read, to_json
 from harness.store import RunFolder
 from harness.store.run_folder import GuardedFile
@@ -330,15 +331,15 @@ def test_a_bug_of_ours_is_one_line_with_70(
 
 
 def interrupt_when(condition: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Press Ctrl-C as soon as the conductor's progress is such."""
-    phase = Conductor._look_at_nodes
+    """Press Ctrl-C as soon as the progress of the run is such."""
+    as_ever = Monitor.look
 
-    async def look(self: Conductor) -> Any:
-        if condition(self.progress):
+    async def look(self: Monitor) -> Any:
+        if condition(self.recorder.progress):
             signal.raise_signal(signal.SIGINT)
-        return await phase(self)
+        return await as_ever(self)
 
-    monkeypatch.setattr(Conductor, "_look_at_nodes", look)
+    monkeypatch.setattr(Monitor, "look", look)
 
 
 def test_ctrl_c_is_130_and_ends_all_that_was_to_come(
