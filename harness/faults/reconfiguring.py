@@ -16,8 +16,9 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from harness.faults.draws import FACTORS, MILLISECOND_NS
 from harness.faults.fault import Fault, Moment
-from harness.faults.table import FACTORS, MILLISECOND_NS, OTHERWISE, RECONFIGURE, RECONFIGURE_AT
+from harness.faults.table import OTHERWISE, RECONFIGURE, RECONFIGURE_AT
 from harness.run.node_options import (
     AT_START,
     BEAT,

@@ -102,7 +102,7 @@ def _refuse(name: str, plan: Plan, able: frozenset[Ability]) -> None:
         raise WrongUse(f"unknown fault {name!r}; try one of: all, none, {known}")
     kind = FAULTS[name]
     if why := why_not(name, plan.cluster, able, plan.system):
-        elsewhere = " or ".join(other for other in kind.clusters if not why_not(name, other, able))
+        elsewhere = " or ".join(other for other in kind.where.clusters if not why_not(name, other, able))
         attempt = f"--cluster {elsewhere}" if elsewhere else "./qsync list faults"
         raise WrongUse(f"--cluster {plan.cluster} cannot do the fault {name!r}: {why}; try: {attempt}")
     if name in (UPGRADE, DOWNGRADE) and plan.node_from is None:

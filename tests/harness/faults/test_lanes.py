@@ -34,7 +34,7 @@ def test_a_drawn_schedule_overlaps_and_keeps_to_what_is_possible(cluster: str, s
 
 
 REAL_FAULTS = {
-    cluster: [name for name, kind in FAULTS.items() if cluster in kind.clusters and name not in SCENIC]
+    cluster: [name for name, kind in FAULTS.items() if cluster in kind.where.clusters and name not in SCENIC]
     for cluster in ("local", "docker", "sim")
 }
 

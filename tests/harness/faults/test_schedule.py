@@ -14,7 +14,7 @@ from harness.errors import WrongUse
 from harness.faults.fault import NEEDS, Fault
 from harness.faults.lanes import exclude, meet
 from harness.faults.schedule import FIRST_NS, LAST_HEALED_NS, QUIET_NS, draw_faults, names_for
-from harness.faults.table import CANNOT, FAULTS, TOGETHER, can_do, why_not
+from harness.faults.table import FAULTS, SUMMARIES, TOGETHER, can_do, why_not
 from harness.run.plan import CONNECTION_NAME, Plan
 from harness.systems import SYSTEMS, system_of
 
@@ -67,7 +67,7 @@ def test_the_first_round_has_one_of_every_group(cluster: str, seed: int) -> None
     assert sorted(first) == sorted(set(groups))
     names = {fault.name for fault in faults[: len(first)]}
     assert "isolate-owner" in names, "the partition that forces a decision comes first"
-    assert ("power-owner" in names) == (cluster in FAULTS["power-owner"].clusters)
+    assert ("power-owner" in names) == (cluster in FAULTS["power-owner"].where.clusters)
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
@@ -218,12 +218,12 @@ def _with(name: str) -> tuple[str, ...]:
 def test_the_table_says_of_every_fault_what_it_is(name: str) -> None:
     """If it failed, `qsync list faults` would show a name without a sentence, or one that nobody can run."""
     kind = FAULTS[name]
-    assert kind.summary
+    assert SUMMARIES[name]
     assert kind.group
-    assert set(kind.clusters) <= set(CLUSTERS)
-    assert kind.clusters
+    assert set(kind.where.clusters) <= set(CLUSTERS)
+    assert kind.where.clusters
     nodes = max(kind.nodes_min, 1)
-    plan = Plan(cluster=kind.clusters[-1], nodes=nodes, faults=_with(name), time_limit_s=30, seed=3)
+    plan = Plan(cluster=kind.where.clusters[-1], nodes=nodes, faults=_with(name), time_limit_s=30, seed=3)
     if kind.group == "rolling" and kind.does != "restart":
         plan = msgspec.structs.replace(plan, node_from="older.whl")
     faults = draw_faults(plan, "n1")
@@ -246,10 +246,11 @@ def test_the_table_says_of_every_fault_what_it_is(name: str) -> None:
 @pytest.mark.parametrize("name", FAULTS)
 def test_where_a_fault_cannot_be_done_the_table_says_why(name: str) -> None:
     """If it failed, `qsync list faults --cluster X` would leave somebody guessing."""
+    where = FAULTS[name].where
     for cluster in CLUSTERS:
-        assert bool(why_not(name, cluster)) == (cluster not in FAULTS[name].clusters)
-        if cluster not in FAULTS[name].clusters:
-            assert (name, cluster) in CANNOT
+        assert (cluster in where.clusters) != (cluster in where.why_not)
+        assert why_not(name, cluster) == where.why_not.get(cluster, "")
+    assert {*where.only_named} <= {*where.clusters}
 
 
 def test_what_may_only_be_detected_is_never_among_all() -> None:
