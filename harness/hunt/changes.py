@@ -1,4 +1,5 @@
-"""Kinds of changed and differing options, counted for the table *sometimes*: each row claims what hunts reach."""
+"""Changed and differing options, and stored logs to begin with, for the table *sometimes*: each row claims what hunts
+reach."""
 
 from __future__ import annotations
 
@@ -8,9 +9,10 @@ from collections.abc import Iterator
 from checkers.history.history import History
 from harness.administration.options import RUNNING
 from harness.administration.restarts import RESTARTED
-from harness.run.node_options import APART, AT_START, MODE, WHILE_RUNNING
+from harness.run.node_options import APART, AT_START, MODE, QUEUE_SIZE, WHILE_RUNNING
 from harness.run.plan import Plan
 from harness.run.recorder import OPTION
+from harness.systems import starts
 
 ONE_NODE = "option changed on one node"
 IN_TURN = "option changed on all nodes in turn"
@@ -21,6 +23,9 @@ SWITCHED_ON = "elections switched on for good"
 SWITCHED_OFF = "elections switched off on all nodes, and on again"
 
 
+DIFFERING = (MODE, QUEUE_SIZE, *APART)
+
+
 def changed(option: str, how: str) -> str:
     return f"{option} changed {how}"
 
@@ -29,10 +34,15 @@ def differs(option: str) -> str:
     return f"{option} differs between nodes from the start"
 
 
+def begun_with(start: str) -> str:
+    return f"nodes began with the stored logs {start}"
+
+
 ROWS = (
     *(changed(option, RUNNING) for option in WHILE_RUNNING),
     *(changed(option, RESTARTED) for option in AT_START),
-    *(differs(option) for option in (MODE, *APART)),
+    *(differs(option) for option in DIFFERING),
+    *(begun_with(name) for name in starts.names()),
     *(ONE_NODE, IN_TURN, IN_TURN_RESTARTED, AT_ONCE_RESTARTED, AT_A_MOMENT, SWITCHED_ON, SWITCHED_OFF),
 )
 
@@ -41,7 +51,9 @@ def counted(plan: Plan, history: History) -> dict[str, int]:
     """Row → how often: of changes each node once, and once more when it is changed back."""
     rows = Counter(dict.fromkeys(ROWS, 0))
     rows.update(_by_option(history))
-    rows.update(differs(option) for option in (MODE, *APART) if len(_at_first(plan, option)) > 1)
+    rows.update(differs(option) for option in DIFFERING if len(_at_first(plan, option)) > 1)
+    if plan.start is not None:
+        rows[begun_with(starts.start_of(plan.start).name)] += 1
     rows.update(_by_fault(history))
     return dict(rows)
 

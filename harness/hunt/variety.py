@@ -4,11 +4,13 @@
 |---|---|
 | cluster | how many nodes, which of them stand for election, fencing, quorum, rollback on timeout, timeouts |
 | options | snapshots that throw logs away, queues with a maximum size, MVCC |
+| disks | logs of older versions, and of real Tarantool, that the nodes begin with |
 | load | workload, rate, wait modes, stray writes, clients that roam, transactions that must fail, keys written once |
 | faults | which and how dense, how many at once, members that come and go, scenes of directed faults |
 
-One draw a seed, from a stream of its own. Only configurations are drawn that promise something, so that every seed is
-a claim: C, H and I. Where a fault or a workload is asked for by name that a draw has no room for, it is drawn again.
+One draw a seed, from a stream of its own; what came to the table later has others (`_late`). Only configurations are
+drawn that promise something, so that every seed is a claim: C, H and I. Where a fault or a workload is asked for by
+name that a draw has no room for, it is drawn again.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from harness.run.assemble import parts_of
 from harness.run.configurations import modes_of
 from harness.run.plan import Plan
 from harness.systems import System, system_of
-from harness.systems.system import CountsRareTurns
+from harness.systems.system import CountsRareTurns, StartsFromLogs
 from harness.workloads import WORKLOADS
 from harness.workloads.workload import Submits
 
@@ -112,6 +114,12 @@ GOES_ON_WAITING = 0.3
 """How often nothing is rolled back where the owner stays: then the promise stays whole when elections begin."""
 APART = 0.2
 """How often nodes differ in options from the start, and then how many do of each option."""
+SIZES_APART = 0.06
+"""How often the maximum size of the queue is drawn for each node alone."""
+LOG_QUEUES = 0.06
+"""How often little may be on its way to the disks."""
+STARTS = 0.05
+"""How often the nodes begin with stored logs."""
 TRIES = 200
 """How often a seed is drawn again for what was asked for by name."""
 
@@ -127,7 +135,7 @@ def hunted(plan: Plan, given: frozenset[str]) -> Plan:
         try:
             varied = _varied(chance, plan, given)
             parts_of(varied)
-            return varied
+            return _late(varied, given)
         except (WrongUse, ValueError) as error:  # not with so few nodes, say
             refused = error
     assert refused is not None
@@ -152,6 +160,25 @@ def _varied(chance: random.Random, plan: Plan, given: frozenset[str]) -> Plan:
     if "calm_s" in fields and not plan.bugs:
         varied = msgspec.structs.replace(varied, calm_s=varied.calm_s * _crowd(varied))
     return varied
+
+
+def _late(plan: Plan, given: frozenset[str]) -> Plan:
+    """What has a stream of its own, so that the rest of a seed stays as it was before this could be drawn."""
+    system = system_of(plan.system)
+    if plan.bugs or "configuration" in given or not isinstance(system, CountsRareTurns):
+        return plan
+    streams = plan.streams()
+    sizes, logs, start = (streams[f"variety: {name}"] for name in ("queue sizes", "log queues", "start"))
+    if "queue_max_size" not in given and plan.nodes > 1 and sizes.random() < SIZES_APART:
+        chosen = [sizes.choice(("0", "40", "150", "600")) for _ in plan.node_names]
+        plan = msgspec.structs.replace(plan, queue_max_size=",".join(chosen))
+    if "node_options" not in given and logs.random() < LOG_QUEUES:
+        chosen = [f"{node}:{options_of.LOG_QUEUE}={logs.choice((60, 200, 600))}" for node in plan.node_names]
+        plan = msgspec.structs.replace(plan, node_options=(*plan.node_options, *chosen))
+    if "start" not in given and isinstance(system, StartsFromLogs) and start.random() < STARTS:
+        plan = msgspec.structs.replace(plan, start=system.start_for(plan, start))
+    parts_of(plan)
+    return plan
 
 
 def _of_any_system(chance: random.Random, plan: Plan, given: frozenset[str], system: System) -> Plan:

@@ -4,6 +4,7 @@
 |---|---|
 | those of `box.cfg` that a running node takes (`WHILE_RUNNING`) | while the node runs, and by a restart |
 | `memtx_use_mvcc_engine`, and our own `synchronous_promote` | by a restart |
+| `wal_queue_max_size` | never: it is set from the start |
 
 A plan sets all nodes alike; `--node-option n2:election_timeout=0.8` sets one apart. Modes and queue sizes have lists of
 their own in the plan.
@@ -22,6 +23,7 @@ SYNCHRO_TIMEOUT = "replication_synchro_timeout"
 BEAT = "replication_timeout"
 QUORUM = "replication_synchro_quorum"
 QUEUE_SIZE = "replication_synchro_queue_max_size"
+LOG_QUEUE = "wal_queue_max_size"
 TIMEOUT_BEHAVIOUR = "box_cfg_replication_synchro_timeout"
 CHECKPOINTS = "checkpoint_interval"
 MVCC = "memtx_use_mvcc_engine"
@@ -48,6 +50,7 @@ APART = (
     TIMEOUT_BEHAVIOUR,
     CHECKPOINTS,
     *AT_START[-2:],
+    LOG_QUEUE,
 )
 """What `--node-option` takes."""
 RECONFIGURING = ("reconfigure", "reconfigure-at-a-moment", "restart-otherwise")
@@ -60,6 +63,7 @@ _WORDS: Mapping[str, tuple[Value, ...]] = {
     MVCC: (True, False),
     SYNCHRONOUS_PROMOTE: (True, False),
 }
+_WHOLE: Mapping[str, str] = {QUORUM: "a number of nodes", LOG_QUEUE: "a number of bytes"}
 
 
 def parsed(given: Iterable[str], nodes: Iterable[str]) -> dict[str, dict[str, Value]]:
@@ -84,12 +88,12 @@ def _value(name: str, text: str, words: str) -> Value:
                 f"{words!r}: expected one of {', '.join(map(written, _WORDS[name]))}, got {text!r}"
             )
         return value
+    kind = _WHOLE.get(name, "seconds above 0")
     try:
-        number = int(text) if name == QUORUM else float(text)
+        number = int(text) if name in _WHOLE else float(text)
     except ValueError:
         number = 0
     if not 0 < number <= 86_400:
-        kind = "a number of nodes" if name == QUORUM else "seconds above 0"
         raise ValueError(f"{words!r}: expected {kind}, got {text!r}")
     return number
 

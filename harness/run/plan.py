@@ -33,6 +33,7 @@ from harness.run.node_options import (
     ELECTION_TIMEOUT,
     FENCING,
     GOES_ON,
+    LOG_QUEUE,
     MODE,
     MVCC,
     QUEUE_SIZE,
@@ -65,6 +66,8 @@ DISK_ITSELF: frozenset[Does] = frozenset(("power", "slow-fsync", "disk-error"))
 """What befalls the disk under a node, rather than its files."""
 ASYNCHRONOUS_WORKLOADS = ("mixed-spaces",)
 """Workloads that write to a space whose transactions no quorum confirms."""
+LOG_QUEUE_BYTES = 16 * 1024 * 1024
+"""What may be on its way to a node's disk if nothing is said."""
 NEVER_S = 3600
 """How often a node takes a snapshot if nothing is said: longer than any run."""
 SEEN = "@seen"
@@ -263,6 +266,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             CHECKPOINTS: self.checkpoint_interval_s or NEVER_S,
             MVCC: self.mvcc,
             SYNCHRONOUS_PROMOTE: self.promote_waits,
+            LOG_QUEUE: LOG_QUEUE_BYTES,
             **parsed(self.node_options, self.node_names).get(node, {}),
         }
 

@@ -121,4 +121,7 @@ def _with_elements(operation: Recorded) -> Recorded:
         match row:
             case [int() as place, str() as name]:
                 sets.setdefault(name, []).append(place % ROOM)
-    return replace(operation, value={"spaces": {SPACE: [[name, found] for name, found in sets.items()]}})
+    others = operation.value["spaces"]
+    return replace(
+        operation, value={"spaces": {**others, SPACE: [[name, found] for name, found in sets.items()]}}
+    )

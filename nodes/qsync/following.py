@@ -35,6 +35,7 @@ from nodes.qsync.newcomer import Newcomer
 from nodes.qsync.options import NO_MARKS
 from nodes.qsync.participation import Participation
 from nodes.qsync.parts import Parts
+from nodes.qsync.sometimes import WAITED_FOR_DISK
 
 
 class Following:
@@ -190,6 +191,7 @@ class Following:
                 self._stop_following(applier, transaction[-1], str(contradiction))
                 break
             is_news = True
+        self._commits.sometimes.note(WAITED_FOR_DISK, bool(applier.backlog) and self._commits.is_log_full)
         self._acknowledge(self._appliers.values() if is_news else [applier])
 
     def _stop_following(self, applier: Applier, row: Row, message: str) -> None:

@@ -24,6 +24,7 @@ READ_WAITED = "linearizable read waited for the limbo"
 READ_GIVEN_UP = "linearizable read given up"
 ANSWER_WAITED = "answer without effect waited for what it saw"
 WAITED_FOR_ROOM = "write waited for room in the queue"
+WAITED_FOR_DISK = "rows of a peer waited for a full log"
 CAPTURE_WAITED = "snapshot or join waited for the limbo"
 ASYNC_WAITED = "asynchronous transaction waited in the queue"
 ASYNC_RECOVERED = "asynchronous transaction recovered in the queue"
@@ -56,6 +57,7 @@ ROWS = (
     READ_GIVEN_UP,
     ANSWER_WAITED,
     WAITED_FOR_ROOM,
+    WAITED_FOR_DISK,
     CAPTURE_WAITED,
     ASYNC_WAITED,
     ASYNC_RECOVERED,

@@ -29,6 +29,7 @@ from harness.run.node_options import (
     ELECTION_TIMEOUT,
     FENCING,
     GOES_ON,
+    LOG_QUEUE,
     MODE,
     MVCC,
     QUEUE_SIZE,
@@ -464,6 +465,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], object]]] = {
     CHECKPOINTS: ("checkpoint_interval_ns", _as_ns),
     MVCC: ("memtx_use_mvcc_engine", _as_it_is),
     SYNCHRONOUS_PROMOTE: ("synchronous_promote", _as_it_is),
+    LOG_QUEUE: ("wal_queue_max_size", _as_it_is),
 }
 """Option → the field of a node's configuration, and what makes its value."""
 

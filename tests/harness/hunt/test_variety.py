@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from harness.errors import WrongUse
-from harness.hunt import hunted
+from harness.hunt import hunted, variety
 from harness.hunt.bug_plans import BUG_PLANS
 from harness.hunt.variety import survived_by
 from harness.run.assemble import parts_of
@@ -122,3 +123,32 @@ def test_a_bug_is_hunted_where_it_can_show(bug: str) -> None:
     assert known.does
     assert known.seen
     assert known.checkers
+
+
+def test_what_came_to_the_draw_later_changes_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, every seed that was ever found would be another one."""
+    late = [hunted(Plan(cluster="sim", seed=seed), NOTHING) for seed in range(200)]
+    for name in ("SIZES_APART", "LOG_QUEUES", "STARTS"):
+        monkeypatch.setattr(variety, name, 0.0)
+    for plan in late:
+        before = hunted(Plan(cluster="sim", seed=plan.seed), NOTHING)
+        own = {
+            "queue_max_size": before.queue_max_size,
+            "node_options": before.node_options,
+            "start": None,
+        }
+        assert msgspec.structs.replace(plan, **own) == before
+    sizes = [plan for plan in late if len(set(plan.queue_sizes)) > 1]
+    logs = [plan for plan in late if any("wal_queue_max_size" in each for each in plan.node_options)]
+    starts = [plan for plan in late if plan.start is not None]
+    assert min(len(sizes), len(logs), len(starts)) >= 4
+    assert max(len(sizes), len(logs), len(starts)) <= 24
+
+
+def test_a_start_that_is_asked_for_steers_the_draw() -> None:
+    """If it failed, a hunt from stored logs would end at the first seed that draws too few nodes for them."""
+    for seed in range(60):
+        plan = hunted(Plan(cluster="sim", seed=seed, start="unmarked-by-hand@9"), frozenset(("start",)))
+        assert plan.start == "unmarked-by-hand@9"
+        assert plan.nodes >= 3
+        parts_of(plan)
