@@ -1,11 +1,13 @@
-"""Writes a stored start (`harness.systems.starts`): the logs of a cluster, and what clients were told at each record.
+"""Writes a stored start: the logs of a cluster, and what clients were told at each record.
+
+`harness.systems.qsync.starts` describes the form. TO is its folder.
 
     git archive fc6d03c | tar x -C /tmp/old
-    (cd /tmp/old && PYTHONPATH=/tmp/old python -P HERE/bench/stored_starts.py elections HERE/harness/systems/starts)
-    python -m bench.stored_starts tarantool harness/systems/starts
+    (cd /tmp/old && PYTHONPATH=/tmp/old python -P HERE/bench/stored_starts.py elections TO)
+    python -m bench.stored_starts tarantool TO
 
-The first two arguments are what is to be written (`elections`, `at-once`, `by-hand`, or `tarantool`) and where.
-All but `tarantool` are written by the nodes of the checkout that is imported: of an older version, to be worth storing.
+The first argument is what is to be written: `elections`, `at-once`, `by-hand`, or `tarantool`. All but `tarantool` are
+written by the nodes of the checkout that is imported: of an older version, to be worth storing.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from nodes.qsync.configuration import SpaceDefinition
 from tests.nodes.qsync.virtual_cluster import NAMES, VirtualCluster
 
 STORED = SpaceDefinition(id=1024, name="stored", is_sync=True)
-"""As in `harness.systems.starts`, which an older checkout does not have."""
+"""As in `harness.systems.qsync.starts`, which an older checkout does not have."""
 LOG = "00000000000000000000.xlog"
 WRITES = 6
 """By each leader."""

@@ -12,7 +12,7 @@ from harness.administration.restarts import RESTARTED
 from harness.run.node_options import APART, AT_START, MODE, QUEUE_SIZE, WHILE_RUNNING
 from harness.run.plan import Plan
 from harness.run.recorder import OPTION
-from harness.systems import starts
+from harness.systems.qsync import starts
 
 ONE_NODE = "option changed on one node"
 IN_TURN = "option changed on all nodes in turn"

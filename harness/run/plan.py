@@ -172,7 +172,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """What lies under the nodes: their machine's disk, or one that is mounted under each of them
     (`harness.cluster.mounted_disk`)."""
     start: str | None = None
-    """Stored logs that the nodes begin with (`harness.systems.starts`); None: empty disks."""
+    """Stored logs that the nodes begin with (`harness.systems.qsync.starts`); None: empty disks."""
     node_options: tuple[str, ...] = ()
     """What single nodes are set to apart from the others: `n2:election_timeout=0.8` (`harness.run.node_options`)."""
     mvcc: bool = True

@@ -43,8 +43,8 @@ from harness.run.node_options import (
     parsed,
 )
 from harness.run.plan import SECOND_NS, Plan
-from harness.systems import starts
 from harness.systems.promise import Promise
+from harness.systems.qsync import starts
 from harness.systems.qsync.box_cfg import HasBoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
 from harness.systems.qsync.operator import Operator, take_over

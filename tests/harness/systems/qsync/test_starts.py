@@ -12,7 +12,8 @@ from harness.hunt import try_seed
 from harness.judge.words import repeat_line
 from harness.run.assemble import parts_of
 from harness.run.plan import Plan
-from harness.systems import starts, system_of
+from harness.systems import system_of
+from harness.systems.qsync import starts
 from harness.systems.system import StartsFromLogs
 from nodes.iproto import xlog
 
