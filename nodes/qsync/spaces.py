@@ -38,8 +38,6 @@ class Transaction:
     changes: tuple[Change, ...]
     number: int = 0
     """Counts up in the order of submission on this node."""
-    is_shown: bool = False
-    """The confirmed view shows its changes although it has not committed."""
     replies: list[tuple[int, Response]] = field(default_factory=list)
     """(link, what to answer there) as soon as the transaction has committed."""
 
@@ -50,8 +48,6 @@ class Space:
     def __init__(self, definition: SpaceDefinition) -> None:
         self.confirmed: dict[Hashable, Tuple] = {}
         self.prepared: dict[Hashable, list[tuple[Transaction, Tuple | None]]] = {}
-        self.beneath: dict[Hashable, Tuple | None] = {}
-        """What is really committed of keys that show something else."""
         self.on_change: Callable[[Hashable], None] | None = None
         """Told after the newest version of a key changed: spaces that define others are watched so."""
         self.on_commit: Callable[[], None] | None = None
@@ -135,11 +131,6 @@ class Space:
             del self.prepared[key]
         return value
 
-    def show_newest(self, key: Hashable) -> None:
-        """Let a key show the newest version that is to be seen early, or else what is committed."""
-        shown = [value for maker, value in self.prepared.get(key, ()) if maker.is_shown]
-        self.put(key, shown[-1] if shown else self.beneath.pop(key))
-
     def put(self, key: Hashable, value: Tuple | None) -> None:
         if value is None:
             self.confirmed.pop(key, None)
@@ -176,25 +167,12 @@ def prepare(transaction: Transaction) -> None:
             space.on_change(change.key)
 
 
-def show(transaction: Transaction) -> None:
-    """Make changes visible to confirmed reads although the transaction has not committed."""
-    transaction.is_shown = True
-    for change in transaction.changes:
-        space, key = change.space, change.key
-        space.beneath.setdefault(key, space.confirmed.get(key))
-        space.put(key, change.tuple)
-
-
 def commit(transaction: Transaction) -> None:
     """The oldest prepared versions become the confirmed ones."""
     for change in transaction.changes:
         space, key = change.space, change.key
         value = space.take_version(0, key, transaction)
-        if key in space.beneath:
-            space.beneath[key] = value
-            space.show_newest(key)
-        else:
-            space.put(key, value)
+        space.put(key, value)
         if space.on_commit is not None:
             space.on_commit()
 
@@ -203,7 +181,5 @@ def roll_back(transaction: Transaction) -> None:
     """The newest prepared versions go away."""
     for change in reversed(transaction.changes):
         change.space.take_version(-1, change.key, transaction)
-        if change.key in change.space.beneath:
-            change.space.show_newest(change.key)
         if change.space.on_change is not None:
             change.space.on_change(change.key)

@@ -7,9 +7,10 @@ from collections import deque
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodes.qsync.bugs.confirm_early import EarlyView
 from nodes.qsync.configuration import SpaceDefinition
 from nodes.qsync.keys import order_of_key
-from nodes.qsync.spaces import Change, Space, Transaction, commit, prepare, roll_back, show
+from nodes.qsync.spaces import Change, Space, Transaction, commit, prepare, roll_back
 
 KEYS = ("a", "b")
 STEPS = st.lists(
@@ -27,8 +28,9 @@ STEPS = st.lists(
 @given(steps=STEPS)
 def test_confirmed_and_prepared_views(steps: list[tuple[str, list[tuple[str, bool]]]]) -> None:
     """Broken, a commit or rollback among several on one key leaves a value that no transaction wrote there; with
-    rows shown early, the confirmed view is then wrong for good."""
+    rows shown early (a seeded bug), the confirmed view is then wrong for good."""
     space = Space(SpaceDefinition(id=1, name="s", is_sync=True))
+    view, shown = EarlyView(space), set[Transaction]()
     committed: list[Transaction] = []
     waiting: deque[Transaction] = deque()
     for number, (step, changes) in enumerate(steps):
@@ -44,14 +46,16 @@ def test_confirmed_and_prepared_views(steps: list[tuple[str, list[tuple[str, boo
             commit(committed[-1])
         elif step == "roll back" and waiting:
             roll_back(waiting.pop())
-        elif step == "show" and (hidden := [t for t in waiting if not t.is_shown]):
-            show(hidden[0])  # in the order of submission, as rows are written
-        early = [transaction for transaction in waiting if transaction.is_shown]
+        elif step == "show" and (hidden := [t for t in waiting if t not in shown]):
+            shown.add(hidden[0])  # in the order of submission, as rows are written
+            for change in hidden[0].changes:
+                view.show(hidden[0], change.key)
+        early = [transaction for transaction in waiting if transaction in shown]
         for key in KEYS:
             assert space.confirmed.get(key) == _newest(key, [*committed, *early]), (key, step)
             assert space.prepared_version(key)[0] == _newest(key, [*committed, *waiting]) or early
         if not early:
-            assert space.beneath == {}
+            assert view.beneath == {}
     if not waiting:
         assert space.prepared == {}
 
