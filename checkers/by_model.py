@@ -26,7 +26,7 @@ from checkers.limits import NO_LIMITS, Limits, given, within
 from checkers.meaning import Judged
 from checkers.verdict import Result, Verdict, merged, run_safely
 
-MEMORY_MIB = 1024.0  # for a search, if nobody says
+MEMORY_MIB = 1024.0  # for a search, by default
 EVENTUAL = "eventual"
 STRICT_SERIALIZABLE = "strict-serializable"
 
@@ -342,7 +342,7 @@ def _results_everywhere(model: Model, history: History, failed_cas_observes: boo
 def strongest_of(results: Mapping[str, Result]) -> str:
     """The strongest name in a table of results by model; several, joined by "and", if none implies another."""
     undecided = [name for name in PROMISES if results.get(name) == "unknown"]
-    if results.get("monotonic-reads") == "invalid":  # the others are seen through readers that go forward
+    if results.get("monotonic-reads") == "invalid":  # the rest is judged through readers that go forward
         undecided = [name for name in undecided if name not in sessions.THROUGH_READERS]
     satisfied = [name for name in PROMISES if results.get(name) == "valid"]
     implied = {weaker for name in satisfied for weaker in PROMISES[name][1:]}

@@ -126,7 +126,7 @@ def _diverged(dumps: Sequence[Dump]) -> list[Witness]:
         for other in dumps[1:]:
             different = _different(dumps[0].spaces.get(space, {}), other.spaces.get(space, {}))
             if different:
-                # The others that differ would say the same again.
+                # Further dumps that differ would say the same again.
                 witnesses.append(_divergence(space, dumps[0], other, different))
                 break
     return witnesses

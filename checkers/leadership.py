@@ -36,7 +36,7 @@ IDLE_BEATS = 4
 """So many heartbeats after it has a quorum a PROMOTE has taken effect."""
 MODE = "election_mode"
 CALM_BEATS = 6
-"""So many heartbeats after a cut a node knows that it hears nobody."""
+"""After a cut of so many heartbeats a node knows that it hears no other node."""
 
 ASLEEP = frozenset(
     {"pause", "kill", "terminate", "power", "damage", "restart", "upgrade", "downgrade", "add", "replace"}

@@ -25,7 +25,7 @@ from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 NAME = "overruled"
 MODEL = "what was reported rolled back is gone"
 ROLLED_BACK = ("(216)", "(217)", "(40)")
-"""How the errors end that say so: no quorum in time, rolled back with others, the log refused it."""
+"""How the errors end that say so: no quorum in time, rolled back behind another write, the log refused it."""
 
 
 def check(history: History, *, space: str = "register") -> Verdict:

@@ -67,7 +67,7 @@ def check(history: History) -> Verdict:
             continue
         owner = _server(operation, header)
         if owner not in header.nodes or operation.complete_ns is None or operation.is_submitted:
-            continue  # whoever says that it is queued needs no quorum for that
+            continue  # the answer that a write is queued needs no quorum
         judged += operation.type == "ok"
         during = (operation.invoke_ns, operation.complete_ns)
         starved = [_starved(faults, owner, header.owner, each, during) for each in counts(history, during)]

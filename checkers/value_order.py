@@ -22,7 +22,7 @@ import msgspec
 
 from checkers.history.operation import Operation
 
-NEVER = 1 << 62  # an event index after all others
+NEVER = 1 << 62  # an event index after any real one
 Value = object  # a JSON scalar as it is; anything else as its text
 
 

@@ -164,7 +164,7 @@ def _said(
         raise
     except (HistoryError, ModelError) as error:
         return Verdict(checker=title, result="unknown", summary=f"cannot be judged: {error}")
-    except Exception as error:  # whatever it is: a broken checker must neither pass nor stop the others
+    except Exception as error:  # whatever it is: a broken checker must neither pass nor stop the next one
         return _broken(title, error)
 
 

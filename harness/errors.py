@@ -18,7 +18,7 @@ TRACEBACK_NOTE = "traceback in "
 
 
 FAILED = "failed"
-"""A line of the harness in the record: why the run was broken off. It counts whoever judges the run, and whenever."""
+"""A line of the harness in the record: why the run was broken off. It counts at every later judgement too."""
 
 
 class HarnessError(Exception):

@@ -26,8 +26,8 @@ from harness.systems.own import OwnStore
 
 PEER_PORT = 2380
 SERIALIZABLE = ("read-confirmed", "dirty")
-ALONE, TOGETHER = ("replica", "read-confirmed"), ("owner", "linearizable")  # who answers, in which read mode
-INVALID_ARGUMENT = 3  # the gRPC code of what a member refuses to propose
+ALONE, TOGETHER = ("replica", "read-confirmed"), ("owner", "linearizable")  # answering role, read mode
+INVALID_ARGUMENT = 3  # the gRPC code of a request that a member refuses to propose
 NEVER_PROPOSED = ("etcdserver: too many requests",)
 ALL = {"request_range": {"key": "AA==", "range_end": "AA==", "serializable": True}}
 

@@ -58,7 +58,7 @@ class Crash:
     last_words: tuple[str, ...] = ()
     """The last lines that it printed."""
     out_of_memory: str = ""
-    """What the kernel said, if it was the one who ended the node."""
+    """The kernel's words, if the kernel ended the node for want of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class History:
     crashes: tuple[Crash, ...] = ()
     stalls: tuple[Stall, ...] = ()
     told_members: tuple[Event, ...] = ()
-    """Lines that say who is a member from then on: see `checkers.history.members`."""
+    """Lines with the members from then on: see `checkers.history.members`."""
     torn: str | None = None
 
     @classmethod

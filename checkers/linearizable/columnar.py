@@ -154,7 +154,7 @@ def _codes(values: Array) -> tuple[Array, int]:
     if most - least <= 4 * len(values):
         return numpy.where(present, values - least + 1, 0), most - least + 2
     different, codes = numpy.unique(values, return_inverse=True)
-    absent = int(different[0] != ABSENT)  # ABSENT is less than all others
+    absent = int(different[0] != ABSENT)  # ABSENT is the least code
     return codes.astype(numpy.int64) + absent, len(different) + absent
 
 

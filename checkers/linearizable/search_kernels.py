@@ -40,14 +40,14 @@ MOST, N_LIVE, N_WATCHING, N_CLASSES, TRIED, N_MISSES, BUSY, STEPS = 8, 9, 10, 11
 TOP, DEPTH, FAR, ALTERNATIVES, KNOWN = 16, 17, 18, 19, 20
 REGS = 21
 
-# columns of ops: one row a call. WORD is -1 for a crashed call, whose bits belong to its class
+# columns of ops: one row a call. WORD is -1 for a crashed call: its bits belong to its class
 KIND, OLD, NEW, ACTION, WORD, MASK, RETURNS, BIT = 0, 1, 2, 3, 4, 5, 6, 7
 OPS = 8
 
 # columns of klass: one row an action
 BASE, OP, INVOKED, TRIED_AT, TOTAL = 0, 1, 2, 3, 4
 
-# rows of pending (lists whose lengths are in regs) and of masks
+# rows of pending (lists with lengths in regs) and of masks
 LIVE, WATCHING, CLASSES = 0, 1, 2
 OVERWRITES, UPDATES = 0, 1
 

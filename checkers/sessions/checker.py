@@ -39,7 +39,7 @@ _KINDS: dict[str, frozenset[Kind]] = {
     "writes-follow-reads": frozenset({"writes-follow-reads", "monotonic-reads"}),
 }
 GUARANTEES = tuple(_KINDS)
-"""Their names; the first implies all others."""
+"""Their names; the first implies the rest."""
 
 THROUGH_READERS = ("monotonic-writes", "writes-follow-reads")
 """Not judged on keys where monotonic-reads does not hold."""

@@ -377,7 +377,7 @@ def judge_reads(
                 note(counts, samples, INCOMPATIBLE, micro, top)
             earliest, before, right = own_tail(f, value, length, elements, previous, micro)
             found = base[on] + count
-            twice = False  # its own append, and among what others made too
+            twice = False  # its own append, and among those of other transactions too
             if count < length[micro]:
                 origin = previous[micro]
                 while origin != NONE:
@@ -434,7 +434,7 @@ def can_follow(
                 return found, False
             continue
         if found == NONE:
-            found = base[on + 1]  # nobody read it: it comes after all that was read
+            found = base[on + 1]  # it was never read: it comes after all that was read
         own = int(own_later[micro])
         origin = previous[micro]
         while origin != NONE:
@@ -541,7 +541,7 @@ def replay(
                     made_waiting[found] = NONE
                 else:
                     readers[found] -= 1
-                    if readers[found] > 2:  # whoever waits may have read it itself, by a predicate and not
+                    if readers[found] > 2:  # a waiting one may have read it itself, by a predicate and not
                         continue
                     waiting = drained_waiting[found]
                     drained_waiting[found] = NONE
@@ -584,7 +584,7 @@ def dependencies(
             after[each] = nearest
             if maker[each] != NONE and committed[owner[maker[each]]] == 1:
                 nearest = each
-    # Appends that nobody read come after all that was read: lists of them by key.
+    # Appends that were never read come after all that was read: lists of them by key.
     unread = numpy.full(keys, NONE, int32)
     next_unread = numpy.full(len(f), NONE, int32)
     for micro in range(len(f)):

@@ -33,7 +33,7 @@ WORKLOADS: tuple[Workload, ...] = ("append", "rw-register")
 OK, FAIL, INFO = 0, 1, 2
 READ, WRITE, PREDICATE_READ = 0, 1, 2
 UNKNOWN = -1
-"""The length of a read whose answer nobody got."""
+"""The length of a read without an answer."""
 NIL = -(2**63)
 """What a register holds that was never written."""
 
@@ -141,7 +141,7 @@ def _shown(name: Any) -> str:
 
 
 Session = Callable[[Operation], str | None]
-"""Who keeps the order of an operation with others of the same name; None: nobody."""
+"""The session of an operation: it keeps the order of operations with the same name; None: it has no session."""
 
 
 def columns_of(history: History, workload: Workload, session: Session | None = None) -> Columns:

@@ -195,7 +195,7 @@ class Search:
             return None
         automaton, least = wanted.automaton, wanted.least
         rank, _, _ = self._components(graph, wanted.automaton)
-        # The start whose ends lie nearest in time is likely on a short cycle: what is found first prunes the rest.
+        # The start with the ends nearest in time is likely on a short cycle: what is found first prunes the rest.
         near = numpy.abs(graph.source[starts].astype(numpy.int64) - graph.target[starts])
         starts = starts[numpy.argsort(near, kind="stable")]
         room = _Room(len(graph), len(automaton.accepting))

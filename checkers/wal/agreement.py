@@ -195,7 +195,7 @@ def state_at(node: Replayed, vclock: Mapping[int, int]) -> dict[Place, tuple[obj
             continue
         fate, place = node.fates[row.id], (row.space, row.key)
         if fate == "pending":
-            state[place] = UNKNOWN  # here nobody knows yet whether it came about
+            state[place] = UNKNOWN  # it is not known yet whether it took effect
         elif fate in ("confirmed", "committed"):
             state[place] = row.tuple if row.is_whole else UNKNOWN
     return state

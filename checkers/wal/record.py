@@ -13,7 +13,7 @@ from typing import Literal
 
 Kind = Literal["write", "nop", "confirm", "rollback", "promote", "demote", "vote"]
 Promotes = Literal["synchronous", "at once"]
-"""When a PROMOTE takes effect whose row does not say it: with a quorum of its own, or when it is written."""
+"""When a PROMOTE without a mark in its row takes effect: with a quorum of its own, or when it is written."""
 Id = tuple[int, int]
 """Of a transaction: the replica that made it, and the lsn of its first row there."""
 

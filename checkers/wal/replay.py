@@ -27,7 +27,7 @@ from checkers.wal.marks import marks
 from checkers.wal.record import Id, NodeLog, Promotes, Record
 
 Fate = Literal["committed", "confirmed", "rolled back", "pending", "nop"]
-"""`committed`: asynchronous, it waited for nobody; `nop`: written without its content."""
+"""`committed`: asynchronous, it waited for nothing; `nop`: written without its content."""
 
 
 @dataclass(slots=True)

@@ -32,7 +32,7 @@ class Deployed:
     note: Callable[[Mapping[str, object]], None]
     members: Membership
     generations: dict[str, int] = field(default_factory=dict)
-    """How often somebody new has come to each place."""
+    """How many new nodes have come to each address."""
     run_in: dict[str, Which] = field(default_factory=dict)
     """The version of each node that was given one in the course of the run."""
     told_versions: dict[Which, str] = field(default_factory=dict)
@@ -107,7 +107,7 @@ def has_synced(node: str, statuses: Statuses) -> bool:
         return False
     following = own.get("following")
     if isinstance(following, list | tuple) and len(following) < len(statuses) - 1:
-        return False  # a store that does not tell whom it follows is taken by its word that it is up
+        return False  # a store that does not report its peers is trusted when it reports that it is up
     return all(other is not None for other in statuses.values())
 
 

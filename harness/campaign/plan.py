@@ -51,9 +51,9 @@ from harness.run.plan import Name, Plan, fault_names
 from harness.wrong_values import in_words
 
 LISTS = ("faults", "bugs")
-"""Fields whose values are lists: a text names one, or several with commas between."""
+"""Fields with lists as values: a text names one, or several with commas between."""
 NAMED = ("system", "configuration", "cluster", "workload", "faults", "bugs")
-"""Fields that every cell's name has, in this order; others of the matrix follow as name=value."""
+"""Fields that every cell's name has, in this order; the rest of the matrix follow as name=value."""
 OWN = ("name", "seed", "drawn", "format", "version", "code")
 """Fields that no matrix may set."""
 CELLS_MAX = 10_000

@@ -74,7 +74,7 @@ class Summary:
     too_long: tuple[str, ...] = ()
     """Cells of which no run can be reached on any night: one takes longer than the whole budget."""
     unpublished: str = ""
-    """Why others cannot see this campaign, though they should."""
+    """Why this campaign, which should be published, is not."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -109,7 +109,7 @@ class Summary:
             return 1
         counts = self.counts
         if sum(counts.values()) < len(self.ended):
-            return CODES["broken"]  # an outcome that nobody knows is no pass
+            return CODES["broken"]  # an unknown outcome is not a pass
         for word in ("broken", "not-evidence", "unknown"):
             if counts[word] or (word == "not-evidence" and (self.unpublished or self.too_long)):
                 return CODES[word]

@@ -36,9 +36,9 @@ DRAWN_FROM = (
     "write_once",
     "commit_wait",
 )
-"""What decides the lines of a drawn-out plan."""
+"""Options that decide the lines of a drawn-out plan."""
 OF_ELECTIONS = ("election_fencing", "synchronous_promote")
-"""What says nothing where nobody is elected."""
+"""Options without a meaning if there are no elections."""
 
 
 def results_folder() -> Path:

@@ -30,7 +30,7 @@ from harness.faults.fault import Evidence, Fault
 RIGHT_WITHIN_NS: Final = 500_000_000
 """A clock that is off by less is right."""
 SURELY_WRONG_NS: Final = 100_000_000
-"""Who is off by less may be right: what is known of the clock of another host is not finer."""
+"""A clock that is off by less may be right: the clock of a remote host is not known more exactly."""
 STROBE_TURNS_MIN: Final = 2
 """Right again, and wrong again."""
 _SEEN_WITHIN_S: Final = 3.0

@@ -68,7 +68,7 @@ class Family:
     _began: float | None = None
     _found: set[Name] = field(default_factory=set)
     _strangers: set[Name] = field(default_factory=set)
-    """Processes whose environment was read and has no such mark: it is read once."""
+    """Processes with an environment that was read and has no such mark: it is read once."""
 
     def __post_init__(self) -> None:
         rows = _table()

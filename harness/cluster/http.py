@@ -41,7 +41,7 @@ class Http:
             response = self._http.getresponse()
             data = response.read()
         except BaseException:
-            self._http.close()  # a late answer reaches nobody
+            self._http.close()  # a late answer reaches no client
             raise
         with suppress(ValueError):
             return response.status, json.loads(data) if data else None

@@ -134,7 +134,7 @@ class LibraryClients:
         else:
             if not isinstance(outcome, Completion) or outcome.type != "info":
                 return outcome
-        self._end(process, node)  # a late answer reaches nobody
+        self._end(process, node)  # a late answer reaches no client
         if outcome.type == "info":  # the client goes on as another process
             for _, target in [each for each in self._lines if each[0] == process]:
                 self._end(process, target)

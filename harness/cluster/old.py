@@ -32,12 +32,12 @@ def old(used_s: Mapping[str, float], now_s: float) -> list[str]:
 
 def remove_old_versions(folder: Path, now_s: float) -> list[str]:
     """Of the versions that lie in a folder; what was removed, in words."""
-    for half in folder.glob(f"{_GONE}*"):  # somebody who removed it was killed
+    for half in folder.glob(f"{_GONE}*"):  # a process that removed it was killed
         shutil.rmtree(half, ignore_errors=True)
     used_s: dict[str, float] = {}
     for path in folder.glob("*"):
         if path.is_dir() and not path.is_symlink() and _DIGEST.fullmatch(path.name):
-            with suppress(OSError):  # somebody else removes it
+            with suppress(OSError):  # another process removes it
                 used_s[path.name] = path.stat().st_mtime
     removed = []
     for name in old(used_s, now_s):
@@ -65,7 +65,7 @@ def remove_old_images(client: Any, repository: str, now_s: float) -> list[str]:
     for name in old(made_s, now_s):
         if client.containers.list(all=True, filters={"ancestor": name}):
             continue
-        with suppress(docker.errors.DockerException):  # somebody uses it now, or was faster
+        with suppress(docker.errors.DockerException):  # it is in use now, or another process was faster
             client.images.remove(name, force=False)
             removed.append(f"image {name}, made {_days(now_s - made_s[name])} days ago")
     return removed

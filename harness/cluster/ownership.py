@@ -32,7 +32,7 @@ _TRY_AGAIN_S = 0.5
 _TABLE = re.compile(rf"^table bridge ({TABLE_PREFIX}[0-9a-f]+(?:_\d+_\d+_\d+)?)$")
 _OWNED = re.compile(rf"^{TABLE_PREFIX}[0-9a-f]+_(\d+)_(\d+)_(\d+)$")
 HARNESS = "harness."
-"""What stands in the command line of whoever conducts a run."""
+"""Stands in the command line of a process that conducts a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def lives(owner: str) -> bool:
 
 def remove_leftovers(client: Any) -> list[str]:
     """Remove what dead harnesses left; what was removed, in words, or why it could not be."""
-    rules = tables()  # before the networks: whoever begins a run meanwhile makes his network first
+    rules = tables()  # before the networks: a run that begins meanwhile makes its network first
     removed: list[str] = []
     for container in client.containers.list(all=True, filters={"label": RUN_LABEL}, ignore_removed=True):
         if not lives(container.labels.get(OWNER_LABEL, "")):
@@ -137,7 +137,7 @@ def _remove_container(container: Any) -> str:
             container.remove(force=True, v=True)
         except docker.errors.NotFound:
             return ""
-        except Exception as error:  # it is being removed by somebody else, or the daemon is slow
+        except Exception as error:  # it is being removed by another process, or the daemon is slow
             failure = f"{type(error).__name__}: {error}"
             time.sleep(_TRY_AGAIN_S)
         else:

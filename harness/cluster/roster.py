@@ -29,7 +29,7 @@ CRASHED: Final = (
     ),
     "exit 70",
 )
-"""How nobody ends because he was told to: who does so at SIGTERM has crashed all the same."""
+"""No node ends like this because of SIGTERM: one that does so then has crashed all the same."""
 _TERMINATES_WITHIN_S: Final = 10.0
 
 

@@ -69,7 +69,7 @@ class VirtualTask(Generic[T]):
             waits_for = self._coroutine.throw(error) if error is not None else self._coroutine.send(None)
         except StopIteration as finished:
             self._result.resolve((finished.value, None))
-        except (Exception, Cancelled) as raised:  # kept for whoever awaits this task
+        except (Exception, Cancelled) as raised:  # kept for the coroutine that awaits this task
             self._result.resolve((None, raised))
         else:
             assert isinstance(waits_for, Pending), "a conductor awaits nothing but the cluster"

@@ -15,9 +15,9 @@ Ability = Literal["xlogs", "disk layer", "clock", "drift", "members", "options",
 """
 | ability | the nodes |
 |---|---|
-| xlogs | keep their log in files `*.xlog`, whose ends can be damaged |
-| disk layer | write through `nodes.host.files`, which can be told what goes wrong and says what was synced |
-| clock | say their wall clock (`wall_ns` in `qsync.status`) and take another |
+| xlogs | keep their log in files `*.xlog`, with ends that can be damaged |
+| disk layer | write through `nodes.host.files`, which takes orders about faults and reports what was synced |
+| clock | report their wall clock (`wall_ns` in `qsync.status`) and can be given another |
 | drift | the same of the monotonic clock |
 | members | can leave and come |
 | options | change options while they run |
@@ -25,7 +25,7 @@ Ability = Literal["xlogs", "disk layer", "clock", "drift", "members", "options",
 | failover | can be made the owner |
 """
 ALL_ABILITIES: Final[frozenset[Ability]] = frozenset(get_args(Ability))
-"""What nodes of ours are able to do, all others in the simulator included."""
+"""The abilities of our own nodes; in the simulator every node has them."""
 NEEDED: Final[Mapping[Does, Ability]] = {
     "damage": "xlogs",
     "power": "disk layer",
@@ -40,7 +40,7 @@ NEEDED: Final[Mapping[Does, Ability]] = {
     "downgrade": "versions",
     "failover": "failover",
 }
-"""What a fault does → what it needs; any system can have the others."""
+"""A fault's action → the ability it needs; an action that is not here needs none."""
 LACKS: Final[Mapping[Ability, str]] = {
     "xlogs": "keeps no xlogs, whose ends could be damaged",
     "disk layer": "writes through no disk layer of ours, which would say what was synced and let calls fail, "

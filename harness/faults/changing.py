@@ -22,7 +22,7 @@ SHAPES = (
 )
 MANY = (3, 7)
 BEATS_MIN = 3
-"""A shape that is shorter than so many heartbeats may be felt by nobody."""
+"""A shape that is shorter than so many heartbeats may have no effect on any node."""
 FIRST_STEP_BEATS = (1.4, 2.4)
 """How many heartbeats the first step of a partition in steps lasts."""
 _TRIES = 20

@@ -67,9 +67,9 @@ def exclude(one: Fault, other: Fault, *, is_real: bool = False) -> bool:
     if one.does in ADMINISTERED and other.does in ADMINISTERED:
         return True
     if "failover" in (one.does, other.does) and (MODE in one.options or MODE in other.options):
-        return True  # without elections a PROMOTE by hand takes effect at once, whoever else has the queue
+        return True  # without elections a PROMOTE by hand takes effect at once, even if another node has the queue
     if "failover" in (one.does, other.does) and (one.does in MEMBERSHIP or other.does in MEMBERSHIP):
-        return bool({*one.nodes} & {*other.nodes})  # who leaves is not promoted
+        return bool({*one.nodes} & {*other.nodes})  # a node that leaves is not promoted
     exclusive = (*EXCLUSIVE, SETS_CLOCKS) if is_real else EXCLUSIVE
     are_at_odds = any(one.does in kinds and other.does in kinds for kinds in exclusive)
     return are_at_odds and bool({*one.nodes} & {*other.nodes})

@@ -35,7 +35,7 @@ class Membership:
     said: int | str | None = None
     voters: frozenset[str] = frozenset()
     without_a_vote: frozenset[str] = frozenset()
-    """Members that take no part in elections: a leader needs the votes of a quorum of the others."""
+    """Members that take no part in elections: a leader needs the votes of a quorum of the remaining ones."""
 
     @classmethod
     def at_first(

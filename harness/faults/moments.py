@@ -26,7 +26,7 @@ from harness.faults.directed import MILLISECOND_NS, Scene, Scenes, soon
 from harness.faults.fault import Link, Moment
 
 RECORDS = ("row", "row", "confirm", "confirm", "rollback", "promote", "promote", "raft", "")
-"""Kinds of records whose disk is slow; "" is any."""
+"""Kinds of records for which a disk may be slow; "" is any."""
 WRITTEN = ("row", "row", "confirm", "rollback", "promote", "promote", "raft")
 MESSAGES = (
     "row",
@@ -159,7 +159,7 @@ def _rivals_stand(scene: Scene) -> None:
     later_ns = asked_ns + chance.choice((0, 0, 1, 5, 30)) * MILLISECOND_NS
     scene.add("promote", "failover", lasts_ns, soon(later_ns), nodes=("@after",))
     dies, who = soon(asked_ns + scene.lasts(1, 120)), "@owner"
-    if chance.random() < 0.5:  # with its vote on disk, and told nobody
+    if chance.random() < 0.5:  # with its vote on disk, and not sent yet
         dies, who = Moment(does="wrote", what="raft", nth=chance.choice((1, 2, 3))), "@it"
     scene.add("kill-voter", scene.death(), scene.lasts(20, 200), dies, nodes=(who,))
 

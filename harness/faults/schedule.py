@@ -273,7 +273,7 @@ def _fault(
     if "on" not in drawn and members.why_not(kind.does, named):
         return None
     if kind.does == "restart" and members.absent and len(members.present) <= members.quorum:
-        return None  # who needs all that are left restarts none of them
+        return None  # a cluster that needs every node left restarts none of them
     fields = {"id": number, "name": name, "does": kind.does, "at_ns": at_ns, "until_ns": until_ns}
     return msgspec.convert({**fields, "seed": chance.getrandbits(32), **drawn}, Fault)
 

@@ -77,7 +77,7 @@ class Until:
             return None, self
         answer, after = self.inner.next(context)
         if isinstance(answer, Later):
-            answer = Later(min(answer.time_ns, self.time_ns))  # whoever comes next does not wait for it
+            answer = Later(min(answer.time_ns, self.time_ns))  # the next generator does not wait for it
         return answer, Until(after, self.time_ns)
 
 

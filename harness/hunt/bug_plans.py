@@ -56,7 +56,7 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
         "rate": 150.0,
         "workers": 30,
     },
-    # The queue must be full of others for long enough that some of them are asked for after the answer.
+    # The queue must be full long enough that some of its transactions are asked for after the answer.
     "submit-before-queue": {
         **FIXED,
         "commit_wait": "mixed",
@@ -71,7 +71,7 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
     "decide-on-confirmed": {**FIXED, "workload": "append", "rate": 120.0},
     "promote-at-once": {**ELECTED, "configuration": "H"},
     "writable-before-promote": {**ELECTED, "stray_writes": 0.4},
-    # Rows reach a candidate before the vote that follows them, but for one whose connection broke in between: links
+    # Rows reach a candidate before the vote that follows them, unless a connection broke in between: links
     # are given up sooner than a candidate gives up its term.
     "vote-before-flush": {
         **ELECTED,

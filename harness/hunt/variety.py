@@ -55,15 +55,15 @@ MODES = (
 )
 FENCING = (("soft", 5), ("strict", 3), ("off", 2))
 LEAST_OK = 250
-"""Operations that must succeed in a seed whose configuration, load and time were drawn."""
+"""Operations that must succeed in a seed with a drawn configuration, load and time."""
 RATES = (36.0, 44.0, 60.0)
 CALM_S = (1.0, 1.0, 1.5)
 SLOW_TO_RECOVER = 1.5
 """How much more load and calm there is where few can lead, all are needed or an operator promotes: they serve for less
 of the time."""
 NEVER_FATAL = ("clock", "slow")
-"""Faults under which every cluster goes on; the next, those under which most of the time one does whose quorum can
-spare a node and whose owner can be followed by another."""
+"""Faults under which every cluster goes on. The next: those under which a cluster goes on most of the time if its
+quorum can spare a node and its owner can change."""
 SURVIVED_BY_A_QUORUM = (*NEVER_FATAL, "isolate-one", "kill")
 
 
@@ -80,7 +80,7 @@ WORKLOAD_WEIGHTS: Mapping[str, float] = {
     "long-fork": 0.7,
 }
 SEARCHED = "rw-register"
-"""The workload whose order is searched for among all writes whose outcome nobody knows."""
+"""The workload that makes the checker search for an order among all writes of unknown outcome."""
 ALL_NEEDED = 2
 """So many nodes all wait while one is away: what is asked meanwhile has no outcome, and the search finds no end."""
 ASYNCHRONOUS_OF_FIXED = 8
@@ -104,12 +104,12 @@ BESIDE = (
 LOST_DISK = "replace-node"
 MEMBERSHIP = "membership"
 LOST_DISKS = 0.15
-"""How often nodes lose their disks for good, and others join at their addresses."""
+"""How often nodes lose their disks for good, and new ones join at their addresses."""
 MEMBERS_CHANGE = 0.15
-"""How often nodes leave and others join as well."""
+"""How often nodes leave and new ones join as well."""
 SCENES = (((HOLDS, MOMENTS), 3), ((MOMENTS,), 5), ((HOLDS,), 1), ((), 1))
 CALM_BESIDE = 0.25
-"""How much more calm there is for each fault that may be at work beside others, and for scenes."""
+"""How much longer intervals get for each additional lane, and for scenes."""
 GOES_ON_WAITING = 0.3
 """How often nothing is rolled back where the owner stays: then the promise stays whole when elections begin."""
 APART = 0.2
@@ -338,7 +338,7 @@ def _faults(chance: random.Random, plan: Plan) -> tuple[str, ...]:
     if chance.random() < 0.4:
         names = tuple(chance.sample(possible, chance.randrange(1, 1 + min(4, len(possible)))))
         survived = survived_by(plan)
-        if survived == NEVER_FATAL:  # else it serves under hardly any: both of these, and two others at most
+        if survived == NEVER_FATAL:  # else it serves under hardly any: both of these, and at most two more
             names = tuple(dict.fromkeys((*names[:2], *(name for name in possible if name in survived))))
         elif not set(names) & set(survived):
             names = (*names, chance.choice([name for name in possible if name in survived]))

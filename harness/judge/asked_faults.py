@@ -70,7 +70,7 @@ def _asked(plan: Plan) -> tuple[str, ...]:
     if plan.drawn is not None:
         return tuple(dict.fromkeys(fault.name for fault in plan.drawn.faults if not fault.is_directed))
     for able in (system_of(plan.system).abilities, ALL_ABILITIES):
-        with suppress(WrongUse):  # a plan of another version, whose record is judged again
+        with suppress(WrongUse):  # a plan of another version, judged again from its record
             return names_for(plan, able)
     return ()
 

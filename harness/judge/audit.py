@@ -32,7 +32,7 @@ from checkers.wal.settle import joined
 SETTLED_CHECKS = frozenset({"linearizable", "transactional"})
 """Checks that an operation without an outcome leaves room to."""
 SETTLED = "-settled"
-"""Ends the name of a check whose verdict is about a history that the logs settled."""
+"""Ends the name of a check that judged a history settled by the logs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -251,7 +251,7 @@ def _missing_kinds(workload: Workload, history: History) -> Iterator[str]:
     load = [operation for operation in history.operations if operation.phase == "load"]
     kinds: dict[str, list[Operation]] = {}
     for operation in load:
-        at_once = ", answered at once" if operation.wait in SUBMITTING else ""  # they stand for no others
+        at_once = ", answered at once" if operation.wait in SUBMITTING else ""  # a kind of its own
         kinds.setdefault(workload.kind(operation) + at_once, []).append(operation)
     for kind, asked in sorted(kinds.items()):
         told = sum(operation.type == "ok" or operation.error in TOLD for operation in asked)
@@ -352,7 +352,7 @@ def _missing_of_faults(
     if all(_is_steered(fault, ()) for fault in history.faults):
         wanted = least
     if not any(_leaves_a_node(fault, history.header.nodes) for fault in history.faults):
-        wanted = 0  # nobody is there to answer
+        wanted = 0  # no node is there to answer
     if evidence["ok_under_fault"] + evidence.get("submitted_under_fault", 0) < wanted:
         missing.append(
             f"too little load under faults: {evidence['ok_under_fault']} operations succeeded while one was active, "

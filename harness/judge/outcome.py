@@ -45,7 +45,7 @@ VERSION = 1
 NOT_PROMISED = "not promised here, and not kept: "
 """How a finding begins that would be a violation elsewhere."""
 OF_READS = frozenset({"bank", "balances", "counter", "set-full", "transactional"})
-"""Checks that have nothing to judge where nobody reads anything but dirty."""
+"""Checks that have nothing to judge if clients only ask for dirty reads."""
 
 CONDITIONAL = frozenset(
     {

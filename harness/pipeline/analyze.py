@@ -76,7 +76,7 @@ def analyze(
         elif state.schema not in ("", _schema_mark()):
             _read_again(state, found)
         report = _bring_in(tables, state, source, found, session, step)
-        for name in AGGREGATES:  # they are here then, and verified, for who shows them
+        for name in AGGREGATES:  # they are here then, and verified, for their readers
             tables.files(name)
     report.seconds = round(time.monotonic() - began_s, 3)
     return report

@@ -72,7 +72,7 @@ def _size(run: Path) -> int:
     try:
         return RunFolder(run).history.stat().st_size
     except OSError:
-        return 0  # whoever judges it says what is wrong
+        return 0  # the judge reports what is wrong
 
 
 def _answer(results: str, run: str | None) -> str:

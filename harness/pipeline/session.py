@@ -148,8 +148,8 @@ def _settings(master: str, quick: bool, memory_mib: int | None, more: str) -> di
         "spark.driver.memory": f"{memory_mib or _memory_mib()}m",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.ui.explainMode": "simple",  # nobody sees the page for which every plan is described
-        "spark.python.sql.dataFrameDebugging.enabled": "false",  # else every column asks the JVM thrice who called
+        "spark.sql.ui.explainMode": "simple",  # the page for which every plan is described is never opened
+        "spark.python.sql.dataFrameDebugging.enabled": "false",  # else every column asks the JVM thrice for its caller
         "spark.sql.dataFrameQueryContext.enabled": "false",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # listing files is no work for workers
         "spark.sql.session.timeZone": "UTC",

@@ -29,7 +29,7 @@ NAME = "report.html"
 WITNESSES_LISTED = 60
 EXPLANATIONS = 12
 PRINTED = ("crash", "out-of-memory")
-"""Rules whose explanation is what the process printed: its end tells most."""
+"""Rules that are explained by the last lines of the process: its end tells most."""
 LINES_PRINTED = 60
 
 

@@ -22,7 +22,7 @@ from harness.report.svg import Scale, drawing, element, joined, text_width
 
 OPERATIONS_DRAWN = 120
 BEFORE_NS, AFTER_NS = 5_000_000_000, 1_000_000_000
-"""What is shown around an event that no operation belongs to, in a record whose times are times."""
+"""The drawn interval around an event that no operation belongs to, in a record with real times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def window(
     start_ns, end_ns = min(times), max(times)
     if events and not operations and run_end_ns >= AFTER_NS:
         return max(start_ns - BEFORE_NS, 0), max(min(end_ns + AFTER_NS, run_end_ns), end_ns + 1)
-    least_ns = min(500_000, run_end_ns // 12)  # others' records may have no times: lines count as nanoseconds
+    least_ns = min(500_000, run_end_ns // 12)  # some records have no times: lines count as nanoseconds
     margin_ns = max((end_ns - start_ns) // 12, least_ns, 1)
     return max(start_ns - margin_ns, 0), end_ns + margin_ns
 

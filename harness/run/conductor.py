@@ -98,8 +98,8 @@ class Conductor:
             try:
                 await self._conduct()
             except Exception:
-                # What broke a run may be a node that has just ended, and that nobody has seen yet.
-                with suppress(ClusterError):  # what broke first is what is told
+                # The cause may be a node that has just ended, which the cluster has not noticed yet.
+                with suppress(ClusterError):  # the first error is the one to report
                     await self._monitor.look_for_ends()
                 raise
         finally:
@@ -281,7 +281,7 @@ class Conductor:
             process, self._next_process = self._next_process, self._next_process + 1
             await self._perform(operation, process, {}, phase="final")
 
-    # ---- who fails over from outside
+    # ---- failover from outside
 
     @asynccontextmanager
     async def _operated(self) -> AsyncIterator[None]:

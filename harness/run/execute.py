@@ -83,7 +83,7 @@ def _note(record: Writer, why: str) -> None:
 
 def _keep_traceback(folder: RunFolder, error: Exception) -> None:
     kept = folder.path / TRACEBACK
-    with suppress(OSError):  # then whoever tells of the error finds another place
+    with suppress(OSError):  # then the caller reports the error elsewhere
         kept.write_text(traceback.format_exc())
         error.add_note(f"{TRACEBACK_NOTE}{kept}")
 
@@ -107,7 +107,7 @@ def _conduct(
 def in_virtual_time(cluster: SimCluster, conductor: Conductor) -> bool:
     """Conduct a simulated run; Ctrl-C ends it in order, too, a second one at once. True if it was pressed."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        cluster.run(conductor.run())  # somebody else listens, or nobody is to
+        cluster.run(conductor.run())  # the caller has a handler of its own, or wants none
         return False
     is_pressed = False
 

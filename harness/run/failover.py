@@ -21,12 +21,12 @@ POLL_NS = SECOND_NS // 20
 ASK_AGAIN_TIMEOUTS = 2
 """After so many election timeouts the operator asks again for a promotion that came to nothing."""
 RETRY_TIMEOUTS = 0.4
-"""The same of the fault. Under load voters are ahead of a candidate by the rows of a moment, and refuse it; nobody
-writes after that, so it has caught up when it is asked again, which must be before another node stands for election."""
+"""The same of the fault. Under load voters are ahead of a candidate by the rows of a moment, and refuse it. No row
+is written after that, so it has caught up when asked again, which must be before another node stands for election."""
 OWNER_WITHIN_TIMEOUTS = 10
 """After so many election timeouts there is an owner again where nothing is wrong."""
 LEADERLESS_BEATS = 2
-"""For how many heartbeats nobody may be the owner before the operator acts."""
+"""The operator acts after so many heartbeats without an owner."""
 
 Statuses = Mapping[str, Mapping[str, object] | None]
 

@@ -212,7 +212,7 @@ def judged_again(folder: Path) -> dict[str, Any]:
         verdict = finish(run, run.read_plan())
     except HarnessError as error:
         return {"outcome": "not-evidence", "exit_code": error.exit_code, "sentence": error.message}
-    except Exception as error:  # a defect of the harness breaks this run, not the others
+    except Exception as error:  # a defect of the harness breaks this run, not the next ones
         name = " ".join(f"{type(error).__name__}: {error}".split())
         sentence = f"the harness itself broke: {name}"
         return {"outcome": "broken", "exit_code": BROKEN, "sentence": sentence}

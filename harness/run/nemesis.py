@@ -43,7 +43,7 @@ class Nemesis:
     lanes: list[Task[None]] = field(default_factory=list)
     directed: dict[int, Task[None]] = field(default_factory=dict)
     _begun: dict[int, None] = field(default_factory=dict)
-    """Directed faults whose moment has come."""
+    """Directed faults that have begun."""
     _is_ending: bool = False
     _actions: dict[int, Action] = field(default_factory=dict)
     _failovers: dict[int, Failover] = field(default_factory=dict)
@@ -154,7 +154,7 @@ class Nemesis:
 
     async def _fault(self, fault: Fault) -> None:
         self.recorder.record("invoke", "nemesis", fault.name, value=msgspec.to_builtins(fault))
-        self.recorder.flush()  # whoever finds the record of a killed harness knows what was done to the nodes
+        self.recorder.flush()  # so the record of a killed harness shows what was done to the nodes
         self.active[fault.id] = fault
         self.recorder.show()
         broken: Exception | None = None

@@ -63,9 +63,9 @@ SUBMITTING = ("submit", "none")
 POWER_FAULTS = ("lose-unsynced", "power-owner", "power-one", "power-all")
 DISK_FAULTS = (*POWER_FAULTS, "slow-disk", "full-disk", "io-error")
 DISK_ITSELF: frozenset[Does] = frozenset(("power", "slow-fsync", "disk-error"))
-"""What befalls the disk under a node, rather than its files."""
+"""Faults of the disk under a node, rather than of its files."""
 ASYNCHRONOUS_WORKLOADS = ("mixed-spaces",)
-"""Workloads that write to a space whose transactions no quorum confirms."""
+"""Workloads that write to a space with transactions that no quorum confirms."""
 LOG_QUEUE_BYTES = 16 * 1024 * 1024
 """What may be on its way to a node's disk if nothing is said."""
 NEVER_S = 3600
@@ -163,22 +163,22 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     separated by commas."""
     commit_wait: CommitWait = "complete"
     """When writes are answered: complete, submit and none are modes of the store; mixed: half of them complete,
-    the others at once. An answer that comes at once acknowledges nothing."""
+    half at once. An answer that comes at once acknowledges nothing."""
     checkpoint_interval_s: Seconds | None = None
     """How often each node takes a snapshot; None: the node's own, longer than any run."""
     wal_mode: Literal["write", "fsync"] | None = None
-    """Of real Tarantool: whether who wrote its log waits for fsync(2); None: as shipped, it does not."""
+    """Of real Tarantool: whether a write of its log waits for fsync(2); None: as shipped, it does not."""
     disk: Literal["node", "mounted"] = "node"
     """What lies under the nodes: their machine's disk, or one that is mounted under each of them
     (`harness.cluster.mounted_disk`)."""
     start: str | None = None
     """Stored logs that the nodes begin with (`harness.systems.qsync.starts`); None: empty disks."""
     node_options: tuple[str, ...] = ()
-    """What single nodes are set to apart from the others: `n2:election_timeout=0.8` (`harness.run.node_options`)."""
+    """Options of single nodes that differ from the rest: `n2:election_timeout=0.8` (`harness.run.node_options`)."""
     mvcc: bool = True
     """False: nodes have no manager of versions, and every read sees what is prepared."""
     read: str | None = None
-    """None: as the configuration; "mixed" is mostly that, and a few of all the others."""
+    """None: as the configuration; "mixed" is mostly that, and a few of every mode."""
     replica_reads: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
     """The share of reads that go to nodes which are not the owner."""
     overlap: Annotated[int, msgspec.Meta(ge=1, le=8)] = 1
@@ -199,8 +199,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     failing: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     """The share of writing transactions with a statement that must fail, in workloads that have several statements."""
     write_once: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
-    """The share of writes to a key that nothing else writes, in workloads whose keys are overwritten: a later write
-    cannot hide that such a row was lost."""
+    """The share of writes to a key that nothing else writes, in workloads that overwrite keys: no later write
+    can hide that such a row was lost."""
     bugs: tuple[str, ...] = ()
     promise: str | None = None
     """A stricter model to judge by than what the system promises."""
@@ -209,7 +209,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     inventory: str | None = None
     """For the cluster ssh: the file that names its hosts (`harness.cluster.ssh.inventory`)."""
     accept_new_host_keys: bool = False
-    """Hosts whose keys are not known yet are believed, and their keys written down."""
+    """Unknown hosts are trusted, and their keys written down."""
     node_from: str | None = None
     """The version that nodes start in (`harness.cluster.versions`); None: the one of this checkout."""
     node_to: str | None = None

@@ -78,5 +78,5 @@ class Present:
         kept = ((shape, [link for link in shape.links if not {*link} & {*absent}]) for shape in fault.shapes)
         shapes = tuple(msgspec.structs.replace(shape, links=tuple(left)) for shape, left in kept if left)
         if fault.shapes and len(shapes) < 2:
-            return None  # what has one shape left changes for nobody
+            return None  # a partition with one shape left changes nothing
         return msgspec.structs.replace(fault, nodes=nodes, links=links, shapes=shapes)

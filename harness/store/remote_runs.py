@@ -125,7 +125,7 @@ def put_run(store: ObjectStore, root: Address, path: Path) -> Address:
         store.remove(place / VERDICT)  # from here on it is not finished, as what follows is not all there
     names = sorted(str(file.relative_to(path)) for file in path.rglob("*") if _is_sent(file))
     if HISTORY not in there:
-        store.send(path / HISTORY, place / HISTORY)  # first: it says whose place this is
+        store.send(path / HISTORY, place / HISTORY)  # first: it reserves the address
     for name in names:
         store.send(path / name, place / name)
     store.write(place / VERDICT, verdict)

@@ -119,7 +119,7 @@ class RunFolder:
 
         self._keep(
             {**listed, hashes.HASHES: write_list, **page}
-        )  # the page is last: who waits for runs waits for it
+        )  # the page is last: a program that waits for runs waits for it
 
     def read_verdict(self) -> dict[str, object] | None:
         """The stored verdict; None if there is none that can be read."""

@@ -47,7 +47,7 @@ class Promise:
     why: str
     asynchronous: str = "as synchronous"
     """Acknowledged asynchronous transactions: they keep to the order of the log on all nodes, like synchronous ones;
-    "where answered": they stay on the node that acknowledged them, and nothing is said of others."""
+    "where answered": they stay on the node that acknowledged them, and nothing is said of other nodes."""
     has_leader: bool = True
     """One node takes writes at a time, and calls itself "owner"."""
     has_dumps: bool = True

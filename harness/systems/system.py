@@ -140,7 +140,7 @@ class NeedsFiles(Protocol):
 
 
 CANNOT_JOIN = "cannot-join"
-"""A line of the monitor: a newcomer ended in order, for nobody could take it in. It is no crash."""
+"""A line of the monitor: a new node ended in order, because no member could take it in. It is not a crash."""
 
 
 @runtime_checkable

@@ -23,7 +23,7 @@ from nodes.kernel.events import Accepted, Connected, ConnectFailed, Disconnected
 GREETING_TIMEOUT_S = 2.0
 LINGER_S = 2.0
 OUTPUT_LIMIT = 64 << 20
-INPUT_CHUNK = 16 << 10  # what one link may bring in before the others and the disk have their turn
+INPUT_CHUNK = 16 << 10  # what one link may bring in before the next link and the disk have their turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Link(asyncio.BufferedProtocol):
         reason = self._reason or (_sentence(error) if error else "closed by the other side")
         if not self.opened.done():
             self.opened.set_exception(ConnectionError(reason))
-            self.opened.exception()  # nobody may be waiting any more; that is no mistake
+            self.opened.exception()  # retrieved here, because the waiter may be gone; that is not a mistake
         self._links.ended(self, reason)
 
     def write(self, data: bytes) -> bool:

@@ -21,7 +21,7 @@ def unpack(data: bytes) -> object:
     """Exactly one value. Raises MalformedFrame."""
     try:
         value: object = unpackb(data, strict_map_key=False, unicode_errors="surrogateescape")
-    except (ValueError, TypeError) as error:  # TypeError: a map whose key is a list or a map
+    except (ValueError, TypeError) as error:  # TypeError: a map with a list or a map as a key
         raise MalformedFrame(f"expected one msgpack value in {len(data)} bytes: {error}") from None
     return value
 

@@ -34,7 +34,7 @@ State = Literal["off", "connecting", "asking", "joining", "subscribing", "follow
 class Applier:
     peer: str
     peer_id: int
-    """The member's id; 0 as long as whoever answers there is none."""
+    """The member's id; 0 as long as the node that answers there is not a member."""
     answered_id: int = 0
     """The id that it gave itself when it answered."""
     state: State = "off"
@@ -59,7 +59,7 @@ class Applier:
     def turn_off(self) -> None:
         self.state = "stopped" if self.message else "off"
         self.link = -1
-        self.answered_id = 0  # whoever answers next may be another, and the id another's by then
+        self.answered_id = 0  # the next node that answers may be a different one, and own a different id
         self.partial.clear()
         self.backlog.clear()
 

@@ -72,10 +72,10 @@ class Configuration:
     """False, as Tarantool ships it: a PROMOTE waits for acknowledgements of the last synchronous transaction that its
     node has, and takes effect when it is written, without a quorum of its own."""
     unmarked_promote: Literal["waits", "at once"] | None = None
-    """What a PROMOTE means that an older version wrote and whose log does not tell: see `nodes.qsync.unmarked`.
+    """How to read a PROMOTE of an older version if its log does not show it: see `nodes.qsync.unmarked`.
     None: the node refuses to start on such a log."""
     memtx_use_mvcc_engine: bool = True
-    """False: whoever reads `read-confirmed` sees prepared data too; a manager of versions is what hides it."""
+    """False: `read-confirmed` reads show prepared data too, because a manager of versions is what hides it."""
     synchro_queue_max_size: int = 0
     """Bytes of transactions that may wait on the owner before new ones have to; 0 means no limit."""
     wal_queue_max_size: int = 16 * 1024 * 1024
@@ -99,7 +99,7 @@ class Configuration:
     users: tuple[User, ...] = ()
     protocol: Protocol = "3.2"
     """As which version of Tarantool the node writes and speaks. "2.6": no RAFT, PROMOTE or DEMOTE row, no flags of
-    synchronous rows; whoever writes to an empty queue owns it. A real 2.6 can be a member then."""
+    synchronous rows; a node that writes to an empty queue owns it. A real 2.6 can be a member then."""
     joins: bool = False
     """A node without data joins the cluster of its peers, under an id that they give it (its own here is 0); else it
     begins as a first member. A node that lost its disk comes back so, with a new UUID."""

@@ -242,7 +242,7 @@ class Control:
     def _disturbed(self, procedure: Procedure) -> tuple[Code, tuple[object, ...]] | None:
         limbo = self._commits.limbo
         if procedure.caller is None:
-            procedure.promote_term = limbo.term  # a leader goes on, whoever was promoted before it
+            procedure.promote_term = limbo.term  # a leader goes on, whichever node was promoted before it
         if limbo.term != procedure.promote_term:
             return Code.INTERFERING_PROMOTE, (limbo.owner_id,)
         if procedure.term and procedure.term != self._election.term:

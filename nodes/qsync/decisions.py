@@ -122,7 +122,7 @@ class Decisions:
     # ---- clients
 
     decides_on_prepared = True
-    """A transaction that writes sees what others are about to write."""
+    """A transaction that writes sees the prepared, not yet confirmed writes of other transactions."""
 
     def answer_waits_for(self, outcome: Outcome) -> Transaction | None:
         """What must have committed before an answer leaves that has no effect, and reveals what it looked at."""

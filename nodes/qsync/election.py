@@ -85,14 +85,14 @@ class Election:
     must_write: bool = False
     must_tell: bool = False
     votes: dict[int, int] = field(default_factory=dict)
-    """Who voted for whom in this term, as far as we know."""
+    """The votes in this term, as far as we know: voter → candidate."""
     seen_by: dict[int, bool] = field(default_factory=dict)
     """Which peers see the leader of this term."""
     leader_heard_ns: int = 0
     deadline_ns: int = 0
     """When a candidate gives this term up, or a follower without a leader may begin one."""
     said_seen: bool = False
-    """What we told all others last: that we see the leader."""
+    """Our last report to all peers: that we see the leader."""
     said_otherwise: bool = False
     """One that had come newly was told something else since: it would believe that for ever."""
     is_writing: bool = False
@@ -155,7 +155,7 @@ class Election:
             self._must_write()
             self._wait(now_ns, "election")
 
-    # ---- what comes from others
+    # ---- messages of peers
 
     def see_term(self, term: int, now_ns: int) -> bool:
         """A message came from this term. If it is higher than ours, step down and follow; True if so."""
@@ -179,10 +179,10 @@ class Election:
         is_news = self.see_term(message.term, now_ns)
         was_led = self.leader_id != 0
         if message.term < self.term:
-            return  # who is behind was told when this term began: a link loses nothing
+            return  # a peer that is behind got our term when it began: a link loses nothing
         self.seen_by[source] = message.is_leader_seen
         if message.vote and not (self.is_exact and is_news and message.vote == self.me):
-            self.votes[source] = message.vote  # nobody can have voted for us in a term that we did not know
+            self.votes[source] = message.vote  # no vote for us is possible in a term that we did not know
         if message.state == LEADER and self.leader_id not in (0, source):
             self.rival = source
         elif message.state == LEADER and self.leader_id != source:
@@ -225,10 +225,10 @@ class Election:
             return
         open_votes = self.members - len(self.votes)
         if self.members < self.quorum or open_votes < 0:
-            return  # some have not joined yet: another term would help nobody
+            return  # some have not joined yet: another term would not help
         rivals = set(self.votes.values())
         best = max(sum(choice == rival for choice in self.votes.values()) for rival in rivals)
-        if best + open_votes < self.quorum:  # split: nobody can win this term any more
+        if best + open_votes < self.quorum:  # split: no candidate can win this term any more
             self.sometimes.note(rare.SPLIT_VOTE)
             soon_ns = now_ns + self._spread(self.election_timeout_ns)
             if soon_ns < self.deadline_ns:
@@ -313,7 +313,7 @@ class Election:
     def _try(self, now_ns: int, connected: int) -> None:
         if self.decisions.is_held_back(self, connected):
             self.sometimes.note(rare.HELD_BACK)
-            if self.state == CANDIDATE:  # who asked for this election is told that it is over (gh-10836)
+            if self.state == CANDIDATE:  # the caller of this election must learn that it is over (gh-10836)
                 self.state, self.must_tell = FOLLOWER, True
             self._wait(now_ns, "", self.death_timeout_ns // 4)
         else:

@@ -66,7 +66,7 @@ def check_member(change: Change, me: int) -> None:
         raise Rejected(Code.ILLEGAL_PARAMS, f"a replica id is 1 to {REPLICAS_MAX}, got {change.key!r}")
 
 
-# ---- whom it joins
+# ---- the host
 
 
 @dataclass(slots=True, eq=False)
@@ -177,7 +177,7 @@ class Hosting:
                 self._out.append(Send(guest.link, message))
 
 
-# ---- who joins
+# ---- the node that joins
 
 
 @dataclass(slots=True)

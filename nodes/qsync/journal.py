@@ -55,7 +55,7 @@ class Draft:
 
 
 _LAST = Draft(Type.NOP.value, {})
-"""Ends a transaction whose last row would stay here: others must see its end."""
+"""Ends a transaction with a local last row: the peers must see its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +335,7 @@ class Journal:
         is_there = files.get(name) == data
         if name in files and not is_there:
             effects.append(Truncate(name, 0))
-        # Who wrote it may have been killed before it was synced.
+        # The process that wrote it may have been killed before it was synced.
         effects.append(Persist(self.new_token(), name, b"" if is_there else data, "header"))
         self.snapshots = [(name, {})]
         return effects

@@ -36,7 +36,7 @@ class Entry:
     size: int = 0
     """Bytes of its record in the log."""
     is_awaited: bool = True
-    """Somebody waits until it is committed. One that was submitted alone has no time-out."""
+    """A client waits until it is committed. A transaction that was submitted alone has no timeout."""
 
 
 class Limbo:

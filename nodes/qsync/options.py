@@ -71,7 +71,7 @@ class Options:
     """What holds now. Times are nanoseconds."""
 
     members: int
-    """How many have an id; others than at the start when `_cluster` says so."""
+    """How many have an id; the number changes with `_cluster`."""
     decisions: Decisions
     knows_elections: bool
     static: Mapping[str, object]

@@ -49,7 +49,7 @@ class Space:
         self.confirmed: dict[Hashable, Tuple] = {}
         self.prepared: dict[Hashable, list[tuple[Transaction, Tuple | None]]] = {}
         self.on_change: Callable[[Hashable], None] | None = None
-        """Told after the newest version of a key changed: spaces that define others are watched so."""
+        """Called after the newest version of a key changed: for spaces that define other spaces."""
         self.on_commit: Callable[[], None] | None = None
         """Told when a key's committed version changed."""
         self.source: Space | None = None

@@ -58,7 +58,7 @@ WRITE_NS = 20 * MICROSECOND
 LATE_NEWS_NS = 2 * MILLISECOND
 """How late a node may hear that its record is durable."""
 WRITEBACK_NS = 1_500 * MILLISECOND
-"""How long written bytes stay unsynced where nobody asks for a sync (the seeded bug ack-before-fsync)."""
+"""How long written bytes stay unsynced without a request to sync them (the seeded bug ack-before-fsync)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +108,13 @@ class Machine:
         self.on_crash: Callable[[str, str], None] = lambda name, how: None
         self.trace: Callable[[str], None] | None = None
         self.on_end: Callable[[Node], None] | None = None
-        """Told of a node whose life is over."""
+        """Called with a node at the end of its life."""
         self.on_record: Callable[[str, str, str], None] | None = None
-        """Told "writes" (handed to the disk) or "wrote" (synced), who, and the kind of record."""
+        """Called with "writes" (handed to the disk) or "wrote" (synced), the node, and the kind of record."""
         self._watch: WatchesMachine | None = None
         self._heard = frozenset[type]()
         self._serving: int | None = None
-        """The link whose message the node is taking in."""
+        """The link of the message that the node is taking in."""
         self._make = make
         self._agenda = agenda
         self._network = network
@@ -461,7 +461,7 @@ class Machine:
             self._mark_synced(group)
             self._tell_records("wrote", group)
             if life != self._life:
-                return  # whoever heard of it ended the process before anything of it was told
+                return  # its listener ended the process before the node could send anything about it
             self._soon("input", life, lambda group=group: self._durable(group))  # type: ignore[misc]
         if self._is_failing:
             self._soon("input", life, self._fail)

@@ -135,7 +135,7 @@ class Effect:
     overtook: int = 0
     """Messages that will arrive before one that was sent before them."""
     queued: int = 0
-    """Messages that a rate let wait for others."""
+    """Messages that had to wait because of a rate."""
     longest_queued_ns: int = 0
     passed: int = 0
 
@@ -170,7 +170,7 @@ class Network:
         self.trace: Callable[[str], None] | None = None
         self.kinds_of: Callable[[object], Sequence[str]] = lambda message: (type(message).__name__,)
         self.on_message: Callable[[str, Pair, object], None] | None = None
-        """Told "sends" or "gets", who to whom, and the message; None while nobody wants to know."""
+        """Called with "sends" or "gets", source and target, and the message; None while no fault waits."""
 
     def add(self, endpoint: Endpoint) -> None:
         self._endpoints[endpoint.name] = endpoint

@@ -33,7 +33,7 @@ LineOf = Callable[[int], int]
 TYPES = ("invoke", "ok", "fail", "info")
 NEMESIS = "nemesis"
 PRECONDITION = re.compile(r"precondition|mismatch|did-not-succeed|cas-failed|not-equal", re.IGNORECASE)
-SYNONYMS = {"broadcast": "add"}  # Maelstrom's broadcast is a set whose reads show what was sent round
+SYNONYMS = {"broadcast": "add"}  # Maelstrom's broadcast is a set: its reads show what was sent round
 _WORDS = ("node", "role", "mode")
 _MICRO_OPERATIONS = frozenset({"r", "w", "append", "read", "write", "get", "put", "inc", "add"})
 

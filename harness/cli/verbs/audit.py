@@ -70,7 +70,7 @@ def _audit(path: Path, promotes: str | None, has_votes: bool | None, quorum: int
     logs = read_logs(path)
     if not logs:
         raise WrongUse(f"{path}: expected *.xlog files in a folder for each node, found none; try: {_TRY}")
-    # Without a plan: as real Tarantool is, and nothing that nobody said is counted on.
+    # Without a plan: the rules of real Tarantool, and nothing is assumed that was not given.
     rules = LogRules(
         promotes="synchronous" if promotes == "synchronous" else "at once",
         has_votes=bool(has_votes),

@@ -121,7 +121,7 @@ def _old_images() -> list[str]:
     try:
         client = connect()
     except ClusterError:
-        return []  # told by who looked before
+        return []  # the check before this one reports it
     return remove_old_images(client, REPOSITORY, time.time())
 
 

@@ -145,7 +145,7 @@ def _shower(stack: ExitStack, plan: Plan) -> Callable[[Conductor], None]:
             try:
                 shown.show(snapshot(conductor, meter))
             except OSError:
-                is_seen = False  # nobody reads any more; the run goes on
+                is_seen = False  # the reader of our output is gone; the run goes on
 
     return show
 

@@ -210,7 +210,7 @@ class ContainerCluster(RealCluster):
 
     async def _provoke(self, link: Link) -> None:
         source, target = link if link[1] != CLIENT else (CLIENT, link[0])  # its answer comes to the client
-        with suppress(OSError):  # it has ended, or nobody may be in its place: then nothing passes
+        with suppress(OSError):  # it has ended, or its namespace is off limits: then nothing passes
             pid = 0 if source == CLIENT else await asyncio.to_thread(self._running().pid, source)
             await asyncio.to_thread(dial_as, pid, self._addresses[target], PORT)
 

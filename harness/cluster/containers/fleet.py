@@ -35,7 +35,7 @@ SIGNAL_ALL: Final = {"TINI_KILL_PROCESS_GROUP": "1"}
 """Docker's init hands a signal on to the group of its child, not to the child alone, which may be a wrapper."""
 WATCH_EVERY_S: Final = 0.25
 SILENT_AT_MOST_S: Final = 120.0
-"""For how long the daemon may say nothing of who runs, while a run goes on."""
+"""For how long the daemon may not answer which nodes run, while a run goes on."""
 LOOKS_WITHIN_S: Final = 90.0
 """How long a look at all nodes may take that a run cannot end without: longer than one call of the daemon waits."""
 _LAST_LINES: Final = 40
@@ -101,7 +101,7 @@ class Fleet:
         self._may_refuse: dict[str, list[str]] = {}
         self._watch: asyncio.Task[None] | None = None
         self._looked_s = 0.0
-        """When the last look at all nodes began from which it is known who runs; on the monotonic clock."""
+        """When the last look at all nodes began that showed which of them run; on the monotonic clock."""
         self._unseen = "it did not answer"
         """Why the last look that came to nothing did."""
         self._looks = asyncio.Lock()
@@ -122,7 +122,7 @@ class Fleet:
         for subnet in ipaddress.ip_network(_SUBNETS).subnets(new_prefix=24):
             gateway, *hosts = map(str, subnet.hosts())
             pool = docker.types.IPAMPool(subnet=str(subnet), gateway=gateway)
-            with suppress(docker.errors.APIError):  # somebody has it already
+            with suppress(docker.errors.APIError):  # another process has it already
                 self._network = self._client.networks.create(
                     f"qsync-{self._run.text}",
                     driver="bridge",
@@ -397,7 +397,7 @@ class Fleet:
     async def _see_end(self, node: str, life: int) -> bool:
         """Note how a node ended that does not run any more; False if the daemon does not say."""
         if self._lives[node] != life or not self._should_run(node):
-            return True  # somebody told it to end meanwhile, and has seen how it did
+            return True  # the harness ended it meanwhile, and has seen how
         try:
             ended = await asyncio.to_thread(self._how_it_ended, node)
         except Exception as error:  # as above

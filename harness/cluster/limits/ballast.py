@@ -28,7 +28,7 @@ _PR_SET_PDEATHSIG = 1
 def main(kind: str, folder: str, size: int, scratch: str) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    with suppress(OSError):  # or else whoever started it has made somebody else more likely
+    with suppress(OSError):  # or else the process that started it has made another one more likely
         Path("/proc/self/oom_score_adj").write_text("-1000")
     Path(f"{folder}/cgroup.procs").write_text(str(os.getpid()))
     if kind == "fill":

@@ -118,7 +118,7 @@ class Server:
             return b"", error.errno or errno.EIO
 
     def _say(self, asked: Request, body: bytes, error: int) -> None:
-        with suppress(OSError):  # who asked is dead
+        with suppress(OSError):  # the process that asked is dead
             os.write(self._device, wire.answer(asked.unique, body, error))
 
     def _of(self, asked: Request) -> Any:
@@ -317,7 +317,7 @@ class Server:
         for line in sys.stdin:
             try:
                 said = self.obey(line)
-            except Exception as error:  # who asked must hear of it
+            except Exception as error:  # the harness, which asked, must hear of it
                 said = {"error": f"{type(error).__name__}: {error}"}
             print(json.dumps(said), flush=True)
 
@@ -345,10 +345,10 @@ def main(folder: str, name: str, how: str, written_back_after_ns: str) -> None:
     server = Server(volume, device)
 
     def leave(*_: object) -> None:
-        with suppress(OSError):  # somebody else has unmounted it
+        with suppress(OSError):  # another process has unmounted it
             unmount(folder)
         server.close()
-        os._exit(0)  # whoever still has a file open there is told so by the kernel
+        os._exit(0)  # a process with a file still open there gets errors from the kernel
 
     def obey() -> None:
         server.listen()

@@ -23,7 +23,7 @@ async def _serve() -> None:
     control = Control(switchboard, guard)
     for number in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, over.set)
-    ask_for_signal_at_death_of_parent(signal.SIGTERM)  # not SIGKILL: there are others to kill first
+    ask_for_signal_at_death_of_parent(signal.SIGTERM)  # not SIGKILL: the nodes must be killed first
     answers, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, sys.stdout)
 
     async def on_line(line: bytes) -> None:

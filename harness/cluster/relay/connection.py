@@ -84,7 +84,7 @@ class Side(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.dead = True
-        if error is not None:  # else it was we who closed it, and the other side has been told
+        if error is not None:  # else we closed it, and the other side knows
             self.outgoing.close(Close.RESET)
         self.connection.side_died()
 

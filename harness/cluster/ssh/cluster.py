@@ -211,7 +211,7 @@ class SshCluster(RealCluster):
     def _relay_errors(self) -> Path:
         return self._settings.folder / "relay.txt"
 
-    # Who runs
+    # Which nodes run
 
     def _event(self, machine: Machine, told: Mapping[str, Any]) -> None:
         if self._crew is not None:

@@ -37,7 +37,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     host: Words
     port: Port = 22
     user: Words | None = None
-    """None: as whoever runs the harness is called."""
+    """None: the name of the user that runs the harness."""
     key: Words | None = None
     known_hosts: Words = "~/.ssh/known_hosts"
     accept_new_host_keys: bool = False

@@ -116,7 +116,7 @@ class _Reader:
         self.synchronous_spaces: set[int] = set()
         self.snapshots: list[Snapshot] = []
         self._not_comparable: set[int] = set()
-        """Spaces that are local, whose key is not the first field alone, or that were emptied at once."""
+        """Spaces that are local, have a key other than the first field alone, or were emptied at once."""
 
     def learn(self, name: str, data: bytes) -> None:
         """Which spaces of a snapshot are synchronous, up to where it holds all, and what."""

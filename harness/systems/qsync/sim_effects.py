@@ -21,7 +21,7 @@ ProcessOf = Callable[[int], int | None]
 
 
 Bytes = tuple[int, str, bytes, int | None, int]
-"""What was made durable, still to be read: when, where, the bytes of a log or snapshot, who asked for it, written when.
+"""Durable data, still to be read: when, where, the bytes of a log or snapshot, the client's link, written when.
 
 A plain tuple, as there are thousands, and few of them are ever read.
 """

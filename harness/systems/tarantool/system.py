@@ -61,7 +61,7 @@ CANNOT_JOIN = (
     "can't initialize storage: Can't modify data because this instance is in read-only mode",
     "can't initialize storage: Incorrect value for option 'replication': failed to connect to one or more replicas",
 )
-"""A member is registered by a master; and while nobody else is there, there is nobody to join."""
+"""A master registers a new member; without any other node there is nothing to join."""
 FATAL = " F> "
 FAKETIME_LIBRARY = "*/faketime/libfaketimeMT.so.1"
 IN_CONTAINERS = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"

@@ -25,7 +25,7 @@ _ECHO_EVERY_S = 0.1
 _ECHO_WITHIN_S = 5.0
 
 Token = tuple[str, int, int]
-"""The node whose queue it is, how often that was entered, the packet's number."""
+"""The node with the queue, how often that was entered, the packet's number."""
 
 
 @dataclass(slots=True)

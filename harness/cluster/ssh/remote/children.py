@@ -47,7 +47,7 @@ class Child:
         self.over = asyncio.Event()
         self.family = Family(process.pid, mark)
         self.is_told = False
-        """Somebody has asked it to end, and looks after what it started."""
+        """It was asked to end; the caller looks after the processes that it started."""
 
     @property
     def pid(self) -> int:
