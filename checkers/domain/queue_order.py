@@ -4,7 +4,8 @@ A store with a queue of transactions that wait for a quorum can answer a client 
 (commit wait modes `submit` and `none`). Such an answer is not an acknowledgement: in the history the operation has no
 outcome (info, error "submitted"), and may take effect at any time after its invocation, or never. But it leaves less
 open than a lost answer, because the write has its place in the queue. Every write invoked after that answer stands
-behind it, and a confirmation covers everything in front. So as soon as a later write is known to be confirmed (it
+behind it, and a confirmation covers everything in front. So as soon as a later write is known to be confirmed (it was
+acknowledged, or a read that had to be fresh has shown it), the submitted one has happened, or never will.
 
 Without this a submitted write would excuse the loss of an acknowledged one: "it took effect only then and replaced it".
 

@@ -61,7 +61,7 @@ RECONFIGURE, RECONFIGURE_AT, OTHERWISE = RECONFIGURING
 HOLDS = "holds"
 MOMENTS = "moments"
 SCENIC = (HOLDS, MOMENTS)
-"""Scenes of directed faults, which go on beside all others and are not among "all"."""
+"""Scenes of directed faults, which run beside all faults and are not among "all"."""
 POWER_ALL = "power-all"
 MOUNTED = ("local", "docker")
 """Clusters on which a disk is mounted under nodes of other systems (`harness.cluster.mounted_disk`)."""

@@ -90,7 +90,7 @@ class _Decoder:
 
 
 class ServerDecoder(_Decoder):
-    """What clients and replicas send. It is the server who greets, so `greeted` is true from the start."""
+    """Messages of clients and replicas. The server sends the greeting, so `greeted` is true from the start."""
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX, salt: bytes = b"") -> None:
         super().__init__(frame_bytes_max)

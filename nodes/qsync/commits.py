@@ -1,4 +1,4 @@
-"""From submitted to committed: what happens to a transaction between the client and the answer.
+"""From submitted to committed: the life of a transaction between the client's request and the answer.
 
     submit ─▶ prepared, its rows on their way to the disk
                 │ written                          │ the journal failed: 40, those behind it 134
@@ -10,8 +10,8 @@
              committed, answered                    gone: 216 for the oldest, 217 for those behind it
 
 With elections a PROMOTE waits, too, until a quorum has it (`promotions.py`); until then rows of the old term keep their
-bodies. Rows of an owner whose term is over become NOPs. `ownership.py` says whose the queue is and who may write,
-`records.py` has what is on its way to the disk, `fates.py` ends transactions.
+bodies. Rows of an owner with a past term become NOPs. `ownership.py` says which node owns the queue and which may
+write, `records.py` has the records on their way to the disk, `fates.py` ends transactions.
 
 The same path serves rows of other nodes (`apply`), where CONFIRM and ROLLBACK come as rows, and recovery
 (`replay`), where everything is on disk already. A record takes effect when it is on disk, not before.
@@ -105,7 +105,7 @@ class Commits:
         self.reconfigure(configuration)
 
     def reconfigure(self, configuration: Configuration) -> None:
-        """The members are others than before: all but ourselves may acknowledge."""
+        """The members have changed: all but ourselves may acknowledge."""
         self.configuration = configuration
         self._replicas = frozenset(member.id for member in configuration.registered) - {configuration.me.id}
         counted = {*self._replicas, self._me}
@@ -325,7 +325,7 @@ class Commits:
                 self.promotions.written(row)
 
     def _confirmed(self, row: Row, lsn: int) -> None:
-        """A CONFIRM of an owner whose term is over says nothing new: it is before the PROMOTE that followed it."""
+        """A CONFIRM of an owner with a past term says nothing new: it is before the PROMOTE that followed it."""
         promotion = promotion_decided(row, self.pending)
         if promotion is not None:
             self.promotions.take_over(promotion)
@@ -335,7 +335,7 @@ class Commits:
     def acknowledge(self, replica_id: int, lsn: int, term: int, now: Instant) -> None:
         """A replica has our rows up to `lsn`; only members of the cluster count, each once, in our own term.
 
-        Without elections nobody votes, and a lower term counts too: it knows of no other owner than we do.
+        Without elections there are no votes, and a lower term counts too: it knows of no other owner than we do.
         """
         if self.options.has_elections:
             counts = term == self.election.term and self.election.is_leader
@@ -366,7 +366,7 @@ class Commits:
                 self.records.control(Type.CONFIRM, body, now)
 
     def _oldest_watched(self) -> Entry | None:
-        """The entry whose time runs out first: the oldest that somebody waits for. It may be unwritten: then None."""
+        """The entry with the next timeout: the oldest with a waiting client. It may be unwritten: then None."""
         rolls_back = self.options.rollback_on_timeout
         if rolls_back and not self.ownership.may_decide:
             return None
@@ -377,7 +377,7 @@ class Commits:
         return None if entry is None or entry.lsn == UNWRITTEN else entry
 
     def options_changed(self, now: Instant) -> None:
-        """Quorum and timeout may be others now."""
+        """Quorum and timeout may have changed."""
         self._timer_armed = False
         self.confirm_what_a_quorum_has(now)
         self.watch_timeout(now)
@@ -396,8 +396,8 @@ class Commits:
     def timed_out(self, now: Instant) -> None:
         """Roll back from the oldest entry that was waited for too long; one whose CONFIRM is being written goes on.
 
-        What was submitted before it has no time-out and stays. So does an asynchronous entry behind that one, and an
-        answer that waits for what it saw: their clients are told that they are detached (`_ends`).
+        A submitted transaction before it has no timeout and stays. So does an asynchronous entry behind that one, and
+        an answer that waits for what it saw: their clients get the answer that they are detached (`_ends`).
         """
         self._timer_armed = False
         limbo, entry = self.limbo, self._oldest_watched()
@@ -436,7 +436,7 @@ class Commits:
     # ---- recovery
 
     def replay(self, transactions: Iterable[tuple[Row, ...]], now: Instant) -> None:
-        """Take in what the log on disk says, in order; nobody is told of it."""
+        """Take in the log on disk, in order; no client or peer gets anything."""
         mark = len(self.out)
         for rows in transactions:
             if rows[-1].type in CONTROL:

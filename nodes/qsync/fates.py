@@ -54,7 +54,7 @@ class Fates:
 
 
 def answer_later(waits_for: Transaction | None, link: int, response: Response, out: list[Effect]) -> None:
-    """Answer at once, or when the unfinished transaction whose effect the answer reveals has committed."""
+    """Answer at once; if the answer reveals the effect of an unfinished transaction, when that has committed."""
     if waits_for is None:
         out.append(Send(link, response))
     else:

@@ -1,4 +1,4 @@
-"""Whose the queue is, and therefore who may decide and write: a PROMOTE says so.
+"""The owner of the queue, and therefore which node may decide and write: a PROMOTE says so.
 
 2.6 knows no PROMOTE: `nodes.qsync.ownership_2_6` has its rules.
 """
@@ -32,7 +32,7 @@ class Ownership:
     """Of the queue of one node."""
 
     knows_terms = True
-    """Rows of an owner whose term is over are told from others."""
+    """Rows of an owner with a past term can be recognized."""
     knows_flags = True
     """Rows say whether they wait; else their space says so."""
 
@@ -81,7 +81,7 @@ class Ownership:
     def ro_reason(self) -> str | None:
         """Why clients may not write: one reason of several, in Tarantool's order; None if they may."""
         if self._me == 0:
-            return "config"  # who is no member must be read-only
+            return "config"  # a node that is not a member must be read-only
         if self._options.has_elections and not self._election.is_leader:
             return "election"
         if not self.may_decide and (self._limbo.owner_id != 0 or self._options.has_elections):
@@ -115,7 +115,7 @@ class Ownership:
 
     @property
     def is_claimed(self) -> bool:
-        """Somebody owns the queue, and nobody else can without a PROMOTE."""
+        """The queue has an owner, and no other node can take it without a PROMOTE."""
         return self._limbo.owner_id != 0
 
     @property
@@ -124,8 +124,8 @@ class Ownership:
         return self._limbo.owner_id == 0 and self._limbo.term == 1
 
     def waits(self, space: Space) -> bool:
-        """Its changes need a quorum. Who is a member does, too, as soon as somebody owns the queue: else an owner that
-        is cut off could change the quorum that overrules it."""
+        """Its changes need a quorum. Those of the members do, too, as soon as the queue has an owner: otherwise an
+        owner that is cut off could change the quorum that overrules it."""
         return space.is_sync or (self.is_claimed and space.definition.id == CLUSTER)
 
     def is_synchronous(self, rows: Sequence[Row]) -> bool:

@@ -1,4 +1,4 @@
-"""The queue of Tarantool 2.6 has no PROMOTE: whoever comes first to an empty queue owns it."""
+"""The queue of Tarantool 2.6 has no PROMOTE: the node that comes first to an empty queue owns it."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Promotions:
         """PROMOTE or DEMOTE, in the term of the election; all that waits in the queue stays.
 
         Its flags say when it takes effect (`nodes.qsync.unmarked`). Without elections it does so when it is written:
-        `Control` has counted before that a quorum has what it keeps, and nobody votes in its term.
+        `Control` has counted before that a quorum has what it keeps, and its term has no votes.
         """
         if self._options.has_elections:
             self._limbo.acknowledged.clear()
@@ -109,7 +109,7 @@ class Promotions:
         self._records.write(write, None, reply)
 
     def begin_term(self, now: Instant) -> None:
-        """A term that nobody was elected for; it is in the log before what is written in it."""
+        """A term without an election; it is in the log before anything is written in it."""
         self._election.new_term(now.monotonic_ns)
         self._election.must_write = False
         self._records.save_vote(now)
@@ -141,7 +141,7 @@ class Promotions:
             self._out.append(Log("info", "a PROMOTE of an old term", fields))
 
     def take_over(self, promotion: Promotion) -> None:
-        """A PROMOTE takes effect, after those that it stands on; others before it came to nothing."""
+        """A PROMOTE takes effect, after those that it stands on; earlier ones outside that chain come to nothing."""
         chain = chain_of(promotion, self.pending)
         if len(chain) > 1:
             self._sometimes.note(rare.PROMOTE_STACKED)

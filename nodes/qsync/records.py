@@ -68,7 +68,7 @@ class Records:
         self.write(self._journal.write_own((Draft(kind.value, body),), now.wall_ns / 1e9))
 
     def save_vote(self, now: Instant) -> None:
-        """Write the election's term and vote; whatever is told of them stands behind this record."""
+        """Write the election's term and vote; no message with them leaves before this record is on disk."""
         election = self._election
         self.write(self._journal.write_vote(election.term, election.vote, now.wall_ns / 1e9))
 

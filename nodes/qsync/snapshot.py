@@ -1,8 +1,8 @@
 """A snapshot: everything that a node holds at one vclock, as a file and as the rows that a joining replica gets.
 
-It never holds what is not confirmed. Behind the data stand (not with protocol 2.6, which knows neither) the state of
-the election as a RAFT row and that of the queue as a PROMOTE row, whose vclock says up to where the owner's entries
-are confirmed.
+It never holds unconfirmed data. Behind the data stand (not with protocol 2.6, which knows neither) the state of the
+election as a RAFT row and that of the queue as a PROMOTE row. The vclock of that row says up to where the owner's
+entries are confirmed.
 """
 
 from __future__ import annotations
