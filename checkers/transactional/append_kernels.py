@@ -475,7 +475,6 @@ def replay(
     append makes just its version. A transaction runs only after all that ended before it began. A transaction that may
     run stays free to run until it does, so any order of trying finds an order of all if there is one: if some are left,
     the graph of ww, wr, rw and realtime has a cycle. No edge is ever built, and time is linear.
-    of ww, wr, rw and realtime has a cycle. No edge is ever built, and time is linear.
 
     completed_at[event] is the ok transaction that ended there, or NONE. `readers` is used up.
     """

@@ -179,6 +179,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     `bit` says whether it took effect: bytes withheld or connections left hanging for longer than a heartbeat, a
     process seen dead or stopped, a node's own clock seen to differ, bytes delayed. `healed` says that fresh traffic
+    passed (or the process answered) afterwards; None if that could not be tried.
     """
 
     bit: bool

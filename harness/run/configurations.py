@@ -2,6 +2,7 @@
 
 A plan names one (`--configuration F` or `--configuration as-shipped`) and may set single options apart from it. The
 verdict does not depend on the letter but on the resulting options: `letter_of` finds the row again from the settings
+(`harness.systems.qsync.promises` holds the rows).
 
 | letter | owner | PROMOTE takes effect | waiting too long |
 |---|---|---|---|

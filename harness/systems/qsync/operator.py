@@ -7,6 +7,7 @@ the one with the most rows.
 
 Replication that has stopped, because a node could not apply a row, does not go on by itself. When every member is
 heard again the operator restarts it, as the documentation says (Replication stops), and again if that did not help.
+
 Everything it does is written into the history, as lines of the process "operator".
 """
 
