@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from harness.cluster.connections import Connections
-from harness.cluster.processes import NodeProcess, Orders
+from harness.cluster.local.processes import NodeProcess, StartOptions
 from harness.run.assemble import parts_of
 from harness.run.plan import Plan
 from harness.wires.iproto import IPROTO
@@ -49,8 +49,8 @@ async def direct(folder: Path, profile_of_owner: Path | None = None) -> AsyncIte
                 *("--config", str(folder / name / "config.json"), "--data", str(folder / name)),
                 *("--listen", f"127.0.0.1:{ports[name]}", *peers),
             )
-            orders = Orders(node=name, command=command, output=folder / name / "output.txt")
-            processes.append(await NodeProcess.spawn(orders))
+            options = StartOptions(node=name, command=command, output=folder / name / "output.txt")
+            processes.append(await NodeProcess.spawn(options))
         for process in processes:
             await process.ready()
         await connections.call(-1, "n1", Call(1, "box.ctl.promote", ()), TIMEOUT_NS)

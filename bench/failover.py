@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from harness.clients.reply import Replied
-from harness.cluster.local import LocalCluster
+from harness.cluster.local.cluster import LocalCluster
 from harness.faults.fault import Fault
 from harness.run.assemble import local, parts_of
 from harness.run.plan import SECOND_NS, Plan

@@ -15,7 +15,7 @@ from bench.table import print_table
 from checkers.history.jsonl import Writer
 from harness.clients.reply import Replied, Reply
 from harness.cluster.protocol import Ended
-from harness.cluster.virtual_tasks import VirtualTask
+from harness.cluster.sim.virtual_tasks import VirtualTask
 from harness.faults.fault import Evidence, Fault
 from harness.run.assemble import header, parts_of
 from harness.run.conductor import Conductor

@@ -48,12 +48,12 @@ class _Spoilt(Kill):
     def __init__(
         self,
         fault: Fault,
-        roster: Processes,
+        processes: Processes,
         now_ns: Callable[[], int],
         answers: Answers,
         disks: Mapping[str, Storage],
     ) -> None:
-        super().__init__(fault, roster, now_ns, answers)
+        super().__init__(fault, processes, now_ns, answers)
         self._disks = disks
         self._counts: Counter[str] = Counter()
 
@@ -64,7 +64,7 @@ class _Spoilt(Kill):
         self._counts["refused_to_start"] += 1
         await self._disks[node].restore()
         try:
-            await self._roster.start_again(node)
+            await self._processes.start_again(node)
         except ClusterError as error:
             self._details.append(error.message)
             return False
@@ -73,9 +73,9 @@ class _Spoilt(Kill):
     async def _has_ended(self, node: str) -> bool:
         """A node that refuses to start ends soon after it says so."""
         deadline = asyncio.get_running_loop().time() + _ENDS_WITHIN_S
-        while self._roster.is_alive(node) and asyncio.get_running_loop().time() < deadline:
+        while self._processes.is_alive(node) and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(_LOOK_AGAIN_S)
-        return not self._roster.is_alive(node)
+        return not self._processes.is_alive(node)
 
 
 class PowerLoss(_Spoilt):
@@ -84,7 +84,7 @@ class PowerLoss(_Spoilt):
     def __init__(
         self,
         fault: Fault,
-        roster: Processes,
+        processes: Processes,
         now_ns: Callable[[], int],
         answers: Answers,
         isolation: Isolation,
@@ -92,7 +92,7 @@ class PowerLoss(_Spoilt):
         *,
         may_refuse: bool = False,
     ) -> None:
-        super().__init__(fault, roster, now_ns, answers, disks)
+        super().__init__(fault, processes, now_ns, answers, disks)
         self._isolation = isolation
         self._may_refuse = may_refuse
 
@@ -111,7 +111,7 @@ class PowerLoss(_Spoilt):
         self._heal_asked_ns = self._now_ns()
         with ExitStack() as allowed:
             said = {
-                node: allowed.enter_context(self._roster.may_refuse(node))
+                node: allowed.enter_context(self._processes.may_refuse(node))
                 for node in (self._fault.nodes if self._may_refuse else ())
             }
             started = await asyncio.gather(*map(self._start, self._fault.nodes))
@@ -129,7 +129,7 @@ class PowerLoss(_Spoilt):
 
     async def _start(self, node: str) -> tuple[str, bool | None]:
         try:
-            return node, True if await self._roster.revive(node) else None
+            return node, True if await self._processes.revive(node) else None
         except ClusterError as error:
             self._details.append(error.message)
             return node, False
@@ -160,7 +160,7 @@ class DamagedDisk(_Spoilt):
             self._details.append(f"{node} has no log that is long enough to be damaged")
 
     async def _revive(self, node: str) -> bool | None:
-        with self._roster.may_refuse(node) as said:
+        with self._processes.may_refuse(node) as said:
             up = await super()._revive(node)
             if up is not False or not await self._has_ended(node):
                 return up

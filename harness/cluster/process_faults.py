@@ -17,7 +17,7 @@ Answers = Callable[[str], Awaitable[bool]]
 
 
 class Processes(Protocol):
-    """The running nodes: `harness.cluster.roster.Roster`, or the containers of a run."""
+    """The nodes of a cluster: local processes, those of other hosts, or containers."""
 
     async def kill(self, node: str) -> None: ...
 
@@ -47,9 +47,11 @@ class Processes(Protocol):
 class _ProcessFault:
     """Times, and which nodes the fault did not change as it should."""
 
-    def __init__(self, fault: Fault, roster: Processes, now_ns: Callable[[], int], answers: Answers) -> None:
+    def __init__(
+        self, fault: Fault, processes: Processes, now_ns: Callable[[], int], answers: Answers
+    ) -> None:
         self._fault = fault
-        self._roster = roster
+        self._processes = processes
         self._now_ns = now_ns
         self._answers = answers
         self._asked_ns = now_ns()
@@ -65,7 +67,7 @@ class _ProcessFault:
         try:
             async with asyncio.timeout(_ANSWERS_WITHIN_S):
                 while not await self._answers(node):
-                    if not self._roster.is_alive(node):
+                    if not self._processes.is_alive(node):
                         self._details.append(f"{node} is dead")
                         return False
                     await asyncio.sleep(_ASK_AGAIN_S)
@@ -105,18 +107,18 @@ class Kill(_ProcessFault):
         return bool(self._seen_ns) and len(self._seen_ns) == len(self._fault.nodes)
 
     async def _kill(self, node: str) -> None:
-        await self._roster.kill(node)
+        await self._processes.kill(node)
         await self._look_at(node)
 
     async def _look_at(self, node: str) -> None:
-        if left := await self._roster.left(node):
+        if left := await self._processes.left(node):
             self._details.append(f"{node} is not down: {left}")
         else:
             self._saw()
 
     async def _revive(self, node: str) -> bool | None:
         try:
-            if not await self._roster.revive(node):
+            if not await self._processes.revive(node):
                 return None
         except ClusterError as error:
             self._details.append(error.message)
@@ -128,7 +130,7 @@ class Terminate(Kill):
     """SIGTERM: the node may end in order. Bit as a kill."""
 
     async def _kill(self, node: str) -> None:
-        if not await self._roster.terminate(node):
+        if not await self._processes.terminate(node):
             self._details.append(f"{node} did not end at SIGTERM and was killed")
         await self._look_at(node)
 
@@ -137,7 +139,7 @@ class Pause(_ProcessFault):
     """Took effect if all threads of all processes were seen stopped, at the beginning and still at the end."""
 
     async def begin(self) -> None:
-        self._pids = {node: self._roster.pid(node) for node in self._fault.nodes}
+        self._pids = {node: self._processes.pid(node) for node in self._fault.nodes}
         await asyncio.gather(*map(self._pause, self._fault.nodes))
 
     async def end(self) -> Evidence:
@@ -148,18 +150,18 @@ class Pause(_ProcessFault):
         return self._evidence(bit, healed, {"processes_seen_stopped": len(self._seen_ns)})
 
     async def _pause(self, node: str) -> None:
-        if await self._roster.pause(node):
+        if await self._processes.pause(node):
             self._saw()
         else:
             self._details.append(f"{node} was not seen stopped")
 
     async def _still_stopped(self, node: str) -> bool:
-        is_so = self._roster.pid(node) == self._pids[node] and await self._roster.is_stopped(node)
+        is_so = self._processes.pid(node) == self._pids[node] and await self._processes.is_stopped(node)
         if not is_so:
             self._details.append(f"{node} did not stay stopped")
         return is_so
 
     async def _resume(self, node: str) -> bool | None:
-        if not await self._roster.resume(node) or not self._roster.is_alive(node):
+        if not await self._processes.resume(node) or not self._processes.is_alive(node):
             return None
         return await self._answers_again(node)

@@ -43,9 +43,9 @@ T = TypeVar("T")
 
 if TYPE_CHECKING:
     from harness.cluster.containers.cluster import ContainerCluster
-    from harness.cluster.local import LocalCluster
+    from harness.cluster.local.cluster import LocalCluster
     from harness.cluster.mounted_disk.disks import Mounted
-    from harness.cluster.sim import SimCluster
+    from harness.cluster.sim.cluster import SimCluster
     from harness.cluster.ssh.cluster import SshCluster
     from harness.cluster.talk import Talk
 
@@ -259,7 +259,7 @@ def _expected(parts: Parts) -> dict[str, object]:
 
 
 def simulated(parts: Parts, folder: Path | None, *, record_trace: bool = False) -> SimCluster:
-    from harness.cluster.sim import SimCluster
+    from harness.cluster.sim.cluster import SimCluster
 
     plan = parts.plan
     return SimCluster(
@@ -294,7 +294,7 @@ def _simulated_wire(system: System) -> SimulatedWire:
 
 
 def local(parts: Parts, folder: Path) -> LocalCluster:
-    from harness.cluster.local import LocalCluster, LocalSettings
+    from harness.cluster.local.cluster import LocalCluster, LocalSettings
 
     plan = parts.plan
     return LocalCluster(
@@ -369,7 +369,7 @@ def contained(parts: Parts, folder: Path) -> ContainerCluster:
     )
 
 
-def far(parts: Parts, folder: Path) -> SshCluster:
+def ssh_cluster(parts: Parts, folder: Path) -> SshCluster:
     from harness.cluster.ssh.cluster import SshCluster, SshSettings
     from harness.cluster.ssh.inventory import read
 
@@ -397,6 +397,6 @@ def real(parts: Parts, folder: Path) -> Cluster:
         case "docker":
             return contained(parts, folder)
         case "ssh":
-            return far(parts, folder)
+            return ssh_cluster(parts, folder)
         case _:
             return local(parts, folder)

@@ -24,7 +24,7 @@ from harness.run.recorder import Progress
 from harness.store import RunFolder
 
 if TYPE_CHECKING:
-    from harness.cluster.sim import SimCluster
+    from harness.cluster.sim.cluster import SimCluster
 
 TRACEBACK = "traceback.txt"
 

@@ -22,7 +22,7 @@ from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 
 if TYPE_CHECKING:
-    from harness.cluster.sim import Watch
+    from harness.cluster.sim.cluster import Watch
 
 Note = Callable[[str, str, object], None]
 """(what, node, value) → a line of the history."""

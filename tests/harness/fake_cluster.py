@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from harness.clients.reply import Replied, Reply
 from harness.cluster.protocol import Ended
-from harness.cluster.virtual_tasks import Pending, VirtualTask
+from harness.cluster.sim.virtual_tasks import Pending, VirtualTask
 from harness.faults.fault import Evidence, Fault
 from nodes.iproto.messages import Answer, Call, Request
 from nodes.world.agenda import Agenda

@@ -4,7 +4,7 @@
 |---|---|
 | base.py | a base image from Debian packages, where no registry can be reached |
 | image.py | the node image: the base, the package `nodes`, its wheels; built without a network |
-| fleet.py | the containers of one run: made, killed, paused, removed |
+| nodes.py | the containers of one run: made, killed, paused, removed |
 | packet_filter.py | one table of nft rules on the host: which packets pass, with counters |
 | packet_faults.py | cut and loss at work, and how it is seen that they bit |
 | shaping/ | a process that holds packets back: late, out of order, not faster than a rate |

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from harness.cluster.changing_cut import ChangingCut
 from harness.cluster.clock_faults import ClockFault, write_clock
-from harness.cluster.containers.fleet import DATA, PORT, Berth, Fleet, Limits
 from harness.cluster.containers.image import NODE_ROOT, connect, node_image, usual_image
+from harness.cluster.containers.nodes import DATA, PORT, ContainerNodes, ContainerSpec, Limits
 from harness.cluster.containers.packet_faults import PacketFault, PacketIsolation, Packets
 from harness.cluster.containers.packet_filter import PacketFilter
 from harness.cluster.containers.shaped_faults import PacketShaping, ShapedFault
@@ -58,7 +58,7 @@ class ContainerSettings:
     """What of each node's usual limits is another in this run."""
     mounted: Mounted = ""
     may_refuse: bool = False
-    """As in `harness.cluster.local`."""
+    """As in `harness.cluster.local.cluster`."""
     packages: tuple[str, ...] = ()
     """Debian packages that nodes need, beside those of every image of nodes."""
     files: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class ContainerCluster(RealCluster):
         self._run = RunId.new()
         self._addresses: dict[str, str] = {}
         self._filter = PacketFilter(self._run.table)
-        self._fleet: Fleet | None = None
+        self._started: ContainerNodes | None = None
         self._packets: Packets | None = None
         self._shaping: PacketShaping | None = None
         self._limits = LimitsHere(lambda node: self._running().group(node), lambda node: settings.folder)
@@ -95,8 +95,10 @@ class ContainerCluster(RealCluster):
         client = await asyncio.to_thread(connect)
         await asyncio.to_thread(remove_leftovers, client)
         await asyncio.to_thread(self._make_images, client)
-        fleet = self._fleet = Fleet(client, self._run, self.now_ns, Limits.of(self._settings.share))
-        host, addresses = await fleet.make_network(self._nodes)
+        processes = self._started = ContainerNodes(
+            client, self._run, self.now_ns, Limits.of(self._settings.share)
+        )
+        host, addresses = await processes.make_network(self._nodes)
         self._addresses.update({CLIENT: host, **addresses})
         await self._filter.start(
             (self._addresses[source], self._addresses[target])
@@ -108,17 +110,17 @@ class ContainerCluster(RealCluster):
             self._filter,
             self._addresses,
             self.now_ns,
-            fleet.may_answer,
+            processes.may_answer,
             self._settings.heartbeat_ns,
             self._provoke,
         )
         self._shaping = PacketShaping(
-            fleet, self._packets, self._settings.folder / "shaping.txt", lambda: self._epoch_ns
+            processes, self._packets, self._settings.folder / "shaping.txt", lambda: self._epoch_ns
         )
         self._mounted = await mounted(self._settings.mounted, self._settings.folder, self._nodes)
         for node in self._nodes:
             self._write_config(node)
-        await fleet.start([self._berth(node, FROM) for node in self._nodes])
+        await processes.start([self._spec(node, FROM) for node in self._nodes])
         await asyncio.gather(*map(self._until_ready, self._nodes))
         self.begin_now()
 
@@ -130,14 +132,14 @@ class ContainerCluster(RealCluster):
                 self._images[which] = node_image(client, root=version.root)
 
     async def _renew(self, node: str, version: Which) -> None:
-        await self._running().exchange(self._berth(node, version))
+        await self._running().exchange(self._spec(node, version))
 
     def _write_config(self, node: str) -> None:
         folder = self._folder(node)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / CONFIG).write_bytes(self._settings.configs[node])
 
-    def _berth(self, node: str, which: Which) -> Berth:
+    def _spec(self, node: str, which: Which) -> ContainerSpec:
         version = self._settings.versions.get(which)
         binary = version.shipped if version is not None else None
         place = Place(
@@ -153,7 +155,7 @@ class ContainerCluster(RealCluster):
             root=NODE_ROOT,
             program=f"{PROGRAM}-{which}" if binary else "",
         )
-        return Berth(
+        return ContainerSpec(
             node=node,
             address=self._addresses[node],
             command=self._settings.command(place),
@@ -168,42 +170,42 @@ class ContainerCluster(RealCluster):
 
     async def _until_ready(self, node: str) -> None:
         """The node answers; ClusterError with its last words if it ends instead."""
-        fleet = self._running()
+        processes = self._running()
         try:
             async with asyncio.timeout(_READY_WITHIN_S):
                 while await self._admin.status(node, STATUS_WITHIN_NS) is None:
-                    if ended := fleet.first_ended():
+                    if ended := processes.first_ended():
                         raise NodeEnded(ended.failed_start)
                     await asyncio.sleep(_ASK_AGAIN_S)
         except TimeoutError:
             raise ClusterError(f"{node} was not ready within {_READY_WITHIN_S:.0f} s") from None
-        fleet.ready(node)
+        processes.ready(node)
 
     async def _end(self) -> None:
-        if self._fleet is not None:
+        if self._started is not None:
             try:
                 if self._shaping is not None:
                     await self._shaping.stop()
                 await self._filter.stop()
             finally:
                 try:
-                    await self._fleet.stop()
+                    await self._started.stop()
                 finally:
                     if self._mounted is not None:
                         await self._mounted.stop()
                 self._shift_logs()
 
     def _may_answer(self, node: str) -> bool:
-        return self._fleet is not None and self._fleet.may_answer(node)
+        return self._started is not None and self._started.may_answer(node)
 
-    def _processes(self) -> Fleet:
+    def _processes(self) -> ContainerNodes:
         return self._running()
 
     def _folder(self, node: str) -> Path:
         return self._settings.folder / "nodes" / node
 
     def ended(self) -> tuple[Ended, ...]:
-        return () if self._fleet is None else self._fleet.ended()
+        return () if self._started is None else self._started.ended()
 
     async def look(self) -> None:
         await self._running().look()
@@ -217,7 +219,7 @@ class ContainerCluster(RealCluster):
     # ---- faults
 
     def _at_work_for(self, fault: Fault) -> FaultAtWork:
-        fleet, packets = self._running(), self._packets
+        processes, packets = self._running(), self._packets
         assert packets is not None
         match fault.does:
             case "cut" | "loss":
@@ -228,29 +230,29 @@ class ContainerCluster(RealCluster):
                 assert self._shaping is not None
                 return ShapedFault(fault, self._shaping)
             case "terminate":
-                return Terminate(fault, fleet, self.now_ns, self._answers)
+                return Terminate(fault, processes, self.now_ns, self._answers)
             case "power":
                 isolation = PacketIsolation(packets)
                 disks, may_refuse = self._disks(fault), self._settings.may_refuse
                 return PowerLoss(
-                    fault, fleet, self.now_ns, self._answers, isolation, disks, may_refuse=may_refuse
+                    fault, processes, self.now_ns, self._answers, isolation, disks, may_refuse=may_refuse
                 )
             case "damage":
-                return DamagedDisk(fault, fleet, self.now_ns, self._answers, self._disks(fault))
+                return DamagedDisk(fault, processes, self.now_ns, self._answers, self._disks(fault))
             case "slow-fsync" | "disk-error":
-                return DiskFault(fault, self._disks(fault), self.now_ns, fleet)
+                return DiskFault(fault, self._disks(fault), self.now_ns, processes)
             case "kill":
-                return Kill(fault, fleet, self.now_ns, self._answers)
+                return Kill(fault, processes, self.now_ns, self._answers)
             case "pause":
-                return Pause(fault, fleet, self.now_ns, self._answers)
+                return Pause(fault, processes, self.now_ns, self._answers)
             case "cpu-limit":
                 return CpuLimit(
-                    fault, fleet, self.now_ns, self._answers, self._limits, self._settings.heartbeat_ns
+                    fault, processes, self.now_ns, self._answers, self._limits, self._settings.heartbeat_ns
                 )
             case "memory-limit":
-                return MemoryLimit(fault, fleet, self.now_ns, self._answers, self._limits)
+                return MemoryLimit(fault, processes, self.now_ns, self._answers, self._limits)
             case "oom":
-                return OutOfMemory(fault, fleet, self.now_ns, self._answers, self._limits)
+                return OutOfMemory(fault, processes, self.now_ns, self._answers, self._limits)
             case "clock":
                 return ClockFault(fault, self._set_clock, self.now_ns, self.status)
             case other:
@@ -262,7 +264,7 @@ class ContainerCluster(RealCluster):
     async def _set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
         write_clock(self._settings.folder / "nodes" / node / "clock", wall_offset_ns, drift_ppm)
 
-    def _running(self) -> Fleet:
-        if self._fleet is None:
+    def _running(self) -> ContainerNodes:
+        if self._started is None:
             raise ClusterError("the cluster was not started")
-        return self._fleet
+        return self._started

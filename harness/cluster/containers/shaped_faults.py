@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from harness.cluster.containers.fleet import Fleet
+from harness.cluster.containers.nodes import ContainerNodes
 from harness.cluster.containers.packet_faults import Packets
 from harness.cluster.relay.remote import Helper
 from harness.errors import ClusterError
@@ -38,31 +38,33 @@ class ShapingProcess(Helper):
 class PacketShaping:
     """What all faults of a run that shape packets share. `epoch_ns` gives the monotonic time of the run's zero."""
 
-    def __init__(self, fleet: Fleet, packets: Packets, errors: Path, epoch_ns: Callable[[], int]) -> None:
+    def __init__(
+        self, processes: ContainerNodes, packets: Packets, errors: Path, epoch_ns: Callable[[], int]
+    ) -> None:
         self.packets = packets
         self.epoch_ns = epoch_ns
-        self._fleet = fleet
+        self._processes = processes
         self._errors = errors
         self._process: ShapingProcess | None = None
         self._entered: dict[str, int] = {}
-        fleet.on_started = self._started_again
+        processes.on_started = self._started_again
 
     async def process(self) -> ShapingProcess:
         """It runs, and has entered all containers that do."""
         if self._process is None:
             self._process = await ShapingProcess.start(self._errors)
             await self._process.ask("name", addresses=dict(self.packets.addresses))
-        nodes = [node for node in self.packets.addresses if self._fleet.is_alive(node)]
+        nodes = [node for node in self.packets.addresses if self._processes.is_alive(node)]
         await asyncio.gather(*(self._enter(self._process, node) for node in nodes))
         return self._process
 
     async def _enter(self, process: ShapingProcess, node: str) -> None:
-        pid = await asyncio.to_thread(self._fleet.pid, node)
+        pid = await asyncio.to_thread(self._processes.pid, node)
         if pid and self._entered.get(node) != pid:
             try:
                 await process.ask("enter", node=node, pid=pid)
             except ClusterError:
-                if await asyncio.to_thread(self._fleet.pid, node) == pid:
+                if await asyncio.to_thread(self._processes.pid, node) == pid:
                     raise
                 return  # it has ended meanwhile, and nothing arrives at it
             self._entered[node] = pid

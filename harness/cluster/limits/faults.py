@@ -52,10 +52,10 @@ class _Limited(_ProcessFault):
     """What the kernel counted before, and since."""
 
     def __init__(
-        self, fault: Fault, roster: Starvable, now_ns: Callable[[], int], answers: Answers, limits: Limits
+        self, fault: Fault, processes: Starvable, now_ns: Callable[[], int], answers: Answers, limits: Limits
     ) -> None:
-        super().__init__(fault, roster, now_ns, answers)
-        self._starvable = roster
+        super().__init__(fault, processes, now_ns, answers)
+        self._starvable = processes
         self._limits = limits
         self._before: dict[str, Counts] = {}
         self._last: dict[str, Counts] = {}
@@ -103,13 +103,13 @@ class CpuLimit(_Limited):
     def __init__(
         self,
         fault: Fault,
-        roster: Starvable,
+        processes: Starvable,
         now_ns: Callable[[], int],
         answers: Answers,
         limits: Limits,
         heartbeat_ns: int,
     ) -> None:
-        super().__init__(fault, roster, now_ns, answers, limits)
+        super().__init__(fault, processes, now_ns, answers, limits)
         self._heartbeat_ns = heartbeat_ns
         self._percent = fault.percent
 
@@ -186,18 +186,18 @@ class _Hungry(_Limited, Kill):
         """Wait until the limit takes effect on the node, or cannot."""
 
     async def _until_dead(self, node: str, within_s: float) -> bool:
-        """Whether the roster has seen within that time that the node is dead."""
+        """Whether the cluster has seen within that time that the node is dead."""
         deadline = asyncio.get_running_loop().time() + within_s
-        while self._roster.is_alive(node) and asyncio.get_running_loop().time() < deadline:
+        while self._processes.is_alive(node) and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(_LOOK_AGAIN_S)
-        return not self._roster.is_alive(node)
+        return not self._processes.is_alive(node)
 
     async def _outlives(self, node: str, kills: int) -> bool:
         """Whether the kernel has ended no process since it had ended `kills`. An end is seen a little later."""
         is_there = await self._is_counted(node)
         if not is_there or self._sum("oom_kills", (node,)) > kills:
             await self._until_dead(node, _SEEN_DEAD_WITHIN_S)
-        return self._roster.is_alive(node)
+        return self._processes.is_alive(node)
 
     async def _relieve(self, node: str) -> bool | None:
         """In this order: a dead node has no limits that could be looked at, until it is started again."""
@@ -206,7 +206,7 @@ class _Hungry(_Limited, Kill):
         await self._limits.release(node)
         if not is_there or kills:
             await self._until_dead(node, _SEEN_DEAD_WITHIN_S)
-        is_alive = self._roster.is_alive(node)
+        is_alive = self._processes.is_alive(node)
         is_lifted = await self._lift(node) if is_alive else None
         if is_alive and not await self._outlives(node, kills):
             is_lifted = None  # it was ended in the last moment
@@ -254,7 +254,7 @@ class OutOfMemory(_Hungry):
         """The kernel counts before it ends anybody; the counts of a container go with it."""
         try:
             async with asyncio.timeout(_DEAD_WITHIN_S):
-                while self._roster.is_alive(node):
+                while self._processes.is_alive(node):
                     await self._count(node)
                     if self._sum("oom_kills", (node,)):
                         await self._limits.release(node)

@@ -9,11 +9,12 @@
 |---|---|
 | inventory.py | the inventory: which hosts, how they are logged in to; read and checked |
 | session.py | one SSH connection: host keys, logging in, what went wrong in one line |
-| kit.py | what is uploaded: the package `nodes`, its wheels, the supervisor and the relay |
-| remote/ | what runs there: bootstrap.py (sent as a script), supervisor.py, children.py; from the kit alone |
+| bundle.py | what is uploaded: the package `nodes`, its wheels, the supervisor and the relay |
+| remote/ | what runs there: bootstrap.py (sent as a script), supervisor.py, children.py; from the bundle alone |
 | machine.py | one host during a run: installed, commanded, logs brought home, everything removed |
 | relays.py | the relays of all hosts as one: a link is cut wherever it can be dialed |
-| crew.py | which nodes run, are killed, are paused, or ended unexpectedly |
+| nodes.py | the nodes of all hosts: started, killed, paused, watched |
+| limits.py | limits of cores and memory, asked of the supervisors |
 | cluster.py | `harness.cluster.protocol.Cluster` on top of these |
 
 No host needs root, a firewall rule or a way back to the harness. Everything of a run lies in one folder of each host,

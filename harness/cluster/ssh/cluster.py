@@ -29,12 +29,12 @@ from harness.cluster.protocol import Ended, Orphans
 from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
 from harness.cluster.relay.link import LinkName
 from harness.cluster.relay.remote import Relay
-from harness.cluster.ssh.crew import STOP_WITHIN_S, Crew, Orders
-from harness.cluster.ssh.far_limits import FarLimits
+from harness.cluster.ssh.bundle import PROGRAM, place_of
 from harness.cluster.ssh.inventory import Host
-from harness.cluster.ssh.kit import PROGRAM, place_of
+from harness.cluster.ssh.limits import SshLimits
 from harness.cluster.ssh.machine import Machine
-from harness.cluster.ssh.relays import FarProbes, Relays
+from harness.cluster.ssh.nodes import STOP_WITHIN_S, SshNodes, StartOptions
+from harness.cluster.ssh.relays import Relays, SshProbes
 from harness.cluster.storage import FileStorage, Storage, Word
 from harness.cluster.talk import Talk, admin_of, clients_of, probe_of
 from harness.errors import ClusterError, WrongUse
@@ -83,7 +83,7 @@ class SshCluster(RealCluster):
         self._routes: dict[LinkName, int] = {}
         self._here: Relay | None = None
         self._relays: Relays | None = None
-        self._crew: Crew | None = None
+        self._started: SshNodes | None = None
 
     # Life
 
@@ -96,8 +96,8 @@ class SshCluster(RealCluster):
         await self._open_routes(self._here)
         for node in self._nodes:
             await self._write_config(node)
-        orders = {node: self._orders(node, FROM) for node in self._nodes}
-        self._crew = Crew(orders, self._relays, self.now_ns, self._is_up)
+        options = {node: self._options(node, FROM) for node in self._nodes}
+        self._started = SshNodes(options, self._relays, self.now_ns, self._is_up)
         if self._settings.limited:
             run = secrets.token_hex(4)
             await _all(
@@ -105,12 +105,12 @@ class SshCluster(RealCluster):
                 for machine in self._each
                 if self._on(machine)
             )
-        await self._crew.start()
+        await self._started.start()
         self.begin_now()
 
     async def _end(self) -> None:
-        if self._crew is not None:
-            self._crew.stopping()
+        if self._started is not None:
+            self._started.stopping()
         failures = await asyncio.gather(*map(self._leave, self._each), return_exceptions=True)
         self._shift_logs()
         if self._here is not None:
@@ -127,9 +127,9 @@ class SshCluster(RealCluster):
             if machine.is_installed:
                 with suppress(ClusterError):  # removing will end them
                     told = await machine.ask("end", patience_s=STOP_WITHIN_S)
-                    if self._crew is not None:
-                        self._crew.note_orphans(told["orphans"])
-                if self._crew is not None:  # else no node was started, and why is what is to be told
+                    if self._started is not None:
+                        self._started.note_orphans(told["orphans"])
+                if self._started is not None:  # else no node was started, and why is what is to be told
                     await machine.fetch(self._settings.folder)
         finally:
             await machine.remove()
@@ -162,15 +162,15 @@ class SshCluster(RealCluster):
         await self._machines[node].ask("write", path=f"nodes/{node}/{CONFIG}", text=text)
 
     async def _renew(self, node: str, version: Which) -> None:
-        self._processes().reorder(self._orders(node, version))
+        self._processes().start_with(self._options(node, version))
 
-    def _orders(self, node: str, which: Which) -> Orders:
+    def _options(self, node: str, which: Which) -> StartOptions:
         machine, settings = self._machines[node], self._settings
-        kit, data = f"{machine.folder}/kit", f"{machine.folder}/nodes/{node}"
+        bundle, data = f"{machine.folder}/bundle", f"{machine.folder}/nodes/{node}"
         version = settings.versions.get(which)
-        theirs = f"{kit}/{place_of(which)}"
+        theirs = f"{bundle}/{place_of(which)}"
         safe = {} if version is None else version.environment  # no other nodes but these
-        search = f"{theirs}:{kit}" if version is not None and version.root is not None else kit
+        search = f"{theirs}:{bundle}" if version is not None and version.root is not None else bundle
         place = Place(
             node=node,
             config=f"{data}/{CONFIG}",
@@ -181,11 +181,11 @@ class SshCluster(RealCluster):
             peers={peer: f"{_RELAY_HOST}:{self._routes[node, peer]}" for peer in self._nodes if peer != node},
             epoch_ns=settings.epoch_ns + machine.clocks.monotonic_ns,
             python=machine.facts["python"],
-            root=kit,
+            root=bundle,
             programs={**machine.facts["programs"], **machine.host.programs},
             program=f"{theirs}/{PROGRAM}" if version is not None and version.shipped is not None else "",
         )
-        return Orders(
+        return StartOptions(
             node=node,
             machine=machine,
             command=settings.command(place),
@@ -203,10 +203,10 @@ class SshCluster(RealCluster):
     def _folder(self, node: str) -> Path:
         return self._settings.folder / "nodes" / node
 
-    def _processes(self) -> Crew:
-        if self._crew is None:
+    def _processes(self) -> SshNodes:
+        if self._started is None:
             raise ClusterError("the cluster was not started")
-        return self._crew
+        return self._started
 
     def _relay_errors(self) -> Path:
         return self._settings.folder / "relay.txt"
@@ -214,34 +214,34 @@ class SshCluster(RealCluster):
     # Which nodes run
 
     def _event(self, machine: Machine, told: Mapping[str, Any]) -> None:
-        if self._crew is not None:
-            self._crew.event(machine, told)
+        if self._started is not None:
+            self._started.event(machine, told)
 
     async def _is_up(self, node: str) -> bool:
         return await self._admin.status(node, STATUS_WITHIN_NS) is not None
 
     def _may_answer(self, node: str) -> bool:
-        return self._crew is not None and self._crew.may_answer(node)
+        return self._started is not None and self._started.may_answer(node)
 
     def ended(self) -> tuple[Ended, ...]:
-        return () if self._crew is None else self._crew.ended()
+        return () if self._started is None else self._started.ended()
 
     def orphans(self) -> tuple[Orphans, ...]:
-        return () if self._crew is None else self._crew.orphans()
+        return () if self._started is None else self._started.orphans()
 
     # Faults
 
-    def _probes(self, crew: Crew) -> FarProbes:
-        here = Probes(self._routes, crew.may_answer, probe_of(self._settings.talk))
-        return FarProbes(here, self._routes, self._machines)
+    def _probes(self, processes: SshNodes) -> SshProbes:
+        here = Probes(self._routes, processes.may_answer, probe_of(self._settings.talk))
+        return SshProbes(here, self._routes, self._machines)
 
     def _at_work_for(self, fault: Fault) -> FaultAtWork:
-        crew, relays, settings = self._crew, self._relays, self._settings
-        if crew is None or relays is None:
+        processes, relays, settings = self._started, self._relays, self._settings
+        if processes is None or relays is None:
             raise ClusterError("the cluster was not started")
         match fault.does:
             case "cut" | "slow" | "jitter" | "bandwidth":
-                probes = self._probes(crew)
+                probes = self._probes(processes)
                 return NetworkFault(fault, relays, probes, settings.heartbeat_ns, self._epoch_ns)
             case "changing-cut":
                 return ChangingCut(
@@ -249,33 +249,33 @@ class SshCluster(RealCluster):
                     lambda part: NetworkFault(
                         part,
                         relays,
-                        self._probes(crew),
+                        self._probes(processes),
                         settings.heartbeat_ns,
                         self._epoch_ns,
                     ),
                 )
             case "kill":
-                return Kill(fault, crew, self.now_ns, self._answers)
+                return Kill(fault, processes, self.now_ns, self._answers)
             case "terminate":
-                return Terminate(fault, crew, self.now_ns, self._answers)
+                return Terminate(fault, processes, self.now_ns, self._answers)
             case "pause":
-                return Pause(fault, crew, self.now_ns, self._answers)
+                return Pause(fault, processes, self.now_ns, self._answers)
             case "cpu-limit":
-                limits = FarLimits(self._machines)
-                return CpuLimit(fault, crew, self.now_ns, self._answers, limits, settings.heartbeat_ns)
+                limits = SshLimits(self._machines)
+                return CpuLimit(fault, processes, self.now_ns, self._answers, limits, settings.heartbeat_ns)
             case "memory-limit":
-                return MemoryLimit(fault, crew, self.now_ns, self._answers, FarLimits(self._machines))
+                return MemoryLimit(fault, processes, self.now_ns, self._answers, SshLimits(self._machines))
             case "oom":
-                return OutOfMemory(fault, crew, self.now_ns, self._answers, FarLimits(self._machines))
+                return OutOfMemory(fault, processes, self.now_ns, self._answers, SshLimits(self._machines))
             case "clock":
                 return ClockFault(fault, self._set_clock, self.now_ns, self.status, self._wall_ns)
             case "power":
                 isolation = RelayIsolation(relays, (CLIENT, *self._nodes))
-                return PowerLoss(fault, crew, self.now_ns, self._answers, isolation, self._disks(fault))
+                return PowerLoss(fault, processes, self.now_ns, self._answers, isolation, self._disks(fault))
             case "damage":
-                return DamagedDisk(fault, crew, self.now_ns, self._answers, self._disks(fault))
+                return DamagedDisk(fault, processes, self.now_ns, self._answers, self._disks(fault))
             case "slow-fsync" | "disk-error":
-                return DiskFault(fault, self._disks(fault), self.now_ns, crew)
+                return DiskFault(fault, self._disks(fault), self.now_ns, processes)
             case other:
                 raise WrongUse(f"fault {fault.name}: --cluster ssh cannot do {other!r}")
 

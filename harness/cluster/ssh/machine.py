@@ -1,4 +1,4 @@
-"""One host during a run: what the last run left is removed, the kit installed, the supervisor commanded.
+"""One host during a run: what the last run left is removed, the bundle installed, the supervisor commanded.
 
 Commands are JSON lines over one SSH channel (`remote/supervisor.py` has the table). When the connection is lost the
 supervisor goes on; we connect again, for as long as its lease, and send again what was not answered: it does nothing
@@ -21,8 +21,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.cluster.place import Version, Which
+from harness.cluster.ssh.bundle import bundle
 from harness.cluster.ssh.inventory import Host
-from harness.cluster.ssh.kit import kit
 from harness.cluster.ssh.leftovers import clean, owner, told
 from harness.cluster.ssh.remote.bootstrap import FORMAT, PREFIX
 from harness.cluster.ssh.session import Session
@@ -83,7 +83,7 @@ class Machine:
     async def install(self, versions: Sequence[tuple[Which, Version]] = ()) -> None:
         """Upload, start the supervisor, talk to it. Raises ClusterError."""
         version = ".".join(map(str, self.facts["version"]))
-        archive = await asyncio.to_thread(kit, version, str(self.facts["machine"]), tuple(versions))
+        archive = await asyncio.to_thread(bundle, version, str(self.facts["machine"]), tuple(versions))
         info = {
             "format": FORMAT,
             "run": self._run,

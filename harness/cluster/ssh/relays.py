@@ -95,7 +95,7 @@ def _one(name: str, one: Any, other: Any) -> Any:
     return one + other
 
 
-class FarProbes:
+class SshProbes:
     """Implements `harness.cluster.probe.Prober`: a probe is dialed from where its link begins."""
 
     def __init__(self, here: Probes, routes: Mapping[LinkName, int], machines: Mapping[str, Machine]) -> None:

@@ -76,7 +76,7 @@ from nodes.qsync.sometimes import ROWS
 from nodes.qsync.system_spaces import CLUSTER
 
 if TYPE_CHECKING:
-    from harness.cluster.sim import Watch
+    from harness.cluster.sim.cluster import Watch
 
 FIRST_SPACE_ID = 512
 NOTES = "notes"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.cluster import local, network_faults, process_faults, processes, real_cluster
+from harness.cluster import network_faults, process_faults, real_cluster
+from harness.cluster.local import cluster as local_cluster
+from harness.cluster.local import processes
 from tests.harness.processes import PATIENCE_S
 
 PATIENCE_NS = PATIENCE_S * 1_000_000_000
@@ -18,4 +20,4 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_faults, "_ANSWERS_WITHIN_S", PATIENCE_S)
     monkeypatch.setattr(network_faults, "_FRESH_WITHIN_S", PATIENCE_S)
     monkeypatch.setattr(real_cluster, "STATUS_WITHIN_NS", PATIENCE_NS)
-    monkeypatch.setattr(local, "STATUS_WITHIN_NS", PATIENCE_NS)
+    monkeypatch.setattr(local_cluster, "STATUS_WITHIN_NS", PATIENCE_NS)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.clients.reply import Replied
-from harness.cluster.local import LocalCluster
+from harness.cluster.local.cluster import LocalCluster
 from harness.faults.fault import Evidence, Fault
 from harness.run.assemble import local, parts_of
 from harness.run.plan import Plan

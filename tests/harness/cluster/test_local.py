@@ -20,7 +20,7 @@ import pytest
 
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.cluster.changing_cut import part_of
-from harness.cluster.local import LocalCluster, LocalSettings
+from harness.cluster.local.cluster import LocalCluster, LocalSettings
 from harness.cluster.protocol import Cluster
 from harness.cluster.stall import StallWatch
 from harness.errors import ClusterError, WrongUse
@@ -509,7 +509,7 @@ def uuid(number: int) -> str:
 HARNESS = """
 import asyncio, os, pathlib, sys, time
 from harness.cluster.changing_cut import part_of
-from harness.cluster.local import LocalCluster
+from harness.cluster.local.cluster import LocalCluster
 from harness.faults.fault import Fault
 from tests.harness.cluster import test_local
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from harness.clients.reply import Lost, NotSent, Replied
-from harness.cluster.sim import SimCluster
-from harness.cluster.virtual_tasks import Pending
+from harness.cluster.sim.cluster import SimCluster
+from harness.cluster.sim.virtual_tasks import Pending
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault, Shape
 from harness.run.assemble import parts_of, simulated

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.virtual_tasks import Cancelled, Pending, VirtualTask
+from harness.cluster.sim.virtual_tasks import Cancelled, Pending, VirtualTask
 
 
 def started(coroutine: Coroutine[Any, Any, Any]) -> VirtualTask[Any]:

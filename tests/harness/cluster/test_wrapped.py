@@ -15,9 +15,9 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from harness.cluster.family import Family, new_mark, still_listens
-from harness.cluster.local import LocalCluster
+from harness.cluster.local.cluster import LocalCluster
+from harness.cluster.local.processes import NodeProcess, StartOptions
 from harness.cluster.place import Place
-from harness.cluster.processes import NodeProcess, Orders
 from tests.harness.cluster.test_local import fault, play
 from tests.harness.cluster.wrapped import WRAPPERS, stores, wrapped
 from tests.harness.processes import is_gone, is_stopped, wait_until
@@ -51,13 +51,13 @@ def test_a_store_that_lives_on_while_its_node_is_down_was_not_killed(tmp_path: P
     """Broken if the end of one process is evidence for the end of a node."""
 
     async def story(cluster: LocalCluster) -> None:
-        roster = cluster._running()
-        port = roster.port("n1")
+        processes = cluster._running()
+        port = processes.port("n1")
         assert f"port {port} still takes connections" == await still_listens("127.0.0.1", [port])
-        assert "mystore.py" in await roster.left("n1")
-        await roster.kill("n1")
-        assert await roster.left("n1") == ""
-        await roster.revive("n1")
+        assert "mystore.py" in await processes.left("n1")
+        await processes.kill("n1")
+        assert await processes.left("n1") == ""
+        await processes.revive("n1")
 
     play(tmp_path, story, command=partial(wrapped, "a child"))
 
@@ -83,7 +83,7 @@ def test_who_does_not_end_with_its_node_is_told_at_the_end_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Broken if what a run leaves behind is only seen by those who look for it."""
-    monkeypatch.setattr("harness.cluster.roster._STOP_WITHIN_S", 0.5)
+    monkeypatch.setattr("harness.cluster.local.nodes._STOP_WITHIN_S", 0.5)
     stays = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     clusters: list[LocalCluster] = []
 
@@ -106,8 +106,10 @@ def test_processes_that_are_no_part_of_a_node_are_left_alone(tmp_path: Path) -> 
     stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 
     async def told() -> None:
-        orders = Orders(node="n1", command=(sys.executable, "-c", code), output=tmp_path / "output.txt")
-        process = await NodeProcess.spawn(orders)
+        options = StartOptions(
+            node="n1", command=(sys.executable, "-c", code), output=tmp_path / "output.txt"
+        )
+        process = await NodeProcess.spawn(options)
         await process.ready()
         assert process.family.look() == [process.pid]
         await process.kill()

@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from harness.cluster.containers.cluster import ContainerCluster
-from harness.cluster.local import LocalCluster
+from harness.cluster.local.cluster import LocalCluster
 from harness.cluster.ssh.cluster import SshCluster
 from harness.errors import WrongUse
 from harness.faults.abilities import NEEDED

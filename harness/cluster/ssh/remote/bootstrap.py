@@ -125,10 +125,10 @@ def install(argument: str) -> Told:
     folder.mkdir(mode=0o700)
     mark(folder, asked["info"])
     with tarfile.open(fileobj=io.BytesIO(sys.stdin.buffer.read())) as archive:
-        archive.extractall(folder / "kit")
-    for wheel in sorted((folder / "kit").glob("*.whl")):
+        archive.extractall(folder / "bundle")
+    for wheel in sorted((folder / "bundle").glob("*.whl")):
         with zipfile.ZipFile(wheel) as packed:
-            packed.extractall(folder / "kit")
+            packed.extractall(folder / "bundle")
         wheel.unlink()
     (folder / "nodes").mkdir()
     with (folder / "supervisor.txt").open("wb") as said:
@@ -138,7 +138,7 @@ def install(argument: str) -> Told:
             stdout=said,
             stderr=said,
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(folder / "kit")},
+            env={**os.environ, "PYTHONPATH": str(folder / "bundle")},
             start_new_session=True,
         )
     mark(folder, {**asked["info"], "supervisor": [supervisor.pid, started(supervisor.pid)]})

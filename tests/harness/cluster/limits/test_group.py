@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster.containers.fleet import Limits
+from harness.cluster.containers.nodes import Limits
 from harness.cluster.limits.enclosure import launcher, leftovers
 from harness.cluster.limits.group import Group, group_of
 from harness.cluster.limits.share import Share

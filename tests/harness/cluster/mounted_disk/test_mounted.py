@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from harness.cli.verbs.doctor import command
 from harness.cluster.containers.cluster import ContainerCluster, ContainerSettings
-from harness.cluster.local import LocalCluster, LocalSettings
+from harness.cluster.local.cluster import LocalCluster, LocalSettings
 from harness.cluster.mounted_disk import mounts
 from harness.cluster.mounted_disk.disks import MountedDisk, MountedDisks, mounted
 from harness.cluster.mounted_disk.volume import GRAVES

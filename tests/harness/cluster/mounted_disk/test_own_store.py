@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.clients.reply import Lost, Replied
-from harness.cluster.local import LocalCluster
+from harness.cluster.local.cluster import LocalCluster
 from harness.cluster.mounted_disk import mounts
 from harness.faults.fault import Fault
 from harness.run.assemble import local, parts_of

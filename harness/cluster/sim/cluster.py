@@ -15,10 +15,10 @@ import msgspec
 from checkers.wal.effects import FILE, Effect, to_lines
 from harness.clients.reply import Reply
 from harness.cluster.protocol import Ended
-from harness.cluster.sim_clients import VirtualClients
-from harness.cluster.sim_faults import VirtualFaults
-from harness.cluster.sim_moments import Moments
-from harness.cluster.virtual_tasks import Pending, VirtualTask
+from harness.cluster.sim.clients import VirtualClients
+from harness.cluster.sim.faults import VirtualFaults
+from harness.cluster.sim.moments import Moments
+from harness.cluster.sim.virtual_tasks import Pending, VirtualTask
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault, Moment
 from harness.wires.wire import SimulatedWire

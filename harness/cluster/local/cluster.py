@@ -32,6 +32,8 @@ from harness.cluster.limits.faults import CpuLimit, MemoryLimit, OutOfMemory
 from harness.cluster.limits.group import Group
 from harness.cluster.limits.machine import LimitsHere
 from harness.cluster.limits.share import Share
+from harness.cluster.local.nodes import LocalNodes
+from harness.cluster.local.processes import StartOptions
 from harness.cluster.mounted_disk.disks import Mounted, MountedDisks, mounted
 from harness.cluster.network_faults import NetworkFault, RelayIsolation
 from harness.cluster.ownership import RunId, lives, this_harness
@@ -39,12 +41,10 @@ from harness.cluster.place import FROM, Command, Place, Version, Which, node_hos
 from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.probe import Probes
 from harness.cluster.process_faults import Kill, Pause, Terminate
-from harness.cluster.processes import Orders
 from harness.cluster.protocol import Ended, Orphans
 from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
 from harness.cluster.relay.link import LinkName
 from harness.cluster.relay.remote import Relay
-from harness.cluster.roster import Roster
 from harness.cluster.storage import FileStorage, Storage
 from harness.cluster.talk import Talk, admin_of, clients_of, probe_of
 from harness.errors import ClusterError, WrongUse
@@ -108,7 +108,7 @@ class LocalCluster(RealCluster):
         self._settings = settings
         self._routes: dict[LinkName, int] = {}
         self._relay: Relay | None = None
-        self._roster: Roster | None = None
+        self._started: LocalNodes | None = None
         self._chosen_ports: dict[str, int] = {}
         self._limits = LimitsHere(self._group, lambda node: settings.folder)
         self._enclosure = Enclosure(RunId.new().text, this_harness())
@@ -127,17 +127,17 @@ class LocalCluster(RealCluster):
             self._write_config(node)
         if self._settings.limited or self._settings.share is not None:
             self._enclose()
-        orders = {node: self._orders(node, FROM) for node in self._nodes}
-        self._roster = Roster(orders, self._relay, self.now_ns)
-        await self._roster.start()
+        options = {node: self._options(node, FROM) for node in self._nodes}
+        self._started = LocalNodes(options, self._relay, self.now_ns)
+        await self._started.start()
         for node in self._nodes:
             if await self._admin.status(node, 10 * STATUS_WITHIN_NS) is None:
                 raise ClusterError(f"{node} is ready but does not answer when it is asked for its state")
 
     async def _end(self) -> None:
         try:
-            if self._roster is not None:
-                await self._roster.stop()
+            if self._started is not None:
+                await self._started.stop()
         finally:
             self._enclosure.remove()
             faketime_files.remove_leftovers()  # those of processes that a node began, too
@@ -155,28 +155,28 @@ class LocalCluster(RealCluster):
                 self._relay_errors().unlink()
 
     def _may_answer(self, node: str) -> bool:
-        return self._roster is not None and self._roster.may_answer(node)
+        return self._started is not None and self._started.may_answer(node)
 
-    def _processes(self) -> Roster:
+    def _processes(self) -> LocalNodes:
         return self._running()
 
     def _folder(self, node: str) -> Path:
         return self._settings.folder / "nodes" / node
 
     def ended(self) -> tuple[Ended, ...]:
-        return () if self._roster is None else self._roster.ended()
+        return () if self._started is None else self._started.ended()
 
     def orphans(self) -> tuple[Orphans, ...]:
-        return () if self._roster is None else self._roster.orphans()
+        return () if self._started is None else self._started.orphans()
 
     # Faults
 
     def _at_work_for(self, fault: Fault) -> FaultAtWork:
-        roster, relay, settings = self._running(), self._relay, self._settings
+        processes, relay, settings = self._running(), self._relay, self._settings
         assert relay is not None
         match fault.does:
             case "cut" | "slow" | "jitter" | "bandwidth":
-                probes = Probes(self._routes, roster.may_answer, probe_of(settings.talk))
+                probes = Probes(self._routes, processes.may_answer, probe_of(settings.talk))
                 return NetworkFault(fault, relay, probes, settings.heartbeat_ns, self._epoch_ns)
             case "changing-cut":
                 return ChangingCut(
@@ -184,21 +184,21 @@ class LocalCluster(RealCluster):
                     lambda part: NetworkFault(
                         part,
                         relay,
-                        Probes(self._routes, roster.may_answer, probe_of(settings.talk)),
+                        Probes(self._routes, processes.may_answer, probe_of(settings.talk)),
                         settings.heartbeat_ns,
                         self._epoch_ns,
                     ),
                 )
             case "kill":
-                return Kill(fault, roster, self.now_ns, self._answers)
+                return Kill(fault, processes, self.now_ns, self._answers)
             case "terminate":
-                return Terminate(fault, roster, self.now_ns, self._answers)
+                return Terminate(fault, processes, self.now_ns, self._answers)
             case "power":
                 isolation = RelayIsolation(relay, (CLIENT, *self._nodes))
                 disks = self._disks(fault)
                 return PowerLoss(
                     fault,
-                    roster,
+                    processes,
                     self.now_ns,
                     self._answers,
                     isolation,
@@ -206,19 +206,19 @@ class LocalCluster(RealCluster):
                     may_refuse=settings.may_refuse,
                 )
             case "damage":
-                return DamagedDisk(fault, roster, self.now_ns, self._answers, self._disks(fault))
+                return DamagedDisk(fault, processes, self.now_ns, self._answers, self._disks(fault))
             case "slow-fsync" | "disk-error":
-                return DiskFault(fault, self._disks(fault), self.now_ns, roster)
+                return DiskFault(fault, self._disks(fault), self.now_ns, processes)
             case "pause":
-                return Pause(fault, roster, self.now_ns, self._answers)
+                return Pause(fault, processes, self.now_ns, self._answers)
             case "cpu-limit":
                 return CpuLimit(
-                    fault, roster, self.now_ns, self._answers, self._limits, self._settings.heartbeat_ns
+                    fault, processes, self.now_ns, self._answers, self._limits, self._settings.heartbeat_ns
                 )
             case "memory-limit":
-                return MemoryLimit(fault, roster, self.now_ns, self._answers, self._limits)
+                return MemoryLimit(fault, processes, self.now_ns, self._answers, self._limits)
             case "oom":
-                return OutOfMemory(fault, roster, self.now_ns, self._answers, self._limits)
+                return OutOfMemory(fault, processes, self.now_ns, self._answers, self._limits)
             case "clock":
                 return ClockFault(fault, self._set_clock, self.now_ns, self.status)
             case other:
@@ -243,10 +243,10 @@ class LocalCluster(RealCluster):
 
     # What is started, and where
 
-    def _running(self) -> Roster:
-        if self._roster is None:
+    def _running(self) -> LocalNodes:
+        if self._started is None:
             raise ClusterError("the cluster was not started")
-        return self._roster
+        return self._started
 
     def _node_ports(self) -> dict[str, int]:
         base = self._settings.base_port
@@ -267,14 +267,14 @@ class LocalCluster(RealCluster):
         self._routes.update(zip(links, ports, strict=True))
 
     async def _renew(self, node: str, version: Which) -> None:
-        self._running().reorder(self._orders(node, version))
+        self._running().start_with(self._options(node, version))
 
     def _write_config(self, node: str) -> None:
         folder = self._folder(node)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / CONFIG).write_bytes(self._settings.configs[node])
 
-    def _orders(self, node: str, which: Which) -> Orders:
+    def _options(self, node: str, which: Which) -> StartOptions:
         folder, port = self._folder(node), self._chosen_ports[node]
         version = self._settings.versions.get(which)
         peers = {peer: self._routes[node, peer] for peer in self._nodes if peer != node}
@@ -292,7 +292,7 @@ class LocalCluster(RealCluster):
         )
         command = settings.command or node_host(settings.system, settings.durability, settings.host_command)
         early_port = port if settings.are_dialed_unready else 0
-        return Orders(
+        return StartOptions(
             node=node,
             command=command(place),
             output=folder / "output.txt",

@@ -13,10 +13,10 @@ from typing import cast
 
 import pytest
 
-from harness.cluster import roster as rosters
-from harness.cluster.processes import NodeProcess, Orders
+from harness.cluster.local import nodes
+from harness.cluster.local.nodes import LocalNodes
+from harness.cluster.local.processes import NodeProcess, StartOptions
 from harness.cluster.relay.remote import Relay
-from harness.cluster.roster import Roster
 
 NODE = """
 import os, signal, time
@@ -46,18 +46,18 @@ def test_who_crashes_when_told_to_end_has_crashed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_sigterm: str, ends: list[str]
 ) -> None:
     """If it failed, a node that breaks at every orderly stop would be called sound; or a restart would be a crash."""
-    monkeypatch.setattr(rosters, "_TERMINATES_WITHIN_S", 300.0)  # however busy the machine is
+    monkeypatch.setattr(nodes, "_TERMINATES_WITHIN_S", 300.0)  # however busy the machine is
     command = (sys.executable, "-c", NODE.format(at_sigterm=at_sigterm))
-    orders = Orders(node="n1", command=command, output=tmp_path / "output.txt")
+    options = StartOptions(node="n1", command=command, output=tmp_path / "output.txt")
 
     async def told() -> list[str]:
-        roster = Roster({"n1": orders}, cast(Relay, _NoRelay()), time.monotonic_ns)
+        processes = LocalNodes({"n1": options}, cast(Relay, _NoRelay()), time.monotonic_ns)
         try:
-            await roster.start()
-            await roster.terminate("n1")
-            return [each.how for each in roster.ended()]
+            await processes.start()
+            await processes.terminate("n1")
+            return [each.how for each in processes.ended()]
         finally:
-            await roster.stop()
+            await processes.stop()
 
     assert asyncio.run(told()) == ends
 
@@ -65,10 +65,10 @@ def test_who_crashes_when_told_to_end_has_crashed(
 def test_how_a_process_ended_is_known_whatever_was_sent_to_it_after_that(tmp_path: Path) -> None:
     """If it failed, a crash beside a signal would be an end of no known kind, and pass for one that was asked for."""
     command = (sys.executable, "-c", NODE.format(at_sigterm="os._exit(70)"))
-    orders = Orders(node="n1", command=command, output=tmp_path / "output.txt")
+    options = StartOptions(node="n1", command=command, output=tmp_path / "output.txt")
 
     async def told() -> str:
-        process = await NodeProcess.spawn(orders)
+        process = await NodeProcess.spawn(options)
         await process.ready()
         process.send(signal.SIGTERM)
         with suppress(ChildProcessError):  # a thread of asyncio was faster
@@ -82,15 +82,15 @@ def test_how_a_process_ended_is_known_whatever_was_sent_to_it_after_that(tmp_pat
 def test_who_is_killed_has_not_crashed(tmp_path: Path) -> None:
     """If it failed, every kill -9 of a schedule would be an anomaly."""
     command = (sys.executable, "-c", NODE.format(at_sigterm="os._exit(0)"))
-    orders = Orders(node="n1", command=command, output=tmp_path / "output.txt")
+    options = StartOptions(node="n1", command=command, output=tmp_path / "output.txt")
 
     async def told() -> tuple[object, ...]:
-        roster = Roster({"n1": orders}, cast(Relay, _NoRelay()), time.monotonic_ns)
+        processes = LocalNodes({"n1": options}, cast(Relay, _NoRelay()), time.monotonic_ns)
         try:
-            await roster.start()
-            await roster.kill("n1")
-            return roster.ended()
+            await processes.start()
+            await processes.kill("n1")
+            return processes.ended()
         finally:
-            await roster.stop()
+            await processes.stop()
 
     assert asyncio.run(told()) == ()

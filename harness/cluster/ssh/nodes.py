@@ -1,21 +1,18 @@
-"""The nodes of all hosts: which run, which are killed or paused, which ended unexpectedly.
+"""The nodes of all hosts: started, killed, paused, watched.
 
 Has the methods that `harness.cluster.process_faults` asks for, so kill and pause are the same code on every cluster.
-Faults may overlap: a node that two faults killed comes back when the last of them is healed, and so with pauses.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from harness.cluster.node_book import NodeBook, raise_first
 from harness.cluster.protocol import Ended, Orphans
 from harness.cluster.relay.remote import Commands
-from harness.cluster.roster import CRASHED, REFUSED, raise_first
 from harness.cluster.ssh.machine import Machine
 from harness.errors import ClusterError, NodeEnded
 
@@ -26,7 +23,7 @@ _ASK_AGAIN_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orders:
+class StartOptions:
     """The start command of a node; the same at each start. `early`: its peers dial it before it is ready."""
 
     node: str
@@ -37,17 +34,18 @@ class Orders:
     early: bool
 
 
-class Crew:
+class SshNodes(NodeBook):
     """`answers` asks a node for its status, whichever node may answer."""
 
     def __init__(
         self,
-        orders: Mapping[str, Orders],
+        options: Mapping[str, StartOptions],
         relays: Commands,
         now_ns: Callable[[], int],
         answers: Callable[[str], Awaitable[bool]],
     ) -> None:
-        self._orders = orders
+        super().__init__()
+        self._options = options
         self._relays = relays
         self._now_ns = now_ns
         self._answers = answers
@@ -55,44 +53,35 @@ class Crew:
         self._alive: set[str] = set()
         self._ready: set[str] = set()
         self._told: set[tuple[str, int]] = set()
-        self._may_refuse: dict[str, list[str]] = {}
         self._early: dict[tuple[str, int], Mapping[str, Any]] = {}
         """How processes ended of which we did not know yet."""
         self._how_it_ended: dict[str, Ended] = {}
         """The last end of each node."""
-        self._kills: Counter[str] = Counter()
-        self._pauses: Counter[str] = Counter()
-        self._starved: Counter[str] = Counter()
-        self._ran_out: set[str] = set()
-        """Nodes that the kernel ended while a fault starved them."""
-        self._ended: list[Ended] = []
-        self._orphans: list[Orphans] = []
-        self._is_stopping = False
 
     async def start(self) -> None:
         """All nodes, side by side. Raises the ClusterError of the first that does not come up."""
-        raise_first(await asyncio.gather(*map(self.start_one, self._orders), return_exceptions=True))
+        raise_first(await asyncio.gather(*map(self.start_one, self._options), return_exceptions=True))
 
     async def start_one(self, node: str) -> None:
         """Start a node, wait until it answers, tell the relays. Raises ClusterError."""
         if self._is_stopping:
             raise ClusterError(f"{node} is not started: the cluster is being stopped")
-        orders = self._orders[node]
-        told = await orders.machine.ask(
-            "start", node=node, command=orders.command, environment=orders.environment
+        options = self._options[node]
+        told = await options.machine.ask(
+            "start", node=node, command=options.command, environment=options.environment
         )
         self._pids[node] = told["pid"]
         self._alive.add(node)
         if (event := self._early.pop((node, told["pid"]), None)) is not None:
             self._over(event)
-        if orders.early:
+        if options.early:
             await self._listens(node)
         await self._until_ready(node)
         await self._listens(node)
 
     async def _listens(self, node: str) -> None:
-        orders = self._orders[node]
-        await self._relays.set_port(node, orders.port, orders.machine.host.reached_at)
+        options = self._options[node]
+        await self._relays.set_port(node, options.port, options.machine.host.reached_at)
 
     async def _until_ready(self, node: str) -> None:
         try:
@@ -124,13 +113,7 @@ class Crew:
         self._ready.discard(node)
         starved = str(told.get("starved", ""))
         ended = self._how_it_ended[node] = Ended(node, self._now_ns(), how, words, starved)
-        if how in REFUSED and node in self._may_refuse:
-            self._may_refuse[node] += words[-1:]
-        elif ((node, told["pid"]) not in self._told or how in CRASHED) and not self._is_stopping:
-            if starved and self._starved[node]:
-                self._ran_out.add(node)
-            else:
-                self._ended.append(ended)
+        self._note(ended, is_asked=(node, told["pid"]) in self._told)
 
     # What faults need
 
@@ -145,7 +128,7 @@ class Crew:
     async def _put_down(self, node: str, how: str, **more: object) -> dict[str, Any]:
         self._kills[node] += 1
         self._told.add((node, self._pids[node]))
-        told = await self._orders[node].machine.ask(how, node=node, **more)
+        told = await self._options[node].machine.ask(how, node=node, **more)
         self._alive.discard(node)
         self._ready.discard(node)
         await self._relays.set_port(node, 0)
@@ -160,48 +143,25 @@ class Crew:
             await self.start_one(node)
         return True
 
-    def reorder(self, orders: Orders) -> None:
+    def start_with(self, options: StartOptions) -> None:
         """Start the node like this from now on."""
-        self._orders = {**self._orders, orders.node: orders}
+        self._options = {**self._options, options.node: options}
 
     async def start_again(self, node: str) -> None:
         """Raises ClusterError."""
         await self.start_one(node)
 
-    def starve(self, node: str) -> None:
-        """From now on the kernel may end the node for want of memory; `feed` reports it, and `revive` undoes it."""
-        self._kills[node] += 1
-        self._starved[node] += 1
-        self._ran_out.discard(node)
-
-    async def feed(self, node: str) -> bool:
-        """Not any more; before `revive`. Whether the kernel has ended it since `starve`."""
-        self._starved[node] -= 1
-        return node in self._ran_out
-
-    @contextmanager
-    def may_refuse(self, node: str) -> Iterator[list[str]]:
-        """Meanwhile the node may end with exit 1, which says that it refuses to start; that is not a crash.
-
-        Gives the last words of its log.
-        """
-        said = self._may_refuse[node] = []
-        try:
-            yield said
-        finally:
-            del self._may_refuse[node]
-
     async def pause(self, node: str) -> bool:
         """Stop the node; True if all threads of all its processes were seen stopped."""
         self._pauses[node] += 1
-        return bool((await self._orders[node].machine.ask("pause", node=node))["stopped"])
+        return bool((await self._options[node].machine.ask("pause", node=node))["stopped"])
 
     async def resume(self, node: str) -> bool:
         """Undo a `pause`; False if another fault keeps the node stopped."""
         self._pauses[node] -= 1
         if self._pauses[node]:
             return False
-        await self._orders[node].machine.ask("continue", node=node)
+        await self._options[node].machine.ask("continue", node=node)
         return True
 
     def pid(self, node: str) -> int:
@@ -212,28 +172,22 @@ class Crew:
         return node in self._alive
 
     async def is_stopped(self, node: str) -> bool:
-        return bool((await self._orders[node].machine.ask("stopped", node=node))["stopped"])
+        return bool((await self._options[node].machine.ask("stopped", node=node))["stopped"])
 
     def may_answer(self, node: str) -> bool:
         return self.is_alive(node) and not self._pauses[node] and node in self._ready
 
     async def left(self, node: str) -> str:
         """What is left of a node that was killed or stopped, in words; "" if nothing is."""
-        orders = self._orders[node]
-        told = await orders.machine.ask("left", node=node, host=orders.machine.host.binds, port=orders.port)
+        options = self._options[node]
+        told = await options.machine.ask(
+            "left", node=node, host=options.machine.host.binds, port=options.port
+        )
         return str(told["left"])
 
     def note_orphans(self, found: Mapping[str, str]) -> None:
         """Node → which processes outlived it, in words."""
         self._orphans += [Orphans(node, self._now_ns(), what) for node, what in found.items()]
-
-    def orphans(self) -> tuple[Orphans, ...]:
-        orphans, self._orphans = tuple(self._orphans), []
-        return orphans
-
-    def ended(self) -> tuple[Ended, ...]:
-        ended, self._ended = tuple(self._ended), []
-        return ended
 
     def stopping(self) -> None:
         """From now on no end is unexpected."""

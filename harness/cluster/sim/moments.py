@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.cluster.virtual_tasks import Pending
+from harness.cluster.sim.virtual_tasks import Pending
 from harness.faults.fault import Moment
 from nodes.world.network import Pair
 from nodes.world.world import World

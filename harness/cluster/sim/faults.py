@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 
-from harness.cluster.sim_shapes import SeenShape
-from harness.cluster.sim_shaping import shaped_effect, shaping_of
+from harness.cluster.sim.shapes import SeenShape
+from harness.cluster.sim.shaping import shaped_effect, shaping_of
 from harness.errors import WrongUse
 from harness.faults.changing import all_links
 from harness.faults.fault import Evidence, Fault

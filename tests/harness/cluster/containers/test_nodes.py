@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from harness.cluster import ownership
-from harness.cluster.containers import fleet as fleets
-from harness.cluster.containers.fleet import Fleet, Limits
+from harness.cluster.containers import nodes as container_nodes
+from harness.cluster.containers.nodes import ContainerNodes, Limits
 from harness.cluster.ownership import NODE_LABEL, RunId
 from harness.errors import ClusterError
 from tests.harness.processes import PATIENCE_S
@@ -66,14 +66,14 @@ class Api:
         return {"State": {"ExitCode": self.exit_code}}
 
 
-def fleet_of_one(api: Api, monkeypatch: pytest.MonkeyPatch) -> Fleet:
-    monkeypatch.setattr(fleets, "WATCH_EVERY_S", 0.001)
-    fleet = Fleet(SimpleNamespace(api=api), RunId.new(), lambda: 7, Limits())
-    fleet._containers["n1"] = Container()
-    return fleet
+def nodes_of_one(api: Api, monkeypatch: pytest.MonkeyPatch) -> ContainerNodes:
+    monkeypatch.setattr(container_nodes, "WATCH_EVERY_S", 0.001)
+    nodes = ContainerNodes(SimpleNamespace(api=api), RunId.new(), lambda: 7, Limits())
+    nodes._containers["n1"] = Container()
+    return nodes
 
 
-async def watched(fleet: Fleet, api: Api) -> None:
+async def watched(nodes: ContainerNodes, api: Api) -> None:
     """Let the watch see at least one whole list that was asked for from now on."""
     for _ in range(2):
         api.asked.clear()
@@ -85,20 +85,20 @@ def test_a_list_from_before_a_restart_accuses_nobody(monkeypatch: pytest.MonkeyP
 
     async def scene() -> None:
         api = Api()
-        fleet = fleet_of_one(api, monkeypatch)
+        nodes = nodes_of_one(api, monkeypatch)
         api.exit_code = 137
-        await fleet.kill("n1")
+        await nodes.kill("n1")
         api.running = []
         api.may_answer.clear()
-        watch = asyncio.create_task(fleet._watch_all())
+        watch = asyncio.create_task(nodes._watch_all())
         await asyncio.to_thread(api.asked.wait, PATIENCE_S)  # the daemon has looked: n1 is not there
-        await fleet.start_again("n1")
+        await nodes.start_again("n1")
         api.running = ["n1"]
         api.may_answer.set()
-        await watched(fleet, api)
+        await watched(nodes, api)
         watch.cancel()
-        assert fleet.ended() == ()
-        assert fleet.is_alive("n1")
+        assert nodes.ended() == ()
+        assert nodes.is_alive("n1")
 
     asyncio.run(scene())
 
@@ -108,17 +108,17 @@ def test_a_node_that_ended_untold_is_reported_once(monkeypatch: pytest.MonkeyPat
 
     async def scene() -> None:
         api = Api()
-        fleet = fleet_of_one(api, monkeypatch)
-        watch = asyncio.create_task(fleet._watch_all())
-        await watched(fleet, api)
-        assert fleet.ended() == ()
+        nodes = nodes_of_one(api, monkeypatch)
+        watch = asyncio.create_task(nodes._watch_all())
+        await watched(nodes, api)
+        assert nodes.ended() == ()
         api.running = []
-        await watched(fleet, api)
-        await watched(fleet, api)
+        await watched(nodes, api)
+        await watched(nodes, api)
         watch.cancel()
-        (ended,) = fleet.ended()
+        (ended,) = nodes.ended()
         assert (ended.node, ended.how, ended.last_words) == ("n1", "signal 11", ("last words",))
-        assert not fleet.is_alive("n1")
+        assert not nodes.is_alive("n1")
 
     asyncio.run(scene())
 
@@ -141,10 +141,10 @@ def test_a_pause_that_ends_does_not_undo_one_that_begins(monkeypatch: pytest.Mon
             self.state = "running"
 
     async def scene() -> None:
-        fleet = fleet_of_one(Api(), monkeypatch)
-        container = fleet._containers["n1"] = Slow()
-        await fleet.pause("n1")
-        await asyncio.gather(fleet.resume("n1"), fleet.pause("n1"))
+        nodes = nodes_of_one(Api(), monkeypatch)
+        container = nodes._containers["n1"] = Slow()
+        await nodes.pause("n1")
+        await asyncio.gather(nodes.resume("n1"), nodes.pause("n1"))
         assert container.state == "paused"
 
     asyncio.run(scene())
@@ -161,11 +161,11 @@ def test_who_breaks_when_it_is_told_to_end_has_crashed(
 
     async def scene() -> None:
         api = Api()
-        fleet = fleet_of_one(api, monkeypatch)
+        nodes = nodes_of_one(api, monkeypatch)
         api.exit_code = exit_code
-        await getattr(fleet, way)("n1")
-        assert [ended.how for ended in fleet.ended()] == how
-        assert not fleet.is_alive("n1")
+        await getattr(nodes, way)("n1")
+        assert [ended.how for ended in nodes.ended()] == how
+        assert not nodes.is_alive("n1")
 
     asyncio.run(scene())
 
@@ -179,10 +179,10 @@ def test_who_had_given_up_just_before_it_was_killed_has_crashed(
 
     async def scene() -> None:
         api = Api()
-        fleet = fleet_of_one(api, monkeypatch)
+        nodes = nodes_of_one(api, monkeypatch)
         api.exit_code = 1
-        await getattr(fleet, way)("n1")
-        assert [ended.how for ended in fleet.ended()] == how
+        await getattr(nodes, way)("n1")
+        assert [ended.how for ended in nodes.ended()] == how
 
     asyncio.run(scene())
 
@@ -195,11 +195,11 @@ def test_a_node_that_ends_before_it_is_ready_is_found_by_the_start(
 
     async def scene() -> None:
         api = Api()
-        fleet = fleet_of_one(api, monkeypatch)
-        assert fleet.first_ended() is None
+        nodes = nodes_of_one(api, monkeypatch)
+        assert nodes.first_ended() is None
         api.running, api.exit_code = [], exit_code
-        await fleet._look()
-        first = fleet.first_ended()
+        await nodes._look()
+        first = nodes.first_ended()
         assert first is not None
         assert first.failed_start.startswith(f"n1 ended before it was ready ({how}): ")
 
@@ -207,8 +207,8 @@ def test_a_node_that_ends_before_it_is_ready_is_found_by_the_start(
 
 
 def limits(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    monkeypatch.setattr(fleets, "SILENT_AT_MOST_S", seconds)
-    monkeypatch.setattr(fleets, "LOOKS_WITHIN_S", seconds)
+    monkeypatch.setattr(container_nodes, "SILENT_AT_MOST_S", seconds)
+    monkeypatch.setattr(container_nodes, "LOOKS_WITHIN_S", seconds)
 
 
 @pytest.mark.parametrize("of", ["c1", "all"])
@@ -218,19 +218,19 @@ def test_a_run_does_not_end_without_having_seen_who_crashed(monkeypatch: pytest.
 
     async def scene() -> None:
         api = Api()
-        fleet = fleet_of_one(api, monkeypatch)
+        nodes = nodes_of_one(api, monkeypatch)
         api.running = []
         api.does_not_say_of = {of}
-        assert not await fleet._look()
+        assert not await nodes._look()
         with pytest.raises(
             ClusterError, match=r"nobody knows whether a node crashed: at the end .* timed out"
         ):
-            await fleet.look()
-        assert fleet.ended() == ()
+            await nodes.look()
+        assert nodes.ended() == ()
         limits(monkeypatch, 60)
         api.does_not_say_of = set()
-        await fleet.look()
-        assert [ended.how for ended in fleet.ended()] == ["signal 11"]
+        await nodes.look()
+        assert [ended.how for ended in nodes.ended()] == ["signal 11"]
 
     asyncio.run(scene())
 
@@ -241,12 +241,12 @@ def test_a_look_that_never_comes_back_is_told(monkeypatch: pytest.MonkeyPatch) -
 
     async def scene() -> None:
         api = Api()
-        fleet = fleet_of_one(api, monkeypatch)
+        nodes = nodes_of_one(api, monkeypatch)
         api.may_answer.clear()
-        watch = asyncio.create_task(fleet._watch_all())
+        watch = asyncio.create_task(nodes._watch_all())
         await asyncio.to_thread(api.asked.wait, PATIENCE_S)
         with pytest.raises(ClusterError, match="nobody knows whether a node crashed"):
-            await fleet.look()
+            await nodes.look()
         api.may_answer.set()
         watch.cancel()
 
@@ -259,16 +259,16 @@ def test_a_silence_that_is_too_long_ends_the_run_and_is_told_once(monkeypatch: p
 
     async def scene() -> None:
         api = Api()
-        fleet = fleet_of_one(api, monkeypatch)
-        fleet._watch = asyncio.create_task(asyncio.sleep(0))
+        nodes = nodes_of_one(api, monkeypatch)
+        nodes._watch = asyncio.create_task(asyncio.sleep(0))
         api.running = []
-        await fleet._look()
+        await nodes._look()
         api.does_not_say_of = {"all"}
-        assert [ended.how for ended in fleet.ended()] == ["signal 11"]
+        assert [ended.how for ended in nodes.ended()] == ["signal 11"]
         with pytest.raises(ClusterError, match=r"nobody knows whether a node crashed: for \d+ s"):
-            fleet.ended()
+            nodes.ended()
         limits(monkeypatch, 60)
-        assert fleet.ended() == ()
+        assert nodes.ended() == ()
 
     asyncio.run(scene())
 
@@ -279,18 +279,18 @@ def test_a_daemon_that_never_says_how_one_ended_is_silent_too(monkeypatch: pytes
 
     async def scene() -> None:
         api = Api()
-        fleet = fleet_of_one(api, monkeypatch)
-        fleet._watch = asyncio.create_task(asyncio.sleep(0))
-        began_s = fleet._looked_s = time.monotonic()
-        await fleet._look()
-        assert fleet._looked_s >= began_s
-        seen_s = fleet._looked_s
+        nodes = nodes_of_one(api, monkeypatch)
+        nodes._watch = asyncio.create_task(asyncio.sleep(0))
+        began_s = nodes._looked_s = time.monotonic()
+        await nodes._look()
+        assert nodes._looked_s >= began_s
+        seen_s = nodes._looked_s
         api.running = []
         api.does_not_say_of = {"c1"}
-        await fleet._look()
-        assert fleet._looked_s == seen_s
+        await nodes._look()
+        assert nodes._looked_s == seen_s
         with pytest.raises(ClusterError, match="nobody knows whether a node crashed"):
-            fleet.ended()
+            nodes.ended()
 
     asyncio.run(scene())
 
@@ -300,13 +300,13 @@ def test_one_node_of_which_the_daemon_says_nothing_hides_no_other(monkeypatch: p
 
     async def scene() -> None:
         api = Api()
-        fleet = fleet_of_one(api, monkeypatch)
-        fleet._containers["n2"] = Container()
-        fleet._containers["n2"].id = "c2"
+        nodes = nodes_of_one(api, monkeypatch)
+        nodes._containers["n2"] = Container()
+        nodes._containers["n2"].id = "c2"
         api.running = []
         api.does_not_say_of = {"c1"}
-        assert not await fleet._look()
-        assert [ended.node for ended in fleet.ended()] == ["n2"]
+        assert not await nodes._look()
+        assert [ended.node for ended in nodes.ended()] == ["n2"]
 
     asyncio.run(scene())
 
@@ -317,10 +317,10 @@ def test_a_node_that_was_not_seen_to_end_is_no_bug_of_ours(monkeypatch: pytest.M
 
     async def scene() -> None:
         api = Api()
-        fleet = fleet_of_one(api, monkeypatch)
+        nodes = nodes_of_one(api, monkeypatch)
         api.does_not_say_of = {"c1"}
         with pytest.raises(ClusterError, match="n1 was not seen to end: TimeoutError: read timed out"):
-            await getattr(fleet, way)("n1")
+            await getattr(nodes, way)("n1")
 
     asyncio.run(scene())
 

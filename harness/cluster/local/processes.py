@@ -29,14 +29,14 @@ from harness.errors import ClusterError, NodeEnded
 
 READY_WITHIN_S: Final = 15.0
 STOPPED_WITHIN_S: Final = 2.0
-_ROOT: Final = Path(__file__).parents[2]
+_ROOT: Final = Path(__file__).parents[3]
 _POLL_S: Final = 0.003
 _LAST_LINES: Final = 60
 _WORDS_MAX: Final = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orders:
+class StartOptions:
     """The start command of a node; the same at each start. `early_port`: its peers dial it there before it is ready.
 
     `group` is the group of processes that it runs in, if it has one of its own.
@@ -58,15 +58,15 @@ class NodeProcess:
 
     def __init__(
         self,
-        orders: Orders,
+        options: StartOptions,
         process: asyncio.subprocess.Process,
         output_from: int,
         starved: Starved,
         mark: str,
     ) -> None:
-        self.node = orders.node
+        self.node = options.node
         self.port = 0
-        self._orders = orders
+        self._options = options
         self._process = process
         self._output_from = output_from
         self._starved = starved
@@ -74,22 +74,25 @@ class NodeProcess:
         self._ended = asyncio.get_running_loop().create_task(process.wait())
 
     @classmethod
-    async def spawn(cls, orders: Orders) -> NodeProcess:
-        with orders.output.open("ab") as output:
+    async def spawn(cls, options: StartOptions) -> NodeProcess:
+        with options.output.open("ab") as output:
             output_from = output.tell()
-            starved, mark = Starved(orders.group), new_mark(orders.node)
+            starved, mark = Starved(options.group), new_mark(options.node)
             try:
                 process = await asyncio.create_subprocess_exec(
-                    *launcher(orders.group, orders.command),
+                    *launcher(options.group, options.command),
                     stdin=asyncio.subprocess.PIPE,
                     stdout=output,
                     stderr=output,
-                    env=os.environ | {"PYTHONPATH": _search_path()} | dict(orders.environment) | {MARK: mark},
+                    env=os.environ
+                    | {"PYTHONPATH": _search_path()}
+                    | dict(options.environment)
+                    | {MARK: mark},
                     start_new_session=True,
                 )
             except OSError as error:
-                raise ClusterError(f"{orders.node} cannot be started: {error}") from error
-        return cls(orders, process, output_from, starved, mark)
+                raise ClusterError(f"{options.node} cannot be started: {error}") from error
+        return cls(options, process, output_from, starved, mark)
 
     @property
     def pid(self) -> int:
@@ -164,9 +167,9 @@ class NodeProcess:
         return self.family.in_words() or await still_listens("127.0.0.1", [self.port] if self.port else [])
 
     async def _is_ready(self) -> Mapping[str, object] | None:
-        answers = self._orders.answers
+        answers = self._options.answers
         if answers is not None and await answers():
-            return {"ready": True, "port": self._orders.early_port}
+            return {"ready": True, "port": self._options.early_port}
         return self._readiness()
 
     def _readiness(self) -> Mapping[str, object] | None:
@@ -180,7 +183,7 @@ class NodeProcess:
         return None
 
     def _printed(self) -> list[bytes]:
-        with self._orders.output.open("rb") as output:
+        with self._options.output.open("rb") as output:
             output.seek(self._output_from)
             return output.readlines()
 
@@ -192,7 +195,7 @@ class NodeProcess:
     def _hint(self) -> str:
         lines = [line.decode(errors="replace").strip() for line in self._printed()]
         said = [line for line in lines if line]
-        return f": {said[-1]}" if said else f"; it printed nothing to {self._orders.output}"
+        return f": {said[-1]}" if said else f"; it printed nothing to {self._options.output}"
 
 
 def _search_path() -> str:

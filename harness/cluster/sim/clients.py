@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from harness.clients.reply import Lost, NotSent, Replied, Reply
-from harness.cluster.virtual_tasks import Pending
+from harness.cluster.sim.virtual_tasks import Pending
 from harness.run.plan import CONNECTION_NAME
 from harness.wires.wire import ClientWire
 from nodes.world.world import World

@@ -1,76 +1,49 @@
-"""The nodes of a local cluster as processes: which run, which are killed or paused, which ended unexpectedly.
+"""The nodes of a local cluster as processes: started, killed, paused, watched.
 
-Faults may overlap: a node that two faults killed comes back when the last of them is healed, and so with pauses.
-The roster keeps the relay informed where each node listens; the relay guards each process.
+The relay is kept told where each node listens, and guards each process.
 """
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from harness.cluster import faketime_files
-from harness.cluster.processes import NodeProcess, Orders
+from harness.cluster.local.processes import NodeProcess, StartOptions
+from harness.cluster.node_book import NodeBook, raise_first
 from harness.cluster.protocol import Ended, Orphans
 from harness.cluster.relay.remote import Relay
-from harness.errors import ClusterError, NodeEnded
+from harness.errors import ClusterError
 
 _STOP_WITHIN_S: Final = 2.0
-REFUSED: Final = ("exit 1", "exit 64")
-"""How a node ends that does not come up, or does not know what it was told, and has said why."""
-CRASHED: Final = (
-    *(
-        f"signal {int(number)}"
-        for number in (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV)
-    ),
-    "exit 70",
-)
-"""No node ends like this because of SIGTERM: one that does so then has crashed all the same."""
 _TERMINATES_WITHIN_S: Final = 10.0
 
 
-def raise_first(outcomes: Iterable[BaseException | None]) -> None:
-    """The error of a node that ended before that of a node which only waited for it."""
-    errors = [outcome for outcome in outcomes if outcome is not None]
-    for error in sorted(errors, key=lambda error: not isinstance(error, NodeEnded)):
-        raise error
-
-
-class Roster:
-    def __init__(self, orders: Mapping[str, Orders], relay: Relay, now_ns: Callable[[], int]) -> None:
-        self._orders = orders
+class LocalNodes(NodeBook):
+    def __init__(self, options: Mapping[str, StartOptions], relay: Relay, now_ns: Callable[[], int]) -> None:
+        super().__init__()
+        self._options = options
         self._relay = relay
         self._now_ns = now_ns
         self._processes: dict[str, NodeProcess] = {}
         self._watchers: dict[str, asyncio.Task[None]] = {}
         self._told: set[int] = set()
-        self._kills: Counter[str] = Counter()
-        self._pauses: Counter[str] = Counter()
-        self._starved: Counter[str] = Counter()
-        self._ran_out: set[str] = set()
-        """Nodes that the kernel ended while a fault starved them."""
-        self._ended: list[Ended] = []
-        self._orphans: list[Orphans] = []
-        self._may_refuse: dict[str, list[str]] = {}
-        self._is_stopping = False
 
     async def start(self) -> None:
         """All nodes, side by side. Raises the ClusterError of the first that does not come up."""
-        raise_first(await asyncio.gather(*map(self.start_one, self._orders), return_exceptions=True))
+        raise_first(await asyncio.gather(*map(self.start_one, self._options), return_exceptions=True))
 
     async def start_one(self, node: str) -> None:
         """Start a node, wait until it is ready, tell the relay. Raises ClusterError."""
         if self._is_stopping:
             raise ClusterError(f"{node} is not started: the cluster is being stopped")
-        process = self._processes[node] = await NodeProcess.spawn(self._orders[node])
+        process = self._processes[node] = await NodeProcess.spawn(self._options[node])
         self._watchers[node] = asyncio.get_running_loop().create_task(self._watch(process))
         await self._relay.guard(process.pid, process.family.mark)
-        if self._orders[node].early_port:
-            await self._relay.set_port(node, self._orders[node].early_port)
+        if self._options[node].early_port:
+            await self._relay.set_port(node, self._options[node].early_port)
         await process.ready()
         await self._relay.set_port(node, process.port)
 
@@ -95,34 +68,14 @@ class Roster:
         """What is left of a node that was killed or stopped, in words; "" if nothing is."""
         return await self._processes[node].left()
 
-    def starve(self, node: str) -> None:
-        """From now on the kernel may end the node for want of memory; `feed` reports it, and `revive` undoes it."""
-        self._kills[node] += 1
-        self._starved[node] += 1
-        self._ran_out.discard(node)
-
     async def feed(self, node: str) -> bool:
-        """Not any more; before `revive`. Whether the kernel has ended it since `starve`."""
         if not self.is_alive(node):
             await asyncio.shield(self._watchers[node])  # how it ended is known
-        self._starved[node] -= 1
-        return node in self._ran_out
+        return await super().feed(node)
 
-    @contextmanager
-    def may_refuse(self, node: str) -> Iterator[list[str]]:
-        """Meanwhile the node may end with exit 1, which says that it refuses to start; that is not a crash.
-
-        Gives the last words of its log.
-        """
-        said = self._may_refuse[node] = []
-        try:
-            yield said
-        finally:
-            del self._may_refuse[node]
-
-    def reorder(self, orders: Orders) -> None:
+    def start_with(self, options: StartOptions) -> None:
         """Start the node like this from now on."""
-        self._orders = {**self._orders, orders.node: orders}
+        self._options = {**self._options, options.node: options}
 
     async def start_again(self, node: str) -> None:
         await self.start_one(node)
@@ -167,10 +120,6 @@ class Roster:
         """The process is ready and neither dead nor paused."""
         return self.is_alive(node) and not self._pauses[node] and self.port(node) > 0
 
-    def ended(self) -> tuple[Ended, ...]:
-        ended, self._ended = tuple(self._ended), []
-        return ended
-
     async def stop(self) -> None:
         """End all processes, whatever state they are in; safe at any time."""
         self._is_stopping = True
@@ -184,25 +133,13 @@ class Roster:
         if what:
             self._orphans.append(Orphans(process.node, self._now_ns(), what))
 
-    def orphans(self) -> tuple[Orphans, ...]:
-        """Processes that outlived their node, and were killed, since the last call."""
-        orphans, self._orphans = tuple(self._orphans), []
-        return orphans
-
     async def _watch(self, process: NodeProcess) -> None:
         """See the process end. Its port may be anybody's now, its number soon too."""
         how = await process.ended()
         is_told = process.pid in self._told
         faketime_files.remove_of(process.pid)
-        refused = how in REFUSED and process.node in self._may_refuse
-        if refused:
-            self._may_refuse[process.node] += process.last_words()[-1:]
-        elif (not is_told or how in CRASHED) and not self._is_stopping:
-            starved = process.out_of_memory(how)
-            if starved and self._starved[process.node]:
-                self._ran_out.add(process.node)
-            else:
-                self._ended.append(Ended(process.node, self._now_ns(), how, process.last_words(), starved))
+        starved = process.out_of_memory(how)
+        self._note(Ended(process.node, self._now_ns(), how, process.last_words(), starved), is_asked=is_told)
         self._told.discard(process.pid)
         if self._processes[process.node] is process:
             await self._relay.set_port(process.node, 0)

@@ -10,7 +10,7 @@ from harness.cluster.limits.machine import Ballast
 from harness.cluster.ssh.machine import Machine
 
 
-class FarLimits:
+class SshLimits:
     """Implements `harness.cluster.limits.machine.Limits`; raises ClusterError where it cannot be done."""
 
     def __init__(self, machines: Mapping[str, Machine]) -> None:

@@ -1,7 +1,7 @@
-"""The containers of one run: which run, which are killed or paused, which ended unexpectedly.
+"""The containers of one run: made, killed, paused, watched, removed.
 
-Has the methods of `harness.cluster.roster.Roster` that faults use, so kill and pause are the same code on both
-clusters. The Docker client blocks; every call of it is made in a thread.
+Has the methods that `harness.cluster.process_faults` asks for, so kill and pause are the same code on every cluster.
+The Docker client blocks; every call of it is made in a thread.
 
 The daemon is asked again and again which containers ended. If it does not answer, it is asked anew, because it may be
 slow; but its silence is not a sign of life. So `ended` reports a silence that is too long, and before a run is over all
@@ -14,17 +14,17 @@ import asyncio
 import ipaddress
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from harness.cluster.limits import kernel_log
 from harness.cluster.limits.group import Group, group_of
 from harness.cluster.limits.share import Share
+from harness.cluster.node_book import CRASHED, REFUSED, NodeBook
 from harness.cluster.ownership import NODE_LABEL, RunId, remove_run
 from harness.cluster.protocol import Ended
-from harness.cluster.roster import CRASHED, REFUSED
 from harness.errors import ClusterError
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Berth:
+class ContainerSpec:
     """What one container is made of. `folder` on the host is the node's data folder."""
 
     node: str
@@ -76,8 +76,9 @@ class Berth:
     """Files of this machine that are mounted, read-only: path here → path there."""
 
 
-class Fleet:
+class ContainerNodes(NodeBook):
     def __init__(self, client: Any, run: RunId, now_ns: Callable[[], int], limits: Limits) -> None:
+        super().__init__()
         self._client = client
         self._run = run
         self._now_ns = now_ns
@@ -89,16 +90,9 @@ class Fleet:
         self._told: set[str] = set()
         self._lives: Counter[str] = Counter()
         """How often a node was started again: a list asked for before that says nothing of its new life."""
-        self._kills: Counter[str] = Counter()
-        self._pauses: Counter[str] = Counter()
-        self._starved: Counter[str] = Counter()
-        self._ran_out: set[str] = set()
-        """Nodes that the kernel ended while a fault starved them."""
         self._began_ns: dict[str, int] = {}
         """When a node was started, on the monotonic clock."""
-        self._ended: list[Ended] = []
         self._ready: set[str] = set()
-        self._may_refuse: dict[str, list[str]] = {}
         self._watch: asyncio.Task[None] | None = None
         self._looked_s = 0.0
         """When the last look at all nodes began that showed which of them run; on the monotonic clock."""
@@ -138,52 +132,52 @@ class Fleet:
         """The name of the network's bridge on the host."""
         return f"br-{self._network.id[:12]}"
 
-    async def start(self, berths: Sequence[Berth]) -> None:
+    async def start(self, specs: Sequence[ContainerSpec]) -> None:
         """Make and start all containers, side by side."""
-        await asyncio.gather(*(asyncio.to_thread(self._start_new, berth) for berth in berths))
+        await asyncio.gather(*(asyncio.to_thread(self._start_new, spec) for spec in specs))
         self._looked_s = time.monotonic()
         self._watch = asyncio.get_running_loop().create_task(self._watch_all())
 
-    async def exchange(self, berth: Berth) -> None:
+    async def exchange(self, spec: ContainerSpec) -> None:
         """Another container in the place of one that does not run; `start_again` starts it. Raises ClusterError."""
-        await asyncio.to_thread(self._exchange, berth)
+        await asyncio.to_thread(self._exchange, spec)
 
-    def _exchange(self, berth: Berth) -> None:
+    def _exchange(self, spec: ContainerSpec) -> None:
         try:
-            self._containers[berth.node].remove(force=True, v=True)
+            self._containers[spec.node].remove(force=True, v=True)
         except Exception as error:  # the daemon's own, and those of its transport
-            raise ClusterError(f"the container of {berth.node} cannot be removed: {error}") from error
-        self._make(berth)
+            raise ClusterError(f"the container of {spec.node} cannot be removed: {error}") from error
+        self._make(spec)
 
-    def _start_new(self, berth: Berth) -> None:
+    def _start_new(self, spec: ContainerSpec) -> None:
         import docker
 
-        container = self._make(berth)
+        container = self._make(spec)
         try:
             container.start()
         except docker.errors.DockerException as error:
-            raise ClusterError(f"the container of {berth.node} cannot be started: {error}") from error
+            raise ClusterError(f"the container of {spec.node} cannot be started: {error}") from error
 
-    def _make(self, berth: Berth) -> Any:
+    def _make(self, spec: ContainerSpec) -> Any:
         import docker
 
         limits, api = self._limits, self._client.api
-        self._began_ns[berth.node] = time.monotonic_ns()
-        endpoint = api.create_endpoint_config(ipv4_address=berth.address)
+        self._began_ns[spec.node] = time.monotonic_ns()
+        endpoint = api.create_endpoint_config(ipv4_address=spec.address)
         try:
             made = api.create_container(
-                berth.image,
-                list(berth.command),
-                name=f"qsync-{self._run.text}-{berth.node}",
-                hostname=berth.node,
-                labels={**self._run.labels, NODE_LABEL: berth.node},
+                spec.image,
+                list(spec.command),
+                name=f"qsync-{self._run.text}-{spec.node}",
+                hostname=spec.node,
+                labels={**self._run.labels, NODE_LABEL: spec.node},
                 stdin_open=True,  # the nodes end when their stdin does
-                environment={**SIGNAL_ALL, **berth.environment},
+                environment={**SIGNAL_ALL, **spec.environment},
                 networking_config=api.create_networking_config({self._network.name: endpoint}),
                 host_config=api.create_host_config(
                     binds={
-                        berth.folder: {"bind": DATA, "mode": "rw"},
-                        **{path: {"bind": there, "mode": "ro"} for path, there in berth.programs.items()},
+                        spec.folder: {"bind": DATA, "mode": "rw"},
+                        **{path: {"bind": there, "mode": "ro"} for path, there in spec.programs.items()},
                     },
                     mem_limit=f"{limits.memory_mib}m",
                     nano_cpus=int(limits.cpus * 1e9),
@@ -192,9 +186,9 @@ class Fleet:
                     network_mode=self._network.name,
                 ),
             )
-            container = self._containers[berth.node] = self._client.containers.get(made["Id"])
+            container = self._containers[spec.node] = self._client.containers.get(made["Id"])
         except docker.errors.DockerException as error:
-            raise ClusterError(f"the container of {berth.node} cannot be made: {error}") from error
+            raise ClusterError(f"the container of {spec.node} cannot be made: {error}") from error
         return container
 
     def ready(self, node: str) -> None:
@@ -227,29 +221,6 @@ class Fleet:
             if not self.is_alive(node):
                 await self._start(node)
             return True
-
-    @contextmanager
-    def may_refuse(self, node: str) -> Iterator[list[str]]:
-        """Meanwhile the node may end with exit 1, which says that it refuses to start; that is not a crash.
-
-        Gives the last words of its log.
-        """
-        said = self._may_refuse[node] = []
-        try:
-            yield said
-        finally:
-            del self._may_refuse[node]
-
-    def starve(self, node: str) -> None:
-        """From now on the kernel may end the node for want of memory; `feed` reports it, and `revive` undoes it."""
-        self._kills[node] += 1
-        self._starved[node] += 1
-        self._ran_out.discard(node)
-
-    async def feed(self, node: str) -> bool:
-        """Not any more; before `revive`. Whether the kernel has ended it since `starve`."""
-        self._starved[node] -= 1
-        return node in self._ran_out
 
     async def start_again(self, node: str) -> None:
         """Raises ClusterError."""
@@ -347,7 +318,7 @@ class Fleet:
 
     def ended(self) -> tuple[Ended, ...]:
         """The nodes that ended unexpectedly since the last call. ClusterError if the daemon was silent for too long."""
-        ended, self._ended = tuple(self._ended), []
+        ended = super().ended()
         silent_s = time.monotonic() - self._looked_s
         if not ended and self._watch is not None and silent_s > SILENT_AT_MOST_S:
             self._looked_s = time.monotonic()  # it is told once
@@ -404,18 +375,12 @@ class Fleet:
             self._unseen = _in_a_line(error)
             return False
         if node not in self._down and self._lives[node] == life:
-            self._note(ended)
+            self._went_down(ended)
         return True
 
-    def _note(self, ended: Ended) -> None:
-        node = ended.node
-        self._down.add(node)
-        if ended.how in REFUSED and node in self._may_refuse:
-            self._may_refuse[node] += ended.last_words[-1:]
-        elif ended.out_of_memory and self._starved[node]:
-            self._ran_out.add(node)
-        else:
-            self._ended.append(ended)
+    def _went_down(self, ended: Ended) -> None:
+        self._down.add(ended.node)
+        self._note(ended)
 
     def _should_run(self, node: str) -> bool:
         return node not in self._down and node not in self._told

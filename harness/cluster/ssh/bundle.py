@@ -40,7 +40,7 @@ _PATTERNS: Final = (
 
 
 @cache
-def kit(python: str, machine: str, versions: tuple[tuple[Which, Version], ...] = ()) -> bytes:
+def bundle(python: str, machine: str, versions: tuple[tuple[Which, Version], ...] = ()) -> bytes:
     """A tar archive for hosts with that Python ("3.11") and machine ("x86_64"). Raises ClusterError."""
     with io.BytesIO() as whole:
         with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1) as archive:
@@ -54,7 +54,7 @@ def kit(python: str, machine: str, versions: tuple[tuple[Which, Version], ...] =
 
 
 def place_of(which: Which) -> str:
-    """The folder of a version in the kit; in it its package `nodes`, or its `program`."""
+    """The folder of a version in the bundle; in it its package `nodes`, or its `program`."""
     return f"versions/{which}"
 
 

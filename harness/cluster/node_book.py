@@ -1,0 +1,92 @@
+"""What a cluster of real nodes keeps of each node: how often faults killed, paused and starved it, and how it ended.
+
+Faults may overlap: a node that two faults killed comes back when the last of them is healed, and so with pauses. An end
+is a crash unless a fault or an operator asked for it, or the node was allowed to refuse its start.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from harness.cluster.protocol import Ended, Orphans
+from harness.errors import NodeEnded
+
+REFUSED: Final = ("exit 1", "exit 64")
+"""How a node ends that does not come up, or does not know what it was told, and has said why."""
+CRASHED: Final = (
+    *(
+        f"signal {int(number)}"
+        for number in (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV)
+    ),
+    "exit 70",
+)
+"""No node ends like this because it was asked to: one that does so at SIGTERM has crashed all the same."""
+
+
+def raise_first(outcomes: Iterable[BaseException | None]) -> None:
+    """The error of a node that ended before that of a node which only waited for it."""
+    errors = [outcome for outcome in outcomes if outcome is not None]
+    for error in sorted(errors, key=lambda error: not isinstance(error, NodeEnded)):
+        raise error
+
+
+class NodeBook:
+    def __init__(self) -> None:
+        self._kills: Counter[str] = Counter()
+        self._pauses: Counter[str] = Counter()
+        self._starved: Counter[str] = Counter()
+        self._ran_out: set[str] = set()
+        """Nodes that the kernel ended while a fault starved them."""
+        self._may_refuse: dict[str, list[str]] = {}
+        self._ended: list[Ended] = []
+        self._orphans: list[Orphans] = []
+        self._is_stopping = False
+
+    def starve(self, node: str) -> None:
+        """From now on the kernel may end the node for want of memory; that is not a crash. `revive` undoes it."""
+        self._kills[node] += 1
+        self._starved[node] += 1
+        self._ran_out.discard(node)
+
+    async def feed(self, node: str) -> bool:
+        """Not any more; before `revive`. Whether the kernel has ended it since `starve`."""
+        self._starved[node] -= 1
+        return node in self._ran_out
+
+    @contextmanager
+    def may_refuse(self, node: str) -> Iterator[list[str]]:
+        """Meanwhile the node may end with exit 1, which says that it refuses to start; that is not a crash.
+
+        Gives the last words of its log.
+        """
+        said = self._may_refuse[node] = []
+        try:
+            yield said
+        finally:
+            del self._may_refuse[node]
+
+    def _note(self, ended: Ended, *, is_asked: bool = False) -> None:
+        """A node ended; `is_asked`: a fault or an operator had it end."""
+        node = ended.node
+        if ended.how in REFUSED and node in self._may_refuse:
+            self._may_refuse[node] += ended.last_words[-1:]
+        elif self._is_stopping or (is_asked and ended.how not in CRASHED):
+            return
+        elif ended.out_of_memory and self._starved[node]:
+            self._ran_out.add(node)
+        else:
+            self._ended.append(ended)
+
+    def ended(self) -> tuple[Ended, ...]:
+        """Nodes that crashed since the last call."""
+        ended, self._ended = tuple(self._ended), []
+        return ended
+
+    def orphans(self) -> tuple[Orphans, ...]:
+        """Processes that outlived their node, and were killed, since the last call."""
+        orphans, self._orphans = tuple(self._orphans), []
+        return orphans
