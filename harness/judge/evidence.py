@@ -182,10 +182,13 @@ def left_out_in_words(evidence: dict[str, Any]) -> Iterator[str]:
         yield f"{text} ({times} times because {most}){nothing}"
 
 
-def _rollbacks(history: History) -> int:
-    """Transactions that were rolled back, as the nodes counted them; a restart begins to count anew."""
+def _rollbacks(history: History) -> int | None:
+    """Transactions that were rolled back, as the nodes counted them; a restart begins to count anew.
+
+    None: the store does not count them.
+    """
     told = (state.status.get("rollbacks") for state in history.states)
-    return max((count for count in told if isinstance(count, int)), default=0)
+    return max((count for count in told if isinstance(count, int)), default=None)
 
 
 def _missing(
@@ -368,6 +371,6 @@ def _missing_of_faults(
     )
     waited = longest_ns > 2 * plan.synchro_timeout_s * SECOND_NS and plan.quorum_size > 1
     waited &= not plan.submits  # what is only submitted has no time-out, and may have filled the queue
-    if promise.isolated_owner_rolls_back and waited and evidence["rollbacks"] == 0:
+    if promise.isolated_owner_rolls_back and waited and not evidence["rollbacks"]:
         missing.append("the owner was isolated, and yet nothing was ever rolled back")
     return missing

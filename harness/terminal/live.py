@@ -109,12 +109,15 @@ def picture(snapshot: Snapshot) -> Text:
         (f"   {snapshot.rate_per_s:,.0f}/s", ""),
         ("\nfaults      ", "dim"),
         _faults(snapshot),
-        ("\nowner       ", "dim"),
-        (printable(snapshot.owner or "?"), "bold"),
-        ("" if snapshot.term is None else f"   term {snapshot.term}", ""),
-        ("" if snapshot.limbo is None else f"   limbo {snapshot.limbo}", ""),
-        ("\nnodes       ", "dim"),
     ]
+    if snapshot.owner is not None or snapshot.term is not None:  # a store without a leader has neither
+        parts += [
+            ("\nowner       ", "dim"),
+            (printable(snapshot.owner or "?"), "bold"),
+            ("" if snapshot.term is None else f"   term {snapshot.term}", ""),
+            ("" if snapshot.limbo is None else f"   limbo {snapshot.limbo}", ""),
+        ]
+    parts.append(("\nnodes       ", "dim"))
     for node in snapshot.nodes:
         parts += [
             (f"{printable(node.name)} ", ""),

@@ -133,13 +133,17 @@ class ProgressBar:
 
 
 def _summary(tried: list[Any], system: Any) -> None:
+    from harness.systems.system import CountsRareTurns
+
     counts = Counter(one.outcome for one in tried)
     words = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
     succeeded = f"{sum(one.ok for one in tried):,} operations succeeded"
     least = min((one.ok for one in tried), default=0)
     click.echo(f"{len(tried)} seeds: {words}; {succeeded}, in each at least {least:,}")
-    letters = Counter(one.configuration for one in tried)
-    click.echo("configurations: " + ", ".join(f"{letter} ({letters[letter]})" for letter in sorted(letters)))
+    if isinstance(system, CountsRareTurns):
+        letters = Counter(one.configuration for one in tried)
+        told = ", ".join(f"{letter} ({letters[letter]})" for letter in sorted(letters))
+        click.echo(f"configurations: {told}")
     workloads = Counter(one.workload for one in tried)
     click.echo("workloads: " + ", ".join(f"{name} ({count})" for name, count in sorted(workloads.items())))
     _sometimes(tried, system)
