@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.cluster.connections import Connections
 from harness.cluster.local.processes import NodeProcess, StartOptions
 from harness.run.assemble import parts_of
-from harness.run.plan import Plan
+from harness.systems.plans import planned
 from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Call
 
@@ -31,7 +31,7 @@ def free_ports(count: int) -> list[int]:
 @asynccontextmanager
 async def direct(folder: Path, profile_of_owner: Path | None = None) -> AsyncIterator[Connections]:
     """Three nodes of ours, n1 the owner, and connections straight to them; its profile is written when it ends."""
-    plan = Plan(name="bench", faults=("none",), configuration="C")
+    plan = planned(name="bench", faults=("none",), configuration="C")
     parts = parts_of(plan)
     configurations = parts.system.configurations(plan, parts.workload.spaces)
     ports = dict(zip(configurations, free_ports(len(configurations)), strict=True))

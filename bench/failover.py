@@ -21,6 +21,7 @@ from harness.cluster.local.cluster import LocalCluster
 from harness.faults.fault import Fault
 from harness.run.assemble import local, parts_of
 from harness.run.plan import SECOND_NS, Plan
+from harness.systems.plans import planned
 from harness.systems.system import System
 from nodes.iproto.messages import Answer, Call
 
@@ -81,7 +82,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--replication-timeout", type=float, default=0.25)
     given = parser.parse_args()
-    plan = Plan(faults=("none",), replication_timeout_s=given.replication_timeout, seed=1)
+    plan = planned(faults=("none",), replication_timeout_s=given.replication_timeout, seed=1)
     with tempfile.TemporaryDirectory() as folder:
         started_s = time.monotonic()
         times = asyncio.run(measured(plan, given.kills, Path(folder)))

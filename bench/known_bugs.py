@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from harness.hunt import hunted, try_seed
 from harness.run.plan import Plan
+from harness.systems.plans import planned
 from nodes.qsync import bugs
 
 
@@ -40,7 +41,7 @@ def main() -> int:
 
 def plan_of(name: str, seed: int) -> Plan:
     """What is hunted for this bug in this seed."""
-    return hunted(Plan(cluster="sim", seed=seed, bugs=(name,)), frozenset())
+    return hunted(planned(cluster="sim", seed=seed, bugs=(name,)), frozenset())
 
 
 def needed(name: str, seeds: int) -> tuple[int, str]:

@@ -30,8 +30,8 @@ from harness.hunt.variety import hunted
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import finish
-from harness.run.plan import Plan
 from harness.store import RunFolder
+from harness.systems.plans import planned, read
 
 LOOP = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    for _ in range(1_000_000): pass"
 """A loop that ends by itself if the process that began it is gone."""
@@ -41,7 +41,7 @@ def stored(results: Path, seeds: Sequence[int]) -> list[Path]:
     """A run of each seed, recorded and not judged."""
     folders = []
     for seed in seeds:
-        plan = hunted(Plan(name="overloaded", cluster="sim", seed=seed), frozenset({"name", "cluster"}))
+        plan = hunted(planned(name="overloaded", cluster="sim", seed=seed), frozenset({"name", "cluster"}))
         try:
             folders.append(execute(parts_of(plan), results).folder.path)
         except HarnessError as error:
@@ -61,7 +61,7 @@ def judged(folder: Path) -> tuple[int, dict[str, Any], float]:
     """The seed, the verdict without seconds, and the seconds that it took."""
     began_s = time.monotonic()
     run = RunFolder(folder)
-    plan = run.read_plan()
+    plan = read(run.plan_file)
     verdict = finish(run, plan)
     return plan.seed, without_seconds(verdict), time.monotonic() - began_s
 

@@ -19,7 +19,7 @@ from harness.cluster.sim.virtual_tasks import VirtualTask
 from harness.faults.fault import Evidence, Fault
 from harness.run.assemble import header, parts_of
 from harness.run.conductor import Conductor
-from harness.run.plan import Plan
+from harness.systems.plans import planned
 from nodes.iproto.messages import Answer, Call
 
 OPERATIONS = 200_000
@@ -67,7 +67,7 @@ class NothingCluster:
 
 def record_once() -> tuple[int, float, int]:
     """Operations, seconds, bytes of history."""
-    plan = Plan(faults=("none",), workers=1, rate=10_000.0, time_limit_s=OPERATIONS / 10_000.0, seed=1)
+    plan = planned(faults=("none",), workers=1, rate=10_000.0, time_limit_s=OPERATIONS / 10_000.0, seed=1)
     parts = parts_of(plan)
     file = io.BytesIO()
     conductor = Conductor(plan, NothingCluster(), parts.system, parts.workload, Writer(file, header(parts)))

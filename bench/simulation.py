@@ -14,13 +14,13 @@ from checkers.history import jsonl
 from harness.judge import judge
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
-from harness.run.plan import Plan
+from harness.systems.plans import planned
 
 PLANS = {
-    "60 s, 5 clients, 100 op/s": Plan(cluster="sim", time_limit_s=60, workers=5, rate=100, seed=1),
-    "the same, as bytes": Plan(cluster="sim", time_limit_s=60, workers=5, rate=100, seed=9),
-    "default: 20 s, 10 clients, 300 op/s": Plan(cluster="sim", seed=1),
-    "5 nodes, 20 s, 300 op/s": Plan(cluster="sim", nodes=5, seed=1),
+    "60 s, 5 clients, 100 op/s": planned(cluster="sim", time_limit_s=60, workers=5, rate=100, seed=1),
+    "the same, as bytes": planned(cluster="sim", time_limit_s=60, workers=5, rate=100, seed=9),
+    "default: 20 s, 10 clients, 300 op/s": planned(cluster="sim", seed=1),
+    "5 nodes, 20 s, 300 op/s": planned(cluster="sim", nodes=5, seed=1),
 }
 
 

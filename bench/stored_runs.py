@@ -27,7 +27,7 @@ from checkers.history import jsonl
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import finish
-from harness.run.plan import Plan
+from harness.systems.plans import planned
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -60,7 +60,7 @@ def _simulated(folder: Path, count: int) -> list[Path]:
     """Folders of that many runs; those of an earlier call are taken again."""
     found = sorted(folder.glob("bench/*Z-*"))
     for seed in range(len(found) + 1, count + 1):
-        plan = Plan(name="bench", cluster="sim", time_limit_s=10.0, rate=150.0, seed=seed)
+        plan = planned(name="bench", cluster="sim", time_limit_s=10.0, rate=150.0, seed=seed)
         finish(execute(parts_of(plan), folder).folder, plan)
     return sorted(folder.glob("bench/[0-9]*Z-*"))[:count]
 

@@ -15,7 +15,7 @@ from bench.clusters import TIMEOUT_NS, direct
 from bench.table import print_table
 from harness.clients.reply import Replied, Reply
 from harness.run.assemble import local, parts_of
-from harness.run.plan import Plan
+from harness.systems.plans import planned
 from nodes.iproto.messages import Answer, Call, Request
 
 SECONDS = 3.0
@@ -45,7 +45,7 @@ async def writes_per_s(call: Caller, clients: int) -> float:
 
 
 async def with_relay(folder: Path) -> list[float]:
-    parts = parts_of(Plan(name="bench", faults=("none",)))
+    parts = parts_of(planned(name="bench", faults=("none",)))
     folder.mkdir()
     cluster = local(parts, folder)
     try:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
-
 from harness.hunt import hunted, try_seed
-from harness.run.plan import Plan, read
+from harness.systems.plans import planned, read
 
 PLAN = Path(__file__).parent / "plans" / "as-shipped" / "loses-an-acknowledged-write.json"
 
@@ -19,7 +17,7 @@ PLAN = Path(__file__).parent / "plans" / "as-shipped" / "loses-an-acknowledged-w
 def test_as_shipped_an_acknowledged_write_is_lost_for_clients() -> None:
     """If it failed, the loss for which the default configuration exists would go unseen by clients' own records."""
     plan = read(PLAN)
-    assert plan.letter == "F"
+    assert plan.expectations.configuration == "F"
     found = try_seed(plan)
     assert found.outcome == "anomaly", found.sentence
     assert {"linearizable", "audit"} <= set(found.violated)
@@ -28,7 +26,7 @@ def test_as_shipped_an_acknowledged_write_is_lost_for_clients() -> None:
 
 def test_with_a_synchronous_promote_it_is_kept() -> None:
     """If it failed, the default configuration would lose what it exists to keep."""
-    kept = try_seed(msgspec.structs.replace(read(PLAN), configuration="H"))
+    kept = try_seed(read(PLAN).changed(configuration="H"))
     assert (kept.outcome, kept.violated) == ("valid", ())
 
 
@@ -36,7 +34,7 @@ def test_the_hunt_finds_it_from_a_seed() -> None:
     """If it failed, only a plan that somebody wrote down would find it, and no hunt."""
     given = {"configuration": "F", "faults": ("all", "holds")}
     for seed in range(8):
-        plan = hunted(Plan(cluster="sim", seed=seed, **given), frozenset(given))  # type: ignore[arg-type]
+        plan = hunted(planned(cluster="sim", seed=seed, **given), frozenset(given))  # type: ignore[arg-type]
         if "linearizable" in try_seed(plan).violated:
             return
     raise AssertionError("no seed of eight lost an acknowledged write")

@@ -16,7 +16,8 @@ from checkers.wal import NAME as AUDIT
 from harness.hunt import try_seed
 from harness.judge.outcome import checks_of
 from harness.run.assemble import parts_of
-from harness.run.plan import Plan, read
+from harness.run.plan import Plan
+from harness.systems.plans import read
 from harness.workloads import WORKLOADS
 from nodes.qsync import bugs
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from harness.hunt import try_seed
-from harness.run.plan import read
+from harness.systems.plans import read
 
 PLANS = sorted((Path(__file__).parent / "plans" / "changed-options").glob("*.json"))
 

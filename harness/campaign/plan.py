@@ -48,6 +48,7 @@ import msgspec
 from harness.errors import WrongUse
 from harness.run.assemble import parts_of
 from harness.run.plan import Name, Plan, fault_names
+from harness.systems.plans import fields_of, known_fields, planned, problem
 from harness.wrong_values import in_words
 
 LISTS = ("faults", "bugs")
@@ -188,7 +189,7 @@ def _digest(file: CampaignFile, name: str) -> str:
 
 
 def _check_fields(file: CampaignFile, path: Path) -> None:
-    known = [field for field in Plan.__struct_fields__ if field not in OWN]
+    known = [field for field in known_fields() if field not in OWN]
     used = [*file.matrix, *file.plan]
     for each in (
         *file.exclude,
@@ -240,10 +241,10 @@ def _cell(file: CampaignFile, name: str, fields: Fields, path: Path) -> Cell:
             whole |= {key: _value(key, value) for key, value in change.plan.items()}
     try:
         whole["faults"] = fault_names(whole.get("faults", Plan().faults))
-        plan = msgspec.convert({**whole, "name": name}, Plan)
+        plan = planned(**{**whole, "name": name})
         parts_of(plan)
     except (ValueError, WrongUse) as error:
-        told = error.message if isinstance(error, WrongUse) else in_words(error, whole, Plan)
+        told = error.message if isinstance(error, WrongUse) else problem(error, whole)
         words = ", ".join(f"{key} = {_word(value)}" for key, value in fields.items())
         raise WrongUse(f"{path}: the cell {words}: {told}; or leave it out with [[exclude]]") from error
     return Cell(cell_name(plan, [key for key in fields if key not in NAMED]), plan)
@@ -251,10 +252,14 @@ def _cell(file: CampaignFile, name: str, fields: Fields, path: Path) -> Cell:
 
 def cell_name(plan: Plan, more: list[str]) -> str:
     """The cell in words: the same for all its seeds, on every night."""
-    words = [plan.system, plan.configuration, plan.cluster, plan.workload, "+".join(plan.faults) or "none"]
+    fields = fields_of(plan)
+    named = [
+        str(fields[field]) for field in ("system", "configuration", "cluster", "workload") if field in fields
+    ]
+    words = [*named, "+".join(plan.faults) or "none"]
     if plan.bugs:
         words.append("with " + "+".join(plan.bugs))
-    return " ".join([*words, *(f"{field}={_word(getattr(plan, field))}" for field in more)])
+    return " ".join([*words, *(f"{field}={_word(fields[field])}" for field in more)])
 
 
 def _word(value: Any) -> str:

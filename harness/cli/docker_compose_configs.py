@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.run.assemble import parts_of
-from harness.run.plan import Plan
+from harness.systems.plans import planned
 
 FOLDER = Path(__file__).parents[2] / "compose"
-PLAN = Plan(cluster="docker", nodes=5)
+PLAN = planned(cluster="docker", nodes=5)
 
 
 def configurations() -> dict[str, bytes]:

@@ -7,12 +7,16 @@ import random
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
 
-from harness.cli.param_types import Folder, InputPath, Kind, Number, Text, Whole, YesNo
+from harness.cli.param_types import Folder, InputPath, Number, Text, Whole
+from harness.cli.system_options import SETTINGS, fields_of_settings
+
+if TYPE_CHECKING:
+    from harness.run.plan import Options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,8 +41,6 @@ DRAWN_FROM = (
     "commit_wait",
 )
 """Options that decide the lines of a drawn-out plan."""
-OF_ELECTIONS = ("election_fencing", "synchronous_promote")
-"""Options without a meaning if there are no elections."""
 
 
 def results_folder() -> Path:
@@ -75,24 +77,20 @@ def spark_options(function: F) -> F:
     return function
 
 
-class QuorumWords(Kind):
-    """A number, or what is to be read as a formula."""
-
-    name = "number or formula"
-
-    def taken(self, value: Any) -> Any:
-        try:
-            return int(value)
-        except ValueError:
-            return value
-
-
 def plan_options(function: F) -> F:
     """What a plan can be made of on the command line; everything not said comes from the file or the default."""
     options = [
         click.option("--plan", "plan_file", type=InputPath(), help="Start from a stored plan."),
         click.option("--name", type=Text(), help="What the run is called: its folder under results/."),
         click.option("--system", type=Text(), help="What is under test."),
+        click.option(
+            "-o",
+            SETTINGS,
+            type=Text(),
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="An option of the system (may be repeated); --system NAME --help shows them.",
+        ),
         click.option("--cluster", type=Text(), help="Where it runs: local, docker, ssh or sim."),
         click.option("--workload", type=Text(), help="What clients do."),
         click.option("--faults", type=Text(), help="Names, separated by commas; or all, or none."),
@@ -100,56 +98,9 @@ def plan_options(function: F) -> F:
         click.option("--time-limit", "time_limit_s", type=Number(), help="Seconds of load."),
         click.option("--rate", type=Number(), help="Operations per second, all workers together."),
         click.option("--workers", type=Whole(), help="Clients at work at once."),
-        click.option(
-            "--quorum",
-            type=QuorumWords(),
-            help="Nodes that must have a write, the owner included: a number, or a formula of N: math.max(2*N/3, 1).",
-        ),
-        click.option(
-            "--synchro-timeout", "synchro_timeout_s", type=Number(), help="Seconds until a rollback."
-        ),
-        click.option(
-            "--replication-timeout", "replication_timeout_s", type=Number(), help="Seconds of a heartbeat."
-        ),
         click.option("--request-timeout", "request_timeout_s", type=Number(), help="Seconds a client waits."),
         click.option(
             "--settle-timeout", "settle_timeout_s", type=Number(), help="Seconds until all must be quiet."
-        ),
-        click.option(
-            "--configuration",
-            type=Text(),
-            help="A to I, or its name: what is set, and what is promised for it.",
-        ),
-        click.option(
-            "--protocol", type=Text(), help="3.2 or 2.6: as which Tarantool the nodes write and speak."
-        ),
-        click.option(
-            "--election-mode",
-            type=Text(),
-            help="off, voter, manual or candidate; or one for each node: candidate,voter,….",
-        ),
-        click.option(
-            "--election-fencing",
-            type=Text(),
-            help="off, soft or strict: when a leader without followers resigns.",
-        ),
-        click.option(
-            "--election-timeout", "election_timeout_s", type=Number(), help="Seconds of an election."
-        ),
-        click.option(
-            "--rollback-on-timeout",
-            type=YesNo(),
-            help="Whether waiting too long rolls back (default: as the configuration).",
-        ),
-        click.option(
-            "--synchronous-promote",
-            type=YesNo(),
-            help="Whether a PROMOTE waits for a quorum (default: it does).",
-        ),
-        click.option(
-            "--queue-max-size",
-            type=Text(),
-            help="Bytes in the queue until writes must wait; or one for each node: 900,300,….",
         ),
         click.option(
             "--commit-wait",
@@ -157,19 +108,12 @@ def plan_options(function: F) -> F:
             help="When writes are answered: confirmed, or already when they are queued.",
         ),
         click.option(
-            "--checkpoint-interval", "checkpoint_interval_s", type=Number(), help="Seconds between snapshots."
-        ),
-        click.option("--wal-mode", type=Text(), help="Of real Tarantool: write (as shipped) or fsync."),
-        click.option(
             "--disk", type=Text(), help="What lies under the nodes: node (their own) or mounted (ours, FUSE)."
         ),
         click.option(
             "--start",
             type=Text(),
             help="Stored logs that the nodes begin with: NAME or NAME@CUT (list starts).",
-        ),
-        click.option(
-            "--mvcc", type=YesNo(), help="Whether reads are kept from what is prepared (default: yes)."
         ),
         click.option("--read", type=Text(), help="Read mode: linearizable, read-confirmed, dirty or mixed."),
         click.option("--replica-reads", type=Number(), help="Share of reads that go to replicas."),
@@ -204,14 +148,6 @@ def plan_options(function: F) -> F:
         click.option(
             "--bug", "bugs", type=Text(), multiple=True, help="Switch a seeded bug on (may be repeated)."
         ),
-        click.option(
-            "--node-option",
-            "node_options",
-            type=Text(),
-            multiple=True,
-            metavar="NODE:OPTION=VALUE",
-            help="One node set apart from the others: n2:election_timeout=0.8 (may be repeated).",
-        ),
         click.option("--base-port", type=Whole(), help="First port to use; 0: any free ones."),
         click.option("--inventory", type=Text(), help="For --cluster ssh: the file that names the hosts."),
         click.option(
@@ -238,44 +174,62 @@ def plan_options(function: F) -> F:
 def plan_of(plan_file: Path | None, **given: Any) -> Any:
     """The plan that a command line asks for; WrongUse in one line if there is no such plan."""
     from harness.errors import WrongUse
-    from harness.run import plan as plans
-    from harness.wrong_values import in_words
+    from harness.run import plan as generic
+    from harness.systems import plans
+    from harness.systems.long_options import option_name
 
     base = plans.read(plan_file) if plan_file is not None else None
     if base is not None and base.drawn is not None:
         for name in DRAWN_FROM:
             if given.get(name) is not None:
-                option = _option(name)
                 raise WrongUse(
-                    f"{plan_file} is drawn out: {option} cannot change it any more; edit the file instead"
+                    f"{plan_file} is drawn out: {option_name(name)} cannot change it any more; edit the file instead"
                 )
-    fields: dict[str, Any] = {} if base is None else msgspec.to_builtins(base)
-    for name, value in given.items():
-        if value is not None and value != ():
-            fields[name] = value
+    said = {name: value for name, value in given.items() if value is not None and value != ()}
+    fields: dict[str, Any] = {} if base is None else plans.fields_of(base)
     try:
-        fields["faults"] = plans.fault_names(fields.get("faults", plans.Plan().faults))
+        system = str(said.get("system", fields.get("system", plans.DEFAULT_SYSTEM)))
+        kind = plans.options_of_system({"system": system})
+        said.update(fields_of_settings(said.pop(SETTINGS, ()), kind, system))
+        _refuse_others(said, kind, system)
+        fields = plans.fitting(fields, kind) | said
+        fields["faults"] = _faults(fields.get("faults", generic.Plan().faults))
+        if "seed" not in fields:
+            fields["seed"] = random.SystemRandom().randrange(1_000_000)
+        plan = plans.planned(**fields)
     except ValueError as error:
-        raise WrongUse(f"--faults: {error}") from error
-    if "seed" not in fields:
-        fields["seed"] = random.SystemRandom().randrange(1_000_000)
-    try:
-        plan = msgspec.convert(fields, plans.Plan)
-    except ValueError as error:
-        options = {field: _option(field) for field in plans.Plan.__struct_fields__}
-        raise WrongUse(in_words(error, fields, plans.Plan, options)) from error
-    if not plan.has_elections:
-        for name in OF_ELECTIONS:
-            if given.get(name) not in (None, False):
-                raise WrongUse(
-                    f"{_option(name)} has no effect without elections, in configuration {plan.letter}; "
-                    "leave it out, or try: --election-mode candidate"
-                )
+        raise WrongUse(
+            plans.problem(error, fields, {field: option_name(field) for field in fields})
+        ) from error
+    if why := plan.options.idle(plan, said):
+        raise WrongUse(why)
     return msgspec.structs.replace(plan, code=code_version())
 
 
-def _option(field: str) -> str:
-    return "--" + field.removesuffix("_s").replace("_", "-")
+def _faults(given: Any) -> Any:
+    from harness.errors import WrongUse
+    from harness.run.plan import fault_names
+
+    try:
+        return fault_names(given)
+    except ValueError as error:
+        raise WrongUse(f"--faults: {error}") from error
+
+
+def _refuse_others(said: dict[str, Any], kind: type[Options], system: str) -> None:
+    """WrongUse for an option that another system has."""
+    from harness.errors import WrongUse
+    from harness.systems import SYSTEMS
+    from harness.systems.long_options import long_options
+
+    own = {option.field for option in long_options(kind)}
+    for name, other in SYSTEMS.items():
+        for option in long_options(other.options):
+            if option.field in said and option.field not in own:
+                raise WrongUse(
+                    f"{option.name} is an option of --system {name}, and not of {system}; leave it out, or see: "
+                    f"./qsync run --system {system} --help"
+                )
 
 
 def code_version() -> str:

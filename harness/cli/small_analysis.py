@@ -13,9 +13,9 @@ from harness.pipeline.session import session
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import finish
-from harness.run.plan import Plan
+from harness.systems.plans import planned
 
-PLAN = Plan(
+PLAN = planned(
     cluster="sim",
     time_limit_s=10.0,
     rate=100.0,

@@ -127,9 +127,7 @@ def _options(plan: Plan, among: Sequence[str], before: Iterable[Fault]) -> list[
     has_room = plan.nodes >= 3 and plan.quorum_size < plan.nodes
     if not has_room or isinstance(plan.quorum, str) or plan.changes_members:
         found.remove(QUORUM)
-    if plan.named_configuration.protocol == "2.6":
-        found = [option for option in found if option in (SYNCHRO_TIMEOUT, BEAT)]
-    return found
+    return [option for option in found if option in plan.expectations.changeable]
 
 
 def _other(option: str, plan: Plan, nodes: Sequence[str], chance: random.Random) -> Value:

@@ -113,7 +113,7 @@ def _refuse(name: str, plan: Plan, able: frozenset[Ability]) -> None:
     if name == FAILOVER and not _can_fail_over(plan):
         raise WrongUse(
             f"the fault {name!r} needs a second node that may lead and a configuration whose owner may change, "
-            f"got {plan.configuration!r} with {plan.nodes} nodes; try: --configuration H or D"
+            f"got {plan.expectations.configuration!r} with {plan.nodes} nodes; try: --configuration H or D"
         )
     if kind.needs_leader and plan.leader == "none":
         raise WrongUse(
@@ -293,7 +293,7 @@ def _in_seconds(plan: Plan, factors: Any) -> dict[str, float]:
 def timeouts_of(plan: Plan) -> dict[str, float]:
     """The timeouts until a fault changes them, in seconds; without elections there is one less."""
     usual = {
-        "replication_synchro_timeout": plan.synchro_timeout_s,
-        "replication_timeout": plan.replication_timeout_s,
+        "replication_synchro_timeout": plan.expectations.rolls_back_after_s,
+        "replication_timeout": plan.heartbeat_ns / SECOND_NS,
     }
-    return usual | ({"election_timeout": plan.election_timeout_s} if plan.has_elections else {})
+    return usual | ({"election_timeout": plan.expectations.election_timeout_s} if plan.has_elections else {})

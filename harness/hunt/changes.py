@@ -65,7 +65,7 @@ def _by_option(history: History) -> Iterator[str]:
 
 
 def _at_first(plan: Plan, option: str) -> set[object]:
-    return {plan.options_of(node)[option] for node in plan.node_names}
+    return {plan.options_of(node).get(option) for node in plan.node_names}
 
 
 def _by_fault(history: History) -> Iterator[str]:

@@ -19,17 +19,16 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import msgspec
-
 from harness.errors import WrongUse
 from harness.faults.schedule import names_for
 from harness.faults.table import HOLDS, MOMENTS, QUORUM, SCENIC
 from harness.hunt.bug_plans import bug_plan
 from harness.run import node_options as options_of
 from harness.run.assemble import parts_of
-from harness.run.configurations import modes_of
 from harness.run.plan import Plan
 from harness.systems import System, system_of
+from harness.systems.qsync.configurations import modes_of
+from harness.systems.qsync.options import said_of, settings_of
 from harness.systems.system import CountsRareTurns, StartsFromLogs
 from harness.workloads import WORKLOADS
 from harness.workloads.workload import Submits
@@ -152,13 +151,13 @@ def _varied(chance: random.Random, plan: Plan, given: frozenset[str]) -> Plan:
     if not plan.bugs:
         fields.update(_load(chance, plan, given, fields))
     fields = {name: value for name, value in fields.items() if name not in given}
-    varied = msgspec.structs.replace(plan, **fields)
+    varied = plan.changed(**fields)
     if "read" not in given and not (varied.has_elections and varied.keeps_versions):
-        varied = msgspec.structs.replace(varied, read=None)
+        varied = varied.changed(read=None)
     if "faults" not in given and not plan.bugs:
-        varied = msgspec.structs.replace(varied, faults=_faults(chance, varied))
+        varied = varied.changed(faults=_faults(chance, varied))
     if "calm_s" in fields and not plan.bugs:
-        varied = msgspec.structs.replace(varied, calm_s=varied.calm_s * _crowd(varied))
+        varied = varied.changed(calm_s=varied.calm_s * _crowd(varied))
     return varied
 
 
@@ -171,12 +170,12 @@ def _late(plan: Plan, given: frozenset[str]) -> Plan:
     sizes, logs, start = (streams[f"variety: {name}"] for name in ("queue sizes", "log queues", "start"))
     if "queue_max_size" not in given and plan.nodes > 1 and sizes.random() < SIZES_APART:
         chosen = [sizes.choice(("0", "40", "150", "600")) for _ in plan.node_names]
-        plan = msgspec.structs.replace(plan, queue_max_size=",".join(chosen))
+        plan = plan.changed(queue_max_size=",".join(chosen))
     if "node_options" not in given and logs.random() < LOG_QUEUES:
         chosen = [f"{node}:{options_of.LOG_QUEUE}={logs.choice((60, 200, 600))}" for node in plan.node_names]
-        plan = msgspec.structs.replace(plan, node_options=(*plan.node_options, *chosen))
+        plan = plan.changed(node_options=(*said_of(plan).node_options, *chosen))
     if "start" not in given and isinstance(system, StartsFromLogs) and start.random() < STARTS:
-        plan = msgspec.structs.replace(plan, start=system.start_for(plan, start))
+        plan = plan.changed(start=system.start_for(plan, start))
     parts_of(plan)
     return plan
 
@@ -193,13 +192,11 @@ def _of_any_system(chance: random.Random, plan: Plan, given: frozenset[str], sys
         "workload": chance.choice(workloads or [plan.workload]),
     }
     fields = {name: value for name, value in fields.items() if name not in given}
-    varied = msgspec.structs.replace(plan, **fields)
+    varied = plan.changed(**fields)
     if "faults" not in given:
-        possible = names_for(
-            msgspec.structs.replace(varied, faults=("all",), leader=completed.leader), system.abilities
-        )
+        possible = names_for(varied.changed(faults=("all",), leader=completed.leader), system.abilities)
         few = tuple(chance.sample(possible, min(3, len(possible))))
-        varied = msgspec.structs.replace(varied, faults=chance.choice((("all",), few)))
+        varied = varied.changed(faults=chance.choice((("all",), few)))
     return varied
 
 
@@ -214,7 +211,7 @@ def _load(
 ) -> dict[str, Any]:
     """What clients do, and how they are answered."""
     weights = dict(WORKLOAD_WEIGHTS)
-    if plan.named_configuration.protocol == "2.6":
+    if settings_of(plan).named.protocol == "2.6":
         del weights["mixed-spaces"]  # its nodes do not say which rows wait
     elif drawn.get("configuration") == "C":
         weights["mixed-spaces"] *= ASYNCHRONOUS_OF_FIXED
@@ -233,8 +230,8 @@ def _load(
 def _drawn(chance: random.Random, plan: Plan, given: frozenset[str]) -> dict[str, Any]:
     nodes = plan.nodes if "nodes" in given else _weighted(chance, NODES)
     mode = _modes(chance, _weighted(chance, MODES), nodes)
-    if "election_mode" in given and plan.election_mode is not None:
-        mode = plan.election_mode
+    if "election_mode" in given:
+        mode = said_of(plan).election_mode or mode
     drawn: dict[str, Any] = {
         "nodes": nodes,
         "election_mode": mode,
@@ -333,7 +330,7 @@ def _faults(chance: random.Random, plan: Plan) -> tuple[str, ...]:
 
     A run in which every fault stops everything shows nothing of what is acknowledged under faults.
     """
-    possible = names_for(msgspec.structs.replace(plan, faults=("all",)))
+    possible = names_for(plan.changed(faults=("all",)))
     names: tuple[str, ...] = ("all",)
     if chance.random() < 0.4:
         names = tuple(chance.sample(possible, chance.randrange(1, 1 + min(4, len(possible)))))
@@ -351,7 +348,7 @@ def _faults(chance: random.Random, plan: Plan) -> tuple[str, ...]:
 def _members(chance: random.Random, plan: Plan) -> tuple[str, ...]:
     """Nodes that leave and come."""
     draw = chance.random()
-    counts_apart = any(f":{options_of.QUORUM}=" in each for each in plan.node_options)
+    counts_apart = any(f":{options_of.QUORUM}=" in each for each in said_of(plan).node_options)
     if plan.nodes < 3 or draw >= LOST_DISKS + MEMBERS_CHANGE or counts_apart:
         return ()
     return (LOST_DISK,) if draw < LOST_DISKS else (MEMBERSHIP,)
@@ -369,7 +366,7 @@ def _operated(chance: random.Random, plan: Plan) -> Iterator[str]:
 
 def survived_by(plan: Plan) -> tuple[str, ...]:
     """The faults under which the plan's cluster stays in service."""
-    leaders = sum(mode in ("candidate", "manual") for mode in plan.election_modes)
+    leaders = sum(mode in ("candidate", "manual") for mode in settings_of(plan).election_modes)
     return SURVIVED_BY_A_QUORUM if plan.nodes >= 3 and leaders > 1 else NEVER_FATAL
 
 

@@ -369,7 +369,7 @@ def _missing_of_faults(
         ),
         default=0,
     )
-    waited = longest_ns > 2 * plan.synchro_timeout_s * SECOND_NS and plan.quorum_size > 1
+    waited = longest_ns > 2 * plan.expectations.rolls_back_after_s * SECOND_NS and plan.quorum_size > 1
     waited &= not plan.submits  # what is only submitted has no time-out, and may have filled the queue
     if promise.isolated_owner_rolls_back and waited and not evidence["rollbacks"]:
         missing.append("the owner was isolated, and yet nothing was ever rolled back")

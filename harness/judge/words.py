@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from checkers.verdict import Verdict
 from harness.judge.weighed import Outcome
-from harness.run.plan import Plan
+from harness.run.plan import Options, Plan
+from harness.systems.long_options import long_options
 
 
 def sentence(
@@ -63,23 +64,10 @@ _NAMED = {
     "time_limit_s": "--time-limit",
     "rate": "--rate",
     "workers": "--workers",
-    "quorum": "--quorum",
-    "synchro_timeout_s": "--synchro-timeout",
-    "replication_timeout_s": "--replication-timeout",
     "request_timeout_s": "--request-timeout",
     "settle_timeout_s": "--settle-timeout",
-    "queue_max_size": "--queue-max-size",
     "commit_wait": "--commit-wait",
-    "checkpoint_interval_s": "--checkpoint-interval",
-    "mvcc": "--mvcc",
     "read": "--read",
-    "configuration": "--configuration",
-    "protocol": "--protocol",
-    "election_mode": "--election-mode",
-    "election_fencing": "--election-fencing",
-    "synchronous_promote": "--synchronous-promote",
-    "election_timeout_s": "--election-timeout",
-    "rollback_on_timeout": "--rollback-on-timeout",
     "replica_reads": "--replica-reads",
     "overlap": "--overlap",
     "calm_s": "--calm",
@@ -95,7 +83,6 @@ _NAMED = {
     "inventory": "--inventory",
     "node_from": "--node-from",
     "node_to": "--node-to",
-    "wal_mode": "--wal-mode",
     "disk": "--disk",
     "start": "--start",
 }
@@ -114,10 +101,19 @@ def repeat_line(plan: Plan, plan_file: Path | None = None) -> str:
     if plan.faults != default.faults:
         words.append(f"--faults {','.join(plan.faults) or 'none'}")
     words.extend(f"--bug {bug}" for bug in plan.bugs)
-    words.extend(f"--node-option {shlex.quote(each)}" for each in plan.node_options)
+    words.extend(_of_system(plan.options))
     if plan.accept_new_host_keys:
         words.append("--accept-new-host-keys")
     return " ".join(words)
+
+
+def _of_system(options: Options) -> Iterator[str]:
+    usual = type(options)()
+    for option in long_options(type(options)):
+        value = getattr(options, option.field)
+        if value != getattr(usual, option.field):
+            for each in value if option.is_list else (value,):
+                yield f"{option.name} {shlex.quote(_shortest(each))}"
 
 
 def _shortest(value: object) -> str:

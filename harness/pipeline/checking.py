@@ -27,6 +27,7 @@ from harness.judge.promised import promise_of
 from harness.judge.time_limit import Elsewhere
 from harness.run.finish import finish, judged_again, read_history
 from harness.store import RunFolder
+from harness.systems import plans
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +55,7 @@ class Task(msgspec.Struct, frozen=True):
 
 def checks_of(folder: RunFolder, history: History) -> dict[str, Check]:
     """The checks of a run by name, as the judge has them. `history`: all of it."""
-    plan = folder.read_plan()
+    plan = plans.read(folder.plan_file)
     return {check.name: check for check in outcome.checks_of(plan, promise_of(plan, history))}
 
 
@@ -73,7 +74,7 @@ class Said(msgspec.Struct, frozen=True):
 
 def check_run(spark: SparkSession, folder: RunFolder) -> dict[str, Any]:
     """`finish` for a stored run, its checks on Spark; the same verdict."""
-    return finish(folder, folder.read_plan(), run_check=spread_checks(spark, folder))
+    return finish(folder, plans.read(folder.plan_file), run_check=spread_checks(spark, folder))
 
 
 def spread_checks(spark: SparkSession, folder: RunFolder) -> RunCheck:

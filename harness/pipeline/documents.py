@@ -32,9 +32,11 @@ def runs(found: DataFrame, documents: DataFrame) -> DataFrame:
         "run",
         "started",
         *[F.col(f"plan.{name}").alias(name) for name in plan],
-        F.coalesce("plan.configuration", F.split("verdict.promise.configuration", ":", 2)[0]).alias(
-            "configuration"
-        ),
+        F.coalesce(
+            "plan.options.configuration",
+            "plan.configuration",  # of version 1
+            F.split("verdict.promise.configuration", ":", 2)[0],
+        ).alias("configuration"),
         *[
             F.col(f"verdict.{name}").alias(name)
             for name in ("outcome", "exit_code", "sentence", "violations")

@@ -62,6 +62,7 @@ PLAN = _struct(
     "time_limit_s double, rate double, workers int, quorum string, election_mode string, configuration string, "
     "bugs strings, code string"
 )
+PLAN.add("options", _struct("configuration string"))
 _WITNESS = _struct(
     "rule string, summary string, events longs, key string, node string, start_ns long, end_ns long"
 )

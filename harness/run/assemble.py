@@ -228,22 +228,22 @@ def header(parts: Parts) -> Header:
         nodes=plan.node_names,
         quorum=plan.quorum_size,
         owner=None if plan.fails_over or begins_later else parts.system.owner(plan),
-        heartbeat_ns=int(max(_of_nodes(plan, BEAT)) * SECOND_NS),
+        heartbeat_ns=int(max(_of_nodes(plan, BEAT, plan.heartbeat_ns / SECOND_NS)) * SECOND_NS),
         seed=plan.seed,
         effects={**parts.workload.effects, DUMP: "reads"},
         extra=_expected(parts),
     )
 
 
-def _of_nodes(plan: Plan, option: str) -> list[Any]:
-    return [plan.options_of(node)[option] for node in plan.node_names]
+def _of_nodes(plan: Plan, option: str, usual: object) -> list[Any]:
+    return [plan.options_of(node).get(option, usual) for node in plan.node_names]
 
 
 def _expected(parts: Parts) -> dict[str, object]:
     """What checkers of elections must know. Only virtual time is so regular that being late is a fault of the store."""
     plan = parts.plan
-    fencings = _of_nodes(plan, FENCING)
-    fencing = plan.election_fencing if plan.has_elections and "off" not in fencings else "off"
+    fencings = _of_nodes(plan, FENCING, plan.expectations.fencing)
+    fencing = plan.expectations.fencing if plan.has_elections and "off" not in fencings else "off"
     expected: dict[str, object] = {"fencing": fencing, "operated": plan.needs_operator}
     if isinstance(parts.system, StartsFromLogs) and (before := parts.system.acknowledged_before(plan)):
         expected[stored_start.BEFORE] = before
@@ -251,7 +251,8 @@ def _expected(parts: Parts) -> dict[str, object]:
     if not promise.has_leader:
         expected["leaderless"] = True
     if plan.cluster == "sim" and promise.writes:
-        expected["leader_within_ns"] = int(10 * max(_of_nodes(plan, ELECTION_TIMEOUT)) * SECOND_NS)
+        usual_s = plan.expectations.election_timeout_s
+        expected["leader_within_ns"] = int(10 * max(_of_nodes(plan, ELECTION_TIMEOUT, usual_s)) * SECOND_NS)
         expected["converges"] = bool(promise.final_state)
         if promise.asynchronous != "as synchronous":
             expected["elects_when_split"] = False

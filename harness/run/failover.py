@@ -58,7 +58,7 @@ class Failover:
 
 def owner_within_ns(plan: Plan) -> int:
     """How long after a promotion, successful or not, a node must own the queue."""
-    return int(OWNER_WITHIN_TIMEOUTS * plan.election_timeout_s * SECOND_NS)
+    return int(OWNER_WITHIN_TIMEOUTS * plan.expectations.election_timeout_s * SECOND_NS)
 
 
 def may_keep_owners_away(
@@ -89,7 +89,7 @@ async def fail_over(plan: Plan, cluster: Cluster, system: System, fault: Fault) 
         if cluster.now_ns() >= ask_ns:
             failover.asked += 1
             failover.refused = await system.promote(node, cluster) or ""
-            ask_ns = cluster.now_ns() + int(RETRY_TIMEOUTS * plan.election_timeout_s * SECOND_NS)
+            ask_ns = cluster.now_ns() + int(RETRY_TIMEOUTS * plan.expectations.election_timeout_s * SECOND_NS)
         await cluster.sleep_until(min(cluster.now_ns() + POLL_NS, fault.until_ns))
     return failover
 
@@ -120,7 +120,9 @@ class Operator:
         node = self._choice(statuses)
         if node is not None:
             self._tried[node] = None
-            self._next_ns = now_ns + int(ASK_AGAIN_TIMEOUTS * self.plan.election_timeout_s * SECOND_NS)
+            self._next_ns = now_ns + int(
+                ASK_AGAIN_TIMEOUTS * self.plan.expectations.election_timeout_s * SECOND_NS
+            )
             self.cluster.spawn(self.system.promote(node, self.cluster))
 
     def _choice(self, statuses: Statuses) -> str | None:

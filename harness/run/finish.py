@@ -30,6 +30,7 @@ from harness.judge.whole_run import verdict_of
 from harness.run.plan import Plan
 from harness.store import RunFolder, hashes
 from harness.store.run_folder import COLUMNS, REPORT, VERDICT, Make
+from harness.systems import plans
 from harness.systems.qsync.logs import read_effects, read_logs
 from harness.workloads import WORKLOADS
 
@@ -184,7 +185,7 @@ def conclude(
     try:
         verdict = finish(
             folder,
-            plan or folder.read_plan(),
+            plan or plans.read(folder.plan_file),
             interrupted=recorded.interrupted,
             failure=why,
             run_check=run_check,
@@ -209,7 +210,7 @@ def judged_again(folder: Path) -> dict[str, Any]:
         return {"outcome": "unknown", "exit_code": UNKNOWN, "sentence": f"Not judged: {why}."}
     run = RunFolder(folder)
     try:
-        verdict = finish(run, run.read_plan())
+        verdict = finish(run, plans.read(run.plan_file))
     except HarnessError as error:
         return {"outcome": "not-evidence", "exit_code": error.exit_code, "sentence": error.message}
     except Exception as error:  # a defect of the harness breaks this run, not the next ones

@@ -30,8 +30,7 @@ from typing import BinaryIO
 import msgspec
 
 from harness.errors import StoreError, WrongUse
-from harness.run import plan as plans
-from harness.run.plan import Plan
+from harness.run.plan import Plan, to_json
 from harness.store import hashes
 
 PLAN = "plan.json"
@@ -70,7 +69,7 @@ class RunFolder:
         with _file_system(f"write results to {root}"):
             folder = _make_new(root / plan.name, f"{stamp}-{plan.seed}")
             try:
-                cls(folder)._keep({PLAN: lambda path: path.write_bytes(plans.to_json(plan))})
+                cls(folder)._keep({PLAN: lambda path: path.write_bytes(to_json(plan))})
                 _point_to(root / LATEST, folder)
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)  # a run without a plan is none
@@ -93,9 +92,6 @@ class RunFolder:
         """The file for the record; refuses to touch one that is there."""
         with _file_system(f"write the history to {self.path}"):
             return GuardedFile(self.history.open("xb", buffering=_BUFFER_BYTES))  # type: ignore[return-value]
-
-    def read_plan(self) -> Plan:
-        return plans.read(self.plan_file)
 
     def keep_judgement(self, making: Mapping[str, Make], record: hashes.Files) -> None:
         """Write the files of a judgement and the list of hashes; `record`: the hashes of the judged files.

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from importlib import metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -38,7 +38,8 @@ from harness.cluster.protocol import Cluster
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import Ability
 from harness.operations import Dump
-from harness.run.plan import SECOND_NS, Leadership, Plan
+from harness.run.expectations import Expectations
+from harness.run.plan import SECOND_NS, Leadership, Options, Plan
 from harness.systems.promise import Promise
 from harness.systems.qsync.calls import CALLS
 from harness.systems.qsync.promises import PROMISES
@@ -63,6 +64,24 @@ RELAYED = ("local", "ssh")
 Statuses = Mapping[str, Mapping[str, object] | None]
 
 
+class OwnOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a node of the store is told."""
+
+    quorum: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=31)] | None,
+        msgspec.Meta(description="Nodes that must have a write, the leader included."),
+    ] = None
+    """None: a majority."""
+
+    def check(self, plan: Plan) -> None:
+        if self.quorum is not None and self.quorum > plan.nodes:
+            raise ValueError(f"a quorum of {self.quorum} cannot be had with {plan.nodes} nodes")
+
+    def expectations(self, plan: Plan) -> Expectations:
+        # super() would be that of the class before msgspec made it anew.
+        return replace(Options.expectations(self, plan), quorum=self.quorum)
+
+
 @dataclass(frozen=True, slots=True)
 class OwnStore:
     """Implements `harness.systems.System` for a store of which nothing is known but how to start and to ask it.
@@ -84,6 +103,7 @@ class OwnStore:
     leader: Leadership = "fixed"
     """One for the whole run, an "elected" one, or "none": then every node takes writes. The status of a leader has
     `role` "owner"."""
+    options: type[Options] = OwnOptions
     client: Client = CALLS
     """How its operations are said; by `qsync.transaction` (`harness.systems.qsync.calls`) if nothing else is given."""
     wire: ClientWire | None = IPROTO
@@ -104,7 +124,7 @@ class OwnStore:
     def completed(self, plan: Plan) -> Plan:
         """Where another may lead by now, reads ask for what there is unless the plan says otherwise."""
         read = plan.read or (None if self.leader == "fixed" else "linearizable")
-        return msgspec.structs.replace(plan, configuration=CONFIGURATION, leader=self.leader, read=read)
+        return msgspec.structs.replace(plan, leader=self.leader, read=read)
 
     def validate(self, plan: Plan) -> None:
         if plan.cluster == "sim" and not self.hosted:
@@ -114,10 +134,6 @@ class OwnStore:
                 f"the nodes of this store need one list of addresses, and on --cluster {plan.cluster} each dials a "
                 "relay of its own; try: --cluster docker"
             )
-        if plan.wal_mode is not None:
-            raise WrongUse("--wal-mode is real Tarantool's; a store of one's own is started as its file says")
-        if isinstance(plan.quorum, str):
-            raise WrongUse(f"--quorum: a store of one's own is told a number, got {plan.quorum!r}")
         if plan.bugs:
             raise WrongUse(f"a store of one's own has no seeded bugs, got {plan.bugs[0]!r}")
 

@@ -15,7 +15,7 @@ from harness.faults.abilities import Ability
 from harness.faults.fault import Does
 from harness.faults.membership import Membership
 from harness.run.node_options import Value
-from harness.run.plan import Plan
+from harness.run.plan import Options, Plan
 from harness.systems.promise import Promise
 from harness.wires.wire import ClientWire
 from nodes.kernel.node import Node
@@ -33,6 +33,11 @@ class System(Protocol):
 
     @property
     def summary(self) -> str: ...
+
+    @property
+    def options(self) -> type[Options]:
+        """What a plan may say of this system alone; the command line makes its options of them."""
+        ...
 
     def completed(self, plan: Plan) -> Plan:
         """The plan with what it leaves open decided as this system needs it."""

@@ -12,11 +12,12 @@ from harness.run.assemble import Parts, header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.run.draw import draw
 from harness.run.plan import Plan
+from harness.systems.plans import planned
 
 
 def small(**given: Any) -> Plan:
     """A plan of the simulator that takes a fraction of a second and still has room for two faults."""
-    return Plan(**{"cluster": "sim", "time_limit_s": 7.0, "rate": 100.0, **given})
+    return planned(**{"cluster": "sim", "time_limit_s": 7.0, "rate": 100.0, **given})
 
 
 def drawn_out(plan: Plan) -> Plan:

@@ -18,8 +18,8 @@ from harness.cluster.containers.image import connect
 from harness.errors import ClusterError, WrongUse
 from harness.operations import Append, Cas, Done, Mismatch, Read, Transaction, Write
 from harness.run.assemble import parts_of
-from harness.run.plan import Plan
 from harness.systems import system_of
+from harness.systems.plans import planned
 from harness.workloads import WORKLOADS
 
 STORE = str(Path(__file__).parents[2] / "stores/etcd.py")
@@ -117,8 +117,8 @@ def test_a_serializable_read_says_so(mode: str | None, is_alone: bool) -> None:
 def test_where_and_with_which_workloads_it_runs() -> None:
     """If it failed, a run that cannot work would end in the words of a member that finds no peers."""
     with pytest.raises(WrongUse, match=r"one list of addresses.*try: --cluster docker"):
-        parts_of(Plan(system=STORE, cluster="local", nodes=3))
-    docker = Plan(system=STORE, cluster="docker", nodes=3)
+        parts_of(planned(system=STORE, cluster="local", nodes=3))
+    docker = planned(system=STORE, cluster="docker", nodes=3)
     for name in WORKLOADS:
         if name != "mixed-spaces":
             parts_of(msgspec.structs.replace(docker, workload=name))

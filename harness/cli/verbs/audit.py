@@ -107,11 +107,11 @@ def _of_run(path: Path) -> Audited:
     from harness.judge.whole_run import logs_of_members, rules_of
     from harness.run.finish import effects_of, read_history
     from harness.store import resolve
-    from harness.systems import system_of
+    from harness.systems import plans, system_of
     from harness.systems.qsync.logs import read_logs
 
     folder = resolve(path)
-    plan, history = folder.read_plan(), read_history(folder)
+    plan, history = plans.read(folder.plan_file), read_history(folder)
     rules = rules_of(system_of(plan.system).log_rules(plan), history)
     if rules is None:
         raise WrongUse(f"{path}: the nodes of {plan.system} leave no xlogs; try: ./qsync check {path}")

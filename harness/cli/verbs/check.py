@@ -132,6 +132,7 @@ def _check_run(
     from harness.judge.time_limit import limited
     from harness.run.assemble import parts_of
     from harness.run.finish import finish, read_history
+    from harness.systems import plans
 
     for option, value in (("--model", model), ("--failed-cas", failed_cas)):
         if value is not None:
@@ -139,7 +140,7 @@ def _check_run(
                 f"{option} is for histories of others, and {folder.path} is a run, which is judged by its plan; to "
                 "read its record as one of others, copy history.jsonl to another folder and check that file"
             )
-    plan = folder.read_plan()
+    plan = plans.read(folder.plan_file)
     parts_of(plan if promise is None else msgspec.structs.replace(plan, promise=promise))
     with limited(Limits(timeout_s, memory_mib, budget)):
         verdict = finish(folder, plan, key=key, promise=promise)

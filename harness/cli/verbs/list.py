@@ -73,14 +73,14 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
 def _promises() -> Iterator[tuple[str, str]]:
     """Each configuration that a system has, and what is promised in it of each class of answers."""
     from harness.errors import WrongUse
-    from harness.run.configurations import CONFIGURATIONS
-    from harness.run.plan import Plan
     from harness.systems import SYSTEMS
+    from harness.systems.plans import planned
+    from harness.systems.qsync.configurations import CONFIGURATIONS
 
     for name, system in SYSTEMS.items():
         for letter in CONFIGURATIONS:
-            plan = system.completed(Plan(system=name, cluster="docker", configuration=letter))
-            if plan.letter != letter:
+            plan = system.completed(planned(system=name, cluster="docker", configuration=letter))
+            if plan.expectations.configuration != letter:
                 continue  # it takes another one where this is the default
             try:
                 system.validate(plan)

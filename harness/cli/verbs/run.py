@@ -14,6 +14,7 @@ import click
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.options import plan_of, plan_options, results_option
 from harness.cli.param_types import OutputFile, Whole
+from harness.cli.system_options import PlanCommand
 from harness.errors import HarnessError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from harness.terminal.live import View
 
 
-@click.command()
+@click.command(cls=PlanCommand)
 @plan_options
 @results_option()
 @click.option("--repeat", type=Whole(1), default=1, help="Run so many times, with seeds that follow.")

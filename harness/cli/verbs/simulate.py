@@ -14,9 +14,10 @@ import click
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.options import plan_of, plan_options, results_option
 from harness.cli.param_types import Whole
+from harness.cli.system_options import PlanCommand
 
 
-@click.command()
+@click.command(cls=PlanCommand)
 @plan_options
 @results_option()
 @click.option("--seeds", type=Whole(1), default=100, show_default=True, help="How many, from --seed on.")

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from harness.clients.reply import Replied
 from harness.cluster.protocol import Cluster
 from harness.run.plan import SECOND_NS, Plan
+from harness.systems.qsync.options import said_of
 from harness.systems.system import Note
 from nodes.iproto.messages import Answer, Call
 
@@ -96,7 +97,7 @@ class Operator:
         upstream = upstreams.get(source) if isinstance(upstreams, dict) else None
         if not isinstance(upstream, dict) or upstream.get("status") != "follow":
             return False
-        return float(upstream.get("idle", 0)) < SILENT_HEARTBEATS * self.plan.replication_timeout_s
+        return float(upstream.get("idle", 0)) < SILENT_HEARTBEATS * said_of(self.plan).replication_timeout_s
 
     async def _take_over(self, node: str) -> None:
         self.note("take-over", node, {"asked": True, "instead_of": self.master})

@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.errors import WrongUse
-from harness.run.configurations import CONFIGURATIONS
 from harness.run.plan import Plan
 from harness.systems.promise import Promise
+from harness.systems.qsync.configurations import CONFIGURATIONS
+from harness.systems.qsync.options import said_of
 
 
 def _title(letter: str) -> str:
@@ -120,7 +121,7 @@ def must_serve_reads(plan: Plan) -> None:
 
     The plan of a run that has been is left as it was: it can be judged again.
     """
-    if plan.drawn is None and not plan.mvcc and plan.read_mode not in ("dirty", "read-confirmed"):
+    if plan.drawn is None and not said_of(plan).mvcc and plan.read_mode not in ("dirty", "read-confirmed"):
         raise WrongUse(
             f"--read {plan.read_mode} with --mvcc false: without MVCC nodes refuse linearizable reads; try --read dirty"
         )

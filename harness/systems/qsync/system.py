@@ -22,7 +22,6 @@ from harness.faults.membership import FORMULA, Membership
 from harness.faults.reconfiguring import in_force, switches_on
 from harness.faults.schedule import draw_faults
 from harness.faults.table import FAULTS, TOGETHER
-from harness.run.configurations import letter_of
 from harness.run.node_options import (
     BEAT,
     CHECKPOINTS,
@@ -47,7 +46,9 @@ from harness.systems.promise import Promise
 from harness.systems.qsync import starts
 from harness.systems.qsync.box_cfg import HasBoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
+from harness.systems.qsync.configurations import letter_of
 from harness.systems.qsync.operator import Operator, take_over
+from harness.systems.qsync.options import QsyncOptions, said_of, settings_of
 from harness.systems.qsync.promises import (
     PROMISES,
     must_serve_reads,
@@ -99,6 +100,7 @@ class Qsync(HasBoxCfg):
 
     client: CallClient = CALLS
     wire: Iproto = IPROTO
+    options: type[QsyncOptions] = QsyncOptions
 
     def completed(self, plan: Plan) -> Plan:
         return plan
@@ -118,20 +120,19 @@ class Qsync(HasBoxCfg):
         return False
 
     def validate(self, plan: Plan) -> None:
-        if plan.wal_mode is not None:
-            raise WrongUse("--wal-mode is real Tarantool's; nodes of qsync sync before they answer")
         for bug in plan.bugs:
             if bug not in seeded.NAMES:
                 raise WrongUse(f"unknown bug {bug!r} of qsync; try one of: {', '.join(seeded.NAMES)}")
             if seeded.bug(bug).decides.durable_when == "written" and not _loses_power(plan):
                 raise WrongUse(f"--bug {bug} shows only where a disk forgets; try: --faults lose-unsynced")
-        if is_2_6(plan) and plan.queue_max_size is not None:
+        if is_2_6(plan) and said_of(plan).queue_max_size is not None:
             raise WrongUse(
-                f"--queue-max-size: 2.6 knows no limit of its queue; try: --configuration C, got {plan.configuration}"
+                "--queue-max-size: 2.6 knows no limit of its queue; try: --configuration C, "
+                f"got {said_of(plan).configuration}"
             )
         if is_2_6(plan) and isinstance(plan.quorum, str):
             raise WrongUse(f"--quorum: 2.6 knows no formula, only a number; got {plan.quorum!r}")
-        if is_2_6(plan) and not plan.rolls_back:
+        if is_2_6(plan) and not settings_of(plan).rolls_back:
             raise WrongUse("--rollback-on-timeout: 2.6 always rolls back; try: --configuration C")
         if plan.read_mode not in (*READ_MODES, MIXED_READS):
             known = ", ".join((*READ_MODES, MIXED_READS))
@@ -146,7 +147,8 @@ class Qsync(HasBoxCfg):
             for number, name in enumerate(plan.node_names, start=1)
         )
         begins_later = switches_on(plan, self._faults(plan))
-        apart = parsed(plan.node_options, plan.node_names)
+        said, settings = said_of(plan), settings_of(plan)
+        apart = parsed(said.node_options, plan.node_names)
         start = None if plan.start is None else starts.start_of(plan.start)
         stored = () if start is None or start.makes_its_space else (starts.SPACE,)
         first = {
@@ -156,23 +158,25 @@ class Qsync(HasBoxCfg):
                 members=members,
                 spaces=(*_definitions(spaces), *stored),
                 quorum=_quorum(plan),
-                synchro_timeout_ns=int(plan.synchro_timeout_s * SECOND_NS),
+                synchro_timeout_ns=int(said.synchro_timeout_s * SECOND_NS),
                 replication_timeout_ns=plan.heartbeat_ns,
                 bugs=_switches(plan),
                 election_mode=_of(MODES, mode),
-                election_fencing=_of(FENCINGS, plan.election_fencing),
-                election_timeout_ns=int(plan.election_timeout_s * SECOND_NS),
-                rollback_on_timeout=plan.rolls_back,
-                synchronous_promote=plan.promote_waits or begins_later,
+                election_fencing=_of(FENCINGS, said.election_fencing),
+                election_timeout_ns=int(said.election_timeout_s * SECOND_NS),
+                rollback_on_timeout=settings.rolls_back,
+                synchronous_promote=settings.promote_waits or begins_later,
                 protocol=_protocol(plan),
                 unmarked_promote=None if start is None else start.unmarked_promote,
                 read_only=self.is_operated(plan) or (is_2_6(plan) and member.name != plan.node_names[0]),
                 synchro_queue_max_size=queue_size,
-                memtx_use_mvcc_engine=plan.mvcc,
+                memtx_use_mvcc_engine=said.mvcc,
                 checkpoint_interval_ns=_checkpoint_interval_ns(plan),
                 seed=plan.seed,
             )
-            for member, mode, queue_size in zip(members, plan.election_modes, plan.queue_sizes, strict=True)
+            for member, mode, queue_size in zip(
+                members, settings.election_modes, settings.queue_sizes, strict=True
+            )
         }
         return {
             name: _with_options(configuration, apart.get(name, {})).to_json()
@@ -268,7 +272,7 @@ class Qsync(HasBoxCfg):
 
     def is_operated(self, plan: Plan) -> bool:
         """2.6 has no elections: an operator from outside takes the queue over, with `clear_synchro_queue`."""
-        return plan.letter == "B"
+        return plan.expectations.configuration == "B"
 
     async def operate(self, plan: Plan, cluster: Cluster, note: Note, is_over: Callable[[], bool]) -> None:
         await Operator(plan, cluster, note, self.owner(plan)).run(is_over)
@@ -313,7 +317,7 @@ class Qsync(HasBoxCfg):
                 if all(_is_connected(status, plan.nodes) for status in statuses.values()):
                     if self.owner_now(statuses) is None:
                         await self.promote(self.owner(plan), cluster)
-                    asked_ns = cluster.now_ns() + int(2 * plan.election_timeout_s * SECOND_NS)
+                    asked_ns = cluster.now_ns() + int(2 * said_of(plan).election_timeout_s * SECOND_NS)
             statuses = {node: await cluster.status(node) for node in plan.node_names}
             in_place = _is_connected if is_2_6(plan) else _is_in_place
             has_owner = plan.start is None or self.owner_now(statuses) is not None
@@ -360,26 +364,26 @@ class Qsync(HasBoxCfg):
         )
 
     def promise(self, plan: Plan) -> Promise:
-        faults = self._faults(plan)
+        settings, faults = settings_of(plan), self._faults(plan)
         has_elections = plan.has_elections or switches_on(plan, faults)
         fails_over = plan.fails_over or has_elections
         rolls_back = ROLLS_BACK in in_force(plan, TIMEOUT_BEHAVIOUR, faults)
         letter = letter_of(
-            protocol=plan.named_configuration.protocol,
+            protocol=settings.named.protocol,
             has_elections=has_elections,
             fails_over=fails_over,
-            terms_in_acks=plan.named_configuration.terms_in_acks,
-            synchronous_promote=plan.promote_waits or not plan.has_elections,
+            terms_in_acks=settings.named.terms_in_acks,
+            synchronous_promote=settings.promote_waits or not plan.has_elections,
             rollback_on_timeout=rolls_back,
         )
         promise = PROMISES[letter]
         waits = (in_force(plan, TIMEOUT_BEHAVIOUR, faults), in_force(plan, SYNCHRO_TIMEOUT, faults))
         if GOES_ON in waits[0] or len(waits[1]) > 1:
             promise = replace(promise, isolated_owner_rolls_back=False)
-        if plan.promote_waits and False in in_force(plan, SYNCHRONOUS_PROMOTE, faults):
+        if settings.promote_waits and False in in_force(plan, SYNCHRONOUS_PROMOTE, faults):
             promise = with_promotes_at_once(promise)
         promise = without_versions(promise) if in_force(plan, MVCC, ()) == (False,) else promise
-        if has_elections and not plan.is_majority:
+        if has_elections and not settings.is_majority:
             promise = without_majority(promise, plan.quorum_size, plan.nodes)
         if plan.writes_asynchronously and fails_over:
             promise = with_asynchronous(promise)
@@ -400,7 +404,7 @@ class Qsync(HasBoxCfg):
         return tuple(fault for fault in draw_faults(plan, self.owner(plan), self.abilities) if fault.options)
 
     def log_rules(self, plan: Plan) -> LogRules:
-        is_synchronous = plan.has_elections and plan.promote_waits
+        is_synchronous = plan.has_elections and settings_of(plan).promote_waits
         begin_later = switches_on(plan, self._faults(plan))
         return LogRules(
             promotes="synchronous" if is_synchronous else "at once",
@@ -479,9 +483,8 @@ def _definitions(names: tuple[str, ...]) -> tuple[SpaceDefinition, ...]:
 
 
 def _checkpoint_interval_ns(plan: Plan) -> int:
-    if plan.checkpoint_interval_s is None:
-        return CHECKPOINT_INTERVAL_NS
-    return int(plan.checkpoint_interval_s * SECOND_NS)
+    interval_s = said_of(plan).checkpoint_interval_s
+    return CHECKPOINT_INTERVAL_NS if interval_s is None else int(interval_s * SECOND_NS)
 
 
 def _quorum(plan: Plan) -> int | str:
@@ -513,12 +516,12 @@ def _protocol(plan: Plan) -> Protocol:
 
 def is_2_6(plan: Plan) -> bool:
     """2.6 has no promotion: the one node that is not read-only owns the queue by writing to it."""
-    return plan.letter in ("A", "B")
+    return plan.expectations.configuration in ("A", "B")
 
 
 def _switches(plan: Plan) -> tuple[str, ...]:
     """What a configuration shares with a seeded bug is switched on as that bug."""
-    named = plan.named_configuration
+    named = settings_of(plan).named
     switches = (
         *plan.bugs,
         *((ACK_WITHOUT_TERM,) if plan.has_elections and not named.terms_in_acks else ()),

@@ -35,15 +35,17 @@ from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.fault import Does
 from harness.faults.membership import Membership
-from harness.run.configurations import DEFAULT
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.promise import Promise
 from harness.systems.qsync.box_cfg import HasBoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
+from harness.systems.qsync.configurations import DEFAULT
 from harness.systems.qsync.operator import Operator, asked, take_over
+from harness.systems.qsync.options import said_of, settings_of
 from harness.systems.qsync.promises import must_serve_reads, without_majority, without_versions
 from harness.systems.qsync.system import FIRST_SPACE_ID, NOTES, identity
 from harness.systems.system import Note
+from harness.systems.tarantool.options import TarantoolOptions
 from harness.systems.tarantool.promises import CHECKS, PROMISES, without_power
 from harness.wires.iproto import IPROTO, Iproto
 from nodes.kernel.node import Node
@@ -89,16 +91,18 @@ class Tarantool(HasBoxCfg):
 
     client: CallClient = CALLS
     wire: Iproto = IPROTO
+    options: type[TarantoolOptions] = TarantoolOptions
 
     def completed(self, plan: Plan) -> Plan:
         """B, in which an operator fails over, if none was asked for: that of the server which Debian packages.
 
         A plan that asks for elections without a configuration gets F.
         """
-        if plan.configuration == DEFAULT:
-            is_elected = plan.election_mode not in (None, "off") and plan.protocol != "2.6"
-            return msgspec.structs.replace(plan, configuration="F" if is_elected else "B")
-        if plan.letter == "E" and plan.read is None:
+        said = said_of(plan)
+        if said.configuration == DEFAULT:
+            is_elected = said.election_mode not in (None, "off") and said.protocol != "2.6"
+            return plan.changed(configuration="F" if is_elected else "B")
+        if plan.expectations.configuration == "E" and plan.read is None:
             return msgspec.structs.replace(plan, read="dirty")
         return plan
 
@@ -107,28 +111,29 @@ class Tarantool(HasBoxCfg):
             raise WrongUse("real Tarantool cannot run in the simulator; try: --cluster local")
         if plan.bugs:
             raise WrongUse(f"real Tarantool has no seeded bugs, got {plan.bugs[0]!r}; try: --system qsync")
-        is_2_6 = plan.letter in ("A", "B")
+        said, letter = said_of(plan), plan.expectations.configuration
+        is_2_6 = letter in ("A", "B")
         for option, is_said in (
-            ("--queue-max-size", plan.queue_max_size is not None),
-            ("--checkpoint-interval", plan.checkpoint_interval_s is not None),
-            ("--mvcc", not plan.mvcc and plan.letter in NO_READ_MODES),
-            ("--rollback-on-timeout", plan.rollback_on_timeout is False and is_2_6),
+            ("--queue-max-size", said.queue_max_size is not None),
+            ("--checkpoint-interval", said.checkpoint_interval_s is not None),
+            ("--mvcc", not said.mvcc and letter in NO_READ_MODES),
+            ("--rollback-on-timeout", said.rollback_on_timeout is False and is_2_6),
         ):
             if is_said:
                 raise WrongUse(
-                    f"{option} has no effect on real Tarantool in configuration {plan.letter}; leave it out, "
+                    f"{option} has no effect on real Tarantool in configuration {letter}; leave it out, "
                     "or try: --system qsync"
                 )
         if isinstance(plan.quorum, str):
             raise WrongUse(f"--quorum: real Tarantool is told a number here, no formula; got {plan.quorum!r}")
-        if plan.letter not in VERSIONS:
+        if letter not in VERSIONS:
             raise WrongUse(
-                f"Tarantool has no configuration {plan.letter}; try: --configuration B, or A for a master that stays, "
+                f"Tarantool has no configuration {letter}; try: --configuration B, or A for a master that stays, "
                 "in 2.6; E, F or G with the elections of newer versions"
             )
-        if plan.letter in NO_READ_MODES and plan.read_mode != "dirty":
+        if letter in NO_READ_MODES and plan.read_mode != "dirty":
             raise WrongUse(
-                f"Tarantool has no read mode {plan.read_mode!r} in configuration {plan.letter}; try: --read dirty"
+                f"Tarantool has no read mode {plan.read_mode!r} in configuration {letter}; try: --read dirty"
             )
         must_serve_reads(plan)
         if plan.submits:
@@ -241,13 +246,13 @@ class Tarantool(HasBoxCfg):
             "spaces": spaces,
             "space_names": names,
             "quorum": plan.quorum_size,
-            "synchro_timeout_s": plan.synchro_timeout_s
-            if plan.rolls_back or not plan.has_elections
+            "synchro_timeout_s": said_of(plan).synchro_timeout_s
+            if settings_of(plan).rolls_back or not plan.has_elections
             else FOREVER_S,
-            "replication_timeout_s": plan.replication_timeout_s,
+            "replication_timeout_s": said_of(plan).replication_timeout_s,
             "wal_mode": wal_mode(plan),
             "has_operator": self.is_operated(plan),
-            "versions": VERSIONS[plan.letter],
+            "versions": VERSIONS[plan.expectations.configuration],
             **({"elections": _elections(plan, name)} if plan.has_elections else {}),
             **(others or {}),
         }
@@ -280,7 +285,7 @@ class Tarantool(HasBoxCfg):
         return max(masters, key=lambda node: masters[node], default=None)
 
     def is_operated(self, plan: Plan) -> bool:
-        return plan.letter == "B" and plan.nodes > 1
+        return plan.expectations.configuration == "B" and plan.nodes > 1
 
     async def operate(self, plan: Plan, cluster: Cluster, note: Note, is_over: Callable[[], bool]) -> None:
         await Operator(plan, cluster, note, self.owner(plan)).run(is_over)
@@ -296,7 +301,7 @@ class Tarantool(HasBoxCfg):
                     return
                 if not plan.candidates and cluster.now_ns() >= asked_ns:
                     await self.promote(self.owner(plan), cluster)
-                    asked_ns = cluster.now_ns() + int(2 * plan.election_timeout_s * SECOND_NS)
+                    asked_ns = cluster.now_ns() + int(2 * said_of(plan).election_timeout_s * SECOND_NS)
             if cluster.now_ns() > deadline_ns:
                 raise ClusterError(f"the nodes did not find each other in 20 s: {statuses}")
             await cluster.sleep_until(cluster.now_ns() + POLL_NS)
@@ -313,10 +318,10 @@ class Tarantool(HasBoxCfg):
         )
 
     def promise(self, plan: Plan) -> Promise:
-        promise = PROMISES[plan.letter]
-        if plan.has_elections and not plan.mvcc:
+        promise = PROMISES[plan.expectations.configuration]
+        if plan.has_elections and not said_of(plan).mvcc:
             promise = without_versions(promise)
-        if plan.has_elections and not plan.is_majority:
+        if plan.has_elections and not settings_of(plan).is_majority:
             promise = without_majority(promise, plan.quorum_size, plan.nodes)
         if plan.changes_quorum:
             promise = replace(promise, linearizable_reads="")
@@ -336,18 +341,19 @@ class Tarantool(HasBoxCfg):
 
 def _elections(plan: Plan, name: str) -> dict[str, object]:
     """The settings of elections in box.cfg of a newer version, and whether memory keeps versions."""
-    modes = dict(zip(plan.node_names, plan.election_modes, strict=True))
+    modes = dict(zip(plan.node_names, settings_of(plan).election_modes, strict=True))
     return {
         "mode": modes[name],
-        "timeout_s": plan.election_timeout_s,
-        "fencing": plan.election_fencing,
-        "mvcc": plan.mvcc and plan.letter not in NO_READ_MODES,
+        "timeout_s": said_of(plan).election_timeout_s,
+        "fencing": said_of(plan).election_fencing,
+        "mvcc": said_of(plan).mvcc and plan.expectations.configuration not in NO_READ_MODES,
     }
 
 
 def wal_mode(plan: Plan) -> str:
     """As shipped, a transaction does not wait for fsync(2) of the log."""
-    return plan.wal_mode or "write"
+    assert isinstance(plan.options, TarantoolOptions), plan.system
+    return plan.options.wal_mode or "write"
 
 
 def program() -> str | None:

@@ -135,7 +135,7 @@ def test_an_option_that_was_so_before_is_not_felt() -> None:
     plan = drawn_out(small(faults=("timeouts",), seed=2))
     assert plan.drawn is not None
     (fault, *_) = plan.drawn.faults
-    same = {"replication_synchro_timeout": plan.synchro_timeout_s}
+    same = {"replication_synchro_timeout": plan.options.synchro_timeout_s}
     fault = msgspec.structs.replace(fault, options=same)
     plan = msgspec.structs.replace(plan, drawn=msgspec.structs.replace(plan.drawn, faults=(fault,)))
     (span,) = recorded(plan).history.faults

@@ -13,6 +13,7 @@ from harness.cluster.protocol import Cluster
 from harness.errors import NodeEnded
 from harness.faults.membership import Membership
 from harness.run.plan import Plan
+from harness.systems.plans import planned
 from harness.systems.tarantool.system import Tarantool
 from nodes.iproto.messages import Answer, Call
 from tests.harness.faults.test_membership import fault
@@ -93,7 +94,7 @@ def over(coroutine: Coroutine[Any, Any, Any]) -> Any:
         return done.value
 
 
-PLAN = Plan(system="tarantool", configuration="B", cluster="local", faults=("membership",))
+PLAN = planned(system="tarantool", configuration="B", cluster="local", faults=("membership",))
 
 
 def test_who_stays_replicates_from_nobody_who_has_left() -> None:

@@ -32,16 +32,18 @@ from harness.run.node_options import (
 from harness.run.plan import SECOND_NS, Drawn, Plan
 from harness.run.recorder import OPTION
 from harness.systems import system_of
+from harness.systems.plans import planned
+from harness.systems.qsync.options import settings_of
 from nodes.qsync.configuration import Configuration
 from tests.harness.runs import drawn_out, recorded, small
 
 ALL = ("n1", "n2", "n3")
-ROW_OF_H = system_of("qsync").promise(Plan())
+ROW_OF_H = system_of("qsync").promise(planned())
 
 
 def drawn(name: str, seeds: int = 60, **given: Any) -> Iterator[Fault]:
     for seed in range(seeds):
-        plan = Plan(cluster="sim", seed=seed, faults=(name,), **given)
+        plan = planned(cluster="sim", seed=seed, faults=(name,), **given)
         yield from draw_faults(plan, "n1")
 
 
@@ -94,7 +96,7 @@ def test_every_option_is_drawn_in_every_way() -> None:
 def test_elections_are_switched_on_once_and_for_good(name: str) -> None:
     """If it failed, a cluster without elections would be left without an owner, or promoted by hand in mid-run."""
     for seed in range(30):
-        plan = Plan(cluster="sim", seed=seed, faults=(name,), configuration="C", time_limit_s=60.0)
+        plan = planned(cluster="sim", seed=seed, faults=(name,), configuration="C", time_limit_s=60.0)
         modes = [fault for fault in draw_faults(plan, "n1") if MODE in fault.options]
         assert len(modes) <= 1
         assert all(fault.stays and fault.options == {MODE: "candidate"} for fault in modes)
@@ -109,13 +111,15 @@ def test_nobody_is_promoted_while_election_modes_change() -> None:
         changing = Fault(id=2, name="x", does=does, nodes=("n3",), options={MODE: "off"}, **fields)  # type: ignore[arg-type]
         assert exclude(promotes, changing)
         assert exclude(changing, promotes)
-    assert "n3" in Plan(election_mode="candidate,candidate,off").without_a_vote
+    assert "n3" in planned(election_mode="candidate,candidate,off").without_a_vote
 
 
 def test_members_do_not_leave_where_too_few_have_a_vote() -> None:
     """If it failed, a candidate and a node without a vote would be left, and nobody could be elected."""
     for seed in range(20):
-        plan = Plan(cluster="sim", seed=seed, faults=("membership",), election_mode="candidate,candidate,off")
+        plan = planned(
+            cluster="sim", seed=seed, faults=("membership",), election_mode="candidate,candidate,off"
+        )
         assert not any({*fault.nodes} & {"n1", "n2"} for fault in draw_faults(plan, "n1"))
 
 
@@ -124,7 +128,7 @@ def test_members_do_not_leave_where_too_few_have_a_vote() -> None:
 def test_real_clusters_refuse_it(name: str, cluster: str) -> None:
     """If it failed, a run would begin whose nodes cannot be started with other options."""
     with pytest.raises(WrongUse, match=f"cannot do the fault '{name}'"):
-        names_for(Plan(cluster=cluster, faults=(name,)))
+        names_for(planned(cluster=cluster, faults=(name,)))
 
 
 @pytest.mark.parametrize("at_once", [True, False])
@@ -179,7 +183,7 @@ def test_a_change_at_a_moment_begins_at_that_moment() -> None:
     (killed,) = (each for each in history.faults if each.does == "kill")
     assert changed.bit
     assert changed.start_ns > killed.start_ns
-    assert changes.counted(Plan(cluster="sim"), history)[changes.AT_A_MOMENT] == 1
+    assert changes.counted(planned(cluster="sim"), history)[changes.AT_A_MOMENT] == 1
 
 
 def test_nodes_start_with_what_is_theirs() -> None:
@@ -190,7 +194,7 @@ def test_nodes_start_with_what_is_theirs() -> None:
         f"n3:{QUORUM}=3",
         f"n2:{TIMEOUT_BEHAVIOUR}=old",
     )
-    plan = Plan(cluster="sim", node_options=given, election_mode="candidate,candidate,off")
+    plan = planned(cluster="sim", node_options=given, election_mode="candidate,candidate,off")
     made = {
         name: Configuration.from_json(data)
         for name, data in system_of("qsync").configurations(plan, ("register",)).items()
@@ -222,7 +226,7 @@ def test_the_weakest_promise_that_was_in_force_is_judged_by() -> None:
     on = {**mode, "options": {MODE: "candidate"}, "stays": True}
     assert promised(on, configuration="C", rollback_on_timeout=False) == ROW_OF_H
     assert promised(on, configuration="C").configuration.startswith("I:")
-    apart = system_of("qsync").promise(Plan(node_options=(f"n1:{QUORUM}=3",)))
+    apart = system_of("qsync").promise(planned(node_options=(f"n1:{QUORUM}=3",)))
     assert apart.linearizable_reads == ""
 
 
@@ -237,7 +241,7 @@ def test_a_change_that_never_began_excuses_nothing() -> None:
 
 def test_what_nodes_have_apart_is_in_force_from_the_start() -> None:
     """If it failed, timeouts that came in time for one node would be told early by another."""
-    plan = Plan(synchro_timeout_s=0.6, node_options=("n2:replication_synchro_timeout=0.3",))
+    plan = planned(synchro_timeout_s=0.6, node_options=("n2:replication_synchro_timeout=0.3",))
     assert in_force(plan, "replication_synchro_timeout", ()) == (0.6, 0.3)
 
 
@@ -246,12 +250,12 @@ def test_what_nodes_have_apart_is_in_force_from_the_start() -> None:
 
 def test_a_hunt_draws_nodes_that_differ_and_options_that_change() -> None:
     """If it failed, thousands of seeds would all be of clusters whose nodes are alike and stay as they are."""
-    plans = [hunted(Plan(cluster="sim", seed=seed), frozenset()) for seed in range(300)]
+    plans = [hunted(planned(cluster="sim", seed=seed), frozenset()) for seed in range(300)]
     for name in RECONFIGURING:
         assert sum(name in plan.faults for plan in plans) > 10
-    apart = {words.split(":")[1].split("=")[0] for plan in plans for words in plan.node_options}
+    apart = {words.split(":")[1].split("=")[0] for plan in plans for words in plan.options.node_options}
     assert {ELECTION_TIMEOUT, FENCING, MVCC, QUORUM} <= apart
-    assert any("off" in plan.election_modes and plan.has_elections for plan in plans)
+    assert any("off" in settings_of(plan).election_modes and plan.has_elections for plan in plans)
     for plan in plans:
-        counts_apart = any(f":{QUORUM}=" in words for words in plan.node_options)
+        counts_apart = any(f":{QUORUM}=" in words for words in plan.options.node_options)
         assert not (counts_apart and plan.changes_members)

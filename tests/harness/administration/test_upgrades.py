@@ -15,7 +15,8 @@ from harness.errors import WrongUse
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import finish, read_history
-from harness.run.plan import Drawn, Operation, Plan, from_json, to_json
+from harness.run.plan import Drawn, Operation, Plan, to_json
+from harness.systems.plans import from_json, planned
 from harness.workloads import Workload
 from nodes.version import VERSION
 from tests.harness.faults.test_membership import fault
@@ -49,7 +50,7 @@ def plan(folder: Path, *steps: tuple[str, str], **given: Any) -> Plan:
     drawn = Drawn(faults=faults, operations=())
     kept = {"time_limit_s": 300.0, "settle_timeout_s": 100.0, "request_timeout_s": 20.0}
     older = str(wheel(folder, OLDER))
-    return Plan(**{"faults": ("rolling-upgrade",), "node_from": older, "drawn": drawn, **kept, **given})
+    return planned(**{"faults": ("rolling-upgrade",), "node_from": older, "drawn": drawn, **kept, **given})
 
 
 def run(asked: Plan, folder: Path) -> tuple[dict[str, Any], History]:
@@ -124,5 +125,5 @@ def test_a_plan_keeps_its_versions(tmp_path: Path) -> None:
 def test_what_is_no_other_version_is_refused_in_one_line(given: dict[str, str], why: str) -> None:
     """Broken, a wrong path is a traceback, or a run that upgrades nothing."""
     with pytest.raises(WrongUse, match=why) as refused:
-        parts_of(Plan(**{"faults": ("none",), **given}))  # type: ignore[arg-type]  # texts, all of them
+        parts_of(planned(**{"faults": ("none",), **given}))  # type: ignore[arg-type]  # texts, all of them
     assert "\n" not in refused.value.message

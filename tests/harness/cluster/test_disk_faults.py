@@ -14,7 +14,7 @@ from harness.clients.reply import Replied
 from harness.cluster.local.cluster import LocalCluster
 from harness.faults.fault import Evidence, Fault
 from harness.run.assemble import local, parts_of
-from harness.run.plan import Plan
+from harness.systems.plans import planned
 from nodes.iproto.messages import Answer, Call
 from tests.harness.processes import PATIENCE_S
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("patient")
 def play(folder: Path, story: Callable[[LocalCluster, Any], Awaitable[None]], **fields: Any) -> None:
     """A fixed owner, n1, with nodes that are really there."""
     parts = parts_of(
-        Plan(
+        planned(
             cluster="local",
             configuration="C",
             faults=("power-owner",),

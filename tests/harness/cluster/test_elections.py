@@ -12,6 +12,7 @@ from harness.judge import judge
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.run.plan import Plan
+from harness.systems.plans import planned
 
 
 def run(plan: Plan) -> tuple[History, dict[str, object], str]:
@@ -28,7 +29,7 @@ def run(plan: Plan) -> tuple[History, dict[str, object], str]:
 @pytest.mark.parametrize("seed", [1, 9, 105])
 def test_owners_change_and_nothing_acknowledged_is_lost(seed: int) -> None:
     """Broken, a failover loses an acknowledged write, or there is none to test."""
-    history, verdict, _ = run(Plan(cluster="sim", seed=seed, election_mode="candidate"))
+    history, verdict, _ = run(planned(cluster="sim", seed=seed, election_mode="candidate"))
     assert verdict["outcome"] == "valid", verdict["sentence"]
     owners = {state.node for state in history.states if state.status.get("role") == "owner"}
     assert len(owners) > 1
@@ -39,11 +40,11 @@ def test_owners_change_and_nothing_acknowledged_is_lost(seed: int) -> None:
 
 def test_five_nodes() -> None:
     """Broken, a quorum of three of five is counted as one of two of three."""
-    plan = Plan(cluster="sim", seed=3, nodes=5, time_limit_s=10, election_mode="candidate")
+    plan = planned(cluster="sim", seed=3, nodes=5, time_limit_s=10, election_mode="candidate")
     assert run(plan)[1]["outcome"] == "valid"
 
 
 def test_the_same_seed_gives_the_same_trace() -> None:
     """Broken, an election cannot be repeated."""
-    plan = Plan(cluster="sim", seed=4, time_limit_s=6, election_mode="candidate")
+    plan = planned(cluster="sim", seed=4, time_limit_s=6, election_mode="candidate")
     assert run(plan)[2] == run(plan)[2]

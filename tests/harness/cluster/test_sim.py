@@ -15,7 +15,8 @@ from harness.cluster.sim.virtual_tasks import Pending
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault, Shape
 from harness.run.assemble import parts_of, simulated
-from harness.run.plan import SECOND_NS, Plan
+from harness.run.plan import SECOND_NS
+from harness.systems.plans import planned
 from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Answer, Call, Refusal
 from nodes.kernel.errors import StartRefused
@@ -31,7 +32,7 @@ def play(
     **given: Any,
 ) -> Any:
     """Run a story on nodes that are up and have an owner."""
-    plan = Plan(**{"cluster": "sim", "configuration": "C", **given})
+    plan = planned(**{"cluster": "sim", "configuration": "C", **given})
     parts = parts_of(plan)
     cluster = simulated(parts, folder)
 
@@ -76,7 +77,7 @@ def test_one_seed_in_ten_goes_through_bytes() -> None:
         return reply.response
 
     for seed in (19, 20):
-        plan = Plan(cluster="sim", seed=seed)
+        plan = planned(cluster="sim", seed=seed)
         codec = simulated(parts_of(plan), None).world.network._codec
         assert (codec is not None) == (seed % 10 == 9)
         assert isinstance(play(story, seed=seed), Answer)
@@ -254,7 +255,7 @@ def test_a_node_that_ends_untold_is_told_once() -> None:
 
 def test_a_node_that_does_not_start_is_one_line() -> None:
     """If it failed, a run without one of its nodes would begin all the same."""
-    parts = parts_of(Plan(cluster="sim"))
+    parts = parts_of(planned(cluster="sim"))
     cluster = simulated(parts, None)
     machine = cluster.world.machines["n3"]
 

@@ -12,7 +12,7 @@ from harness.faults import partitions
 from harness.faults.changing import all_links, draw_shapes, draw_steps
 from harness.faults.fault import Evidence, Fault
 from harness.faults.schedule import draw_faults, names_for
-from harness.run.plan import Plan
+from harness.systems.plans import planned
 
 SECOND_NS = 1_000_000_000
 
@@ -63,15 +63,17 @@ def test_in_steps_one_direction_is_cut_before_the_other(many: int) -> None:
 
 def test_a_partition_in_steps_is_drawn_where_it_is_named() -> None:
     """Broken if it were drawn by nobody, or changed what the seeds of today stand for."""
-    assert not any("partition-in-steps" in names_for(Plan(cluster=cluster)) for cluster in ("local", "sim"))
-    plan = Plan(cluster="sim", seed=5, faults=("partition-in-steps",), time_limit_s=20)
+    assert not any(
+        "partition-in-steps" in names_for(planned(cluster=cluster)) for cluster in ("local", "sim")
+    )
+    plan = planned(cluster="sim", seed=5, faults=("partition-in-steps",), time_limit_s=20)
     faults = draw_faults(plan, "n1")
     assert len(faults) > 1 and all(len(fault.shapes) == 2 for fault in faults)
 
 
 def test_the_schedule_draws_all_of_it_from_the_seed() -> None:
     """Broken if the line that repeats a run repeats other shapes, or a plan file could not hold them."""
-    plan = Plan(cluster="sim", seed=5, faults=("changing-partitions",), time_limit_s=20)
+    plan = planned(cluster="sim", seed=5, faults=("changing-partitions",), time_limit_s=20)
     faults = draw_faults(plan, "n1")
     assert faults == draw_faults(plan, "n1")
     assert len(faults) > 1

@@ -14,7 +14,8 @@ from harness.faults.directed import draw_directed, in_place
 from harness.faults.fault import Fault, Moment
 from harness.run.assemble import parts_of
 from harness.run.draw import draw
-from harness.run.plan import SECOND_NS, Drawn, Plan, from_json, to_json
+from harness.run.plan import SECOND_NS, Drawn, Plan, to_json
+from harness.systems.plans import from_json, planned
 from tests.harness.cluster.test_elections import run
 
 NODES = ("n1", "n2", "n3")
@@ -27,7 +28,7 @@ def fault(does: str, at_s: float, lasts_s: float, **given: Any) -> Fault:
 
 
 def directed(*faults: Fault, seconds: float = 6.0, **given: Any) -> Plan:
-    plan = Plan(cluster="sim", faults=("none",), time_limit_s=seconds, rate=60, seed=3, **given)
+    plan = planned(cluster="sim", faults=("none",), time_limit_s=seconds, rate=60, seed=3, **given)
     parts = parts_of(plan)
     drawn = draw(plan, parts.system, parts.workload).drawn
     assert drawn is not None
@@ -83,7 +84,7 @@ def test_a_slow_disk_acknowledges_nothing() -> None:
 
 def test_a_stored_plan_with_holds_runs_the_same() -> None:
     """If it failed, what a hunt found could not be kept as a regression test."""
-    plan = Plan(cluster="sim", faults=("all", "holds"), time_limit_s=12, rate=40, seed=12)
+    plan = planned(cluster="sim", faults=("all", "holds"), time_limit_s=12, rate=40, seed=12)
     parts = parts_of(plan)
     stored = from_json(to_json(draw(plan, parts.system, parts.workload)), "the plan")
     assert stored.drawn is not None
@@ -132,7 +133,7 @@ def test_with_a_fixed_owner_nobody_else_is_promoted() -> None:
 )
 def test_what_cannot_be_done_is_refused(cluster: str, given: Fault, words: str) -> None:
     """If it failed, a plan would run on without the fault that it is there for."""
-    plan = Plan(cluster=cluster, drawn=Drawn(faults=(given,), operations=()))
+    plan = planned(cluster=cluster, drawn=Drawn(faults=(given,), operations=()))
     with pytest.raises(WrongUse) as refused:
         parts_of(plan)
     assert words in refused.value.message

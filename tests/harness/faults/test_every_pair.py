@@ -20,6 +20,7 @@ from harness.run.assemble import CLUSTERS, parts_of
 from harness.run.draw import faults_of
 from harness.run.plan import Drawn, Plan
 from harness.systems import system_of
+from harness.systems.plans import planned
 from harness.systems.system import ChangesMembers, HasVersions
 
 REAL = {"local": LocalCluster, "docker": ContainerCluster, "ssh": SshCluster}
@@ -41,7 +42,7 @@ def plans(system: str, cluster: str) -> Iterator[tuple[str, Plan]]:
         node_from = "older" if kind.does in ("upgrade", "downgrade") else None
         for nodes in (1, 3):
             fields: dict[str, Any] = {"system": system, "cluster": cluster, "faults": faults, "nodes": nodes}
-            yield name, Plan(**fields, time_limit_s=60, node_from=node_from)
+            yield name, planned(**fields, time_limit_s=60, node_from=node_from)
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
@@ -84,7 +85,9 @@ def test_a_written_plan_asks_for_nothing_that_its_system_is_not_able_to_do(does:
     kept = {name: value for name, value in fields.items() if name == "nodes" or name in NEEDS.get(does, ())}
     kept |= {"jump_ns": 1} if does == "clock" else {}
     fault = Fault(id=0, name="written", does=does, at_ns=0, until_ns=1, **kept)
-    plan = Plan(system=OWN, cluster="local", node_from="older", drawn=Drawn(faults=(fault,), operations=()))
+    plan = planned(
+        system=OWN, cluster="local", node_from="older", drawn=Drawn(faults=(fault,), operations=())
+    )
     if NEEDED[does] == "disk layer":
         assert parts_of(plan).plan.disk == "mounted"
         return

@@ -13,7 +13,7 @@ from harness.faults.fault import Fault
 from harness.faults.lanes import exclude, impossible, lanes_of, meet
 from harness.faults.schedule import draw_faults
 from harness.faults.table import FAULTS, SCENIC
-from harness.run.plan import Plan
+from harness.systems.plans import planned
 
 
 def fault(number: int, does: str, at: int, until: int, *nodes: str) -> Fault:
@@ -24,7 +24,7 @@ def fault(number: int, does: str, at: int, until: int, *nodes: str) -> Fault:
 @pytest.mark.parametrize("cluster", ["local", "docker", "ssh", "sim"])
 def test_a_drawn_schedule_overlaps_and_keeps_to_what_is_possible(cluster: str, seed: int) -> None:
     """If it failed, a dead process would be paused, or no kill would ever happen inside a partition."""
-    plan = Plan(cluster=cluster, overlap=3, nodes=5, seed=seed, time_limit_s=40)
+    plan = planned(cluster=cluster, overlap=3, nodes=5, seed=seed, time_limit_s=40)
     faults = draw_faults(plan, "n1")
     pairs = [pair for pair in itertools.combinations(faults, 2) if meet(*pair)]
     assert pairs, "nothing overlaps"
@@ -48,7 +48,7 @@ def test_no_schedule_asks_for_what_cannot_be(
     names += ["remove-node"] * ("add-node" in names and "remove-node" not in names)
     names += ["rolling-upgrade"] * ("rolling-downgrade" in names and "rolling-upgrade" not in names)
     nodes = data.draw(st.integers(3, 5))
-    plan = Plan(
+    plan = planned(
         cluster=cluster, overlap=overlap, nodes=nodes, seed=seed, time_limit_s=40, faults=tuple(names)
     )
     plan = plan if cluster == "sim" else msgspec.structs.replace(plan, node_from="older.whl")
@@ -68,7 +68,7 @@ def test_no_schedule_asks_for_what_cannot_be(
 
 def test_without_overlap_there_is_one_lane() -> None:
     """If it failed, plans that were stored would no longer be carried out in their order."""
-    faults = draw_faults(Plan(seed=3, time_limit_s=30), "n1")
+    faults = draw_faults(planned(seed=3, time_limit_s=30), "n1")
     assert [len(lane) for lane in lanes_of(faults)] == [len(faults)]
 
 

@@ -17,6 +17,7 @@ from harness.faults.schedule import draw_faults
 from harness.faults.table import FAULTS
 from harness.run.assemble import parts_of
 from harness.run.plan import SECOND_NS, Drawn, Plan
+from harness.systems.plans import planned
 
 NAMES = st.lists(
     st.sampled_from(["all", "membership", "rolling", "timeouts", "quorum"]), min_size=1, max_size=4
@@ -29,7 +30,7 @@ def plans(draw: st.DrawFn) -> Plan:
     nodes = draw(st.integers(3, 7))
     fixed = st.integers(nodes // 2 + 1, nodes - 1) if nodes > 3 else st.just(2)
     modes = [draw(st.sampled_from(["candidate", "manual", "voter", "voter"])) for _ in range(nodes - 1)]
-    return Plan(
+    return planned(
         cluster=draw(st.sampled_from(["sim", "local", "docker"])),
         nodes=nodes,
         election_mode=",".join([*modes, draw(st.sampled_from(["candidate", "manual"]))]),
@@ -79,7 +80,7 @@ def test_a_quorum_is_only_raised_and_never_above_the_members(plan: Plan) -> None
 
 def test_a_long_schedule_has_all_of_it() -> None:
     """Broken, one of the faults of members is never drawn, and a valid run says nothing of it."""
-    plan = Plan(
+    plan = planned(
         cluster="sim", faults=("membership", "rolling", "timeouts"), time_limit_s=120, seed=4, nodes=5
     )
     assert {fault.does for fault in draw_faults(plan, "n1")} == MEMBERSHIP | {"restart", "options"}
@@ -107,7 +108,7 @@ def fault(number: int, does: str, at_s: int, *nodes: str) -> Fault:
 def test_a_written_plan_with_an_impossible_sequence_is_refused(faults: Any, words: str) -> None:
     """Broken, an edited plan asks for what cannot be, and whatever comes of it is called evidence."""
     listed = tuple(fault(number, does, at_s, *nodes) for number, (does, at_s, *nodes) in enumerate(faults))
-    plan = Plan(cluster="sim", overlap=2, drawn=Drawn(faults=listed, operations=()))
+    plan = planned(cluster="sim", overlap=2, drawn=Drawn(faults=listed, operations=()))
     with pytest.raises(WrongUse) as refused:
         parts_of(plan)
     assert words in refused.value.message
@@ -116,11 +117,11 @@ def test_a_written_plan_with_an_impossible_sequence_is_refused(faults: Any, word
 def test_who_comes_needs_a_place_that_somebody_left() -> None:
     """Broken, a run is asked for fresh nodes, never gets one, and ends well."""
     with pytest.raises(WrongUse, match="needs a node that has left"):
-        parts_of(Plan(cluster="sim", faults=("add-node",)))
+        parts_of(planned(cluster="sim", faults=("add-node",)))
 
 
 def test_real_tarantool_is_asked_for_the_timeouts_that_it_has() -> None:
     """Broken, 2.6 is told of an election timeout, refuses it, and no such fault ever bites."""
-    plan = Plan(system="tarantool", configuration="A", faults=("timeouts",), time_limit_s=120, seed=2)
+    plan = planned(system="tarantool", configuration="A", faults=("timeouts",), time_limit_s=120, seed=2)
     asked = {name for fault in draw_faults(plan, "n1") for name in fault.options}
     assert asked == {"replication_synchro_timeout", "replication_timeout"}

@@ -14,7 +14,8 @@ from harness.faults.fault import Fault
 from harness.faults.moments import DRAWN_SCENES, _dies_writing, _node_lags, _rivals_stand
 from harness.faults.schedule import draw_faults
 from harness.hunt.seeds import try_seed
-from harness.run.plan import SECOND_NS, Plan
+from harness.run.plan import SECOND_NS
+from harness.systems.plans import planned
 from nodes.iproto.message_kinds import KINDS
 from nodes.kernel.effects import Effect, Truncate
 from nodes.qsync import election, journal, replica
@@ -133,8 +134,8 @@ def test_the_former_leader_is_the_owner_until_there_was_another() -> None:
 
 def test_the_ready_made_scenes_are_drawn_as_before() -> None:
     """If it failed, a stored plan that asks for holds would be another run."""
-    plan = Plan(cluster="sim", faults=("all", "holds"), seed=5)
-    both = Plan(cluster="sim", faults=("all", "holds", "moments"), seed=5)
+    plan = planned(cluster="sim", faults=("all", "holds"), seed=5)
+    both = planned(cluster="sim", faults=("all", "holds", "moments"), seed=5)
     before = draw_faults(plan, "n1")
     assert draw_faults(both, "n1")[: len(before)] == before
     assert len(draw_faults(both, "n1")) > len(before)
@@ -142,7 +143,7 @@ def test_the_ready_made_scenes_are_drawn_as_before() -> None:
 
 def test_good_nodes_survive_them() -> None:
     """If it failed, a moment would make a false alarm, or would have found a real bug of the node."""
-    plan = Plan(cluster="sim", faults=("moments",), time_limit_s=8, rate=60, read="mixed", seed=2)
+    plan = planned(cluster="sim", faults=("moments",), time_limit_s=8, rate=60, read="mixed", seed=2)
     tried = try_seed(plan)
     assert (tried.outcome, tried.violated) == ("valid", ()), tried.sentence
 
@@ -152,7 +153,7 @@ def test_a_vote_that_a_restart_forgets_is_found(monkeypatch: pytest.MonkeyPatch)
     recovered = replica.vote_of
     monkeypatch.setattr(replica, "vote_of", lambda rows: (recovered(rows)[0], 0))
     monkeypatch.setattr(schedule, "DRAWN_SCENES", ((_rivals_stand, 1),))
-    plan = Plan(cluster="sim", faults=("moments",), rate=30, election_timeout_s=0.8, time_limit_s=30)
+    plan = planned(cluster="sim", faults=("moments",), rate=30, election_timeout_s=0.8, time_limit_s=30)
     tried = try_seed(plan)
     assert {"leadership", "audit"} & {*tried.violated}
 
@@ -161,7 +162,9 @@ def test_a_vote_for_a_candidate_that_lacks_rows_is_found(monkeypatch: pytest.Mon
     """If it failed, a leader without the rows that a quorum has would be out of reach: rows come before votes."""
     monkeypatch.setattr(election, "covers", lambda vclock, other: True)
     monkeypatch.setattr(schedule, "DRAWN_SCENES", ((_node_lags, 1),))
-    plan = Plan(cluster="sim", faults=("moments",), rate=30, election_timeout_s=0.8, time_limit_s=15, seed=13)
+    plan = planned(
+        cluster="sim", faults=("moments",), rate=30, election_timeout_s=0.8, time_limit_s=15, seed=13
+    )
     assert "leadership" in try_seed(plan).violated
 
 
@@ -174,5 +177,7 @@ def test_a_torn_tail_that_stays_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(journal.Journal, "_read", read_and_leave)
     monkeypatch.setattr(schedule, "DRAWN_SCENES", ((_dies_writing, 1),))
-    plan = Plan(cluster="sim", faults=("moments",), rate=30, election_timeout_s=0.8, time_limit_s=15, seed=0)
+    plan = planned(
+        cluster="sim", faults=("moments",), rate=30, election_timeout_s=0.8, time_limit_s=15, seed=0
+    )
     assert "crash" in try_seed(plan).violated

@@ -11,13 +11,14 @@ from harness.faults.rollout import Rollout
 from harness.faults.schedule import draw_faults, names_for
 from harness.run.draw import refuse_impossible
 from harness.run.plan import Drawn, Plan
+from harness.systems.plans import planned
 from harness.systems.qsync.system import Qsync
 from harness.workloads import WORKLOADS
 from tests.harness.faults.test_membership import fault
 
 
 def plan(*faults: str, **given: Any) -> Plan:
-    return Plan(faults=faults, node_from="older.whl", time_limit_s=60, **given)
+    return planned(faults=faults, node_from="older.whl", time_limit_s=60, **given)
 
 
 @pytest.mark.parametrize("nodes", [3, 5])
@@ -48,15 +49,15 @@ def test_who_has_left_has_no_turn() -> None:
 def test_rolling_means_what_can_be_done() -> None:
     """Broken, `rolling` leaves the upgrade out, or asks for it where there is one version only."""
     assert names_for(plan("rolling")) == ("rolling-restart", "rolling-upgrade")
-    assert names_for(Plan(faults=("rolling",))) == ("rolling-restart",)
-    assert names_for(Plan(faults=("rolling",), cluster="sim")) == ("rolling-restart",)
+    assert names_for(planned(faults=("rolling",))) == ("rolling-restart",)
+    assert names_for(planned(faults=("rolling",), cluster="sim")) == ("rolling-restart",)
 
 
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        (Plan(faults=("rolling-upgrade",)), "--node-from"),
-        (Plan(faults=("rolling-upgrade",), cluster="sim"), "in one process"),
+        (planned(faults=("rolling-upgrade",)), "--node-from"),
+        (planned(faults=("rolling-upgrade",), cluster="sim"), "in one process"),
         (plan("rolling-downgrade"), "comes after an upgrade"),
     ],
 )

@@ -15,14 +15,15 @@ from harness.faults.fault import NEEDS, Fault
 from harness.faults.lanes import exclude, meet
 from harness.faults.schedule import FIRST_NS, LAST_HEALED_NS, QUIET_NS, draw_faults, names_for
 from harness.faults.table import FAULTS, SUMMARIES, TOGETHER, can_do, why_not
-from harness.run.plan import CONNECTION_NAME, Plan
+from harness.run.plan import CONNECTION_NAME
 from harness.systems import SYSTEMS, system_of
+from harness.systems.plans import planned
 
 CLUSTERS = ("local", "docker", "ssh", "sim")
 
 
 def drawn(**given: Any) -> tuple[Fault, ...]:
-    return draw_faults(Plan(**given), "n1")
+    return draw_faults(planned(**given), "n1")
 
 
 @given(
@@ -36,7 +37,7 @@ def test_a_schedule_keeps_to_its_times(
     seed: int, time_limit_s: float, nodes: int, cluster: str, names: tuple[str, ...]
 ) -> None:
     """If it failed, faults would overlap, or last beyond the load, where nobody looks at what they do."""
-    plan = Plan(seed=seed, time_limit_s=time_limit_s, nodes=nodes, cluster=cluster, faults=names)
+    plan = planned(seed=seed, time_limit_s=time_limit_s, nodes=nodes, cluster=cluster, faults=names)
     faults = draw_faults(plan, "n1")
     assert [fault.id for fault in faults] == list(range(len(faults)))
     assert all(FIRST_NS <= fault.at_ns < fault.until_ns for fault in faults)
@@ -62,7 +63,7 @@ def test_calm_thins_faults_out(names: tuple[str, ...]) -> None:
 def test_the_first_round_has_one_of_every_group(cluster: str, seed: int) -> None:
     """If it failed, a short run could consist of partitions only."""
     faults = drawn(seed=seed, cluster=cluster, time_limit_s=60)
-    groups = [FAULTS[name].group for name in names_for(Plan(cluster=cluster))]
+    groups = [FAULTS[name].group for name in names_for(planned(cluster=cluster))]
     first = [FAULTS[fault.name].group for fault in faults[: len(set(groups))]]
     assert sorted(first) == sorted(set(groups))
     names = {fault.name for fault in faults[: len(first)]}
@@ -74,7 +75,7 @@ def test_the_first_round_has_one_of_every_group(cluster: str, seed: int) -> None
 def test_a_long_run_meets_every_fault(cluster: str) -> None:
     """If it failed, a fault of the table would never be tried."""
     faults = drawn(seed=1, cluster=cluster, time_limit_s=200)
-    assert {fault.name for fault in faults} == set(names_for(Plan(cluster=cluster)))
+    assert {fault.name for fault in faults} == set(names_for(planned(cluster=cluster)))
 
 
 def test_the_order_differs_from_seed_to_seed() -> None:
@@ -98,7 +99,7 @@ def test_a_fault_draws_from_a_stream_of_its_own() -> None:
 
 def test_all_is_what_the_cluster_can_do() -> None:
     """If it failed, "all faults" would ask a cluster for what it cannot do, or leave something out."""
-    sim, local, docker = (set(names_for(Plan(cluster=cluster))) for cluster in ("sim", "local", "docker"))
+    sim, local, docker = (set(names_for(planned(cluster=cluster))) for cluster in ("sim", "local", "docker"))
     administered = {
         *("remove-node", "add-node", "replace-node", "timeouts", "quorum"),
         *("rolling-restart", "rolling-upgrade", "rolling-downgrade"),
@@ -126,13 +127,13 @@ def test_all_is_what_the_cluster_can_do() -> None:
     assert set(FAULTS) - local == {*by_name, "loss", "reorder", *limits, *damages, *administered}
     assert set(FAULTS) - docker == {*by_name, *damages, *administered}
     of_tarantool, of_own = SYSTEMS["tarantool"].abilities, system_of("docs/mystore.py").abilities
-    tarantool = set(names_for(Plan(cluster="local", system="tarantool"), of_tarantool))
+    tarantool = set(names_for(planned(cluster="local", system="tarantool"), of_tarantool))
     assert local - tarantool == {
         *("power-owner", "power-one", "power-all", "slow-disk", "full-disk", "io-error"),
     }
-    own = set(names_for(Plan(cluster="local", system="docs/mystore.py", configuration="H"), of_own))
+    own = set(names_for(planned(cluster="local", system="docs/mystore.py", configuration="H"), of_own))
     assert tarantool - own == {"clock", "clock-strobe", "torn-tail", "failover"}
-    assert names_for(Plan(faults=("lose-unsynced",))) == ("power-owner", "power-one", "power-all")
+    assert names_for(planned(faults=("lose-unsynced",))) == ("power-owner", "power-one", "power-all")
     assert can_do("sim") == {
         "slow-fsync",
         "disk-error",
@@ -160,7 +161,7 @@ def test_all_is_what_the_cluster_can_do() -> None:
 )
 def test_names_are_taken_as_they_are_given(faults: tuple[str, ...], names: tuple[str, ...]) -> None:
     """If it failed, a fault would be drawn twice as often as another, or "none" would be an unknown fault."""
-    assert names_for(Plan(faults=faults)) == names
+    assert names_for(planned(faults=faults)) == names
 
 
 @pytest.mark.parametrize(
@@ -196,7 +197,7 @@ def test_names_are_taken_as_they_are_given(faults: tuple[str, ...], names: tuple
 )
 def test_what_is_impossible_is_refused(given: dict[str, Any], words: str) -> None:
     """If it failed, a run would be judged by a fault that it could never have had."""
-    plan = Plan(**given)
+    plan = planned(**given)
     able = system_of(plan.system).abilities
     with pytest.raises(WrongUse) as refused:
         names_for(plan, able)
@@ -223,7 +224,7 @@ def test_the_table_says_of_every_fault_what_it_is(name: str) -> None:
     assert set(kind.where.clusters) <= set(CLUSTERS)
     assert kind.where.clusters
     nodes = max(kind.nodes_min, 1)
-    plan = Plan(cluster=kind.where.clusters[-1], nodes=nodes, faults=_with(name), time_limit_s=30, seed=3)
+    plan = planned(cluster=kind.where.clusters[-1], nodes=nodes, faults=_with(name), time_limit_s=30, seed=3)
     if kind.group == "rolling" and kind.does != "restart":
         plan = msgspec.structs.replace(plan, node_from="older.whl")
     faults = draw_faults(plan, "n1")
@@ -256,7 +257,7 @@ def test_where_a_fault_cannot_be_done_the_table_says_why(name: str) -> None:
 def test_what_may_only_be_detected_is_never_among_all() -> None:
     """If it failed, a store would be accused of losing what a disk lost that had promised to keep it."""
     for cluster in CLUSTERS:
-        assert all(FAULTS[name].must == "survive" for name in names_for(Plan(cluster=cluster)))
+        assert all(FAULTS[name].must == "survive" for name in names_for(planned(cluster=cluster)))
 
 
 @pytest.mark.parametrize("quorum", [4, 5, 6])
@@ -273,7 +274,7 @@ def test_what_is_asked_for_beside_all_comes_first(asked: str) -> None:
     """If it failed, half of the short runs that are to show one fault among all others would never do it."""
     names = TOGETHER.get(asked, (asked,))
     for seed in range(8):
-        plan = Plan(cluster="local", time_limit_s=20, faults=("all", asked), seed=seed)
+        plan = planned(cluster="local", time_limit_s=20, faults=("all", asked), seed=seed)
         first = draw_faults(plan, "n1")[0]
         assert first.name in names, (seed, first)
 
@@ -295,7 +296,7 @@ def test_two_faults_never_set_one_real_clock() -> None:
 def test_only_nodes_that_read_our_clock_are_told_to_drift() -> None:
     """If it failed, the record would tell of a drift of a monotonic clock that is the machine's own."""
     for system, drifts in (("qsync", True), ("tarantool", False)):
-        plan = Plan(cluster="local", system=system, faults=("clock",), time_limit_s=20)
+        plan = planned(cluster="local", system=system, faults=("clock",), time_limit_s=20)
         faults = draw_faults(plan, "n1", SYSTEMS[system].abilities)
         assert faults
         assert all(fault.jump_ns and bool(fault.drift_ppm) == drifts for fault in faults)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import multiprocessing
 
-import msgspec
 import pytest
 
 from harness.errors import ClusterError
 from harness.hunt import Tried, hunt, try_seed
 from harness.run.plan import Plan
+from harness.systems.plans import planned
 from harness.systems.qsync.system import Qsync
 from tests.harness.runs import small
 
-DEFAULT = Plan(cluster="sim")
+DEFAULT = planned(cluster="sim")
 BUGS = ("confirm-early", "ack-before-fsync")
 
 
@@ -24,7 +24,7 @@ def tried(plan: Plan, seeds: range) -> list[Tried]:
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_known_bug_is_found(bug: str) -> None:
     """If it failed, the whole spine would be blind: a store that loses acknowledged writes would pass."""
-    found = tried(msgspec.structs.replace(DEFAULT, configuration="C", bugs=(bug,)), range(1, 4))
+    found = tried(DEFAULT.changed(configuration="C", bugs=(bug,)), range(1, 4))
     assert [(one.outcome, one.exit_code) for one in found] == [("anomaly", 1)] * 3
     assert all({"linearizable", "convergence"} & set(one.violated) for one in found)
     assert all(one.sentence for one in found)
@@ -34,7 +34,7 @@ def test_a_known_bug_is_found(bug: str) -> None:
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_known_bug_is_found_for_nine_of_ten_seeds(bug: str) -> None:
     """If it failed, whether a bug is found would be a matter of luck."""
-    found = tried(msgspec.structs.replace(DEFAULT, configuration="C", bugs=(bug,)), range(100, 110))
+    found = tried(DEFAULT.changed(configuration="C", bugs=(bug,)), range(100, 110))
     assert sum(one.exit_code == 1 for one in found) >= 9
 
 

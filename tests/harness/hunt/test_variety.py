@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from harness.errors import WrongUse
@@ -10,7 +9,8 @@ from harness.hunt import hunted, variety
 from harness.hunt.bug_plans import BUG_PLANS
 from harness.hunt.variety import survived_by
 from harness.run.assemble import parts_of
-from harness.run.plan import Plan
+from harness.systems.plans import planned
+from harness.systems.qsync.options import settings_of
 from harness.workloads import WORKLOADS
 from nodes.qsync import bugs
 
@@ -19,12 +19,17 @@ NOTHING: frozenset[str] = frozenset()
 
 def test_seeds_differ_in_more_than_chance() -> None:
     """If it failed, a hunt would try one configuration a thousand times."""
-    plans = [hunted(Plan(cluster="sim", seed=seed), NOTHING) for seed in range(200)]
-    assert plans[:20] == [hunted(Plan(cluster="sim", seed=seed), NOTHING) for seed in range(20)]
+    plans = [hunted(planned(cluster="sim", seed=seed), NOTHING) for seed in range(200)]
+    assert plans[:20] == [hunted(planned(cluster="sim", seed=seed), NOTHING) for seed in range(20)]
     assert {plan.nodes for plan in plans} == {1, 2, 3, 4, 5}
-    assert {plan.letter for plan in plans} == {"C", "H", "I"}
-    assert {plan.election_fencing for plan in plans} == {"off", "soft", "strict"}
-    assert {mode for plan in plans for mode in plan.election_modes} == {"off", "voter", "manual", "candidate"}
+    assert {plan.expectations.configuration for plan in plans} == {"C", "H", "I"}
+    assert {plan.options.election_fencing for plan in plans} == {"off", "soft", "strict"}
+    assert {mode for plan in plans for mode in settings_of(plan).election_modes} == {
+        "off",
+        "voter",
+        "manual",
+        "candidate",
+    }
     assert {"holds" in plan.faults for plan in plans} == {True, False}
     assert {"replace-node" in plan.faults for plan in plans} == {True, False}
     assert {plan.workload for plan in plans} == set(WORKLOADS) - {"read-write"}
@@ -43,18 +48,18 @@ def test_seeds_differ_in_more_than_chance() -> None:
 def test_a_fault_that_is_asked_for_steers_the_draw(name: str) -> None:
     """If it failed, the first seed that draws too few nodes for a fault would end the whole hunt."""
     for seed in range(60):
-        plan = hunted(Plan(cluster="sim", seed=seed, faults=(name,)), frozenset(("faults",)))
+        plan = hunted(planned(cluster="sim", seed=seed, faults=(name,)), frozenset(("faults",)))
         assert plan.faults == (name,)
         parts_of(plan)
     alone = frozenset(("faults", "nodes"))
     with pytest.raises(WrongUse, match="needs at least 3 nodes, got 1"):
-        hunted(Plan(cluster="sim", nodes=1, faults=("bridge",)), alone)
+        hunted(planned(cluster="sim", nodes=1, faults=("bridge",)), alone)
 
 
 def test_an_option_that_only_some_workloads_know_steers_the_draw() -> None:
     """If it failed, `--commit-wait mixed` would end the hunt at the first seed that draws a bank."""
     plans = [
-        hunted(Plan(cluster="sim", seed=seed, commit_wait="mixed"), frozenset(("commit_wait",)))
+        hunted(planned(cluster="sim", seed=seed, commit_wait="mixed"), frozenset(("commit_wait",)))
         for seed in range(60)
     ]
     assert {plan.commit_wait for plan in plans} == {"mixed"}
@@ -65,26 +70,26 @@ def test_asynchronous_spaces_are_drawn_where_they_are_promised_something() -> No
     """If it failed, rows that wait behind synchronous ones would hardly ever be judged as strictly as they can be."""
     fixed = [
         plan
-        for plan in (hunted(Plan(cluster="sim", seed=seed), NOTHING) for seed in range(300))
-        if plan.letter == "C"
+        for plan in (hunted(planned(cluster="sim", seed=seed), NOTHING) for seed in range(300))
+        if plan.expectations.configuration == "C"
     ]
     assert sum(plan.workload == "mixed-spaces" for plan in fixed) > len(fixed) / 4
 
 
 def test_no_workload_is_drawn_whose_search_finds_no_end() -> None:
     """If it failed, seeds of two nodes with reads and writes of registers would be inconclusive (2 of 100 were)."""
-    drawn = [hunted(Plan(cluster="sim", seed=seed), NOTHING) for seed in range(600)]
+    drawn = [hunted(planned(cluster="sim", seed=seed), NOTHING) for seed in range(600)]
     assert any(plan.nodes == 2 for plan in drawn)
     assert any(plan.workload == "rw-register" for plan in drawn)
     assert not any(plan.nodes == 2 and plan.workload == "rw-register" for plan in drawn)
-    asked = hunted(Plan(cluster="sim", nodes=2, workload="rw-register"), frozenset(("nodes", "workload")))
+    asked = hunted(planned(cluster="sim", nodes=2, workload="rw-register"), frozenset(("nodes", "workload")))
     assert (asked.nodes, asked.workload) == (2, "rw-register")
 
 
 def test_no_seed_is_drawn_in_which_nothing_can_be_shown() -> None:
     """If it failed, seeds would be wasted on runs in which every fault stops everything, or nobody has load enough."""
     for seed in range(300):
-        plan = hunted(Plan(cluster="sim", seed=seed), NOTHING)
+        plan = hunted(planned(cluster="sim", seed=seed), NOTHING)
         assert {"all", *survived_by(plan)} & set(plan.faults), plan.faults
         assert plan.least_ok == 250
         assert plan.rate * plan.time_limit_s >= 4 * plan.least_ok
@@ -92,31 +97,37 @@ def test_no_seed_is_drawn_in_which_nothing_can_be_shown() -> None:
 
 def test_what_is_said_stays() -> None:
     """If it failed, an option would be taken back by chance."""
-    plan = Plan(cluster="sim", seed=3, nodes=5, rate=33.0, faults=("kill",))
+    plan = planned(cluster="sim", seed=3, nodes=5, rate=33.0, faults=("kill",))
     for seed in range(30):
         varied = hunted(
-            Plan(cluster="sim", nodes=5, rate=33.0, faults=("kill",), seed=seed),
+            planned(cluster="sim", nodes=5, rate=33.0, faults=("kill",), seed=seed),
             frozenset(("nodes", "rate", "faults")),
         )
         assert (varied.nodes, varied.rate, varied.faults) == (plan.nodes, plan.rate, plan.faults)
-    assert hunted(Plan(cluster="sim", time_limit_s=5.0, seed=3), frozenset(("time_limit_s",))).least_ok == 0
-    kept = hunted(Plan(cluster="sim", configuration="F", seed=3), frozenset(("configuration",)))
-    assert kept.letter == "F"
+    assert (
+        hunted(planned(cluster="sim", time_limit_s=5.0, seed=3), frozenset(("time_limit_s",))).least_ok == 0
+    )
+    kept = hunted(planned(cluster="sim", configuration="F", seed=3), frozenset(("configuration",)))
+    assert kept.expectations.configuration == "F"
     assert kept.nodes == 3
 
 
 def test_what_is_drawn_fits_the_election_mode_that_is_said() -> None:
     """If it failed, a seed's own line would be refused: it would say how a leader is fenced where there is none."""
     for seed in range(30):
-        plan = Plan(cluster="sim", seed=seed, election_mode="off")
+        plan = planned(cluster="sim", seed=seed, election_mode="off")
         varied = hunted(plan, frozenset(("election_mode",)))
-        assert (varied.letter, varied.election_fencing, varied.election_mode) == ("C", "soft", "off")
+        assert (
+            varied.expectations.configuration,
+            varied.options.election_fencing,
+            varied.options.election_mode,
+        ) == ("C", "soft", "off")
 
 
 @pytest.mark.parametrize("bug", bugs.NAMES)
 def test_a_bug_is_hunted_where_it_can_show(bug: str) -> None:
     """If it failed, a hunt for a bug would look where it cannot be."""
-    plan = hunted(Plan(cluster="sim", seed=1, bugs=(bug,)), NOTHING)
+    plan = hunted(planned(cluster="sim", seed=1, bugs=(bug,)), NOTHING)
     parts_of(plan)
     assert set(BUG_PLANS) <= set(bugs.NAMES)
     known = bugs.bug(bug)
@@ -127,19 +138,19 @@ def test_a_bug_is_hunted_where_it_can_show(bug: str) -> None:
 
 def test_what_came_to_the_draw_later_changes_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, every seed that was ever found would be another one."""
-    late = [hunted(Plan(cluster="sim", seed=seed), NOTHING) for seed in range(200)]
+    late = [hunted(planned(cluster="sim", seed=seed), NOTHING) for seed in range(200)]
     for name in ("SIZES_APART", "LOG_QUEUES", "STARTS"):
         monkeypatch.setattr(variety, name, 0.0)
     for plan in late:
-        before = hunted(Plan(cluster="sim", seed=plan.seed), NOTHING)
+        before = hunted(planned(cluster="sim", seed=plan.seed), NOTHING)
         own = {
-            "queue_max_size": before.queue_max_size,
-            "node_options": before.node_options,
+            "queue_max_size": before.options.queue_max_size,
+            "node_options": before.options.node_options,
             "start": None,
         }
-        assert msgspec.structs.replace(plan, **own) == before
-    sizes = [plan for plan in late if len(set(plan.queue_sizes)) > 1]
-    logs = [plan for plan in late if any("wal_queue_max_size" in each for each in plan.node_options)]
+        assert plan.changed(**own) == before
+    sizes = [plan for plan in late if len(set(settings_of(plan).queue_sizes)) > 1]
+    logs = [plan for plan in late if any("wal_queue_max_size" in each for each in plan.options.node_options)]
     starts = [plan for plan in late if plan.start is not None]
     assert min(len(sizes), len(logs), len(starts)) >= 4
     assert max(len(sizes), len(logs), len(starts)) <= 24
@@ -148,7 +159,7 @@ def test_what_came_to_the_draw_later_changes_nothing_else(monkeypatch: pytest.Mo
 def test_a_start_that_is_asked_for_steers_the_draw() -> None:
     """If it failed, a hunt from stored logs would end at the first seed that draws too few nodes for them."""
     for seed in range(60):
-        plan = hunted(Plan(cluster="sim", seed=seed, start="unmarked-by-hand@9"), frozenset(("start",)))
+        plan = hunted(planned(cluster="sim", seed=seed, start="unmarked-by-hand@9"), frozenset(("start",)))
         assert plan.start == "unmarked-by-hand@9"
         assert plan.nodes >= 3
         parts_of(plan)

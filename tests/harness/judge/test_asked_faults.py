@@ -13,6 +13,7 @@ from harness.faults.fault import Fault
 from harness.hunt.seeds import try_seed
 from harness.judge.asked_faults import absent_of_a_group, not_felt
 from harness.run.plan import Drawn, Plan
+from harness.systems.plans import planned
 from harness.terminal.last_screen import last_screen
 from tests.harness.judge.test_judge_attacks import HEADER, PLAN, Run, missing
 
@@ -20,7 +21,7 @@ PAUSE = Fault(id=0, name="pause", does="pause", at_ns=0, until_ns=1, nodes=("n2"
 
 
 def asking(*faults: str, **others: Any) -> Plan:
-    return msgspec.structs.replace(PLAN, faults=faults, **others)
+    return PLAN.changed(faults=faults, **others)
 
 
 def a_run(*felt: str) -> Run:
@@ -163,7 +164,7 @@ def _history(run: Run) -> History:
 
 def test_a_seed_need_not_have_room_for_faults_that_nobody_named() -> None:
     """If it failed, a hunt would be no evidence for what its own dice had asked for and left no room for."""
-    plan = Plan(cluster="sim", faults=("isolate-one", "clock", "pause"), time_limit_s=5, rate=60, seed=1)
+    plan = planned(cluster="sim", faults=("isolate-one", "clock", "pause"), time_limit_s=5, rate=60, seed=1)
     named, drawn = try_seed(plan), try_seed(plan, has_drawn_faults=True)
     assert named.outcome == "not-evidence", named.sentence
     assert "was asked for and never felt" in named.sentence

@@ -20,6 +20,7 @@ from harness.run.conductor import Conductor
 from harness.run.execute import execute
 from harness.run.finish import finish
 from harness.run.plan import Plan
+from harness.systems.plans import read
 from harness.systems.qsync.logs import log_of
 from nodes.iproto import xlog
 from nodes.iproto.messages import Row, Type
@@ -215,7 +216,7 @@ def test_damage_with_good_rows_behind_it_is_told(tmp_path: Path) -> None:
 def stored(results: Path, plan: Plan) -> tuple[Path, dict[str, Any]]:
     """A run in its folder, judged."""
     folder = execute(parts_of(plan), results).folder
-    return folder.path, finish(folder, folder.read_plan())
+    return folder.path, finish(folder, read(folder.plan_file))
 
 
 def test_a_hole_between_two_logs_is_told(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from harness.judge import EXIT_CODES, judge, repeat_line
 from harness.judge.words import _NAMED
 from harness.run.plan import Drawn, Plan, to_json
 from harness.systems import SYSTEMS
+from harness.systems.plans import planned
 from harness.systems.promise import Promise
 from harness.systems.qsync.promises import ELECTED, FIXED_OWNER, PROMISES
 from harness.workloads import WORKLOADS
@@ -33,7 +34,7 @@ from harness.workloads.checks import Check
 MILLISECOND_NS = 1_000_000
 NODES = ("n1", "n2", "n3")
 Line = dict[str, Any]
-PLAN = Plan(cluster="sim", configuration="C", rate=10, time_limit_s=3, faults=("pause",))
+PLAN = planned(cluster="sim", configuration="C", rate=10, time_limit_s=3, faults=("pause",))
 
 
 NOT_ASKED = ("prefix", "dirty")
@@ -591,14 +592,14 @@ def test_an_owner_that_could_not_reach_anybody_must_have_rolled_back() -> None:
         else line
         for line in good()
     ]
-    plan = msgspec.structs.replace(PLAN, synchro_timeout_s=0.4, faults=("isolate-owner",))
+    plan = PLAN.changed(synchro_timeout_s=0.4, faults=("isolate-owner",))
     verdict = judge(plan, PROMISES["C"], history(long))
     assert outcome(verdict) == ("not-evidence", 3)
     said = "the owner was isolated, and yet nothing was ever rolled back"
     assert verdict["evidence"]["missing"] == [said]
     submitting = msgspec.structs.replace(plan, commit_wait="mixed")  # such writes have no time-out
     assert said not in judge(submitting, PROMISES["C"], history(long))["evidence"]["missing"]
-    longer = msgspec.structs.replace(plan, synchro_timeout_s=0.6)
+    longer = plan.changed(synchro_timeout_s=0.6)
     assert outcome(judge(longer, PROMISES["C"], history(long))) == ("valid", 0)
     assert outcome(judged(long, plan)) == ("valid", 0), "another promise says nothing of rollbacks"
 
@@ -677,7 +678,7 @@ SECONDS = st.floats(0, 86_400, exclude_min=True, allow_subnormal=False)
 )
 def test_the_line_that_repeats_a_run_gives_its_plan(given: dict[str, Any]) -> None:
     """If it failed, whoever follows the line of an anomaly would look at another run."""
-    plan = Plan(**given)
+    plan = planned(**given)
     line = repeat_line(plan)
     same = msgspec.structs.replace(plan, faults=plan.faults or ("none",))
     assert parsed(line) == same

@@ -22,11 +22,12 @@ from harness.run.finish import finish
 from harness.run.plan import Drawn, Operation, Plan
 from harness.store import RunFolder
 from harness.systems import system_of
+from harness.systems.plans import planned
 from harness.systems.qsync.promises import FIXED_OWNER
 
 NODES = ("n1", "n2", "n3")
 HEADER = Header(system="qsync", cluster="sim", nodes=NODES, quorum=2, owner="n1", heartbeat_ns=250_000_000)
-PLAN = Plan(cluster="sim", configuration="C", faults=("none",), time_limit_s=1, rate=30)
+PLAN = planned(cluster="sim", configuration="C", faults=("none",), time_limit_s=1, rate=30)
 
 
 @dataclass
@@ -303,7 +304,7 @@ def test_what_every_node_has_lost_is_lost(
     run.ask("read", held[0], role="owner", mode="linearizable", phase="final")
     for node, value in zip(NODES, held, strict=True):
         run.ask("dump", {"spaces": {"register": [["a", value]]}}, key=None, node=node, phase="final")
-    plan = msgspec.structs.replace(PLAN, configuration=configuration, **given)
+    plan = PLAN.changed(configuration=configuration, **given)
     header = msgspec.structs.replace(HEADER, owner=None)
     verdict = judge(plan, system_of("qsync").promise(plan), History.of(header, run.events))
     assert verdict["outcome"] == expected, verdict["sentence"]
@@ -328,7 +329,7 @@ def test_a_timeout_that_somebody_wrote_into_the_plan_is_what_is_waited_for(
     )
     options = {} if written_s is None else {"replication_synchro_timeout": written_s}
     fault = Fault(id=0, name="timeouts", does="options", at_ns=0, until_ns=1, nodes=NODES, options=options)
-    plan = msgspec.structs.replace(PLAN, synchro_timeout_s=1.0, drawn=Drawn(faults=(fault,), operations=()))
+    plan = PLAN.changed(synchro_timeout_s=1.0, drawn=Drawn(faults=(fault,), operations=()))
     (check,) = system_of("qsync").checks(plan)
     assert check.run(History.of(HEADER, run.events)).result == expected
 

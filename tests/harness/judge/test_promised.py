@@ -11,6 +11,7 @@ from checkers.history.operation import Event
 from harness.faults.fault import Fault
 from harness.judge.promised import promise_of
 from harness.run.plan import Drawn, Plan
+from harness.systems.plans import planned
 
 POWER = Fault(id=0, name="power-one", does="power", at_ns=0, until_ns=1, nodes=("n2",))
 
@@ -31,9 +32,9 @@ def record(*faults: tuple[str, str]) -> History:
 @pytest.mark.parametrize(
     "plan",
     [
-        Plan(system="tarantool", configuration="A", cluster="local", faults=("pause", "lose-unsynced")),
-        Plan(system="tarantool", configuration="A", cluster="local", faults=("power-one",)),
-        Plan(system="tarantool", configuration="A", drawn=Drawn(faults=(POWER,), operations=())),
+        planned(system="tarantool", configuration="A", cluster="local", faults=("pause", "lose-unsynced")),
+        planned(system="tarantool", configuration="A", cluster="local", faults=("power-one",)),
+        planned(system="tarantool", configuration="A", drawn=Drawn(faults=(POWER,), operations=())),
     ],
 )
 def test_a_loss_of_power_that_never_began_excuses_no_lost_write(plan: Plan) -> None:
@@ -44,9 +45,9 @@ def test_a_loss_of_power_that_never_began_excuses_no_lost_write(plan: Plan) -> N
 
 def test_what_is_asked_for_decides_everything_else() -> None:
     """If it failed, a run would be judged by the promise of another configuration."""
-    plan = Plan(system="tarantool", configuration="B", cluster="local", faults=("lose-unsynced",))
+    plan = planned(system="tarantool", configuration="B", cluster="local", faults=("lose-unsynced",))
     assert promise_of(plan, record()).configuration.startswith("B")
-    synced = Plan(
+    synced = planned(
         system="tarantool", configuration="A", cluster="local", faults=("lose-unsynced",), wal_mode="fsync"
     )
     assert promise_of(synced, record(("power-one", "power"))).writes == "linearizable"

@@ -19,6 +19,7 @@ from harness.hunt.seeds import try_seed
 from harness.judge.time_limit import Elsewhere, limited
 from harness.run.finish import finish, read_history
 from harness.store import RunFolder
+from harness.systems.plans import read
 from tests.checkers.test_limits import hasty
 from tests.harness.cli.verbs.conftest import Qsync, qsync, results
 from tests.harness.pipeline.stored_runs import store_run
@@ -71,7 +72,7 @@ def test_a_run_that_is_cut_short_keeps_the_verdict_that_it_had(tmp_path: Path) -
     assert stored is not None
     ticks = count()
     with limited(Limits(timeout_s=1e6), clock=lambda: 1e5 * next(ticks)):
-        verdict = finish(folder, folder.read_plan())
+        verdict = finish(folder, read(folder.plan_file))
     assert (verdict["outcome"], verdict["exit_code"]) == ("unknown", 2)
     assert "stopped by the time limit" in verdict["sentence"]
     assert folder.read_verdict() == stored
@@ -97,7 +98,7 @@ def test_a_verification_that_is_cut_short_takes_the_word_back(tmp_path: Path, qs
     verdict = msgspec.json.decode(folder.path.joinpath("verdict.json").read_bytes())
     assert verdict["outcome"] == "valid"
     history = read_history(folder)
-    judged = verified.judged_in_run(folder.read_plan(), history)
+    judged = verified.judged_in_run(read(folder.plan_file), history)
     ticks = count()
     with limited(Limits(timeout_s=1e6), clock=lambda: 1e9 * next(ticks)):
         verified.add_to(verdict, history, judged)

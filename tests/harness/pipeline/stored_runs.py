@@ -8,13 +8,13 @@ from typing import Any
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import finish
-from harness.run.plan import Plan
+from harness.systems.plans import planned
 
 
 def store_run(results: Path, seed: int, **fields: Any) -> Path:
     """Run and judge a small plan in the simulator; its folder."""
     small: dict[str, Any] = {"name": "nightly", "cluster": "sim", "time_limit_s": 3.0, "rate": 100.0}
-    plan = Plan(seed=seed, **{**small, **fields})
+    plan = planned(seed=seed, **{**small, **fields})
     executed = execute(parts_of(plan), results)
     finish(executed.folder, plan)
     return executed.folder.path

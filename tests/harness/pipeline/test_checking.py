@@ -13,8 +13,8 @@ from checkers.history import parquet
 from checkers.history.operation import Event
 from harness.pipeline import checking, spread
 from harness.run.finish import finish, judged_again
-from harness.run.plan import Plan
 from harness.store import RunFolder
+from harness.systems.plans import planned, read
 from tests.harness.pipeline.stored_runs import store_run
 from tests.harness.stored import BEFALLS, Kind, stored
 
@@ -54,7 +54,7 @@ def test_a_run_has_the_same_verdict_and_witnesses_by_keys_and_by_segments(
     outcomes = []
     for path in runs(results):
         folder = RunFolder(path)
-        plain = without_times(finish(folder, folder.read_plan()))
+        plain = without_times(finish(folder, read(folder.plan_file)))
         assert without_times(checking.check_run(spark, folder)) == plain
         outcomes.append(plain["outcome"])
     assert outcomes == ["anomaly", "valid"]
@@ -79,7 +79,7 @@ def test_stored_runs_of_all_kinds_have_the_outcome_on_spark_that_they_have_witho
     spark: Any, tmp_path: Path
 ) -> None:
     """If it failed, a verdict would depend on the engine where logs are missing, torn or wrong, or the record is."""
-    plan = Plan(cluster="sim", time_limit_s=2.0, rate=60.0, faults=("none",), seed=5)
+    plan = planned(cluster="sim", time_limit_s=2.0, rate=60.0, faults=("none",), seed=5)
     found = [run for _, run in stored(tmp_path, (Kind("sound", plan, BEFALLS),))]
     plain = [judged_again(run.path) for run in found]
     assert len({each["outcome"] for each in plain}) == 4

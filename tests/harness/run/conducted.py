@@ -15,6 +15,7 @@ from harness.run.assemble import header, parts_of
 from harness.run.conductor import Conductor
 from harness.run.plan import Drawn, Operation, Plan
 from harness.systems import System
+from harness.systems.plans import planned
 from tests.harness.fake_cluster import FakeCluster
 
 MILLISECOND_NS = 1_000_000
@@ -34,7 +35,7 @@ def operation(at_ms: int, f: str = "write", *, worker: int = 0, key: str = "x", 
 
 
 def drawn(*operations: Operation, faults: tuple[Fault, ...] = (), **others: Any) -> Plan:
-    return Plan(
+    return planned(
         cluster="sim",
         configuration="C",
         workers=2,

@@ -10,8 +10,9 @@ import pytest
 from harness.errors import WrongUse
 from harness.faults.schedule import names_for
 from harness.run.assemble import parts_of
-from harness.run.configurations import CONFIGURATIONS, sizes_of
 from harness.run.plan import Drawn, Plan
+from harness.systems.plans import planned
+from harness.systems.qsync.configurations import CONFIGURATIONS, sizes_of
 from harness.systems.qsync.promises import PROMISES, without_versions
 from nodes.qsync.configuration import Configuration
 
@@ -25,9 +26,9 @@ def configured(plan: Plan) -> list[Configuration]:
 @pytest.mark.parametrize("letter", CONFIGURATIONS)
 def test_a_letter_comes_under_its_own_row(letter: str) -> None:
     """If it failed, a run would be judged by the promise of another configuration."""
-    plan = Plan(configuration=letter)
-    assert plan.letter == letter
-    assert Plan(configuration=CONFIGURATIONS[letter].name).letter == letter
+    plan = planned(configuration=letter)
+    assert plan.expectations.configuration == letter
+    assert planned(configuration=CONFIGURATIONS[letter].name).expectations.configuration == letter
     assert PROMISES[letter].configuration.startswith(letter)
 
 
@@ -54,12 +55,12 @@ def test_a_letter_comes_under_its_own_row(letter: str) -> None:
 )
 def test_single_options_decide_and_not_the_letter(given: dict[str, Any], letter: str) -> None:
     """If it failed, an option could weaken a cluster and leave its promise as it was."""
-    assert Plan(**given).letter == letter
+    assert planned(**given).expectations.configuration == letter
 
 
 def test_protocol_2_6_is_spoken_by_all_nodes_and_one_may_write() -> None:
     """If it failed, a real 2.6 beside our nodes would stop on a row that it does not know, or two would write."""
-    nodes = configured(Plan(protocol="2.6"))
+    nodes = configured(planned(protocol="2.6"))
     assert [node.protocol for node in nodes] == ["2.6"] * 3
     assert [node.election_mode for node in nodes] == ["off"] * 3
     assert [node.read_only for node in nodes] == [False, True, True]
@@ -69,20 +70,20 @@ def test_protocol_2_6_is_spoken_by_all_nodes_and_one_may_write() -> None:
 def test_protocol_2_6_has_no_elections(given: dict[str, Any]) -> None:
     """If it failed, elections would be asked for and not be there, and the promise of another row would judge."""
     with pytest.raises(ValueError, match=r"protocol 2\.6 has no elections"):
-        Plan(protocol="2.6", **given)
+        planned(protocol="2.6", **given)
 
 
 def test_modes_may_be_mixed() -> None:
     """If it failed, a voter would stand for election, or a candidate wait for an operator."""
-    plan = Plan(election_mode="voter,candidate,manual")
+    plan = planned(election_mode="voter,candidate,manual")
     assert [node.election_mode for node in configured(plan)] == ["voter", "candidate", "manual"]
     system = parts_of(plan).system
     assert system.owner(plan) == "n2"
     assert system.can_lead(plan) == ("n2", "n3")
     assert not plan.needs_operator
-    assert Plan(election_mode="voter,manual,manual").needs_operator
+    assert planned(election_mode="voter,manual,manual").needs_operator
     assert msgspec.structs.replace(plan, faults=("membership",)).needs_operator  # n2 may leave
-    assert not Plan(election_mode="voter,candidate,candidate", faults=("membership",)).needs_operator
+    assert not planned(election_mode="voter,candidate,candidate", faults=("membership",)).needs_operator
 
 
 @pytest.mark.parametrize(
@@ -111,16 +112,16 @@ def test_modes_may_be_mixed() -> None:
 def test_nonsense_is_refused(given: dict[str, Any], words: str) -> None:
     """If it failed, a typing error would be a run of something else."""
     with pytest.raises(ValueError, match=words):
-        Plan(**given)
+        planned(**given)
 
 
 def test_failover_is_only_where_the_owner_may_change() -> None:
     """If it failed, a fixed owner would be replaced, or "all faults" would leave the failover out."""
-    assert "failover" in names_for(Plan())
-    assert "failover" not in names_for(Plan(configuration="C"))
-    assert "failover" not in names_for(Plan(election_mode="candidate,voter,voter"))
+    assert "failover" in names_for(planned())
+    assert "failover" not in names_for(planned(configuration="C"))
+    assert "failover" not in names_for(planned(election_mode="candidate,voter,voter"))
     with pytest.raises(WrongUse, match="a second node that may lead"):
-        names_for(Plan(faults=("failover",), election_mode="candidate,voter,voter"))
+        names_for(planned(faults=("failover",), election_mode="candidate,voter,voter"))
 
 
 @pytest.mark.parametrize("words", ["400,10", "ten", "-1", "4 0", ""])
@@ -132,21 +133,21 @@ def test_queue_sizes_are_numbers_one_for_all_or_for_each(words: str) -> None:
 
 def test_each_node_has_its_size_of_the_queue_and_its_snapshots() -> None:
     """If it failed, what a plan says of queues and snapshots would reach no node."""
-    nodes = configured(Plan(queue_max_size="400,10,0", checkpoint_interval_s=0.5, mvcc=False))
+    nodes = configured(planned(queue_max_size="400,10,0", checkpoint_interval_s=0.5, mvcc=False))
     assert [node.synchro_queue_max_size for node in nodes] == [400, 10, 0]
     assert {node.checkpoint_interval_ns for node in nodes} == {500_000_000}
     assert not any(node.memtx_use_mvcc_engine for node in nodes)
-    plain = configured(Plan())[0]
+    plain = configured(planned())[0]
     assert plain.memtx_use_mvcc_engine
     assert plain.synchro_queue_max_size == 0
     with pytest.raises(WrongUse, match=r"2\.6 knows no limit"):
-        parts_of(Plan(configuration="A", queue_max_size="10"))
+        parts_of(planned(configuration="A", queue_max_size="10"))
 
 
 @pytest.mark.parametrize("system", ["qsync", "tarantool"])
 def test_without_versions_nobody_is_asked_for_linearizable_reads(system: str) -> None:
     """If it failed, nodes would refuse every read of such a run, and nothing would come of it."""
-    plan = Plan(system=system, configuration="F", cluster="local", mvcc=False)
+    plan = planned(system=system, configuration="F", cluster="local", mvcc=False)
     assert parts_of(plan).plan.read_mode == "dirty"
     for mode in ("linearizable", "mixed"):
         with pytest.raises(WrongUse, match="without MVCC nodes refuse linearizable reads; try --read dirty"):

@@ -11,7 +11,8 @@ from harness.errors import WrongUse
 from harness.faults.fault import Fault
 from harness.run.assemble import parts_of
 from harness.run.draw import operations_of
-from harness.run.plan import Drawn, Operation, Plan, from_json, to_json
+from harness.run.plan import Drawn, Operation, Plan, to_json
+from harness.systems.plans import from_json, planned
 from tests.harness.runs import drawn_out, recorded, small
 
 replace = msgspec.structs.replace
@@ -157,7 +158,7 @@ def test_a_drawn_plan_that_cannot_be_run_is_refused(
     faults: tuple[Fault, ...], operations: tuple[Operation, ...], words: str
 ) -> None:
     """If it failed, a slip in an edited plan would break the harness half-way, or silently do nothing."""
-    plan = Plan(cluster="local", drawn=Drawn(faults=faults, operations=operations))
+    plan = planned(cluster="local", drawn=Drawn(faults=faults, operations=operations))
     with pytest.raises(WrongUse) as refused:
         parts_of(plan)
     assert words in refused.value.message

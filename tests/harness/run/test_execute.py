@@ -17,6 +17,7 @@ from harness.run.finish import finish
 from harness.run.plan import Plan
 from harness.store import RunFolder
 from harness.store.run_folder import GuardedFile
+from harness.systems.plans import read
 from harness.systems.qsync.system import Qsync
 from tests.harness.runs import recorded, small
 from tests.harness.store.full_disk import FullDisk
@@ -34,7 +35,7 @@ def test_a_run_leaves_its_record(tmp_path: Path) -> None:
         "nodes",
         "plan.json",
     ]
-    assert executed.folder.read_plan() == QUICK
+    assert read(executed.folder.plan_file) == QUICK
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

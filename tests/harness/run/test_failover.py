@@ -11,7 +11,8 @@ from harness.faults.fault import Fault
 from harness.judge import judge
 from harness.run.assemble import parts_of
 from harness.run.failover import Failover, Operator, Statuses, may_keep_owners_away
-from harness.run.plan import SECOND_NS, Plan
+from harness.run.plan import SECOND_NS
+from harness.systems.plans import planned
 from harness.systems.qsync.promises import PROMISES
 from tests.harness.cluster.test_elections import run
 
@@ -19,7 +20,7 @@ from tests.harness.cluster.test_elections import run
 @pytest.mark.parametrize("letter", ["F", "G", "H", "I"])
 def test_failover_makes_another_node_the_owner(letter: str) -> None:
     """If it failed, the owner would change only when it dies."""
-    plan = Plan(cluster="sim", configuration=letter, faults=("failover",), time_limit_s=8, rate=60, seed=2)
+    plan = planned(cluster="sim", configuration=letter, faults=("failover",), time_limit_s=8, rate=60, seed=2)
     history, verdict, _ = run(plan)
     assert verdict["outcome"] == "valid", verdict["sentence"]
     owners = {state.node for state in history.states if state.status.get("role") == "owner"}
@@ -69,7 +70,7 @@ def test_the_operator_acts_while_no_candidate_is_a_member() -> None:
 
 def _promoted(statuses: Statuses) -> list[str]:
     """Whom the operator promotes while these are what nodes say, for a second."""
-    plan = Plan(cluster="sim", election_mode="candidate,manual,voter", faults=("membership",))
+    plan = planned(cluster="sim", election_mode="candidate,manual,voter", faults=("membership",))
     asked: list[str] = []
     cluster: Any = SimpleNamespace(now_ns=lambda: cluster.at_ns, spawn=lambda work: None, at_ns=0)
     system: Any = SimpleNamespace(
@@ -86,7 +87,7 @@ def _promoted(statuses: Statuses) -> list[str]:
 @pytest.mark.parametrize("mode", ["manual", "voter,manual,manual"])
 def test_the_operator_promotes_when_the_owner_died(mode: str) -> None:
     """If it failed, a cluster in which nobody stands for election would have no owner after its first death."""
-    plan = Plan(
+    plan = planned(
         cluster="sim", election_mode=mode, faults=("kill", "isolate-owner"), time_limit_s=9, rate=60, seed=4
     )
     history, verdict, _ = run(plan)
@@ -100,10 +101,10 @@ def test_the_operator_promotes_when_the_owner_died(mode: str) -> None:
 
 def test_what_is_not_promised_is_told_and_no_violation() -> None:
     """If it failed, a configuration that promises nothing would fail every night, or hide what it lost."""
-    plan = Plan(cluster="sim", configuration="C", bugs=("confirm-early",), time_limit_s=8, seed=1)
+    plan = planned(cluster="sim", configuration="C", bugs=("confirm-early",), time_limit_s=8, seed=1)
     history, verdict, _ = run(plan)
     assert verdict["outcome"] == "anomaly"
-    unpromised = Plan(cluster="sim", configuration="D", bugs=("confirm-early",), time_limit_s=8, seed=1)
+    unpromised = planned(cluster="sim", configuration="D", bugs=("confirm-early",), time_limit_s=8, seed=1)
     told = judge(unpromised, PROMISES["D"], history)
     assert told["violations"] == ["quorum"]  # that is promised everywhere
     assert any("not promised here" in finding["summary"] for finding in told["findings"])

@@ -13,8 +13,9 @@ from harness.run.execute import execute
 from harness.run.finish import Failure, Recorded, conclude
 from harness.run.plan import Plan
 from harness.store import RunFolder
+from harness.systems.plans import planned
 
-ANOMALOUS = Plan(
+ANOMALOUS = planned(
     name="later",
     cluster="sim",
     seed=1,
@@ -23,7 +24,7 @@ ANOMALOUS = Plan(
     faults=("isolate-owner",),
     bugs=("confirm-early",),
 )
-CALM = Plan(name="later", cluster="sim", seed=3, time_limit_s=2.0, rate=100.0, faults=())
+CALM = planned(name="later", cluster="sim", seed=3, time_limit_s=2.0, rate=100.0, faults=())
 
 
 def recorded(results: Path, plan: Plan) -> str:

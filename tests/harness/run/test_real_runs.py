@@ -16,8 +16,9 @@ import pytest
 
 from checkers.history import jsonl
 from harness.faults.fault import Fault
-from harness.run.plan import Drawn, Plan, to_json
+from harness.run.plan import Drawn, to_json
 from harness.store import find_runs
+from harness.systems.plans import planned
 from tests.harness.processes import PATIENCE_S, is_gone, is_stopped, wait_until
 from tests.harness.runs import drawn_out
 from tests.reserved_ports import bind, reserved
@@ -31,7 +32,7 @@ PORTS = 12
 
 def endless_pause(path: Path, base_port: int) -> Path:
     """A plan whose load has a minute to go, and in which n2 is stopped and stays so."""
-    load = drawn_out(Plan(faults=("none",), time_limit_s=60, rate=50, base_port=base_port))
+    load = drawn_out(planned(faults=("none",), time_limit_s=60, rate=50, base_port=base_port))
     assert load.drawn is not None
     second_ns = 1_000_000_000
     pause = Fault(id=0, name="pause", does="pause", at_ns=second_ns, until_ns=600 * second_ns, nodes=("n2",))

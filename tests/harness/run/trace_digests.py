@@ -11,7 +11,7 @@ import sys
 
 import msgspec
 
-from harness.run.plan import Plan
+from harness.systems.plans import planned
 from tests.harness.runs import recorded
 
 
@@ -20,7 +20,7 @@ def main(first: str, count: str, *fields: str) -> None:
         name: msgspec.json.decode(value) for name, _, value in (field.partition("=") for field in fields)
     }
     for seed in range(int(first), int(first) + int(count)):
-        run = recorded(msgspec.convert({"cluster": "sim", **given, "seed": seed}, Plan), record_trace=True)
+        run = recorded(planned(**{"cluster": "sim", **given, "seed": seed}), record_trace=True)
         faults = ",".join(sorted({fault.name for fault in run.history.faults}))
         print(seed, run.trace_digest, hashlib.sha256(run.data).hexdigest(), faults, flush=True)
 

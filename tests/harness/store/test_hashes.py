@@ -17,6 +17,7 @@ from harness.cli.main import main
 from harness.errors import StoreError
 from harness.run.finish import finish
 from harness.store import RunFolder, hashes
+from harness.systems.plans import read
 from tests.harness.pipeline.stored_runs import store_run
 
 
@@ -136,7 +137,7 @@ def test_what_was_judged_stays_until_the_new_judgement_is_whole(
     monkeypatch.setattr(module, name, _no_space)
     folder = RunFolder(run)
     with pytest.raises(StoreError, match="No space left on device"):
-        finish(folder, folder.read_plan())
+        finish(folder, read(folder.plan_file))
     assert main(["check", str(run)]) == 3
     assert main(["check", str(run.parent)]) == 3
     assert files(run) == before

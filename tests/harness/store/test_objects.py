@@ -14,10 +14,10 @@ from harness.errors import StoreError, WrongUse
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import finish
-from harness.run.plan import Plan
 from harness.store import scan
 from harness.store.objects import Address, ObjectStore
 from harness.store.remote_runs import WentAway, fetch_run, put_run, scan_address
+from harness.systems.plans import planned
 from tests.harness.store.object_server import Gone, ObjectServer
 
 ROOT = Address("s3", "b/team/results")
@@ -157,7 +157,7 @@ def test_a_run_at_an_address_is_judged_as_one_here(
     server: ObjectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If it failed, whoever reads of an anomaly on another machine would have to fetch its files by hand."""
-    plan = Plan(name="nightly", cluster="sim", time_limit_s=2.0, rate=100.0, faults=(), seed=3)
+    plan = planned(name="nightly", cluster="sim", time_limit_s=2.0, rate=100.0, faults=(), seed=3)
     run = execute(parts_of(plan), tmp_path / "there").folder
     finish(run, plan)
     place = put_run(ObjectStore(ROOT), ROOT, run.path)

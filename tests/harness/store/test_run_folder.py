@@ -14,13 +14,13 @@ import pytest
 from checkers.history import jsonl
 from checkers.history.history import Header
 from harness.errors import StoreError, WrongUse
-from harness.run.plan import Plan
 from harness.store import RunFolder, find_runs, resolve
 from harness.store.run_folder import GuardedFile
+from harness.systems.plans import planned, read
 from tests.harness.store.full_disk import FullDisk
 
 AT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
-PLAN = Plan(name="nightly", seed=7)
+PLAN = planned(name="nightly", seed=7)
 HEADER = Header(system="qsync", nodes=("n1",))
 
 
@@ -28,7 +28,7 @@ def test_a_run_has_a_folder_with_its_plan(tmp_path: Path) -> None:
     """If it failed, a run could not be repeated from its folder."""
     folder = RunFolder.create(tmp_path, PLAN, at=AT)
     assert folder.path == tmp_path / "nightly" / "20260304T050607Z-7"
-    assert folder.read_plan() == PLAN
+    assert read(folder.plan_file) == PLAN
     assert sorted(path.name for path in folder.path.iterdir()) == ["plan.json"]
 
 
@@ -40,7 +40,7 @@ def test_runs_of_one_second_have_folders_of_their_own(tmp_path: Path) -> None:
 
 def test_latest_points_to_the_newest(tmp_path: Path) -> None:
     """If it failed, people would look at an older run."""
-    for plan in (PLAN, Plan(name="other")):
+    for plan in (PLAN, planned(name="other")):
         folder = RunFolder.create(tmp_path, plan)
         link = tmp_path / "latest"
         assert link.resolve() == folder.path.resolve()
@@ -182,7 +182,7 @@ def test_what_is_no_run_is_one_line(tmp_path: Path, path: str) -> None:
 def test_all_runs_are_found_oldest_first(tmp_path: Path) -> None:
     """If it failed, a campaign would leave runs out, or count the newest twice."""
     first = RunFolder.create(tmp_path, PLAN, at=AT)
-    second = RunFolder.create(tmp_path, Plan(name="a"), at=AT.replace(hour=6))
+    second = RunFolder.create(tmp_path, planned(name="a"), at=AT.replace(hour=6))
     keep_verdict(second, {"outcome": "valid"})
     third = RunFolder.create(tmp_path, PLAN, at=AT.replace(hour=7))
     keep_verdict(third, {"made": "by somebody else"})
@@ -211,5 +211,5 @@ def test_a_stored_plan_that_cannot_be_read_is_one_line(tmp_path: Path, content: 
     if content is not None:
         folder.plan_file.write_bytes(content)
     with pytest.raises(WrongUse) as refused:
-        folder.read_plan()
+        read(folder.plan_file)
     assert str(folder.plan_file) in refused.value.message

@@ -15,9 +15,9 @@ import pytest
 from harness.cli.main import main
 from harness.errors import WrongUse
 from harness.run.assemble import parts_of
-from harness.run.plan import Plan
 from harness.systems import system_of
 from harness.systems.own import GROUP, OwnStore
+from harness.systems.plans import planned
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "mystore.py"
 TRIES = 5
@@ -84,7 +84,7 @@ def test_an_installed_package_may_name_its_store(monkeypatch: pytest.MonkeyPatch
     """If it failed, who packages a store would have to copy files into this checkout, or paths into every plan."""
     installed(monkeypatch, mystore="docs.mystore:SYSTEM", broken="docs.nowhere:SYSTEM", number="json:__doc__")
     assert isinstance(system_of("mystore"), OwnStore)
-    parts = parts_of(Plan(system="mystore", nodes=1, faults=("none",)))
+    parts = parts_of(planned(system="mystore", nodes=1, faults=("none",)))
     assert parts.system.owner(parts.plan) == "n1"
     for name, words in (
         ("broken", "the entry point broken (docs.nowhere:SYSTEM) cannot be loaded: ModuleNotFoundError"),
@@ -165,6 +165,6 @@ def test_a_fault_that_cannot_take_effect_is_refused_before_the_run(
 
 def test_what_is_only_known_of_nodes_of_ours_is_asked_of_no_other_store() -> None:
     """If it failed, a store that waits instead of rolling back would never have a run that is evidence."""
-    plan = Plan(configuration="C")
+    plan = planned(configuration="C")
     assert system_of("qsync").promise(plan).isolated_owner_rolls_back
     assert not system_of(str(DURABLE)).promise(plan).isolated_owner_rolls_back

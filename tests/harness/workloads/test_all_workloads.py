@@ -19,8 +19,9 @@ from harness.errors import WrongUse
 from harness.hunt.seeds import FAILED, STRAY, WRITTEN_ONCE, try_seed
 from harness.run.assemble import parts_of
 from harness.run.draw import draw
-from harness.run.plan import Drawn, Operation, Plan, from_json, to_json
+from harness.run.plan import Drawn, Operation, to_json
 from harness.systems import SYSTEMS
+from harness.systems.plans import from_json, planned
 from harness.systems.qsync.promises import FIXED_OWNER
 from harness.workloads import WORKLOADS
 from harness.workloads.failing import AS_IT_HAD_TO, COMMITTED, FAILURES
@@ -31,7 +32,7 @@ from nodes.qsync.evaluation import Evaluation, Outcome
 from nodes.qsync.statements import run
 from tests.harness.said import answered, said
 
-SMALL = Plan(cluster="sim", time_limit_s=4, rate=60, workers=5, faults=("isolate-one",))
+SMALL = planned(cluster="sim", time_limit_s=4, rate=60, workers=5, faults=("isolate-one",))
 NAMES = tuple(WORKLOADS)
 
 
@@ -122,7 +123,7 @@ def test_every_check_of_a_workload_has_a_name_and_a_sentence(name: str) -> None:
 @pytest.mark.parametrize("mode", ["off", "candidate"])
 def test_good_nodes_pass(name: str, mode: str) -> None:
     """If it failed, the workload would raise a false alarm, or could not gather evidence."""
-    tried = try_seed(msgspec.structs.replace(SMALL, workload=name, election_mode=mode, seed=1))
+    tried = try_seed(SMALL.changed(workload=name, election_mode=mode, seed=1))
     assert (tried.outcome, tried.violated) == ("valid", ()), tried.sentence
 
 
@@ -147,7 +148,7 @@ def found(name: str, checkers: set[str], **fields: Any) -> set[str]:
     """What violates the promise in the first seed in which the workload's own checker is among it."""
     violated: set[str] = set()
     for seed in range(SEEDS):
-        tried = try_seed(msgspec.structs.replace(SMALL, workload=name, seed=seed, **fields))
+        tried = try_seed(SMALL.changed(workload=name, seed=seed, **fields))
         violated = set(tried.violated)
         if checkers & violated:
             break
@@ -244,7 +245,7 @@ def test_a_share_of_the_registers_is_written_once_and_read_in_the_end() -> None:
 
 def test_asynchronous_rows_are_refused_where_the_system_has_no_space_for_them() -> None:
     """If it failed, a run on another system would end in errors of every second operation."""
-    plan = Plan(system="tarantool", workload="mixed-spaces")
+    plan = planned(system="tarantool", workload="mixed-spaces")
     with pytest.raises(WrongUse, match="asynchronous space 'notes'"):
         parts_of(plan)
 

@@ -20,6 +20,7 @@ from harness.run.assemble import parts_of
 from harness.run.draw import MIXED_WAITS, draw
 from harness.run.plan import Operation, Plan
 from harness.systems import system_of
+from harness.systems.plans import planned
 from harness.systems.qsync.calls import call_of, outcome_of
 from harness.systems.qsync.promises import FIXED_OWNER
 from harness.terminal.last_screen import last_screen
@@ -31,7 +32,7 @@ from tests.harness.judge.test_judge_attacks import HEADER, PLAN, Run
 from tests.harness.runs import recorded, small
 
 replace = msgspec.structs.replace
-SMALL = Plan(cluster="sim", time_limit_s=4, rate=60, workers=5, faults=("isolate-one",))
+SMALL = planned(cluster="sim", time_limit_s=4, rate=60, workers=5, faults=("isolate-one",))
 ABLE = tuple(name for name, workload in WORKLOADS.items() if isinstance(workload, Submits))
 
 
@@ -72,7 +73,7 @@ def test_a_workload_in_which_open_writes_would_excuse_others_refuses(name: str) 
 
 def test_a_store_without_wait_modes_is_not_asked_for_them() -> None:
     """If it failed, real Tarantool 2.6 would be judged by answers that it never gave."""
-    plan = Plan(system="tarantool", cluster="docker", configuration="A", commit_wait="submit")
+    plan = planned(system="tarantool", cluster="docker", configuration="A", commit_wait="submit")
     with pytest.raises(WrongUse, match="without commit wait modes"):
         parts_of(plan)
 

@@ -10,7 +10,7 @@ from checkers import kept
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from harness.hunt.seeds import try_seed
-from harness.run.plan import Plan
+from harness.systems.plans import planned
 from harness.systems.qsync.promises import ELECTED, PROMISES
 from harness.workloads import WORKLOADS
 
@@ -69,7 +69,7 @@ def test_what_every_node_has_lost_is_lost(name: str, lost: tuple[bool, ...], res
 @pytest.mark.parametrize("name", list(ASKED))
 def test_good_nodes_keep_what_they_acknowledged(name: str) -> None:
     """If it failed, right stores would be accused wherever their nodes need not be equal."""
-    plan = Plan(
+    plan = planned(
         cluster="sim",
         configuration="I",
         workload=name,

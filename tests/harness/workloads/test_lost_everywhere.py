@@ -15,6 +15,7 @@ from harness.hunt.seeds import try_seed
 from harness.judge.outcome import _without_reads
 from harness.run.plan import Plan
 from harness.systems import system_of
+from harness.systems.plans import planned
 from harness.workloads import WORKLOADS
 from harness.workloads.reads import final_mode
 
@@ -90,7 +91,7 @@ PROMISED = [
 @pytest.mark.parametrize(("letter", "mvcc", "answered_by"), PROMISED)
 def test_what_is_gone_from_all_nodes_is_seen(name: str, letter: str, mvcc: bool, answered_by: str) -> None:
     """If it failed, a store that keeps its nodes equal could lose what it acknowledged, and no check would say so."""
-    plan = Plan(cluster="sim", workload=name, configuration=letter, mvcc=mvcc)
+    plan = planned(cluster="sim", workload=name, configuration=letter, mvcc=mvcc)
     promise = system_of("qsync").promise(plan)
     mode = (final_mode(plan) or "read-confirmed") if answered_by == "as asked" else answered_by
     history = record(name, plan, mode)
@@ -110,7 +111,7 @@ def test_what_is_gone_from_all_nodes_is_seen(name: str, letter: str, mvcc: bool,
 )
 def test_a_good_run_without_fresh_reads_is_valid_all_the_same(name: str, options: dict[str, Any]) -> None:
     """If it failed, whoever promises no fresh reads could never pass with these workloads, whatever it kept."""
-    plan = Plan(cluster="sim", workload=name, faults=("none",), time_limit_s=4, rate=60, seed=3, **options)
+    plan = planned(cluster="sim", workload=name, faults=("none",), time_limit_s=4, rate=60, seed=3, **options)
     found = try_seed(plan)
     assert found.outcome == "valid", found.sentence
 
@@ -124,7 +125,7 @@ def a_verdict(checker: str, *, vacuous: bool) -> Verdict:
 
 def test_nothing_is_excused_that_nothing_stands_for() -> None:
     """If it failed, a run in which neither reads nor final states were judged would be green."""
-    plan = Plan(cluster="sim", workload="counter", configuration="A")
+    plan = planned(cluster="sim", workload="counter", configuration="A")
     promise = system_of("qsync").promise(plan)
     counter, judged = a_verdict("counter", vacuous=True), a_verdict(kept.NAME, vacuous=False)
     assert _without_reads(plan, promise, [counter, judged]) == {"counter"}
@@ -132,7 +133,7 @@ def test_nothing_is_excused_that_nothing_stands_for() -> None:
     assert not _without_reads(plan, promise, [counter])
     assert not _without_reads(plan, promise, [a_verdict("counter", vacuous=False), judged])
     assert not _without_reads(plan, promise, [a_verdict("crash", vacuous=True), judged])
-    fresh = Plan(cluster="sim", workload="counter", configuration="C")
+    fresh = planned(cluster="sim", workload="counter", configuration="C")
     assert not _without_reads(fresh, system_of("qsync").promise(fresh), [counter, judged])
-    stricter = Plan(cluster="sim", workload="counter", configuration="A", promise="linearizable")
+    stricter = planned(cluster="sim", workload="counter", configuration="A", promise="linearizable")
     assert not _without_reads(stricter, promise, [counter, judged])

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
 from harness.operations import Completion
-from harness.run.plan import Operation, Plan
+from harness.run.plan import Operation
+from harness.systems.plans import planned
 from harness.workloads import WORKLOADS
 from harness.workloads.register import Register
 from nodes.iproto.messages import Answer, Call, Refusal
@@ -179,7 +180,7 @@ def test_no_answer_and_refusals(asked: Operation, reply: Any, type_: str) -> Non
 
 def test_every_key_is_read_at_the_owner_in_the_end() -> None:
     """If it failed, a lost write that nobody read again would stay unseen."""
-    final = REGISTER.final_operations(Plan(configuration="C"), ["x", "y"], "n2")
+    final = REGISTER.final_operations(planned(configuration="C"), ["x", "y"], "n2")
     assert [(each.f, each.key, each.node, each.mode) for each in final] == [
         ("read", "x", "n2", "read-confirmed"),
         ("read", "y", "n2", "read-confirmed"),

@@ -10,18 +10,18 @@ import pytest
 from harness.errors import WrongUse
 from harness.hunt.seeds import try_seed
 from harness.run.assemble import parts_of
-from harness.run.plan import Plan
 from harness.systems import SYSTEMS, system_of
+from harness.systems.plans import planned
 from harness.workloads import WORKLOADS
 from nodes.host.systems import of_file
 from tests.systems.echo import echo
 
 ECHO = str(Path(echo.__file__))
-PLAN = Plan(system=ECHO, workload="read-write", cluster="sim", time_limit_s=12, faults=("all",))
+PLAN = planned(system=ECHO, workload="read-write", cluster="sim", time_limit_s=12, faults=("all",))
 
 
 def tried(seed: int, **fields: object) -> tuple[str, tuple[str, ...], str]:
-    one = try_seed(msgspec.structs.replace(PLAN, seed=seed, **fields), True)
+    one = try_seed(PLAN.changed(seed=seed, **fields), True)
     return one.outcome, one.violated, one.sentence
 
 
@@ -60,7 +60,7 @@ def test_every_system_takes_the_workloads_that_it_speaks_and_refuses_the_others(
     name: str, workload: str
 ) -> None:
     """Breaks if a pair that cannot work begins, and ends in errors of every operation."""
-    plan = Plan(system=name, workload=workload, cluster="sim" if name != "tarantool" else "docker")
+    plan = planned(system=name, workload=workload, cluster="sim" if name != "tarantool" else "docker")
     speaks = system_of(name).client.speaks
     if not WORKLOADS[workload].uses <= speaks:
         with pytest.raises(WrongUse, match=r"does not speak; try: --workload read-write"):

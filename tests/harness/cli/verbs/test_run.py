@@ -14,9 +14,10 @@ from checkers import quorum
 from harness.errors import ClusterError
 from harness.run.conductor import Conductor
 from harness.run.monitor import Monitor
-from harness.run.plan import Drawn, Plan, read, to_json
+from harness.run.plan import Drawn, to_json
 from harness.store import RunFolder
 from harness.store.run_folder import GuardedFile
+from harness.systems.plans import planned, read
 from harness.systems.qsync.system import Qsync as QsyncSystem
 from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.runs import drawn_out, small
@@ -146,7 +147,7 @@ def test_what_a_drawn_plan_was_drawn_from_cannot_be_changed(
 def test_a_plan_file_and_options_make_one_plan(qsync: Qsync, tmp_path: Path) -> None:
     """If it failed, an option could not vary a stored plan."""
     first, second = tmp_path / "first.json", tmp_path / "second.json"
-    first.write_bytes(to_json(Plan(name="mine", cluster="sim", seed=9, rate=50, faults=("kill",))))
+    first.write_bytes(to_json(planned(name="mine", cluster="sim", seed=9, rate=50, faults=("kill",))))
     assert qsync("run", "--plan", first, "--rate", "70", "--write-plan", second).code == 0
     written = read(second)
     assert (written.name, written.seed, written.rate, written.faults) == ("mine", 9, 70.0, ("kill",))

@@ -12,7 +12,7 @@ from harness.cluster.limits.group import Group, group_of
 from harness.cluster.limits.share import Share
 from harness.errors import WrongUse
 from harness.run.assemble import refuse_shares
-from harness.run.plan import Plan
+from harness.systems.plans import planned
 
 V1_CPU = {
     "cpu.cfs_quota_us": "200000",
@@ -111,7 +111,7 @@ def test_containers_have_their_usual_limits_but_for_what_the_plan_says() -> None
 def test_where_nobody_limits_nodes_that_is_said(cluster: str) -> None:
     """Broken, a run would be believed to have been limited that was not."""
     with pytest.raises(WrongUse, match="--node-memory are for --cluster docker and local"):
-        refuse_shares(Plan(cluster=cluster, node_memory_mib=64))
+        refuse_shares(planned(cluster=cluster, node_memory_mib=64))
 
 
 def proc(at: Path, mounts: str, place: str) -> Path:

@@ -13,7 +13,7 @@ from harness.cluster.local.cluster import LocalCluster
 from harness.cluster.mounted_disk import mounts
 from harness.faults.fault import Fault
 from harness.run.assemble import local, parts_of
-from harness.run.plan import Plan
+from harness.systems.plans import planned
 from nodes.iproto.messages import Answer, Call
 
 pytestmark = pytest.mark.skipif(bool(mounts.why_not()), reason=mounts.why_not())
@@ -115,7 +115,7 @@ def test_a_store_that_syncs_keeps_what_it_said_and_another_does_not(tmp_path: Pa
     """If it failed, a store that never syncs would pass every power loss, or one that does would be accused."""
     file = tmp_path / "store.py"
     file.write_text(STORE.format(syncs=syncs))
-    parts = parts_of(Plan(system=str(file), nodes=1, faults=("power-owner",), cluster="local"))
+    parts = parts_of(planned(system=str(file), nodes=1, faults=("power-owner",), cluster="local"))
 
     async def story() -> list[int]:
         cluster = local(parts, tmp_path / "run")
@@ -137,7 +137,7 @@ def test_a_store_that_stops_on_a_full_disk_is_started_again_when_the_disk_has_ro
     """If it failed, a store that may stop on a full disk would be missing for the rest of the run."""
     file = tmp_path / "store.py"
     file.write_text(STORE.format(syncs=True))
-    parts = parts_of(Plan(system=str(file), nodes=1, faults=("full-disk",), cluster="local"))
+    parts = parts_of(planned(system=str(file), nodes=1, faults=("full-disk",), cluster="local"))
     told = {"id": 1, "name": "full-disk", "does": "disk-error", "at_ns": 0, "until_ns": 0, "error": "ENOSPC"}
     fault = Fault(**told, nodes=("n1",))  # type: ignore[arg-type]  # the fields are as they should be
 

@@ -17,6 +17,7 @@ from harness.cluster.mounted_disk import mounts
 from harness.errors import WrongUse
 from harness.run.assemble import parts_of
 from harness.run.plan import Plan
+from harness.systems.plans import planned
 from tests.harness.felt import TRIES, faults_felt, until_felt
 
 needs_mounts = pytest.mark.skipif(bool(mounts.why_not()), reason=mounts.why_not())
@@ -34,11 +35,11 @@ def run(folder: Path, *words: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("plan", "disk"),
     [
-        (Plan(system="tarantool", cluster="docker", faults=("power-one",)), "mounted"),
-        (Plan(system="tarantool", cluster="docker", faults=("kill",)), "node"),
-        (Plan(system="tarantool", cluster="docker"), "node"),
-        (Plan(faults=("power-one",)), "node"),
-        (Plan(faults=("kill",), disk="mounted"), "mounted"),
+        (planned(system="tarantool", cluster="docker", faults=("power-one",)), "mounted"),
+        (planned(system="tarantool", cluster="docker", faults=("kill",)), "node"),
+        (planned(system="tarantool", cluster="docker"), "node"),
+        (planned(faults=("power-one",)), "node"),
+        (planned(faults=("kill",), disk="mounted"), "mounted"),
     ],
 )
 def test_a_disk_is_mounted_where_a_fault_needs_one(plan: Plan, disk: str) -> None:
@@ -49,7 +50,7 @@ def test_a_disk_is_mounted_where_a_fault_needs_one(plan: Plan, disk: str) -> Non
 def test_where_none_can_be_mounted_it_is_refused() -> None:
     """If it failed, `--disk mounted` would be ignored on other people's hosts, and in virtual time."""
     with pytest.raises(WrongUse, match="--disk mounted is for --cluster local or docker"):
-        parts_of(Plan(cluster="sim", disk="mounted"))
+        parts_of(planned(cluster="sim", disk="mounted"))
 
 
 def test_without_rights_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +67,7 @@ def test_what_is_promised_of_a_log_that_nobody_syncs() -> None:
     """If it failed, Tarantool would be accused of what its documentation says, or be excused when it syncs."""
 
     def writes(**fields: Any) -> tuple[str, bool]:
-        plan = Plan(system="tarantool", cluster="docker", configuration="A", **fields)
+        plan = planned(system="tarantool", cluster="docker", configuration="A", **fields)
         parts = parts_of(plan)
         promise = parts.system.promise(parts.plan)
         return promise.writes, "no fsync(2)" in promise.documented["linearizable"]

@@ -9,8 +9,8 @@ import pytest
 from harness.cluster.place import Place
 from harness.cluster.ssh import inventory
 from harness.errors import ClusterError, WrongUse
-from harness.run.plan import Plan
 from harness.systems import SYSTEMS
+from harness.systems.plans import planned
 
 
 def written(folder: Path, text: str) -> str:
@@ -80,7 +80,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_a_host_without_tarantool_is_told_apart_from_one_that_has_it_elsewhere(tmp_path: Path) -> None:
     """If it failed, a missing server would look like a node that crashed, or another one would be under test."""
-    command = SYSTEMS["tarantool"].command(Plan(system="tarantool", cluster="ssh", configuration="B"))
+    command = SYSTEMS["tarantool"].command(planned(system="tarantool", cluster="ssh", configuration="B"))
 
     def words(programs: dict[str, str]) -> tuple[str, ...]:
         there = {name: f"/there/{name}" for name in ("config", "data", "log", "clock", "root")}

@@ -8,7 +8,7 @@ import pytest
 
 from harness.judge import judge
 from harness.run.assemble import parts_of
-from harness.run.plan import Plan
+from harness.systems.plans import planned
 from harness.systems.qsync.promises import PROMISES, without_majority
 from tests.harness.judge.test_judge import Line, good, history, operation
 
@@ -95,7 +95,7 @@ def test_each_class_of_answers_is_judged_by_its_own_promise(
     letter: str, seen: Callable[[list[Line]], list[Line]]
 ) -> None:
     """If it failed, a row would say what is promised, and something else would be judged."""
-    plan = Plan(cluster="sim", configuration=letter, rate=10, time_limit_s=3, faults=("pause",))
+    plan = planned(cluster="sim", configuration=letter, rate=10, time_limit_s=3, faults=("pause",))
     promise = parts_of(plan).system.promise(plan)
     assert promise == PROMISES[letter]
     check, letters = VIOLATES[seen]
@@ -117,7 +117,7 @@ def test_a_quorum_that_is_no_majority_weakens_what_elections_promise(
     letter: str, quorum: int | str, letters: str
 ) -> None:
     """If it failed, a cluster would be accused of what no cluster with such a quorum can keep: a false alarm."""
-    plan = Plan(
+    plan = planned(
         cluster="sim", configuration=letter, rate=10, time_limit_s=3, faults=("pause",), quorum=quorum
     )
     promise = parts_of(plan).system.promise(plan)

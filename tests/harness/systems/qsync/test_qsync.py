@@ -8,8 +8,8 @@ import pytest
 
 from harness.errors import ClusterError, WrongUse
 from harness.faults.membership import Membership
-from harness.run.plan import Plan
 from harness.systems import SYSTEMS
+from harness.systems.plans import planned
 from harness.systems.promise import MODELS
 from harness.systems.qsync.system import SET_UP_TIMEOUT_NS, Qsync
 from nodes.qsync import bugs
@@ -31,29 +31,29 @@ QSYNC = Qsync()
 def test_what_it_cannot_do_is_refused(given: dict[str, Any], words: str) -> None:
     """If it failed, a run with a mistyped bug would pass for one without any."""
     with pytest.raises(WrongUse) as refused:
-        QSYNC.validate(Plan(**given))
+        QSYNC.validate(planned(**given))
     assert words in refused.value.message
 
 
 @pytest.mark.parametrize("bug", bugs.NAMES)
 def test_every_bug_can_be_switched_on_where_it_shows(bug: str) -> None:
     """If it failed, a checker would have no bug left that it must find."""
-    QSYNC.validate(Plan(cluster="sim", bugs=(bug,)))
+    QSYNC.validate(planned(cluster="sim", bugs=(bug,)))
     assert QSYNC.bugs()[bug]
 
 
 def test_a_bug_that_needs_a_disk_that_forgets_is_refused_elsewhere() -> None:
     """If it failed, a run that cannot find the bug would look like a checker that missed it."""
     with pytest.raises(WrongUse) as refused:
-        QSYNC.validate(Plan(cluster="local", faults=("kill",), bugs=("ack-before-fsync",), seed=8))
+        QSYNC.validate(planned(cluster="local", faults=("kill",), bugs=("ack-before-fsync",), seed=8))
     assert refused.value.message.endswith("try: --faults lose-unsynced")
     for faults in (("all",), ("lose-unsynced",), ("kill", "power-one")):
-        QSYNC.validate(Plan(cluster="local", faults=faults, bugs=("ack-before-fsync",), seed=8))
+        QSYNC.validate(planned(cluster="local", faults=faults, bugs=("ack-before-fsync",), seed=8))
 
 
 def test_each_node_gets_a_configuration_of_its_own() -> None:
     """If it failed, two nodes would take each other's place, or disagree about who there is."""
-    plan = Plan(nodes=5, synchro_timeout_s=0.5, bugs=("confirm-early",), seed=3)
+    plan = planned(nodes=5, synchro_timeout_s=0.5, bugs=("confirm-early",), seed=3)
     found = {
         name: Configuration.from_json(data)
         for name, data in QSYNC.configurations(plan, ("register",)).items()
@@ -70,7 +70,7 @@ def test_each_node_gets_a_configuration_of_its_own() -> None:
 
 def test_a_formula_of_the_quorum_reaches_the_nodes_as_it_is() -> None:
     """If it failed, nodes would be told a number, and go on with it when members come and go."""
-    plan = Plan(cluster="sim", nodes=5, quorum="math.max(2*N/3, 1)")
+    plan = planned(cluster="sim", nodes=5, quorum="math.max(2*N/3, 1)")
     QSYNC.validate(plan)
     found = [Configuration.from_json(data) for data in QSYNC.configurations(plan, ("register",)).values()]
     assert {conf.quorum for conf in found} == {"math.max(2*N/3, 1)"}
@@ -109,7 +109,7 @@ def test_settled_means_quiet_and_equal(other: dict[str, object] | None, settled:
 
 
 def set_up(cluster: FakeCluster) -> None:
-    cluster.run(QSYNC.set_up(Plan(cluster="sim", configuration="C"), cluster))
+    cluster.run(QSYNC.set_up(planned(cluster="sim", configuration="C"), cluster))
 
 
 def test_set_up_makes_the_first_node_the_owner() -> None:
@@ -137,10 +137,10 @@ def test_nodes_that_do_not_find_each_other_are_told_in_one_line() -> None:
 def test_every_system_says_what_it_promises(name: str) -> None:
     """If it failed, a verdict would be judged against nothing."""
     for letter in {"tarantool": "AB"}.get(name, "CDEFGHI"):
-        plan = SYSTEMS[name].completed(Plan(configuration=letter))
+        plan = SYSTEMS[name].completed(planned(configuration=letter))
         promise = SYSTEMS[name].promise(plan)
         models = {promise.writes, promise.owner_reads, promise.replica_reads, promise.dirty_reads}
         assert models <= {*MODELS, "stale", ""}
-        assert promise.configuration.startswith(plan.letter)
+        assert promise.configuration.startswith(plan.expectations.configuration)
         assert promise.why
     assert SYSTEMS[name].summary

@@ -13,6 +13,7 @@ from harness.judge.words import repeat_line
 from harness.run.assemble import parts_of
 from harness.run.plan import Plan
 from harness.systems import system_of
+from harness.systems.plans import planned
 from harness.systems.qsync import starts
 from harness.systems.system import StartsFromLogs
 from nodes.iproto import xlog
@@ -31,7 +32,7 @@ def begun(start: str, **fields: object) -> Plan:
         "start": start,
         "seed": 5,
     }
-    return Plan(**(usual | fields))  # type: ignore[arg-type]
+    return planned(**(usual | fields))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", starts.names())
@@ -133,7 +134,7 @@ def test_a_start_is_drawn_that_fits_the_plan() -> None:
     assert isinstance(system, StartsFromLogs)
     chance = random.Random(3)
     drawn = {
-        nodes: {str(system.start_for(Plan(nodes=nodes), chance)).partition("@")[0] for _ in range(50)}
+        nodes: {str(system.start_for(planned(nodes=nodes), chance)).partition("@")[0] for _ in range(50)}
         for nodes in (1, 3)
     }
     assert drawn == {1: {REAL}, 3: set(starts.names())}

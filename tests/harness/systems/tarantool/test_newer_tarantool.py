@@ -21,7 +21,8 @@ from harness.cli.main import main
 from harness.clients.reply import Replied
 from harness.errors import WrongUse
 from harness.judge.outcome import checks_of
-from harness.run.plan import Plan
+from harness.systems.plans import planned
+from harness.systems.qsync.options import settings_of
 from harness.systems.tarantool.system import FOREVER_S, LUA, VERSIONS, Tarantool
 from nodes.iproto.messages import Answer, Call
 
@@ -65,7 +66,7 @@ os.exit(0)
 
 def said_by(folder: Path, version: str, **fields: Any) -> dict[str, Any]:
     """What node n2 says last when it runs as that version: what it was asked for, or why it does not start."""
-    plan = TARANTOOL.completed(Plan(system="tarantool", **fields))
+    plan = TARANTOOL.completed(planned(system="tarantool", **fields))
     config = folder / "config.json"
     config.write_bytes(TARANTOOL.configurations(plan, ("register",))["n2"])
     script = folder / "shim.lua"
@@ -130,7 +131,9 @@ def test_each_version_is_asked_for_what_it_has(
 ) -> None:
     """If it failed, an older server would refuse options that it does not know, or serve reads by another name."""
     if version == "2.6.0":
-        config = json.loads(TARANTOOL.configurations(TARANTOOL.completed(Plan(system="tarantool")), ())["n1"])
+        config = json.loads(
+            TARANTOOL.configurations(TARANTOOL.completed(planned(system="tarantool")), ())["n1"]
+        )
         assert "elections" not in config and config["versions"]["letter"] == "B"
         return
     asked = said_by(tmp_path, version, synchro_timeout_s=0.9, **fields)
@@ -183,7 +186,7 @@ def test_the_packaged_server_has_no_elections(tmp_path: Path) -> None:
 @pytest.mark.parametrize("letter", VERSIONS)
 def test_what_is_promised_is_quoted_for_each_check_that_may_find_something(letter: str) -> None:
     """If it failed, a newer server would be accused by a sentence of 2.6, or by none."""
-    plan = TARANTOOL.completed(Plan(system="tarantool", configuration=letter))
+    plan = TARANTOOL.completed(planned(system="tarantool", configuration=letter))
     promise = TARANTOOL.promise(plan)
     found_by = {"linearizable", "quorum", "convergence", "replication", "staleness", "overruled", "crash"}
     assert found_by <= {*promise.documented}
@@ -209,14 +212,14 @@ def test_what_is_promised_is_quoted_for_each_check_that_may_find_something(lette
 )
 def test_who_asks_for_elections_gets_them(fields: Mapping[str, Any], letter: str) -> None:
     """If it failed, `--election-mode candidate` would break the harness, or be left without effect."""
-    plan = TARANTOOL.completed(Plan(system="tarantool", cluster="docker", **fields))
+    plan = TARANTOOL.completed(planned(system="tarantool", cluster="docker", **fields))
     TARANTOOL.validate(plan)
-    assert plan.letter == letter
+    assert plan.expectations.configuration == letter
     modes = [
         json.loads(each).get("elections", {}).get("mode")
         for each in TARANTOOL.configurations(plan, ()).values()
     ]
-    expected = plan.election_modes if letter in ("E", "F", "G") else (None,) * 3
+    expected = settings_of(plan).election_modes if letter in ("E", "F", "G") else (None,) * 3
     assert tuple(modes) == expected
 
 
@@ -233,7 +236,7 @@ def test_who_asks_for_elections_gets_them(fields: Mapping[str, Any], letter: str
 )
 def test_what_no_version_has_is_refused(fields: Mapping[str, Any], words: str) -> None:
     """If it failed, a run would claim what it did not do."""
-    plan = TARANTOOL.completed(Plan(system="tarantool", cluster="docker", **fields))
+    plan = TARANTOOL.completed(planned(system="tarantool", cluster="docker", **fields))
     with pytest.raises(WrongUse) as refused:
         TARANTOOL.validate(plan)
     assert words in refused.value.message
@@ -273,7 +276,7 @@ def test_what_weakens_a_promise_of_elections_weakens_this_one() -> None:
     """If it failed, a server would be accused of what no cluster that is set up like this can keep."""
 
     def promised(**fields: Any) -> tuple[str, str, str]:
-        plan = TARANTOOL.completed(Plan(system="tarantool", configuration="F", cluster="docker", **fields))
+        plan = TARANTOOL.completed(planned(system="tarantool", configuration="F", cluster="docker", **fields))
         TARANTOOL.validate(plan)
         promise = TARANTOOL.promise(plan)
         return promise.writes, promise.replica_reads, promise.linearizable_reads

@@ -19,7 +19,8 @@ from harness.errors import WrongUse
 from harness.judge.outcome import checks_of
 from harness.run.assemble import parts_of
 from harness.run.draw import faults_of
-from harness.run.plan import Plan, from_json
+from harness.run.plan import Plan
+from harness.systems.plans import from_json, planned
 from harness.systems.tarantool.system import FAKETIME_LIBRARY, Tarantool
 from tests.harness.felt import TRIES
 
@@ -30,11 +31,14 @@ NOBODY = "Incorrect value for option 'replication': failed to connect to one or 
 @pytest.mark.parametrize(
     ("plan", "words"),
     [
-        (Plan(cluster="sim"), "cannot run in the simulator"),
-        (Plan(bugs=("typo",)), "no seeded bugs"),
-        (Plan(read="linearizable"), "no read mode 'linearizable'"),
-        (Plan(configuration="D"), "no configuration D"),
-        (Plan(faults=("slow-disk",)), "would not feel 'slow-disk'; try: --wal-mode fsync"),
+        (planned(system="tarantool", cluster="sim"), "cannot run in the simulator"),
+        (planned(system="tarantool", bugs=("typo",)), "no seeded bugs"),
+        (planned(system="tarantool", read="linearizable"), "no read mode 'linearizable'"),
+        (planned(system="tarantool", configuration="D"), "no configuration D"),
+        (
+            planned(system="tarantool", faults=("slow-disk",)),
+            "would not feel 'slow-disk'; try: --wal-mode fsync",
+        ),
     ],
 )
 def test_what_it_cannot_do_is_refused(plan: Plan, words: str) -> None:
@@ -46,7 +50,7 @@ def test_what_it_cannot_do_is_refused(plan: Plan, words: str) -> None:
 
 def test_every_node_knows_all_members_and_the_first_master() -> None:
     """If it failed, two nodes would bootstrap clusters of their own."""
-    configurations = TARANTOOL.configurations(TARANTOOL.completed(Plan()), ("register",))
+    configurations = TARANTOOL.configurations(TARANTOOL.completed(planned(system="tarantool")), ("register",))
     decoded = {name: json.loads(data) for name, data in configurations.items()}
     assert {each["owner"] for each in decoded.values()} == {"n1"}
     assert len({each["replicaset_uuid"] for each in decoded.values()}) == 1
@@ -93,7 +97,7 @@ def test_what_a_node_said_in_a_life_before_excuses_no_crash() -> None:
 
 def test_of_sets_the_elements_are_judged_and_not_their_rows() -> None:
     """If it failed, a divergence would be told in keys that no client named, and nobody would see who wrote them."""
-    plan = TARANTOOL.completed(Plan(system="tarantool", workload="set"))
+    plan = TARANTOOL.completed(planned(system="tarantool", workload="set"))
     state = {"type": "info", "process": "monitor", "f": "state", "value": {"up": True, "vclock": {"1": 9}}}
     lines: list[dict[str, Any]] = [{**state, "node": node} for node in ("n1", "n2", "n1", "n2")]
     for node, rows in (("n1", []), ("n2", [[70000000005, "s7"]])):
@@ -187,7 +191,11 @@ def test_every_stored_plan_is_one_and_stands_on_the_page(monkeypatch: pytest.Mon
     page = (PLANS.parent / "tarantool-2.6.0.md").read_text()
     for path in sorted(PLANS.iterdir()):
         parts = parts_of(from_json(path.read_bytes(), str(path)))
-        assert (parts.plan.system, parts.plan.letter, parts.plan.cluster) == ("tarantool", "B", "local")
+        assert (parts.plan.system, parts.plan.expectations.configuration, parts.plan.cluster) == (
+            "tarantool",
+            "B",
+            "local",
+        )
         assert faults_of(parts.plan, parts.system), path
         assert f"plans/{path.name}" in page, path
 

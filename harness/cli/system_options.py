@@ -1,0 +1,123 @@
+"""Options that only one system has: made of its struct, and shown where the line names that system.
+
+`-o name=value` sets any of them; most have a long name as well. The long names of the systems of this checkout are read
+everywhere, so that `harness.cli.options.plan_of` can say whose they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli.param_types import Kind, Number, Text, Whole, YesNo
+
+if TYPE_CHECKING:
+    from harness.run.plan import Options
+    from harness.systems.long_options import LongOption
+
+SETTINGS = "settings"
+_META = "qsync.system"
+
+
+class NumberOrText(Kind):
+    """A whole number, or what is to be read as a formula."""
+
+    name = "number or formula"
+
+    def taken(self, value: Any) -> Any:
+        try:
+            return int(value)
+        except ValueError:
+            return value
+
+
+class PlanCommand(click.Command):
+    """A command that takes the options of a plan, and those of its system."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_META] = _named(args)
+        return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Those of every plan, and in a list of their own those of the system that the line names."""
+        of_system = [record for each in _params(ctx.meta.get(_META)) if (record := each.get_help_record(ctx))]
+        rest = [record for each in super().get_params(ctx) if (record := each.get_help_record(ctx))]
+        for title, records in (("Options", rest), (f"Options of {ctx.meta.get(_META)}", of_system)):
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), *_params(ctx.meta.get(_META))]
+
+
+def _named(args: list[str]) -> str | None:
+    """The system that the line names."""
+    found = None
+    for number, word in enumerate(args):
+        if word == "--system" and number + 1 < len(args):
+            found = args[number + 1]
+        elif word.startswith("--system="):
+            found = word.partition("=")[2]
+    return found
+
+
+def _params(named: str | None) -> list[click.Parameter]:
+    from harness.errors import WrongUse
+    from harness.systems import SYSTEMS, system_of
+    from harness.systems.long_options import long_options
+
+    shown: tuple[LongOption, ...] = ()
+    if named:
+        try:
+            shown = long_options(system_of(named).options)
+        except WrongUse:
+            shown = ()  # the plan says so
+    theirs = [each for system in SYSTEMS.values() for each in long_options(system.options)]
+    known = {option.field: option for option in (*theirs, *shown)}
+    fields = {option.field for option in shown}
+    return [_param(option, is_hidden=field not in fields) for field, option in known.items()]
+
+
+def _param(option: LongOption, *, is_hidden: bool) -> click.Option:
+    return click.Option(
+        [option.name, option.field],
+        type=_type(option),
+        multiple=option.is_list,
+        metavar=option.metavar,
+        help=option.help,
+        hidden=is_hidden,
+    )
+
+
+def _type(option: LongOption) -> Kind:
+    if option.kinds == {bool}:
+        return YesNo()
+    if float in option.kinds:
+        return Number()
+    if int in option.kinds:
+        return NumberOrText() if str in option.kinds else Whole()
+    return Text()
+
+
+def fields_of_settings(settings: Iterable[str], kind: type[Options], system: str) -> Mapping[str, Any]:
+    """`-o name=value` → field → value; a UsageError says which names there are."""
+    from harness.systems.long_options import long_options
+
+    known = {
+        name: each for each in long_options(kind) for name in (each.field, each.field.removesuffix("_s"))
+    }
+    found: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        option = known.get(name.replace("-", "_"))
+        if not equals or option is None:
+            names = ", ".join(each.field.removesuffix("_s") for each in long_options(kind)) or "(it has none)"
+            raise click.UsageError(
+                f"-o {setting}: expected NAME=VALUE with an option of --system {system}: {names}"
+            )
+        value = _type(option).convert(text, _param(option, is_hidden=False), None)
+        found[option.field] = (*found.get(option.field, ()), value) if option.is_list else value
+    return found

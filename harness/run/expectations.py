@@ -1,0 +1,49 @@
+"""What everything that does not know a system must know of it: its options come to this value.
+
+Faults, workloads, the conductor and the judge read it by the names that a plan gives it (`harness.run.plan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harness.run.node_options import AT_START, Value
+
+NOBODY: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectations:
+    """The defaults are those of a store with one leader for the whole run, which a majority confirms."""
+
+    configuration: str = ""
+    """What the system calls these options, in the fewest letters; "" if it has no such names."""
+    quorum: int | str | None = None
+    """The nodes that must have a write: a number, or a formula of N (`nodes.kernel.quorum`); None: N/2 + 1."""
+    heartbeat_ns: int = 250_000_000
+    rolls_back_after_s: float = 0.6
+    """So long a leader waits for a quorum."""
+    election_timeout_s: float = 0.5
+    """How long an election may take; a new leader is there some of these later."""
+    fencing: str = "off"
+    """When a leader without followers resigns: off, soft or strict."""
+    has_elections: bool = False
+    fails_over: bool = False
+    """The leader may change in the middle of the run, or there is none."""
+    needs_operator: bool = False
+    """Nobody leads unless somebody asks for it, at least while the candidates are no members: the harness does."""
+    voters: frozenset[str] = NOBODY
+    """The nodes that never lead: where there are elections, those without a part in them too."""
+    without_a_vote: frozenset[str] = NOBODY
+    """Nodes that take no part in the elections of the others."""
+    candidates: frozenset[str] = NOBODY
+    """The nodes that stand for election by themselves."""
+    read_mode: str = "read-confirmed"
+    """What reads ask for where the plan does not say."""
+    keeps_versions: bool = True
+    """Every node can serve linearizable reads."""
+    settings: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
+    """Node → what it is set to when the run begins, by the names of its options."""
+    changeable: tuple[str, ...] = AT_START
+    """The options that may change in the middle of the run."""

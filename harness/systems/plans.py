@@ -1,0 +1,95 @@
+"""Plans with the options of their system: made of fields by name, and read.
+
+On disk a plan has version 2: what every run has, and under `options` what the system has. Fields by name are what a
+person says and what a hunt draws: there the options of the system stand beside the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.errors import WrongUse
+from harness.run.plan import Options, Plan
+from harness.systems import SYSTEMS, system_of
+from harness.wrong_values import in_words
+
+DEFAULT_SYSTEM = Plan().system
+OPTIONS = "options"
+
+
+def planned(**fields: Any) -> Plan:
+    """A plan of fields by name; ValueError says what is wrong with one, WrongUse that there is no such system."""
+    kind = options_of_system(fields)
+    own = {name: fields[name] for name in fields if name in kind.__struct_fields__}
+    rest = {name: value for name, value in fields.items() if name not in own and name != OPTIONS}
+    made = {name: value for name, value in rest.items() if isinstance(value, msgspec.Struct)}
+    plan = msgspec.convert({name: value for name, value in rest.items() if name not in made}, Plan)
+    options = msgspec.convert({**fields.get(OPTIONS, {}), **own}, kind)
+    return msgspec.structs.replace(plan, options=options, **made)
+
+
+def options_of_system(fields: Mapping[str, Any]) -> type[Options]:
+    name = fields.get("system", DEFAULT_SYSTEM)
+    if not isinstance(name, str):
+        raise ValueError(f"system: expected a text, got {name!r}")
+    return system_of(name).options
+
+
+def known_fields() -> tuple[str, ...]:
+    """Those of every plan, and the options of the systems of this checkout."""
+    own = (name for system in SYSTEMS.values() for name in system.options.__struct_fields__)
+    return tuple(dict.fromkeys((*(name for name in Plan.__struct_fields__ if name != OPTIONS), *own)))
+
+
+def fields_of(plan: Plan) -> dict[str, Any]:
+    """What `planned` makes the plan of."""
+    fields: dict[str, Any] = msgspec.to_builtins(plan)
+    return {**fields, **fields.pop(OPTIONS)}
+
+
+def fitting(fields: Mapping[str, Any], kind: type[Options]) -> dict[str, Any]:
+    """The fields without the options that only systems of another kind have."""
+    others = {name for system in SYSTEMS.values() for name in system.options.__struct_fields__}
+    others -= {*kind.__struct_fields__}
+    return {name: value for name, value in fields.items() if name not in others}
+
+
+def problem(error: Exception, fields: Mapping[str, Any], names: Mapping[str, str] | None = None) -> str:
+    """What is wrong with the fields, in one sentence. `names`: what fields are called where the person wrote them."""
+    options = fields.get(OPTIONS)
+    flat = {**fields, **(options if isinstance(options, dict) else {})}
+    return in_words(error, flat, Plan, names)
+
+
+def from_json(data: bytes, source: str) -> Plan:
+    """Read a plan; WrongUse says what is wrong with it, in one line that names `source`."""
+    fields: Any = {}
+    try:
+        fields = msgspec.json.decode(data)
+        fields = msgspec.convert(fields, dict[str, Any])
+        return planned(**(_of_version_1(fields) if fields.get("version") == 1 else fields))
+    except (ValueError, RecursionError) as error:  # every error of msgspec is a ValueError
+        told = problem(error, fields if isinstance(fields, dict) else {})
+        raise WrongUse(
+            f"{source}: not a plan: {told}; try: qsync run --write-plan FILE writes one"
+        ) from error
+
+
+def read(path: Path) -> Plan:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise WrongUse(
+            f"cannot read the plan {path}: {error.strerror}; try: qsync run --write-plan {path}"
+        ) from error
+    return from_json(data, str(path))
+
+
+def _of_version_1(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a plan of version 1, in which every system had the options of qsync and of Tarantool."""
+    rest = {name: value for name, value in fields.items() if name != "version"}
+    return fitting(rest, options_of_system(fields))

@@ -1,0 +1,315 @@
+"""The options of qsync: what a plan says of them, and what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from harness.faults.membership import quorum_of
+from harness.run.expectations import Expectations
+from harness.run.node_options import (
+    AT_START,
+    BEAT,
+    CHECKPOINTS,
+    ELECTION_TIMEOUT,
+    FENCING,
+    GOES_ON,
+    LOG_QUEUE,
+    MODE,
+    MVCC,
+    QUEUE_SIZE,
+    QUORUM,
+    ROLLS_BACK,
+    SYNCHRO_TIMEOUT,
+    SYNCHRONOUS_PROMOTE,
+    TIMEOUT_BEHAVIOUR,
+    Value,
+    parsed,
+)
+from harness.run.plan import SECOND_NS, Options, Plan, Seconds
+from harness.systems.qsync.configurations import (
+    DEFAULT,
+    FENCING_MODES,
+    PROTOCOLS,
+    NamedConfiguration,
+    configuration,
+    letter_of,
+    modes_of,
+    sizes_of,
+    with_protocol,
+)
+from nodes.kernel import quorum as quorums
+
+Formula = Annotated[str, Meta(min_length=1, max_length=200)]
+NEVER_S = 3600
+"""How often a node takes a snapshot if nothing is said: longer than any run."""
+LOG_QUEUE_BYTES = 16 * 1024 * 1024
+"""What may be on its way to a node's disk if nothing is said."""
+OF_ELECTIONS = ("election_fencing", "synchronous_promote")
+"""What says nothing where nobody is elected."""
+
+
+class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """None: as the configuration has it. Times are in seconds."""
+
+    quorum: Annotated[
+        Annotated[int, Meta(ge=1, le=31)] | Formula | None,
+        Meta(
+            description="Nodes that must have a write, the leader included: a number, or a formula of N: "
+            "math.max(2*N/3, 1)."
+        ),
+    ] = None
+    synchro_timeout_s: Annotated[Seconds, Meta(description="Seconds until a rollback.")] = 0.6
+    replication_timeout_s: Annotated[Seconds, Meta(description="Seconds of a heartbeat.")] = 0.25
+    configuration: Annotated[
+        str, Meta(description="A to I, or its name: what is set, and what is promised for it.")
+    ] = DEFAULT
+    protocol: Annotated[
+        str | None, Meta(description="3.2 or 2.6: as which Tarantool the nodes write and speak.")
+    ] = None
+    """2.6 knows no terms and no elections."""
+    election_mode: Annotated[
+        str | None,
+        Meta(description="off, voter, manual or candidate; or one for each node: candidate,voter,…."),
+    ] = None
+    election_fencing: Annotated[
+        str, Meta(description="off, soft or strict: when a leader without followers resigns.")
+    ] = "soft"
+    election_timeout_s: Annotated[Seconds, Meta(description="Seconds of an election.")] = 0.5
+    rollback_on_timeout: Annotated[
+        bool | None, Meta(description="Whether waiting too long rolls back (default: as the configuration).")
+    ] = None
+    """For other elections than those of the configuration None means: only where there are none."""
+    synchronous_promote: Annotated[
+        bool | None, Meta(description="Whether a PROMOTE waits for a quorum (default: as the configuration).")
+    ] = None
+    """False: a PROMOTE takes effect when it is written, as shipped."""
+    queue_max_size: Annotated[
+        str | None,
+        Meta(description="Bytes in the queue until writes must wait; or one for each node: 900,300,…."),
+    ] = None
+    checkpoint_interval_s: Annotated[Seconds | None, Meta(description="Seconds between snapshots.")] = None
+    """None: the node's own, longer than any run."""
+    mvcc: Annotated[
+        bool, Meta(description="Whether reads are kept from what is prepared (default: yes).")
+    ] = True
+    """False: nodes have no manager of versions, and every read sees what is prepared."""
+    node_options: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="One node set apart from the others: n2:election_timeout=0.8 (may be repeated).",
+            extra={"option": "--node-option", "metavar": "NODE:OPTION=VALUE"},
+        ),
+    ] = ()
+    """What single nodes are set to apart from the others (`harness.run.node_options`)."""
+
+    def check(self, plan: Plan) -> None:
+        if isinstance(self.quorum, str):
+            _check_formula(self.quorum)
+        said = Settings(plan, self)
+        if said.quorum_size > plan.nodes:
+            raise ValueError(f"a quorum of {self.quorum} cannot be had with {plan.nodes} nodes")
+        if self.protocol not in (None, *PROTOCOLS):
+            raise ValueError(f"unknown protocol {self.protocol!r}; try one of: {', '.join(PROTOCOLS)}")
+        if self.election_fencing not in FENCING_MODES:
+            raise ValueError(
+                f"unknown fencing mode {self.election_fencing!r}; try one of: {', '.join(FENCING_MODES)}"
+            )
+        modes_of(self.election_mode or said.named.election_mode, plan.nodes)
+        if said.named.protocol == "2.6" and said.has_elections:
+            raise ValueError(f"protocol 2.6 has no elections, got --election-mode {self.election_mode}")
+        _ = said.queue_sizes
+        voting = plan.nodes - len(said.without_a_vote)
+        if said.has_elections and voting < said.quorum_size:
+            raise ValueError(f"{voting} nodes have a vote, and {said.quorum_size} are needed to lead")
+        for node, options in parsed(self.node_options, plan.node_names).items():
+            quorum = options.get(QUORUM, said.quorum_size)
+            if not isinstance(quorum, int) or not said.quorum_size <= quorum <= plan.nodes:
+                raise ValueError(
+                    f"{node}'s quorum: expected {said.quorum_size}, as the others have, to {plan.nodes}, got {quorum}"
+                )
+            if said.named.protocol == "2.6":
+                raise ValueError(
+                    f"protocol 2.6 has the same options on all nodes, got --node-option for {node}"
+                )
+
+    def expectations(self, plan: Plan) -> Expectations:
+        said = Settings(plan, self)
+        return Expectations(
+            configuration=said.letter,
+            quorum=self.quorum,
+            heartbeat_ns=int(self.replication_timeout_s * SECOND_NS),
+            rolls_back_after_s=self.synchro_timeout_s,
+            election_timeout_s=self.election_timeout_s,
+            fencing=self.election_fencing,
+            has_elections=said.has_elections,
+            fails_over=said.fails_over,
+            needs_operator=said.needs_operator,
+            voters=said.in_mode("voter") | said.without_a_vote,
+            without_a_vote=said.without_a_vote,
+            candidates=said.candidates,
+            read_mode=said.read_mode,
+            keeps_versions=said.keeps_versions,
+            settings={node: said.options_of(node) for node in plan.node_names},
+            changeable=(SYNCHRO_TIMEOUT, BEAT) if said.named.protocol == "2.6" else AT_START,
+        )
+
+    def idle(self, plan: Plan, said: Collection[str]) -> str:
+        for name in OF_ELECTIONS:
+            if name in said and not plan.has_elections:
+                return (
+                    f"--{name.replace('_', '-')} has no effect without elections, in configuration "
+                    f"{plan.expectations.configuration}; leave it out, or try: --election-mode candidate"
+                )
+        return ""
+
+
+def _check_formula(formula: str) -> None:
+    try:
+        quorums.check(formula)
+    except quorums.BadQuorum as error:
+        raise ValueError(f"--quorum {formula!r}: {error}") from error
+
+
+def said_of(plan: Plan) -> QsyncOptions:
+    """The options of a plan for qsync or Tarantool."""
+    assert isinstance(plan.options, QsyncOptions), plan.system
+    return plan.options
+
+
+def settings_of(plan: Plan) -> Settings:
+    return Settings(plan, said_of(plan))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the options of a plan come to, with its nodes and its faults."""
+
+    plan: Plan
+    said: QsyncOptions
+
+    def options_of(self, node: str) -> dict[str, Value]:
+        """What the node is set to when the run begins, by the names of `box.cfg`."""
+        said, number = self.said, self.plan.node_names.index(node)
+        return {
+            MODE: self.election_modes[number],
+            FENCING: said.election_fencing,
+            ELECTION_TIMEOUT: said.election_timeout_s,
+            SYNCHRO_TIMEOUT: said.synchro_timeout_s,
+            BEAT: said.replication_timeout_s,
+            QUORUM: self.quorum_size,
+            QUEUE_SIZE: self.queue_sizes[number],
+            TIMEOUT_BEHAVIOUR: ROLLS_BACK if self.rolls_back else GOES_ON,
+            CHECKPOINTS: said.checkpoint_interval_s or NEVER_S,
+            MVCC: said.mvcc,
+            SYNCHRONOUS_PROMOTE: self.promote_waits,
+            LOG_QUEUE: LOG_QUEUE_BYTES,
+            **parsed(said.node_options, self.plan.node_names).get(node, {}),
+        }
+
+    @property
+    def keeps_versions(self) -> bool:
+        """Every node has MVCC from its start on: one without it refuses linearizable reads."""
+        return all(self.options_of(node)[MVCC] for node in self.plan.node_names)
+
+    @property
+    def queue_sizes(self) -> tuple[int, ...]:
+        """Each node's maximum size of the queue in bytes, in the order of their names; 0: no limit."""
+        return sizes_of(self.said.queue_max_size or "0", self.plan.nodes)
+
+    @property
+    def quorum_size(self) -> int:
+        return quorum_of(self.said.quorum, self.plan.nodes)
+
+    @property
+    def is_majority(self) -> bool:
+        """Any two quorums have a node in common."""
+        return 2 * self.quorum_size > self.plan.nodes
+
+    @property
+    def named(self) -> NamedConfiguration:
+        return with_protocol(configuration(self.said.configuration), self.said.protocol)
+
+    @property
+    def election_modes(self) -> tuple[str, ...]:
+        """Each node's, in the order of their names."""
+        return modes_of(self.said.election_mode or self.named.election_mode, self.plan.nodes)
+
+    @property
+    def has_elections(self) -> bool:
+        return any(mode != "off" for mode in self.election_modes)
+
+    @property
+    def without_a_vote(self) -> frozenset[str]:
+        """Nodes that take no part in the elections of the others: a PROMOTE of theirs would ask nobody."""
+        return self.in_mode("off") if self.has_elections else frozenset()
+
+    @property
+    def candidates(self) -> frozenset[str]:
+        """The nodes that stand for election by themselves."""
+        return self.in_mode("candidate")
+
+    def in_mode(self, wanted: str) -> frozenset[str]:
+        modes = zip(self.plan.node_names, self.election_modes, strict=True)
+        return frozenset(node for node, mode in modes if mode == wanted)
+
+    @property
+    def needs_operator(self) -> bool:
+        if self.plan.leader is not None:
+            return False
+        may_all_leave = self.plan.changes_members and "manual" in self.election_modes
+        return self.fails_over and (not self.candidates or may_all_leave)
+
+    @property
+    def fails_over(self) -> bool:
+        """The owner may change in the middle of the run, or there is none."""
+        plan = self.plan
+        if plan.leader is not None:
+            return plan.leader != "fixed"
+        if self.has_elections or "failover" in plan.faults:
+            return True
+        if plan.drawn is not None and any(fault.does == "failover" for fault in plan.drawn.faults):
+            return True
+        return self.named.election_mode == "off" and self.named.fails_over
+
+    @property
+    def rolls_back(self) -> bool:
+        if self.said.rollback_on_timeout is not None:
+            return self.said.rollback_on_timeout
+        same_kind = (self.named.election_mode == "off") != self.has_elections
+        return self.named.rollback_on_timeout if same_kind else not self.has_elections
+
+    @property
+    def promote_waits(self) -> bool:
+        """PROMOTE is itself an entry."""
+        if not self.has_elections:
+            return False
+        if self.said.synchronous_promote is not None:
+            return self.said.synchronous_promote
+        return self.named.synchronous_promote or self.named.election_mode == "off"
+
+    @property
+    def letter(self) -> str:
+        """The row of promises that the plan comes under, whatever its configuration is called."""
+        return letter_of(
+            protocol=self.named.protocol,
+            has_elections=self.has_elections,
+            fails_over=self.fails_over,
+            terms_in_acks=self.named.terms_in_acks,
+            synchronous_promote=self.promote_waits,
+            rollback_on_timeout=self.rolls_back,
+        )
+
+    @property
+    def read_mode(self) -> str:
+        """What reads ask for where the plan does not say."""
+        if not self.keeps_versions:
+            return "dirty"
+        if self.named.election_mode == "off" and self.has_elections:
+            return "linearizable"
+        if self.named.election_mode != "off" and not self.has_elections:
+            return "read-confirmed"
+        return self.named.read

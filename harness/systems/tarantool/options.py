@@ -1,0 +1,16 @@
+"""The options of real Tarantool: those of qsync, and the mode of its log."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from harness.systems.qsync.options import QsyncOptions
+
+
+class TarantoolOptions(QsyncOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    wal_mode: Annotated[
+        Literal["write", "fsync"] | None, Meta(description="write (as shipped) or fsync.")
+    ] = None
+    """Whether who wrote its log waits for fsync(2); None: as shipped, it does not."""
