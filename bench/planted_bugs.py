@@ -51,7 +51,7 @@ PLANTED = (
         "reads-ask-old-count",
         "option changes, linearizable reads ask as many as before",
         "replica.py",
-        ("        self.reads.others_needed = options.others_asked\n"),
+        ("        self.reads.others_needed = self.options.others_asked\n"),
         "",
     ),
     Planted(

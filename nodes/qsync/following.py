@@ -108,6 +108,12 @@ class Following:
                 applier.state = "connecting"
                 self._out.append(Connect(applier.peer))
 
+    def ask_again(self, why: str) -> None:
+        """End all links: the next ones begin with what is on disk."""
+        for applier in self._appliers.values():
+            if applier.link >= 0:
+                self._drop(applier.link, why)
+
     def lost(self, link: int, reason: str) -> None:
         """The link is gone."""
         applier = self._links.pop(link, None)

@@ -9,7 +9,7 @@ from nodes.kernel.effects import Log, Send, SetTimer
 from nodes.kernel.events import Instant
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.journal import public
-from nodes.qsync.parts import Parts
+from nodes.qsync.parts import DISCONNECT_AFTER_BEATS, Parts
 
 ELECTION_TIMER = "election"
 MILLISECOND_NS = 1_000_000
@@ -95,6 +95,16 @@ class Participation:
         self._election.tick(now.monotonic_ns, self.healthy_members(), 1 + len(followers))
         self.save_vote(now)
         self._set_timer(now)
+
+    def options_changed(self, now: Instant) -> None:
+        """The election takes over what is set now."""
+        options, election = self._options, self._election
+        election.fencing = options.election_fencing
+        death_ns = DISCONNECT_AFTER_BEATS * options.replication_timeout_ns
+        election.set_timeouts(options.election_timeout_ns, death_ns)
+        if election.mode != options.election_mode:
+            election.set_mode(options.election_mode, now.monotonic_ns)
+        election.set_quorum(options.election_quorum, now.monotonic_ns)
 
     def connected_members(self) -> int:
         """With us; a node at a peer's address that is not a member does not count."""

@@ -363,17 +363,11 @@ class Replica:
     def _options_changed(self, now: Instant) -> None:
         """What the parts made of the options, they make anew."""
         self._note_changed_in()
-        options, election = self.options, self.election
-        election.fencing = options.election_fencing
-        death_ns = DISCONNECT_AFTER_BEATS * options.replication_timeout_ns
-        election.set_timeouts(options.election_timeout_ns, death_ns)
-        if election.mode != options.election_mode:
-            election.set_mode(options.election_mode, now.monotonic_ns)
-        election.set_quorum(options.election_quorum, now.monotonic_ns)
-        self.reads.others_needed = options.others_asked
+        self.participation.options_changed(now)
+        self.reads.others_needed = self.options.others_asked
         self.reads.ask_again()
         self.following.leave_orphans()
-        self._out.append(Log("info", "options changed", options.changed))
+        self._out.append(Log("info", "options changed", self.options.changed))
         self.commits.options_changed(now)
         self._out.append(SetTimer(BEAT_TIMER, 0))  # with the new timeout from then on
 
@@ -432,6 +426,4 @@ class Replica:
         self.retention.failed()
         self.followers.not_written(tokens[0])
         if lost_foreign_rows:
-            for applier in self.appliers.values():
-                if applier.link >= 0:
-                    self._drop(applier.link, f"{Code.WAL_IO.text()}: its rows could not be written")
+            self.following.ask_again(f"{Code.WAL_IO.text()}: its rows could not be written")
