@@ -51,11 +51,16 @@ def counted(plan: Plan, history: History) -> dict[str, int]:
     """Row → how often: of changes each node once, and once more when it is changed back."""
     rows = Counter(dict.fromkeys(ROWS, 0))
     rows.update(_by_option(history))
-    rows.update(differs(option) for option in DIFFERING if len(_at_first(plan, option)) > 1)
-    if plan.start is not None:
-        rows[begun_with(starts.start_of(plan.start).name)] += 1
+    rows.update(from_the_start(plan))
     rows.update(_by_fault(history))
     return dict(rows)
+
+
+def from_the_start(plan: Plan) -> Iterator[str]:
+    """The rows that a plan tells before it is run."""
+    yield from (differs(option) for option in DIFFERING if len(_at_first(plan, option)) > 1)
+    if plan.start is not None:
+        yield begun_with(starts.start_of(plan.start).name)
 
 
 def _by_option(history: History) -> Iterator[str]:

@@ -1,0 +1,88 @@
+"""The rows of the table *sometimes* about options and stored logs: hunts reach every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from harness.hunt import Tried, changes, hunted, try_seed
+from harness.run.node_options import RECONFIGURING
+from harness.run.plan import Plan
+from nodes.qsync import sometimes as rare
+
+KINDS = (
+    changes.ONE_NODE,
+    changes.IN_TURN,
+    changes.IN_TURN_RESTARTED,
+    changes.AT_ONCE_RESTARTED,
+    changes.AT_A_MOMENT,
+    changes.SWITCHED_ON,
+    changes.SWITCHED_OFF,
+)
+MEANWHILE = (
+    rare.CHANGED_IN_ELECTION,
+    rare.CHANGED_IN_PROMOTION,
+    rare.CHANGED_BUSY,
+    rare.CHANGED_IN_JOIN,
+    rare.CHANGED_IN_READ,
+)
+PLAN_ROWS = {
+    *(changes.differs(option) for option in changes.DIFFERING),
+    *(row for row in changes.ROWS if row.startswith(changes.begun_with(""))),
+}
+
+
+def unreached(rows: set[str], tried: Iterator[Tried]) -> set[str]:
+    """Those of `rows` that no seed reaches; it stops at the seed with the last of them."""
+    left = set(rows)
+    for one in tried:
+        assert one.exit_code in (0, 3), one.sentence
+        left -= {row for row, times in one.sometimes.items() if times > 0}
+        if not left:
+            break
+    return left
+
+
+def test_options_differ_and_logs_are_stored_in_drawn_plans() -> None:
+    """Broken, nodes of a hunt are all alike, or always begin with empty disks."""
+    left = set(PLAN_ROWS)
+    for seed in range(4_000):
+        left.difference_update(changes.from_the_start(hunted(Plan(cluster="sim", seed=seed), frozenset())))
+        if not left:
+            break
+    assert left == set()
+    assert len(PLAN_ROWS) > 12
+
+
+def _with_changes() -> Iterator[Tried]:
+    """Short runs in which options change; every fourth without elections."""
+    usual = Plan(cluster="sim", time_limit_s=20.0, rate=40.0, overlap=2, replica_reads=0.4)
+    for seed in range(40):
+        plan = msgspec.structs.replace(
+            usual, seed=seed, faults=(*RECONFIGURING, "replace-node", "failover"), read="mixed"
+        )
+        if seed % 4 == 3:
+            faults = ("reconfigure", "restart-otherwise")
+            plan = msgspec.structs.replace(usual, seed=seed, faults=faults, configuration="C")
+        yield try_seed(plan, has_drawn_faults=True)
+
+
+def test_each_kind_of_change_comes_about() -> None:
+    """Broken, a kind of change is drawn and counted that no run ever makes."""
+    assert unreached({*KINDS, rare.CHANGED_BUSY, rare.CHANGED_IN_READ}, _with_changes()) == set()
+
+
+def _hunted() -> Iterator[Tried]:
+    for seed in range(600):
+        plan = hunted(Plan(cluster="sim", seed=seed), frozenset())
+        if {*RECONFIGURING, "timeouts", "quorum"} & {*plan.faults} or plan.start is not None:
+            yield try_seed(plan, has_drawn_faults=True)
+
+
+@pytest.mark.nightly
+def test_each_row_comes_about_in_drawn_seeds() -> None:
+    """Broken, hunts claim what they never try."""
+    rows = {*changes.ROWS} - PLAN_ROWS | {*MEANWHILE, rare.WAITED_FOR_DISK}
+    assert unreached(rows, _hunted()) == set()
