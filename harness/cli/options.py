@@ -113,7 +113,7 @@ def plan_options(function: F) -> F:
         click.option(
             "--start",
             type=Text(),
-            help="Stored logs that the nodes begin with: NAME or NAME@CUT (list starts).",
+            help="Stored logs that nodes begin with: NAME, NAME@CUT or NAME+join (list starts).",
         ),
         click.option("--read", type=Text(), help="Read mode: linearizable, read-confirmed, dirty or mixed."),
         click.option("--replica-reads", type=Number(), help="Share of reads that go to replicas."),

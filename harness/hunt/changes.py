@@ -19,6 +19,7 @@ IN_TURN = "option changed on all nodes in turn"
 IN_TURN_RESTARTED = "option changed by restarts in turn"
 AT_ONCE_RESTARTED = "option changed by a restart of all nodes at once"
 AT_A_MOMENT = "option changed at a moment"
+JOINED_STORED = "one node began with stored logs, and the others joined it"
 SWITCHED_ON = "elections switched on for good"
 SWITCHED_OFF = "elections switched off on all nodes, and on again"
 
@@ -43,6 +44,7 @@ ROWS = (
     *(changed(option, RESTARTED) for option in AT_START),
     *(differs(option) for option in DIFFERING),
     *(begun_with(name) for name in starts.names()),
+    JOINED_STORED,
     *(ONE_NODE, IN_TURN, IN_TURN_RESTARTED, AT_ONCE_RESTARTED, AT_A_MOMENT, SWITCHED_ON, SWITCHED_OFF),
 )
 
@@ -60,7 +62,10 @@ def from_the_start(plan: Plan) -> Iterator[str]:
     """The rows that a plan tells before it is run."""
     yield from (differs(option) for option in DIFFERING if len(_at_first(plan, option)) > 1)
     if plan.start is not None:
-        yield begun_with(starts.start_of(plan.start).name)
+        start = starts.start_of(plan.start)
+        yield begun_with(start.name)
+        if start.others_join:
+            yield JOINED_STORED
 
 
 def _by_option(history: History) -> Iterator[str]:

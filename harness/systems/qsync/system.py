@@ -13,7 +13,7 @@ from checkers.check import Check
 from checkers.wal.record import LogRules
 from harness.clients.reply import Replied
 from harness.cluster.place import Command, Version, node_host
-from harness.cluster.protocol import Cluster
+from harness.cluster.protocol import Administered, Cluster
 from harness.cluster.versions import package, this_package
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
@@ -140,6 +140,10 @@ class Qsync(HasBoxCfg):
         must_serve_reads(plan)
         if plan.start is not None and (why := starts.fits(plan.start, _protocol(plan), plan.nodes)):
             raise WrongUse(why)
+        if _others_join(plan) and not _quorum_follows(plan):
+            raise WrongUse(
+                f"--start {plan.start}: the quorum follows the members that join; leave --quorum out"
+            )
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
         members = tuple(
@@ -150,12 +154,14 @@ class Qsync(HasBoxCfg):
         said, settings = said_of(plan), settings_of(plan)
         apart = parsed(said.node_options, plan.node_names)
         start = None if plan.start is None else starts.start_of(plan.start)
+        alone = self.owner(plan) if _others_join(plan) else ""
         stored = () if start is None or start.makes_its_space else (starts.SPACE,)
         first = {
             member.name: Configuration(
                 name=member.name,
                 cluster_uuid=_uuid(plan, "cluster"),
-                members=members,
+                members=_before_joins(members, alone) if alone else members,
+                joins=alone not in ("", member.name),
                 spaces=(*_definitions(spaces), *stored),
                 quorum=_quorum(plan),
                 synchro_timeout_ns=int(said.synchro_timeout_s * SECOND_NS),
@@ -211,7 +217,12 @@ class Qsync(HasBoxCfg):
         if not fitting:
             return None
         name = chance.choice(fitting)
-        return f"{name}@{chance.choice(cuts[name])}"
+        words = f"{name}@{chance.choice(cuts[name])}"
+        joined = words + starts.JOIN
+        may_join = plan.nodes > 1 and _quorum_follows(plan)
+        if may_join and chance.random() < 0.5 and not starts.fits(joined, _protocol(plan), plan.nodes):
+            return joined
+        return words
 
     @property
     def rare_turns(self) -> tuple[str, ...]:
@@ -304,12 +315,17 @@ class Qsync(HasBoxCfg):
         All nodes must follow each other and know it.
         """
         deadline_ns = cluster.now_ns() + SET_UP_TIMEOUT_NS
-        if plan.start is not None:
+        newcomers = [node for node in plan.node_names if _others_join(plan) and node != self.owner(plan)]
+        if newcomers:
+            await self._lead_alone(plan, cluster, newcomers, deadline_ns)
+        elif plan.start is not None:
             await self._catch_up(plan, cluster, deadline_ns)
         if self.is_operated(plan):
             await self._take_over(plan, cluster)
         elif not plan.has_elections and not is_2_6(plan):
             await self._promote(plan, cluster)
+        if newcomers:
+            await self._join(cluster, self.owner(plan), newcomers, deadline_ns)
         asked_ns = 0
         while True:
             if plan.has_elections and cluster.now_ns() >= asked_ns:
@@ -339,6 +355,32 @@ class Qsync(HasBoxCfg):
             if is_connected and all(vclock == held[0] for vclock in held):
                 return
             await self._wait(cluster, deadline_ns, statuses)
+
+    async def _lead_alone(
+        self, plan: Plan, cluster: Cluster, newcomers: Sequence[str], deadline_ns: int
+    ) -> None:
+        """A node must be writable to be joined. Without elections it is promoted as always."""
+        assert isinstance(cluster, Administered), "--start is for the simulator"
+        for node in newcomers:
+            await cluster.destroy(node)
+        while plan.has_elections:
+            status = await cluster.status(self.owner(plan))
+            if self.owner_now({self.owner(plan): status}) is not None:
+                return
+            await self.promote(self.owner(plan), cluster)
+            await self._wait(cluster, deadline_ns, status)
+
+    async def _join(self, cluster: Cluster, owner: str, newcomers: Sequence[str], deadline_ns: int) -> None:
+        """One after the other: the second needs the first for its quorum."""
+        assert isinstance(cluster, Administered), "--start is for the simulator"
+        for place, node in enumerate(newcomers, start=1):
+            await cluster.start_again(node)
+            present = (owner, *newcomers[:place])
+            while True:
+                statuses = [await cluster.status(each) for each in present]
+                if all(_is_connected(status, len(present)) for status in statuses):
+                    break
+                await self._wait(cluster, deadline_ns, statuses)
 
     async def _take_over(self, plan: Plan, cluster: Cluster) -> None:
         error = await take_over(self.owner(plan), cluster)
@@ -491,7 +533,8 @@ def _quorum(plan: Plan) -> int | str:
     """A formula if one was asked for, or if members change and no number was asked for: it follows the members."""
     if isinstance(plan.quorum, str):
         return plan.quorum
-    return FORMULA if plan.changes_members and plan.quorum is None else plan.quorum_size
+    follows = plan.changes_members or _others_join(plan)
+    return FORMULA if follows and plan.quorum is None else plan.quorum_size
 
 
 def identity(name: str, generation: int) -> str:
@@ -508,6 +551,22 @@ def _loses_power(plan: Plan) -> bool:
         return any(fault.does == "power" for fault in plan.drawn.faults)
     names = [each for name in plan.faults for each in TOGETHER.get(name, (name,))]
     return "all" in names or any(name in FAULTS and FAULTS[name].does == "power" for name in names)
+
+
+def _others_join(plan: Plan) -> bool:
+    """One node begins with a stored log, and the others with nothing."""
+    return plan.start is not None and starts.start_of(plan.start).others_join
+
+
+def _quorum_follows(plan: Plan) -> bool:
+    """The quorum may be a formula of the number of members."""
+    is_apart = any(QUORUM in options for options in parsed(plan.node_options, plan.node_names).values())
+    return not isinstance(plan.quorum, int) and not is_apart
+
+
+def _before_joins(members: tuple[Identity, ...], alone: str) -> tuple[Identity, ...]:
+    """The first member, whose log names it replica 1; what the others' ids will be they learn."""
+    return tuple(replace(member, id=int(member.name == alone)) for member in members)
 
 
 def _protocol(plan: Plan) -> Protocol:

@@ -31,6 +31,7 @@ MEANWHILE = (
 PLAN_ROWS = {
     *(changes.differs(option) for option in changes.DIFFERING),
     *(row for row in changes.ROWS if row.startswith(changes.begun_with(""))),
+    changes.JOINED_STORED,
 }
 
 

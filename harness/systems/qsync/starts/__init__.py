@@ -7,7 +7,8 @@ A folder here is one start: `n1.xlog` … are the logs of its nodes, `start.json
 and at which lengths of the logs. `README.md` names the origin of each. The blocks of a log are put on the disks
 unchanged. Its header gets the identity of the run's node. A snapshot gets that, too, and the spaces of the run.
 
-More nodes than the start has get a copy of its longest log, which holds all that was acknowledged.
+More nodes than the start has get a copy of its longest log, which holds all that was acknowledged. With `+join` behind
+its name, the first leader alone gets the log of a single node, and the other nodes join it before the load begins.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from nodes.qsync.unmarked import Meaning
 FOLDER = Path(__file__).parent
 SPACE = SpaceDefinition(id=1024, name="stored", is_sync=True)
 """Where the clients of a start wrote to."""
+JOIN = "+join"
 Row = tuple[str, int]
 """Key and value."""
 
@@ -56,6 +58,8 @@ class Start:
     """Name and bytes of the one that was taken at that moment."""
     answered: tuple[Row, ...]
     """What clients were told to be written."""
+    others_join: bool
+    """One node has the log; the others begin with empty disks."""
 
     @property
     def makes_its_space(self) -> bool:
@@ -96,8 +100,9 @@ def _told(name: str) -> _Told:
 
 @cache
 def start_of(words: str) -> Start:
-    """By a plan's words: `NAME` for the whole logs, or `NAME@NUMBER`. WrongUse says which there are."""
-    name, has_cut, number = words.partition("@")
+    """By a plan's words: `NAME` for the whole logs, or `NAME@NUMBER`, and perhaps `+join`. WrongUse says which there
+    are."""
+    name, has_cut, number = words.removesuffix(JOIN).partition("@")
     if name not in names():
         raise WrongUse(f"--start: no stored logs are called {name!r}; try one of: {', '.join(names())}")
     told = _told(name)
@@ -116,12 +121,15 @@ def start_of(words: str) -> Start:
         logs=tuple(file.read_bytes()[:length] for file, length in zip(files, lengths, strict=True)),
         snapshot=(taken[0].name, taken[0].read_bytes()) if taken else None,
         answered=told.answered[:answered],
+        others_join=words.endswith(JOIN),
     )
 
 
 def fits(words: str, protocol: Protocol, nodes: int) -> str:
     """Why a cluster of that protocol and size cannot begin with it; "" if it can."""
     start = start_of(words)
+    if start.others_join and (len(start.logs) > 1 or protocol == "2.6"):
+        return f"--start {words}: other nodes can join one of a later protocol than 2.6 with the log of a single node"
     if nodes < len(start.logs):
         return f"--start {words}: it has the logs of {len(start.logs)} nodes, got --nodes {nodes}"
     if protocol == "2.6" != start.protocol:
@@ -138,13 +146,14 @@ def files_of(start: Start, configurations: Mapping[str, Configuration]) -> dict[
     """Node → name → bytes: what its disk holds before it starts for the first time."""
     longest = max(start.logs, key=len)
     logs = dict(zip(configurations, start.logs, strict=False))
+    begin = {node: each for node, each in configurations.items() if not each.joins}
     return {
         node: {
             xlog.file_name({}, "SNAP"): first_snapshot(configuration),
             xlog.file_name({}): _adopted_log(logs.get(node, longest), configuration),
             **({} if start.snapshot is None else _adopted_snapshot(*start.snapshot, configuration)),
         }
-        for node, configuration in configurations.items()
+        for node, configuration in begin.items()
     }
 
 

@@ -76,6 +76,15 @@ def test_protocol_2_6_begins_with_any_cut_of_real_tarantool(cut: int) -> None:
     assert (found.outcome, found.violated) == ("valid", ()), found.sentence
 
 
+@pytest.mark.parametrize("configuration", ["C", "H"])
+@pytest.mark.parametrize("faults", [("none",), ("replace-node", "kill")])
+def test_nodes_join_one_that_begins_with_the_logs(configuration: str, faults: tuple[str, ...]) -> None:
+    """Broken, a cluster cannot grow out of a single server of an older version."""
+    plan = begun(f"{REAL}+join", configuration=configuration, faults=faults, time_limit_s=8.0)
+    found = try_seed(plan, has_drawn_faults=True)
+    assert (found.outcome, found.violated) == ("valid", ()), found.sentence
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("configuration", ["A", "C", "H"])
 @pytest.mark.parametrize("name", starts.names())
@@ -116,6 +125,9 @@ def test_the_line_that_repeats_a_run_names_its_start() -> None:
             {"start": f"{REAL}@5"},
             "later versions begin with its snapshot alone; try: --start tarantool-2.6.0",
         ),
+        ({"start": "unmarked-by-hand+join"}, "other nodes can join one of a later protocol than 2.6"),
+        ({"start": f"{REAL}+join", "configuration": "A"}, "other nodes can join one of a later protocol"),
+        ({"start": f"{REAL}+join", "quorum": 2}, "the quorum follows the members that join"),
         ({"start": REAL, "cluster": "local"}, "--start is for --cluster sim, got --cluster local"),
         ({"start": REAL, "system": "tarantool", "cluster": "docker"}, "no stored logs of --system tarantool"),
     ],
