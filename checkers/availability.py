@@ -38,7 +38,7 @@ def check(history: History) -> Verdict:
     """
     asked = [operation for operation in history.operations if operation.phase == "load"]
     if not asked:
-        return Verdict(checker=NAME, result="unknown", summary="nobody asked anything", model="")
+        return Verdict(checker=NAME, result="unknown", summary="no client asked anything", model="")
     least_ns = history.header.heartbeat_ns or HEARTBEAT_NS
     faults = united(span for fault in history.faults if (span := fault.sure) is not None)
     gaps = {node: gaps_of(group, least_ns) for node, group in _by_node(asked).items()}

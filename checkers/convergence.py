@@ -186,7 +186,7 @@ def _impossible_value(
     if value not in order.writers:
         failed = order.failed.get(value, [])
         rule = "dump-of-failed-write" if failed else "never-written"
-        why = "although every write of it surely failed" if failed else "which nobody ever asked to write"
+        why = "although every write of it surely failed" if failed else "which no client ever asked to write"
         yield _witness(rule, f"{place}, {why}", holders, failed[:1], key)
 
 
@@ -229,7 +229,7 @@ def _unknown_keys(dump: Dump, space: str, asked: set[str | None]) -> Iterator[Wi
     for key, value in dump.spaces.get(space, {}).items():
         if key not in asked:
             summary = (
-                f"{dump.node} held {value} under key {key} at the end, to which nobody ever asked to write"
+                f"{dump.node} held {value} under key {key} at the end, to which no client ever asked to write"
             )
             yield _witness("never-written", summary, [dump], [], key)
 
@@ -261,7 +261,7 @@ def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witnes
         summary = "no node gave a final dump"
         return Verdict(checker=NAME, result="unknown", summary=summary, model=MODEL, details=details)
     if missing:
-        summary = f"no final dump of {', '.join(missing)}; the others agree"
+        summary = f"no final dump of {', '.join(missing)}; the other nodes agree"
         return Verdict(checker=NAME, result="unknown", summary=summary, model=MODEL, details=details)
     if not settled:
         summary = "the nodes had not settled when their dumps were taken: nothing can be said of replicas"

@@ -18,7 +18,7 @@ from checkers.history.history import Crash, History, State
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "crash"
-MODEL = "no node ends untold"
+MODEL = "no node ends unexpectedly"
 _FULL: Final = "filled its disk"
 _NO_SPACE: Final = ("ENOSPC", "EDQUOT")
 CAUSES: Final[Mapping[str, Callable[[FaultSpan], str]]] = {
@@ -68,9 +68,11 @@ def check(history: History, *, may_end_under: Collection[str] = (), promised: st
     if unwatched or not seen:
         who = ", ".join(unwatched) or "the nodes"
         return Verdict(
-            checker=NAME, result="unknown", summary=f"nobody watched {who}", model=MODEL, details=details
+            checker=NAME, result="unknown", summary=f"not watched: {who}", model=MODEL, details=details
         )
-    return Verdict(checker=NAME, result="valid", summary="no node ended untold", model=MODEL, details=details)
+    return Verdict(
+        checker=NAME, result="valid", summary="no node ended unexpectedly", model=MODEL, details=details
+    )
 
 
 def _cause(crash: Crash, faults: Collection[FaultSpan]) -> FaultSpan | None:
@@ -105,7 +107,7 @@ def _of(promised: str) -> str:
 
 
 def _crashed(crash: Crash, cause: FaultSpan | None, promised: str) -> Witness:
-    rule, summary = "crash", f"{crash.node} ended although no fault told it to: {crash.how}"
+    rule, summary = "crash", f"{crash.node} ended although no fault ended it: {crash.how}"
     if crash.out_of_memory:
         rule = "out-of-memory"
         summary = f"{crash.node} was ended by the kernel, which no fault asked to: {crash.out_of_memory}"

@@ -64,7 +64,7 @@ def _seen(read: Operation) -> Iterator[tuple[str | None, Any]]:
 
 def _witness(read: Operation, key: str | None, value: Any, askers: Sequence[Operation]) -> Witness:
     rule = "read-from-the-future" if askers else "never-written"
-    why = "before anybody had asked to write it" if askers else "which nobody ever asked to write"
+    why = "before any client had asked to write it" if askers else "which no client ever asked to write"
     named = [*askers[:1], read]
     return Witness(
         rule=rule,
@@ -88,7 +88,7 @@ def _verdict(witnesses: Sequence[Witness], reads: int, asked: int, undone: int) 
     }
     if undone:
         details["findings"] = [f"{undone} of {reads} dirty reads showed a value whose write surely failed"]
-    summary = f"dirty reads ({reads}) returned only what somebody had asked to write"
+    summary = f"dirty reads ({reads}) returned only values that a client had asked to write"
     if witnesses:
         summary = witnesses[0].summary
     elif not reads:

@@ -12,7 +12,7 @@ from checkers.history.operation import Operation
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "early-timeout"
-MODEL = "a timeout is told when it has passed"
+MODEL = "a timeout is reported when it has passed"
 TIMED_OUT = ("(216)", "(295)")
 """Rolled back, or detached and going on to wait."""
 DRIFT_SHARE = 0.1
@@ -22,7 +22,7 @@ def check(history: History, *, timeout_ns: int | None = None) -> Verdict:
     """Whether each timeout had passed. Without `timeout_ns`, the header's `synchro_timeout_ns`; without it unknown."""
     wanted_ns = history.header.extra.get("synchro_timeout_ns") if timeout_ns is None else timeout_ns
     if not isinstance(wanted_ns, int):
-        summary = "nobody tells how long the store waits for a quorum"
+        summary = "it is not known how long the store waits for a quorum"
         return Verdict(checker=NAME, result="unknown", summary=summary, model=MODEL)
     least_ns = int(wanted_ns * (1 - DRIFT_SHARE))
     writes = history.select(f="write")  # what looked at another's entry and waits for that may be told sooner
@@ -31,9 +31,9 @@ def check(history: History, *, timeout_ns: int | None = None) -> Verdict:
     witnesses = tuple(_witness(each, wanted_ns) for each in early[:WITNESSES_MAX])
     details = {"timeouts": len(told), "early": len(early), "vacuous": not told}
     summary = (
-        f"{len(told)} timeouts were told, none before its time"
+        f"{len(told)} timeouts were reported, none before its time"
         if told
-        else "nothing to judge: no timeout was told"
+        else "nothing to judge: no timeout was reported"
     )
     return Verdict(
         checker=NAME,
@@ -50,8 +50,8 @@ def _witness(operation: Operation, wanted_ns: int) -> Witness:
     waited_ms = (end_ns - operation.invoke_ns) / 1e6
     return Witness(
         rule="early-timeout",
-        summary=f"process {operation.process} was told after {waited_ms:.1f} ms that no quorum came in time "
-        f"to its write of key {operation.key} at {operation.node}, which is {wanted_ns / 1e6:g} ms",
+        summary=f"process {operation.process} got the answer after {waited_ms:.1f} ms that no quorum came in time "
+        f"for its write of key {operation.key} at {operation.node}; the timeout is {wanted_ns / 1e6:g} ms",
         events=operation.events,
         key=operation.key,
         node=operation.node,

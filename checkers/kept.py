@@ -24,7 +24,7 @@ from checkers.history.operation import Operation
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "kept"
-MODEL = "what was acknowledged is held by somebody"
+MODEL = "some node holds each acknowledged write"
 
 Gone = Callable[[History, Sequence[Operation]], Iterable[Witness]]
 """(history, one final dump of each member) → a witness for each thing that none of them holds."""

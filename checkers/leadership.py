@@ -210,7 +210,7 @@ def _runaway(node: str, states: list[State], start: int, end: int) -> Iterator[W
     if told:
         first, last = told[0].status["election_term"], told[-1].status["election_term"]
         if last > first:
-            words = f"{node} went from term {first} to term {last} while it heard nobody"
+            words = f"{node} went from term {first} to term {last} while it heard no other node"
             yield _witness("runaway-term", words, told[0], told[-1])
 
 
@@ -252,7 +252,7 @@ def _deposed(history: History) -> Iterator[Witness]:
             (state for state in after if state.status.get("election_term") not in (*terms, None)), None
         )
         if late is not None:
-            words = f"{led[-1].node} led, and {fault.nodes[0]}, whose election mode was changed, began another term"
+            words = f"{led[-1].node} led, and {fault.nodes[0]} began another term when its election mode was changed"
             yield _witness("deposed", words, led[-1], late)
 
 
@@ -265,7 +265,7 @@ def _after_healing(history: History) -> Iterator[Witness]:
     last = history.states[-1]
     is_late = last.time_ns > healed_ns + within_ns and (not led or led[0].time_ns > healed_ns + within_ns)
     if is_late and not _may_be_leaderless(history):
-        words = f"nobody owned the queue within {within_ns / 1e9:g} s after the last fault had healed"
+        words = f"no node owned the queue within {within_ns / 1e9:g} s after the last fault had healed"
         yield _witness("no-leader", words, last, last)
     elif history.settled is False and not _may_stop(history):
         words = "after healing the nodes did not become quiet and equal: " + _differences(history)

@@ -104,7 +104,7 @@ def _witness(write: Operation, value: Value, how: str, proof: list[Operation]) -
     named = [write, *proof]
     return Witness(
         rule="overruled-rollback",
-        summary=f"process {write.process} was told by {write.node} that its {write.f} of {value} to key {write.key} "
+        summary=f"{write.node} answered process {write.process} that its {write.f} of {value} to key {write.key} "
         f"was rolled back ({write.error}), and yet {how}",
         events=tuple(sorted({event for operation in named for event in operation.events})),
         key=write.key,

@@ -102,7 +102,7 @@ def impossible_value(read: Operation, order: ValueOrder) -> Witness | None:
     elif failed:
         rule, why = "read-of-failed-write", "although every write of it had surely failed"
     else:
-        rule, why = "never-written", "which nobody ever asked to write"
+        rule, why = "never-written", "which no client ever asked to write"
     return _witness(rule, read, [*named, read], f"{told(read)}, {why}", ())
 
 
@@ -216,7 +216,9 @@ def _went_back(read: Operation, newer: Operation, order: ValueOrder) -> Witness:
 def _why_newer(old: Value, new: Value, order: ValueOrder) -> str:
     name = "nothing" if old is None else old
     if old in order.replaced_by(new):
-        return f"{new} was made from {name} by compare-and-set, and nobody else can have written {name}."
+        return (
+            f"{new} was made from {name} by compare-and-set, and no other operation can have written {name}."
+        )
     return f"Every write of {name} was over before any write of {new} can have taken effect."
 
 

@@ -56,7 +56,7 @@ def check(history: History) -> Verdict:
     header = history.header
     why = "the header tells no nodes or no quorum" if header.quorum is None or not header.nodes else ""
     if unknown := undeclared(history):
-        why = f"nobody declared what {', '.join(unknown)} does, so it may have needed a quorum"
+        why = f"the header does not declare what {', '.join(unknown)} does, so it may have needed a quorum"
     if why:
         return Verdict(checker=NAME, result="unknown", summary=why, model=MODEL)
     faults = _Faults.of(history.faults)

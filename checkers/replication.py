@@ -210,9 +210,12 @@ def _stopped(history: History, last: Mapping[str, Sequence[State]]) -> Iterator[
         if source in at_the_end:
             yield f"{node} had stopped receiving from {source} at the end, for good: {at_the_end[source]}"
         elif state is not None and source in _stopped_sources(state.status):
-            yield f"{node} had stopped receiving from {source} when it last told: {why}"
+            yield f"{node} had stopped receiving from {source} when it last reported: {why}"
         elif state is None or state.time_ns < time_ns:
-            yield f"{node} had stopped receiving from {source} at {time_ns / 1e9:.1f} s, and told no more of it: {why}"
+            yield (
+                f"{node} had stopped receiving from {source} at {time_ns / 1e9:.1f} s, "
+                f"and reported no more of it: {why}"
+            )
         else:
             yield f"{node} had stopped receiving from {source} at {time_ns / 1e9:.1f} s, and not for good: {why}"
 

@@ -114,7 +114,8 @@ def _about(
 def _order(model: str, ops: Sequence[Op], named: Sequence[int]) -> None:
     by_id = {op.id: op for op in ops}
     _need(
-        len(set(named)) == len(named) and set(named) <= by_id.keys(), "it names operations twice, or others"
+        len(set(named)) == len(named) and set(named) <= by_id.keys(),
+        "it names operations twice, or unknown ones",
     )
     _need({op.id for op in ops if op.over < OPEN} <= set(named), "an operation that happened is missing")
     state, latest = FIRST.get(model), -1.0

@@ -162,7 +162,7 @@ def _from_nowhere(key: str | None, queue: Queue) -> Iterator[Witness]:
             summary = f"{told} came out, although its enqueue had surely failed"
             yield witness("enqueued-by-failure", summary, [queue.failed[value], taken[0]], key=key)
         elif not puts:
-            yield witness("never-enqueued", f"{told} came out, and nobody ever put it in", taken[:1], key=key)
+            yield witness("never-enqueued", f"{told} came out, and was never put in", taken[:1], key=key)
         elif len(taken) > len(puts):
             times = "twice" if len(taken) == 2 else f"{len(taken)} times"
             yield witness("duplicated", f"{told} came out {times}", [*puts, *taken], key=key)

@@ -163,7 +163,7 @@ def _from_nowhere(key: str | None, adds: Sequence[Operation], shows: Shows) -> I
                 yield witness("added-by-failure", summary, [failed[value], read], key=key, node=read.node)
             elif value not in asked:
                 yield witness(
-                    "never-added", f"{told}, which nobody ever added", [read], key=key, node=read.node
+                    "never-added", f"{told}, which was never added", [read], key=key, node=read.node
                 )
             there.add(value)
 

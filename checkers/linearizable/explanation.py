@@ -61,11 +61,11 @@ def _deed(operation: Operation) -> str:
         case "cas", "ok":
             return f"changed {_text(value[0])} to {_text(value[1])}"
         case "cas", "fail" if operation.error == "mismatch":
-            return f"was told that the value is not {_text(value[0])}"
+            return f"got the answer that the value is not {_text(value[0])}"
         case "cas", _:
             return f"asked to change {_text(value[0])} to {_text(value[1])} ({_fate(operation)})"
         case "dequeue", _ if operation.saw_empty:
-            return "was told that the queue is empty"
+            return "got the answer that the queue is empty"
         case (("get" | "dequeue"), "ok"):
             return f"was given {_text(value)} ({operation.f})"
         case "txn", "ok":
@@ -85,7 +85,7 @@ def _deed_of(operation: Operation) -> str:
 
 
 def _fate(operation: Operation) -> str:
-    return "it failed" if operation.type == "fail" else "nobody knows whether it happened"
+    return "it failed" if operation.type == "fail" else "its outcome is unknown"
 
 
 def _text(value: object) -> str:
@@ -159,7 +159,7 @@ def _reason(proof: Proof, history: Sequence[Operation]) -> Reason:
     return _NO_ORDER
 
 
-_NO_ORDER = Reason("not-linearizable", "which fits into no order with what others were told")
+_NO_ORDER = Reason("not-linearizable", "which fits into no order with the other answers")
 
 
 def _cannot_have_seen(proof: Proof, value: State, history: Sequence[Operation]) -> Reason:
@@ -169,7 +169,7 @@ def _cannot_have_seen(proof: Proof, value: State, history: Sequence[Operation]) 
     writers = [operation for operation in history if operation is not failing and _makes(operation, value)]
     possible = [writer for writer in writers if writer.type != "fail"]
     if value is not None and not writers:
-        return Reason("never-written", f"but nobody ever asked to write {value}")
+        return Reason("never-written", f"but no client ever asked to write {value}")
     if value is not None and not possible:
         return _failed(saw, value, writers)
     if value is not None and all(failing.precedes(writer) for writer in possible):
@@ -195,7 +195,7 @@ def _future(saw: str, value: State, failing: Operation, writers: Sequence[Operat
     first = min(writers, key=lambda writer: writer.invoke_index)
     later = _gap("later", failing, first)
     return Reason(
-        f"{saw}-from-the-future", f"but nobody had asked to write {value} until {later}", (), (first,)
+        f"{saw}-from-the-future", f"but no client had asked to write {value} until {later}", (), (first,)
     )
 
 
@@ -225,9 +225,7 @@ def _stale(
             f"{_deed_of(writer)} had completed at {_ended(writer)}, {early} that one was asked for."
         )
     if not writers:
-        sentences.append(
-            f"nobody asked to write {_text(value)}: it is what there was before the first write."
-        )
+        sentences.append(f"no client asked to write {_text(value)}: it is the value before the first write.")
     return Reason(
         f"stale-{saw}",
         f"although {_deed_of(overwriter)} had completed {gap} that began",

@@ -158,14 +158,14 @@ def _replaced_twice(key: Key, first: Operation, second: Operation) -> Witness:
         key,
         (first, second),
         f"{old} was replaced twice, by {_shown(first.value[1])} and by {_shown(second.value[1])}",
-        (f"Nobody wrote {old} a second time, so it can have been replaced by one compare-and-set alone.",),
+        (f"No client wrote {old} a second time, so it can have been replaced by one compare-and-set alone.",),
     )
 
 
 def _impossible(key: Key, read: Operation) -> Witness:
     value = read.value[0] if read.f == "cas" else read.value
     failed = key.failed.get(value) if isinstance(value, int | str) else None
-    rule, why = "never-written", "which nobody ever asked to write"
+    rule, why = "never-written", "which no client ever asked to write"
     if failed is not None:
         rule, why = "read-of-failed-write", "although the write of it had surely failed"
     named = [read] if failed is None else [failed, read]

@@ -407,7 +407,7 @@ def _conclusion(
         if undecided:
             return "unknown", f"{why} did not suffice to rule out {', '.join(undecided)}"
         if not prover.known.whole:
-            return "unknown", "there are too many dependencies between writes whose order nobody read"
+            return "unknown", "there are too many dependencies between writes whose order no read shows"
         return "unknown", f"{why} did not suffice to find an order, or that there is none"
     allowed = f"; it allows {', '.join(judged.found)}, which was seen" if judged.found else ""
     count = int((prover.known.committed == 1).sum())

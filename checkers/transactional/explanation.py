@@ -159,7 +159,7 @@ class Explanation:
                     return f"{reader} {self._did(problem.micro)} after it {wrote}, but no read shows them in that order"
                 return f"{reader} read {key} as {answer}, and {writer} read it as {self._answer(cause or 0)}"
             case "garbage-read":
-                return f"{reader} read {key} as {answer}, which holds what nobody wrote"
+                return f"{reader} read {key} as {answer}, which holds a value that was never written"
             case "duplicate-elements":
                 return f"{reader} read {key} as {answer}, in which a value stands twice"
             case "lost-update":

@@ -163,7 +163,7 @@ def check_by_clocks(history: History, nodes: Sequence[Replayed], joined: Joined)
     if witnesses:
         summary = witnesses[0].summary
     elif not judged:
-        summary = "nothing to judge: nobody saw disks and links, and no times can be compared"
+        summary = "nothing to judge: disks and links were not recorded, and no times can be compared"
     return Verdict(
         checker=NAME,
         model=MODEL,
@@ -410,7 +410,7 @@ class _Judge:
         }
         summary = (
             f"{judged:,} writes were answered when they were confirmed, and {self._claims:,} acknowledgements and "
-            "votes told only what was on disk"
+            "votes reported only what was on disk"
         )
         if self._witnesses:
             more = "" if len(self._witnesses) == 1 else f" (and {len(self._witnesses) - 1} more)"

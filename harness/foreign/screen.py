@@ -1,6 +1,6 @@
 """What the terminal shows of a judged file: the verdict first, the line that repeats it last.
 
-ANOMALY  Process 1 read 3, but nobody ever asked to write 3.
+ANOMALY  Process 1 read 3, but no client ever asked to write 3.
 
 4 ok  0 fail  0 info   model register, promised linearizable   strongest: none
   violation  linearizable: not linearizable: …

@@ -48,7 +48,7 @@ def judged(
 
 
 def test_the_fault_that_made_a_node_end_is_named() -> None:
-    """If it failed, a store that stops on a disk that we filled would have ended "although no fault told it to"."""
+    """If it failed, a store that stops on a disk that we filled would have ended "although no fault ended it"."""
     verdict = judged(promised="a log")
     assert verdict.result == "invalid"
     assert verdict.summary == (
@@ -88,5 +88,5 @@ def test_what_is_allowed_excuses_nothing_else(given: dict[str, Any]) -> None:
 
 def test_an_end_that_no_fault_can_have_caused_is_told_as_before() -> None:
     """If it failed, a crash would be laid at the door of a fault that had nothing to do with it."""
-    assert judged(nodes=("n1",)).summary == "n2 ended although no fault told it to: exit 1"
+    assert judged(nodes=("n1",)).summary == "n2 ended although no fault ended it: exit 1"
     assert "made its disk fail" in judged(error="EIO").summary

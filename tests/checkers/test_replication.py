@@ -75,14 +75,14 @@ def test_a_stop_that_only_the_operator_saw_is_told() -> None:
         "n2 had stopped receiving from n1 at 1.0 s, and not for good: Duplicate key"
     ]
     assert of_lines(follows, follows, RESUMED) == [
-        "n2 had stopped receiving from n1 at 2.0 s, and told no more of it: Duplicate key"
+        "n2 had stopped receiving from n1 at 2.0 s, and reported no more of it: Duplicate key"
     ]
 
 
 def test_of_a_node_that_told_no_more_nobody_says_that_it_went_on() -> None:
     """If it failed, a page would say of a node that died while it received nothing that it had gone on."""
     (told,) = of_lines(state(FOLLOWS), state(STOPPED), state(None), state(None))
-    assert told == "n2 had stopped receiving from n1 when it last told: Failed to write to disk"
+    assert told == "n2 had stopped receiving from n1 when it last reported: Failed to write to disk"
 
 
 def of(held: dict[str, Any], *operations: tuple[str, str, Any, str, str | None]) -> History:

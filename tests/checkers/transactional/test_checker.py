@@ -232,7 +232,8 @@ def test_values_and_keys_are_any_json() -> None:
     verdict = transactional.check(history(*writes, read))
     assert verdict.details["violations"] == ["garbage-read"]
     assert verdict.witnesses[0].summary.endswith(
-        'read {"k":1} as [-1, one, 1.5, [1,2], true, 1180591620717411303424, stranger], which holds what nobody wrote'
+        'read {"k":1} as [-1, one, 1.5, [1,2], true, 1180591620717411303424, stranger], '
+        "which holds a value that was never written"
     )
 
 

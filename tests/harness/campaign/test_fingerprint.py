@@ -68,7 +68,7 @@ def test_what_is_nearest_to_the_cause_leads() -> None:
 
 
 def shape_of_crash(how: str, *printed: str) -> str:
-    crash = {"rule": "crash", "summary": f"n2 ended although no fault told it to: {how}", "events": [3]}
+    crash = {"rule": "crash", "summary": f"n2 ended although no fault ended it: {how}", "events": [3]}
     told = {"checker": "crash", "result": "invalid", "witnesses": [crash | {"explanation": list(printed)}]}
     (found,) = sightings({"checks": [told]}, history(1, 1))
     return found.shape
