@@ -73,7 +73,7 @@ class _Change:
             deployed.deadline_ns(),
         )
         if not agreed:
-            self._detail = "the members did not agree on who is one: nothing was changed"
+            self._detail = "the nodes did not agree on the members: nothing was changed"
         return agreed
 
     async def _note_identity(self) -> bool:
@@ -100,7 +100,7 @@ class _Change:
                 self._detail = f"replica {number} is a member still: {self._detail}"
                 return False
             await deployed.cluster.sleep_until(deployed.cluster.now_ns() + POLL_NS)
-        self._detail = f"replica {number} is no member any more"
+        self._detail = f"replica {number} is not a member any more"
         self._tell(settled=True)
         return True
 
@@ -147,7 +147,7 @@ class _Change:
             deadline_ns,
         )
         if not joined:
-            self._detail = f"the new {node} is no member like the others yet"
+            self._detail = f"the new {node} is not a full member yet"
             return False
         status = await deployed.cluster.status(node)
         number = (status or {}).get("id")

@@ -93,7 +93,9 @@ class VersionStep:
         heal_asked_ns = deployed.cluster.now_ns()
         bit = self._is_back and bool(self._after) and self._after != self._before
         if bit and deployed.told_versions.setdefault(self._wanted, self._after) != self._after:
-            self._details.append(f"others told {deployed.told_versions[self._wanted]} after the same step")
+            self._details.append(
+                f"other nodes run {deployed.told_versions[self._wanted]} after the same step"
+            )
             self._is_back = False
         is_well = await deployed.until(
             lambda told: all(has_synced(node, told) for node in told), deployed.deadline_ns()

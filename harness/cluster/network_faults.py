@@ -137,7 +137,7 @@ def _arrow(name: LinkName) -> str:
 
 def _unfelt(links: ByLink, felt: list[LinkName]) -> list[str]:
     names = ", ".join(_arrow(name) for name in links if name not in felt)
-    return [f"not felt on {names}"] if names else []
+    return [f"no effect on {names}"] if names else []
 
 
 def _summed(links: ByLink, felt: int) -> dict[str, int]:

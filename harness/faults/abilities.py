@@ -42,10 +42,10 @@ NEEDED: Final[Mapping[Does, Ability]] = {
 }
 """A fault's action → the ability it needs; an action that is not here needs none."""
 LACKS: Final[Mapping[Ability, str]] = {
-    "xlogs": "keeps no xlogs, whose ends could be damaged",
+    "xlogs": "keeps no xlogs with ends that could be damaged",
     "disk layer": "writes through no disk layer of ours, which would say what was synced and let calls fail, "
     "and here no disk is mounted under it",
-    "clock": "does not say what its wall clock is, so nobody would know whether it took another",
+    "clock": "does not report its wall clock, so a change of it could not be observed",
     "drift": "has the machine's own monotonic clock, which cannot drift",
     "members": "does not tell the harness how its members are changed while it runs",
     "options": "does not tell the harness how its options are changed while it runs",

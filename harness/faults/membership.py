@@ -77,16 +77,16 @@ class Membership:
             )
         left = self.without(*named)
         if does in ("remove", "replace") and self.voters.issuperset(left.present):
-            return f"takes away {named[0]}, without which only voters are left: nobody could lead"
+            return f"takes away {named[0]}, without which only voters are left: no node could lead"
         if does == "replace" and len(self.present) - len(named) < self.quorum:
             return (
                 f"takes away {named[0]}, without which {len(self.present)} members have no quorum of {self.quorum}: "
-                "nobody could remove it, or let another in"
+                "it could not be removed, and no node could join"
             )
         if does in ("remove", "replace") and len({*left.present} - self.without_a_vote) < (
             left.quorum if does == "remove" else self.quorum
         ):
-            return f"takes away {named[0]}, without which too few have a vote: nobody could be elected"
+            return f"takes away {named[0]}, without which too few have a vote: no node could be elected"
         return ""
 
     def without(self, *nodes: str) -> Membership:

@@ -151,12 +151,12 @@ FAULTS: dict[str, Kind] = {
 # fmt: on
 
 SUMMARIES: Mapping[str, str] = {
-    "isolate-owner": "the owner is cut off from all others",
-    "isolate-one": "one replica is cut off from all others",
+    "isolate-owner": "the owner is cut off from all other nodes",
+    "isolate-one": "one replica is cut off from all other nodes",
     "halves": "two groups that cannot talk",
     "majorities-ring": "every node hears another majority",
     "bridge": "two groups joined by one node",
-    "one-way": "one node hears nobody, or nobody hears it",
+    "one-way": "one node receives nothing, or reaches no node",
     CHANGING: "one partition after another, of ever other shape, and nothing is healed between",
     IN_STEPS: "one node, mostly the owner, is cut off in one direction first, and a moment later in both",
     "kill": "kill -9 and restart",
@@ -176,26 +176,26 @@ SUMMARIES: Mapping[str, str] = {
     "io-error": "writes or syncs fail: EIO",
     "torn-tail": "killed in the middle of a write: half a record ends the log",
     "truncated-tail": "killed, and the end of the log is gone, synced or not",
-    "bit-flip": "killed, and a bit in the middle of the log is another",
+    "bit-flip": "killed, and a bit in the middle of the log is flipped",
     "clock": "a wall clock jumps, a monotonic clock drifts",
     "clock-strobe": "a wall clock jumps away and back again, several times a second",
     "cpu-limit": "a node gets a small share of one core",
-    "memory-limit": "a node has hardly more memory than it cannot do without",
+    "memory-limit": "a node has hardly more memory than it needs",
     OOM: "there is no memory left for a node, and the kernel ends it; restart",
-    REMOVE: "a node leaves the cluster: it is stopped, and nobody counts it any more",
-    ADD: "where one had left a fresh node comes, with an identity of its own",
-    "replace-node": "a node loses its disk, and one with another identity takes its place",
-    TIMEOUTS: "a timeout (synchro, election, replication) is another on all nodes for a while",
+    REMOVE: "a node leaves the cluster: it is stopped, and no node counts it any more",
+    ADD: "a fresh node with an identity of its own joins at the address of one that left",
+    "replace-node": "a node loses its disk, and a fresh one with a new identity takes its place",
+    TIMEOUTS: "a timeout (synchro, election, replication) is changed on all nodes for a while",
     QUORUM: "the quorum is greater on all nodes for a while; no linearizable reads are promised then",
-    RECONFIGURE: "an option is another for a while, on one node or on all in turn "
+    RECONFIGURE: "an option is changed for a while, on one node or on all in turn "
     "(election mode, fencing, timeouts, …)",
     RECONFIGURE_AT: "the same on one node in the middle of an election, a promotion, a join or a read",
-    OTHERWISE: "all nodes restarted with another option, in turn or at once, and later with the former one",
+    OTHERWISE: "all nodes restarted with another option, in turn or at once, and later with the old one",
     "rolling-restart": "SIGTERM and restart, one node after the other",
     UPGRADE: "SIGTERM, and the newer version on the same data: one node after the other, other faults between",
     DOWNGRADE: "after a rolling upgrade the way back to the older version",
-    HOLDS: "beside the others: messages of a kind are held, disks are slow, nodes die at a moment (not among all)",
-    MOMENTS: "as holds, but all is drawn: which moment, whose, what is held or slow or full, who dies (not among all)",
+    HOLDS: "directed schedules: held messages, slow disks, nodes that die at a trigger (not among all)",
+    MOMENTS: "as holds, but all is drawn: trigger, node, what is held, slow or full, which node dies (not among all)",
 }
 
 DIRECTED: frozenset[Does] = frozenset(("hold", "slow-disk"))

@@ -44,7 +44,7 @@ def missing_by_name(plan: Plan, history: History, left_out: Sequence[dict[str, A
     for word, names in _by_name(plan):
         possible = [name for name in names if name in _asked(plan)]
         if possible and absent.issuperset(possible):
-            yield f"the fault {word} was asked for and never felt: {_why(plan, history, possible, left_out)}"
+            yield f"the fault {word} was asked for and never took effect: {_why(plan, history, possible, left_out)}"
 
 
 def absent_of_a_group(plan: Plan, history: History) -> Iterator[str]:
@@ -53,7 +53,7 @@ def absent_of_a_group(plan: Plan, history: History) -> Iterator[str]:
     for word, names in _by_name(plan):
         never = [name for name in names if name in absent]
         if never and len(never) < len(names):
-            yield f"of {word}, which was asked for, these were never felt: {', '.join(never)}"
+            yield f"of {word}, which was asked for, these never took effect: {', '.join(never)}"
 
 
 def _by_name(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -224,7 +224,7 @@ def _missing(
     missing.extend(missing_steps(plan, history))
     missing.extend(_missing_of_faults(plan, history, evidence, promise, may_differ))
     if not is_settled_at_the_end(history):
-        missing.append("not all members were seen to agree in the end on who is one")
+        missing.append("not all nodes were seen to agree on the members in the end")
     worst_ms = max((stall.stalled_ms for stall in history.stalls), default=0.0)
     if worst_ms > STALLED_MS_MAX:
         missing.append(f"the harness itself stood still for {worst_ms:.0f} ms")

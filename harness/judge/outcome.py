@@ -180,7 +180,7 @@ def _judged(check: Check, history: History, run_check: RunCheck, key: str | None
     is_selected = key is not None and check.is_per_key
     verdict = run_check(check, only_key(history, key) if is_selected and key is not None else history)
     if verdict.result == "valid" and not check.is_of_nodes and (names := undeclared(history)):
-        why = f"nobody declared what these operations do: {', '.join(names)}"
+        why = f"the workload does not declare what these operations do: {', '.join(names)}"
         verdict = replace(verdict, result="unknown", summary=why)
     return verdict if verdict.checker == check.name else replace(verdict, checker=check.name)
 

@@ -230,7 +230,7 @@ class Overview:
         )
         return Section(
             "Fault coverage",
-            "A fault counts as felt if there is evidence that it bit; operations count while it surely was in effect.",
+            "A fault took effect if there is evidence of it; operations count while it surely was in effect.",
             columns,
             rows,
             frozenset(columns[3:]),

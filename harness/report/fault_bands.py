@@ -28,7 +28,7 @@ class Shape:
 
     @property
     def words(self) -> str:
-        felt = "" if self.bit else " (not felt)"
+        felt = "" if self.bit else " (no effect)"
         return f"{moment(self.start_ns)} – {moment(self.end_ns)} {_arrows(self.links, is_cut=True)}{felt}"
 
 
@@ -59,7 +59,7 @@ class FaultBand:
 
     @property
     def title(self) -> str:
-        felt = {True: "it bit", False: "it did not bite", None: "nobody knows whether it bit"}[self.bit]
+        felt = {True: "it took effect", False: "it had no effect", None: "its effect is unknown"}[self.bit]
         until = moment(self.end_ns) if self.ended else "the end of the record"
         return f"fault {self.id}: {self.name} ({self.does}) {self.targets}\n{moment(self.start_ns)} – {until}; {felt}"
 

@@ -91,7 +91,7 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
     if without := _without_effect(as_mappings(evidence.get("attempts"))):
         facts.append(without)
     if never := as_texts(evidence.get("not_felt")):
-        facts.append(Fact("asked for, never felt", f"{len(never):,}", ", ".join(never[:12])))
+        facts.append(Fact("asked for, without effect", f"{len(never):,}", ", ".join(never[:12])))
     strongest = as_text(material.verdict.get("strongest"), 90)
     if strongest:
         facts.append(Fact("strongest model that held", strongest, "over all reads but dirty ones"))
@@ -104,7 +104,7 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
 def _duration(material: Material) -> tuple[str, str]:
     lines = f"{material.lines:,} history lines"
     if not material.has_times:
-        return "no times", f"{lines}, whose order stands for it"
+        return "no times", f"{lines}; their order stands for it"
     return duration(material.end_ns), lines
 
 

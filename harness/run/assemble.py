@@ -196,7 +196,7 @@ def _check_waits(plan: Plan, workload: Workload) -> None:
         able = ", ".join(name for name, each in WORKLOADS.items() if isinstance(each, Submits))
         raise WrongUse(
             f"--commit-wait {plan.commit_wait}: of the workload {plan.workload} a write that is only submitted would "
-            f"excuse the loss of others; try one of: {able}"
+            f"excuse the loss of other writes; try one of: {able}"
         )
 
 

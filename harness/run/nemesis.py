@@ -27,8 +27,8 @@ from harness.systems.system import System
 
 LEFT_OUT_NS = SECOND_NS // 10
 """A lane that is later than this leaves out a fault that has no time left."""
-GONE = "who it was for had left, or nobody could come"
-LATE = "its time passed while the one before it was at work or healed"
+GONE = "the target node is no longer a member, or there is no absent node to add"
+LATE = "the previous fault was still active or healing when its time slot ended"
 
 
 @dataclass(slots=True)

@@ -280,7 +280,7 @@ def _in_one_line(why: str, doing: str, address: Address, environ: Mapping[str, s
         )
     if "NETWORK_CONNECTION" in why or "curlCode" in why:
         return StoreError(
-            f"cannot {doing}: nobody answers{at or ' (no AWS_ENDPOINT_URL is set)'}; try: again later"
+            f"cannot {doing}: no server answers{at or ' (no AWS_ENDPOINT_URL is set)'}; try: again later"
         )
     return StoreError(f"cannot {doing}: {_without_secrets(why, environ)[:300]}")
 

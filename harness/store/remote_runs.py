@@ -115,7 +115,7 @@ def at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
 def put_run(store: ObjectStore, root: Address, path: Path) -> Address:
     """Upload a finished run below `root`; returns its place. Files that are there already are not sent again."""
     if not (path / VERDICT).exists():
-        raise StoreError(f"{path} has no verdict: nobody may take it for a run that is finished")
+        raise StoreError(f"{path} has no verdict, so it must not pass for a finished run")
     place = _place_of(store, root / path.parent.name, path)
     there = {each.name: each.size for each in store.found(place)}
     verdict = (path / VERDICT).read_bytes()

@@ -89,7 +89,7 @@ def of_every_run(promise: Promise, space: str = "") -> tuple[Check, ...]:
         Check(
             "crash",
             "no node ends without a fault telling it to",
-            "no node ends untold",
+            "no node ends unexpectedly",
             partial(crash.check, may_end_under=promise.may_end_under, promised=promise.configuration),
             is_of_nodes=True,
         ),

@@ -154,7 +154,7 @@ class Register:
             ),
             Check(
                 "dirty",
-                "dirty reads show only what somebody asked to write",
+                "dirty reads show only values that a client asked to write",
                 promise.dirty_reads,
                 dirty.check,
                 is_per_key=True,

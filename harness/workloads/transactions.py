@@ -189,7 +189,7 @@ class Transactions:
             ),
             Check(
                 "dirty",
-                "dirty reads show only what somebody asked to write",
+                "dirty reads show only values that a client asked to write",
                 promise.dirty_reads,
                 dirty.check,
             ),
@@ -236,7 +236,7 @@ class Transactions:
             yield f"too few transactions over several keys: {several} succeeded, {wanted} are needed"
         telling = sum(any(self._tells(*micro) for micro in micros_of(each.value)) for each in done)
         if telling < wanted:
-            yield f"too few transactions saw what others wrote: {telling} did, {wanted} are needed"
+            yield f"too few transactions saw writes of other transactions: {telling} did, {wanted} are needed"
         final = [each for each in history.select(f="txn", phase="final") if is_fresh_at_the_end(each)]
         written = {key for each in history.select(f="txn", phase="load") for key in self._written(each)}
         unread = written - {key for each in final for _, key, _ in micros_of(each.value)}

@@ -137,8 +137,8 @@ def _check_run(
     for option, value in (("--model", model), ("--failed-cas", failed_cas)):
         if value is not None:
             raise WrongUse(
-                f"{option} is for histories of others, and {folder.path} is a run, which is judged by its plan; to "
-                "read its record as one of others, copy history.jsonl to another folder and check that file"
+                f"{option} is for histories of other tools, and {folder.path} is a run, which is judged by its plan; "
+                "to read its record as such a history, copy history.jsonl to another folder and check that file"
             )
     plan = plans.read(folder.plan_file)
     parts_of(plan if promise is None else msgspec.structs.replace(plan, promise=promise))

@@ -164,7 +164,7 @@ def _processes() -> Finding:
 def _addresses() -> Finding:
     """What a store must bear so that its nodes can run as local processes."""
     state = (
-        "each node dials the others by relays of its own; a store whose nodes need one list of addresses: "
+        "each node dials its peers through relays of its own; a store whose nodes need one list of addresses: "
         "--cluster docker"
     )
     return Finding("local addresses", state, is_there=True, is_needed=False)

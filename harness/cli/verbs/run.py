@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--repeat", type=Whole(1), default=1, help="Run so many times, with seeds that follow.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON, and nothing else.")
 @click.option(
-    "--record-only", is_flag=True, help="Keep the record and judge nothing; exit 3: no evidence yet."
+    "--record-only", is_flag=True, help="Keep the record and judge nothing; exit 3: inconclusive yet."
 )
 @click.option("--write-plan", type=OutputFile(), help="Write the plan to a file instead of running.")
 @click.option("--drawn", is_flag=True, help="With --write-plan: every fault and operation as a line.")

@@ -340,8 +340,8 @@ class ContainerNodes(NodeBook):
 
     def _nobody_knows(self, when: str) -> str:
         return (
-            f"nobody knows whether a node crashed: {when} the Docker daemon has not said who runs "
-            f"and how who does not has ended ({self._unseen})"
+            f"it is unknown whether a node crashed: {when} the Docker daemon has not reported which nodes run "
+            f"and how the missing ones ended ({self._unseen})"
         )
 
     async def _watch_all(self) -> None:

@@ -80,7 +80,7 @@ class VirtualClients:
     # ---- the endpoint of the network
 
     def accepted(self, link: int) -> None:
-        raise AssertionError("nobody connects to a client")
+        raise AssertionError("no node connects to a client")
 
     def connected(self, link: int) -> None:
         session = self._by_link.get(link)

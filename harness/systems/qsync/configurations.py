@@ -194,5 +194,5 @@ def modes_of(words: str, nodes: int) -> tuple[str, ...]:
     if len(modes) != nodes:
         raise ValueError(f"election modes of {len(modes)} nodes were given, expected 1 or {nodes}: {words}")
     if set(modes) != {"off"} and set(modes) <= {"off", "voter"}:
-        raise ValueError(f"nobody could ever lead: {words}; try: candidate,voter,voter")
+        raise ValueError(f"no node could ever lead: {words}; try: candidate,voter,voter")
     return modes

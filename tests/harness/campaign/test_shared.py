@@ -108,7 +108,7 @@ def test_what_one_machine_found_the_other_knows(
     shared.fetch(HERE, "tiny", two / shared.SHARED / "tiny")
     assert len(shared.of_others(two, "tiny", [theirs])) == 1  # what cannot be read is left out
     server.is_gone = True
-    with pytest.raises(StoreError, match="nobody answers at http://127"):
+    with pytest.raises(StoreError, match="no server answers at http://127"):
         shared.fetch_apart(HERE, "tiny", one)
 
 
@@ -124,7 +124,7 @@ def test_an_endpoint_that_goes_away_is_no_green_and_the_next_campaign_makes_good
     server.breaks = away
     code, summary, _ = night(tmp_path, server)
     assert (code, summary["exit_code"], summary["counts"]["valid"]) == (3, 3, 1)
-    assert "nobody answers at http://127.0.0.1" in summary["unpublished"]
+    assert "no server answers at http://127.0.0.1" in summary["unpublished"]
     assert "not published" in summary["sentence"] and verdicts(server) == []
     server.breaks, server.is_gone = (lambda asked: None), False
     code, summary, said = night(tmp_path, server, "--first-seed", "10")

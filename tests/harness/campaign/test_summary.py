@@ -57,7 +57,7 @@ def test_what_nobody_can_see_and_what_never_runs_is_not_green() -> None:
     """If it failed, a night would be green though its runs reached nobody, or a cell was never tried."""
     green = summary(ended("a"))
     assert green.exit_code == 0
-    assert replace(green, unpublished="nobody answers").exit_code == 3
+    assert replace(green, unpublished="no server answers").exit_code == 3
     assert replace(green, too_long=("b",)).exit_code == 3
     assert "longer than the whole budget: b" in replace(green, too_long=("b",)).sentence
     strange = msgspec.structs.replace(ended("a"), outcome="excellent")

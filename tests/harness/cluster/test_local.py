@@ -212,7 +212,7 @@ def test_a_cut_that_nobody_felt_did_not_bite(tmp_path: Path) -> None:
         evidence = await cluster.heal(short)
         assert not evidence.bit
         assert evidence.healed is True
-        assert "not felt on" in evidence.detail
+        assert "no effect on" in evidence.detail
 
     play(tmp_path, story, heartbeat_ns=PATIENCE_NS)
 

@@ -54,7 +54,7 @@ def test_in_steps_one_direction_is_cut_before_the_other(many: int) -> None:
     drawn = [draw_steps(nodes, "n1", random.Random(seed), 2 * SECOND_NS, heartbeat_ns) for seed in range(60)]
     for first, second in drawn:
         whole = [{*partitions.isolate(node, nodes)} for node in nodes]
-        assert {*second.links} in whole, "one node hears nobody, and nobody hears it"
+        assert {*second.links} in whole, "one node receives nothing, and reaches no node"
         assert {*first.links} < {*second.links} and 2 * len(first.links) == len(second.links)
         assert 1 in (len({source for source, _ in first.links}), len({target for _, target in first.links}))
         assert heartbeat_ns < second.after_ns <= SECOND_NS

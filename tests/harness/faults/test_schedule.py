@@ -186,7 +186,7 @@ def test_names_are_taken_as_they_are_given(faults: tuple[str, ...], names: tuple
         ),
         (
             {"faults": ("clock",), "system": "docs/mystore.py", "cluster": "docker"},
-            "--cluster docker cannot do the fault 'clock': docs/mystore.py does not say what its wall clock is",
+            "--cluster docker cannot do the fault 'clock': docs/mystore.py does not report its wall clock",
         ),
         ({"faults": ("bridge",), "nodes": 2}, "the fault 'bridge' needs at least 3 nodes, got 2"),
         (

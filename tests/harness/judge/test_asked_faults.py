@@ -45,8 +45,9 @@ def leave_out(run: Run, name: str, why: str) -> None:
 def test_a_fault_that_there_was_no_room_for_makes_no_green_run() -> None:
     """If it failed, somebody would be told that a store survives power losses which never happened."""
     verdict = a_run("pause").verdict(asking("pause", "power-owner"))
-    assert "the fault power-owner was asked for and never felt: there was no room for it in 1 s" in missing(
-        verdict
+    assert (
+        "the fault power-owner was asked for and never took effect: there was no room for it in 1 s"
+        in missing(verdict)
     )
     assert verdict["evidence"]["not_felt"] == ["power-owner"]
     assert a_run("pause").verdict(asking("pause"))["outcome"] == "valid"
@@ -59,7 +60,7 @@ def test_why_a_fault_was_left_out_is_said() -> None:
     leave_out(run, "kill", "its node had left")
     told = missing(run.verdict(asking("pause", "kill")))
     assert (
-        "the fault kill was asked for and never felt: it was left out 1 times, the last time because its node"
+        "the fault kill was asked for and never took effect: it was left out 1 times, the last time because its node"
         in told
     )
 
@@ -73,7 +74,7 @@ def test_a_fault_that_others_kept_from_being_felt_each_time_is_missing() -> None
     run.line("info", "nemesis", "kill", value={"id": 0, "bit": False, "healed": True})
     run.serve(1)
     run.end(1)
-    assert "the fault kill was asked for and never felt: it began once" in missing(
+    assert "the fault kill was asked for and never took effect: it began once" in missing(
         run.verdict(asking("pause", "kill", overlap=2))
     )
 
@@ -94,20 +95,22 @@ def test_of_a_name_for_several_one_is_enough_and_the_others_are_told() -> None:
     assert verdict["outcome"] == "valid"
     (finding,) = [found for found in verdict["findings"] if found["checker"] == "faults"]
     assert finding["summary"] == (
-        "of lose-unsynced, which was asked for, these were never felt: power-owner, power-all"
+        "of lose-unsynced, which was asked for, these never took effect: power-owner, power-all"
     )
     never = a_run("pause").verdict(asking("pause", "lose-unsynced"))
-    assert "the fault lose-unsynced was asked for and never felt" in missing(never)
+    assert "the fault lose-unsynced was asked for and never took effect" in missing(never)
     assert not list(absent_of_a_group(asking("pause", "lose-unsynced"), _history(a_run("pause"))))
 
 
 def test_steered_faults_are_asked_for_by_one_name() -> None:
     """If it failed, `holds` would be missing in every run, or in none."""
     run = a_run("pause")
-    assert "the fault holds was asked for and never felt" in missing(run.verdict(asking("pause", "holds")))
+    assert "the fault holds was asked for and never took effect" in missing(
+        run.verdict(asking("pause", "holds"))
+    )
     assert _with_a_hold(bit=True).verdict(asking("pause", "holds"))["outcome"] == "valid"
     told = missing(_with_a_hold(bit=False).verdict(asking("pause", "holds")))
-    assert "the fault holds was asked for and never felt: it began once" in told
+    assert "the fault holds was asked for and never took effect: it began once" in told
 
 
 def _with_a_hold(*, bit: bool) -> Run:
@@ -167,5 +170,5 @@ def test_a_seed_need_not_have_room_for_faults_that_nobody_named() -> None:
     plan = planned(cluster="sim", faults=("isolate-one", "clock", "pause"), time_limit_s=5, rate=60, seed=1)
     named, drawn = try_seed(plan), try_seed(plan, has_drawn_faults=True)
     assert named.outcome == "not-evidence", named.sentence
-    assert "was asked for and never felt" in named.sentence
+    assert "was asked for and never took effect" in named.sentence
     assert drawn.outcome == "valid", drawn.sentence

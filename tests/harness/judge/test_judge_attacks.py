@@ -284,7 +284,7 @@ def test_who_was_not_seen_to_leave_has_not_left() -> None:
     run.line("info", "nemesis", "remove-node", value={"id": 0, "bit": False, "healed": False})
     run.end(3)
     plan = msgspec.structs.replace(PLAN, faults=("remove-node", "slow"), overlap=2)
-    assert "not all members were seen to agree" in missing(run.verdict(plan))
+    assert "not all nodes were seen to agree" in missing(run.verdict(plan))
 
 
 @pytest.mark.parametrize(

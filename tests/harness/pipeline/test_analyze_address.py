@@ -147,7 +147,7 @@ def test_only_what_is_new_or_changed_is_fetched_and_an_outage_in_the_middle_chan
             raise Gone
 
     server.breaks = away
-    with pytest.raises(StoreError, match="nobody answers at http://127") as raised:
+    with pytest.raises(StoreError, match="no server answers at http://127") as raised:
         analyzed(spark, tmp_path)
     assert "\n" not in raised.value.message and raised.value.exit_code == 3
     server.breaks, server.is_gone = (lambda asked: None), False
@@ -194,7 +194,7 @@ def test_following_an_address_takes_what_comes_and_outlives_an_outage(
         assert sum(remote_rows("runs").values()) == 1
         assert "tables/overview.html" in server.present()
     told = [line for line in said if "following" not in line]
-    assert len(told) == 2 and "1 new, 0 changed" in told[0] and "nobody answers" in told[1], said
+    assert len(told) == 2 and "1 new, 0 changed" in told[0] and "no server answers" in told[1], said
 
 
 def test_the_verb_takes_addresses_and_says_in_one_line_what_is_wrong(
@@ -226,7 +226,7 @@ def test_the_verb_takes_addresses_and_says_in_one_line_what_is_wrong(
             ("--results", "s3://b/x"),
             {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"},
             3,
-            "nobody answers at http://127.0.0.1:9",
+            "no server answers at http://127.0.0.1:9",
         ),
         (("--results", "s3://b/x", "--master", "spark://host:1"), {}, 64, "try: --spool FOLDER"),
     ):

@@ -92,7 +92,7 @@ def test_modes_may_be_mixed() -> None:
         ({"configuration": "Z"}, "unknown configuration 'Z'"),
         ({"election_mode": "sometimes"}, "unknown election mode"),
         ({"election_mode": "candidate,voter"}, "expected 1 or 3"),
-        ({"election_mode": "off,voter,voter"}, "nobody could ever lead"),
+        ({"election_mode": "off,voter,voter"}, "no node could ever lead"),
         ({"node_options": ("n4:election_timeout=1",)}, "no node is called 'n4'"),
         ({"node_options": ("n1:election_mode=off",)}, "unknown option 'election_mode'"),
         ({"node_options": ("n1:election_timeout=soon",)}, "expected seconds above 0, got 'soon'"),
@@ -105,7 +105,7 @@ def test_modes_may_be_mixed() -> None:
             {"node_options": ("n1:replication_timeout=1",), "configuration": "A"},
             "the same options on all nodes",
         ),
-        ({"election_mode": "voter"}, "nobody could ever lead"),
+        ({"election_mode": "voter"}, "no node could ever lead"),
         ({"election_fencing": "hard"}, "unknown fencing mode"),
     ],
 )

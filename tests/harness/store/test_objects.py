@@ -207,7 +207,7 @@ def test_no_bucket_no_right_and_no_endpoint_are_one_line_without_secrets(
         ObjectStore(ROOT).entries(ROOT)
     server.is_gone = True
     with pytest.raises(
-        StoreError, match="cannot read s3://b/team/results/x: nobody answers at http://127"
+        StoreError, match="cannot read s3://b/team/results/x: no server answers at http://127"
     ) as gone:
         ObjectStore(ROOT).read(ROOT / "x")
     for raised in (refused, gone):

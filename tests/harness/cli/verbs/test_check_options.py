@@ -119,7 +119,7 @@ def test_a_run_is_not_read_as_a_history_of_others(
     for path in (runs["broken"].path, runs["broken"].history, runs["broken"].path / "history.parquet"):
         done = qsync("check", path, *words)
         assert done.code == 64
-        assert f"{words[0]} is for histories of others" in done.line
+        assert f"{words[0]} is for histories of other tools" in done.line
     copied = shutil.copy2(runs["broken"].history, tmp_path / "copied.jsonl")
     assert qsync("check", copied, *words).code in (0, 1)
 
