@@ -13,7 +13,7 @@ alone (`checkers.value_order`), so only certain violations are reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,13 +26,18 @@ from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 NAME = "prefix"
 MODEL = "monotone-prefix"
 Orders = dict[str | None, ValueOrder]
+Reads = Callable[[str | None, str | None], bool]
+"""Of a read's role and mode."""
 
 
-def check(history: History) -> Verdict:
+def check(history: History, *, stronger: Reads = lambda role, mode: False) -> Verdict:
     """Whether every replica only went forward, and showed nothing that was not written.
 
+    `stronger`: the reads that another check judges by a stronger promise.
+
     `details["findings"]` holds a sentence on stale reads, if there were any; `stale_ms_max` how stale at least; `asked`
-    how many confirmed reads were asked of nodes that answered as a replica, or never as the owner.
+    how many confirmed reads were asked of nodes that answered as a replica, or never as the owner. It is 0 if such
+    nodes did answer, named no role, and a stronger promise judges all of these answers.
     """
     confirmed = [operation for operation in history.select(f="read", outcome="ok") if _confirmed(operation)]
     replica_reads = [operation for operation in confirmed if operation.role == "replica"]
@@ -47,16 +52,20 @@ def check(history: History) -> Verdict:
     for reads in _of_each_node(history, confirmed):
         witnesses.extend(_behind(reads, orders))
     stale_ms = [stale for read in replica_reads if (stale := _stale_ms(read, orders[read.key])) > 0]
-    return _verdict(witnesses, len(replica_reads), len(replica_reads) + _unanswered(history), stale_ms)
-
-
-def _unanswered(history: History) -> int:
-    """How many confirmed reads got no answer from a node that never was known as the owner."""
-    owners = {each.node for each in history.operations if each.role == "owner"} | {history.header.owner, None}
-    return sum(
-        each.type != "ok" and _confirmed(each) and each.node not in owners
-        for each in history.select(f="read")
+    elsewhere = _elsewhere(history)
+    answered = [read for read in elsewhere if read.type == "ok"]
+    names_replicas = any(each.role == "replica" for each in history.operations)
+    if answered and not names_replicas and all(stronger(read.role, read.mode) for read in answered):
+        return _verdict(witnesses, 0, 0, stale_ms)
+    return _verdict(
+        witnesses, len(replica_reads), len(replica_reads) + len(elsewhere) - len(answered), stale_ms
     )
+
+
+def _elsewhere(history: History) -> list[Operation]:
+    """Confirmed reads asked of nodes that never were known as the owner."""
+    owners = {each.node for each in history.operations if each.role == "owner"} | {history.header.owner, None}
+    return [each for each in history.select(f="read") if _confirmed(each) and each.node not in owners]
 
 
 def _confirmed(read: Operation) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from checkers import dirty, linearizable, prefix
 from checkers.check import Check
@@ -149,7 +150,7 @@ class Register:
                 "prefix",
                 "reads at a replica show confirmed values only and never go back",
                 promise.replica_reads,
-                prefix.check,
+                partial(prefix.check, stronger=reads),
                 is_per_key=True,
             ),
             Check(

@@ -337,6 +337,46 @@ def test_a_class_of_reads_that_was_asked_and_never_answered_is_not_valid(
     assert outcome_without(lambda each: [refused(each)]) == ("unknown", "unknown")
 
 
+@pytest.mark.parametrize(("configuration", "outcome"), [("C", "valid"), ("H", "unknown")])
+def test_answers_of_replicas_without_a_role_are_judged_by_the_stronger_promise_or_by_none(
+    configuration: str, outcome: str, tmp_path: Path
+) -> None:
+    """If it failed, a correct store whose followers pass reads on could not be valid, or stale answers that nobody
+    judged would pass."""
+    plan = small(
+        configuration=configuration,
+        read="read-confirmed",
+        replica_reads=0.3,
+        time_limit_s=3.0,
+        faults=("none",),
+        seed=7,
+    )
+    run = execute(parts_of(plan), tmp_path).folder
+    history, logs = read_history(run), read_logs(run.nodes)
+    elsewhere = next(each.node for each in history.operations if each.role == "replica")
+
+    def passed_on(each: Operation, number: int) -> Operation:
+        if each.f != "read" or each.phase != "load":
+            return each
+        if each.role == "replica":
+            return replace(each, type="fail", value=None, role=None, error="refused", node=elsewhere)
+        return replace(each, role=None, node=elsewhere) if number % 2 else each
+
+    def judged_as(operations: Iterable[Operation]) -> tuple[str, str]:
+        verdict = verdict_of(plan, replace(history, operations=tuple(operations)), logs)
+        (check,) = (each for each in verdict["checks"] if each["checker"] == "prefix")
+        return verdict["outcome"], check["result"]
+
+    without_roles = [passed_on(each, number) for number, each in enumerate(history.operations)]
+    assert judged_as(without_roles) == (outcome, "unknown")
+    named = next(number for number, each in enumerate(history.operations) if each.f == "cas")
+    without_roles[named] = replace(without_roles[named], role="replica")
+    assert judged_as(without_roles) == (
+        "unknown",
+        "unknown",
+    )  # this store names replicas, so their answers are missed
+
+
 def test_what_had_nothing_to_judge_is_not_valid() -> None:
     """If it failed, a check would be a green light by having looked at nothing."""
     for name in ("linearizable", "a check of tomorrow"):
