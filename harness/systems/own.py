@@ -40,7 +40,7 @@ from harness.faults.abilities import Ability
 from harness.operations import Dump
 from harness.run.expectations import Expectations
 from harness.run.plan import SECOND_NS, Leadership, Options, Plan
-from harness.systems.promise import Promise
+from harness.systems.promise import Promise, must_be_promises
 from harness.systems.qsync.calls import CALLS
 from harness.systems.qsync.promises import PROMISES
 from harness.systems.system import System
@@ -87,7 +87,7 @@ class OwnStore:
     """Implements `harness.systems.System` for a store of which nothing is known but how to start and to ask it.
 
     `start` gives the command of a node at a `Place`; `promised` are fields of `harness.systems.promise.Promise` in
-    which the store promises something else than configuration C ("" for nothing).
+    which the store promises something else than configuration C ("" for nothing), by the words of `CHOICES` there.
     """
 
     summary: str
@@ -118,6 +118,9 @@ class OwnStore:
     """Faults under which a node may end by itself, as `harness.systems.promise.Promise` has them: ("disk-error",)."""
 
     def __post_init__(self) -> None:
+        must_be_promises(self.promised)
+        if self.leader not in LED:
+            raise WrongUse(f"leader is one of {', '.join(map(repr, LED))}; got {self.leader!r}")
         if isinstance(self.client, LibraryClient):
             object.__setattr__(self, "wire", None)
 
@@ -222,7 +225,7 @@ class OwnStore:
         if self.leader != "fixed":
             why = "each answer has its place in one order of all, and shows what was acknowledged before it"
             promise = replace(promise, leaders="", logs="", replica_reads="", why=why)
-        return replace(promise, **self.promised)  # type: ignore[arg-type]  # fields that are texts
+        return replace(promise, **self.promised)  # type: ignore[arg-type]  # fields of `CHOICES`: texts
 
     def log_rules(self, plan: Plan) -> LogRules | None:
         return None
@@ -238,12 +241,16 @@ def load(path: str) -> System:
     """The `SYSTEM` of a Python file; WrongUse if there is none."""
     file = Path(path)
     if not file.is_file():
-        raise WrongUse(f"there is no file {path}; expected a Python file with a {NAME}, as docs/mystore.py")
+        raise WrongUse(
+            f"there is no file {path}; expected a Python file with a {NAME}, as stores/http_store.py"
+        )
     spec = importlib.util.spec_from_file_location(f"own_store_{file.stem}", file)
     assert spec is not None and spec.loader is not None, path
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
+    except WrongUse as error:
+        raise WrongUse(f"{path}: {error.message}") from error
     except Exception as error:
         raise WrongUse(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
     return _a_system(getattr(module, NAME, None), f"{path} has no {NAME}")

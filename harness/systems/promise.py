@@ -32,6 +32,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from harness.errors import WrongUse
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
@@ -85,3 +87,27 @@ class Promise:
 
 MODELS = ("linearizable", "monotone-prefix", "read-uncommitted")
 """Strongest first."""
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "writes": ("linearizable", ""),
+    "owner_reads": ("linearizable", "stale", ""),
+    "replica_reads": ("linearizable", "monotone-prefix", ""),
+    "dirty_reads": ("read-uncommitted", ""),
+    "linearizable_reads": ("linearizable", ""),
+    "final_state": ("converged", ""),
+    "asynchronous": ("as synchronous", "where answered"),
+    "leaders": ("one leader a term", ""),
+    "logs": ("logs that agree", ""),
+    "quorum": ("acknowledged only with a quorum", ""),
+}
+"""What a store may promise: each field of `Promise` that is a word, and its words."""
+
+
+def must_be_promises(promised: Mapping[str, str]) -> None:
+    """WrongUse unless each name and its word stand in `CHOICES`."""
+    for name, word in promised.items():
+        if name not in CHOICES:
+            raise WrongUse(f"promised has no {name!r}; it has: {', '.join(CHOICES)}")
+        if word not in CHOICES[name]:
+            choices = ", ".join(repr(each) for each in CHOICES[name])
+            raise WrongUse(f"promised: {name} is one of {choices}; got {word!r}")

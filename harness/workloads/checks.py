@@ -34,6 +34,8 @@ def fresh_reads(promise: Promise, stricter: str | None) -> Reads:
             return False
         if mode == "linearizable":
             return everywhere or promise.linearizable_reads == "linearizable"
+        if role == "replica":
+            return everywhere or promise.replica_reads == "linearizable"
         if promise.owner_reads != "linearizable":
             return everywhere
         return everywhere or promised_linearizable(role, mode)

@@ -165,7 +165,7 @@ class Transactions:
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
         reads = fresh_reads(promise, stricter)
         strict = STRICT if promise.writes == "linearizable" else ""
-        forward = NEVER_BACK if strict and promise.replica_reads == "monotone-prefix" else ""
+        forward = NEVER_BACK if strict and promise.replica_reads else ""
         return (
             Check(
                 durability.NAME,

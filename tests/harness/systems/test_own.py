@@ -14,10 +14,12 @@ import pytest
 
 from harness.cli.main import main
 from harness.errors import WrongUse
+from harness.judge import judge
 from harness.run.assemble import parts_of
 from harness.systems import system_of
 from harness.systems.own import GROUP, OwnStore
 from harness.systems.plans import planned
+from tests.harness.judge.test_judge import good, history, operation
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "mystore.py"
 TRIES = 5
@@ -73,6 +75,34 @@ def test_what_is_no_store_is_told_in_one_line(tmp_path: Path, text: str | None, 
     with pytest.raises(WrongUse) as refused:
         system_of(str(path))
     assert words in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("promised={'qourum': ''}", "promised has no 'qourum'; it has: writes, owner_reads, replica_reads"),
+        ("promised={'writes': 'bananas'}", "promised: writes is one of 'linearizable', ''; got 'bananas'"),
+        ("leader='fix'", "leader is one of 'fixed', 'elected', 'none'; got 'fix'"),
+    ],
+)
+def test_a_word_that_no_promise_has_is_refused_with_the_choices(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str, told: str
+) -> None:
+    """If it failed, a typing error would take a promise away, or end as a defect of the harness."""
+    store = tmp_path / "mystore.py"
+    store.write_text(f"from harness.systems.own import OwnStore\nSYSTEM = OwnStore('a store', {words})\n")
+    assert main(["run", "--system", str(store), "--results", str(tmp_path)]) == 64
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert f"mystore.py: {told}" in line
+
+
+@pytest.mark.parametrize(("word", "violated"), [("linearizable", ["linearizable"]), ("monotone-prefix", [])])
+def test_reads_of_replicas_may_be_promised_to_be_fresh(word: str, violated: list[str]) -> None:
+    """If it failed, the promise would be accepted and judge nothing."""
+    promise = OwnStore("a store", promised={"replica_reads": word}).promise(Plan())
+    stale = operation(2_500, "read", 3, process=8, node="n3", role="replica", mode="read-confirmed")
+    plan = Plan(cluster="sim", configuration="C", rate=10, time_limit_s=3, faults=("pause",))
+    assert judge(plan, promise, history([*good(), *stale]))["violations"] == violated
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
