@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from textwrap import shorten
 from typing import Any
 
 from checkers.history.faults import CUTS, FaultSpan
@@ -260,7 +261,17 @@ def _missing_kinds(workload: Workload, history: History) -> Iterator[str]:
         told = sum(operation.type == "ok" or operation.error in TOLD for operation in asked)
         wanted = int(len(asked) * USEFUL_SHARE_OF_A_KIND)
         if told < wanted:
-            yield f"too few answers to {kind}: {told} of {len(asked)} operations, {wanted} are needed"
+            few = f"too few answers to {kind}: {told} of {len(asked)} operations, {wanted} are needed"
+            yield few + _most_frequent_error(asked)
+
+
+def _most_frequent_error(asked: Sequence[Operation]) -> str:
+    """Often a defect of the client: it raises before it sends anything."""
+    errors = Counter(each.error for each in asked if each.type != "ok" and each.error not in (None, *TOLD))
+    return "".join(
+        f"; most frequent error: {shorten(str(error), 90)} ({many} of {len(asked)})"
+        for error, many in errors.most_common(1)
+    )
 
 
 def _asks_for_faults(plan: Plan) -> bool:

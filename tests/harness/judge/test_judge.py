@@ -372,6 +372,21 @@ def test_a_plan_may_ask_for_more_than_a_share() -> None:
     assert "too little load: 30 operations succeeded, expected at least 31" in verdict["evidence"]["missing"]
 
 
+def test_a_kind_with_too_few_answers_names_its_most_frequent_error() -> None:
+    """If it failed, a typing error in a client would be found in history.jsonl alone."""
+    lines = good()
+    for number in range(12):
+        error = "timeout" if number % 4 == 0 else "AttributeError: 'Cas' object has no attribute 'value'"
+        lines += operation(
+            100 * number + 30, "cas", [number, 900 + number], type_="info", error=error, process=50 + number
+        )
+    (sentence,) = judged(lines)["evidence"]["missing"]
+    assert sentence == (
+        "too few answers to cas: 0 of 12 operations, 1 are needed; "
+        "most frequent error: AttributeError: 'Cas' object has no attribute 'value' (9 of 12)"
+    )
+
+
 def test_a_plan_that_asks_for_less_needs_the_share_of_its_load_under_faults() -> None:
     """If it failed, a drawn seed would be evidence although hardly anything succeeded while a fault was active."""
     plan = msgspec.structs.replace(PLAN, rate=40, least_ok=9)
