@@ -560,7 +560,7 @@ def _others_join(plan: Plan) -> bool:
 
 def _quorum_follows(plan: Plan) -> bool:
     """The quorum may be a formula of the number of members."""
-    is_apart = any(QUORUM in options for options in parsed(plan.node_options, plan.node_names).values())
+    is_apart = any(QUORUM in options for options in parsed(said_of(plan).node_options, plan.node_names).values())
     return not isinstance(plan.quorum, int) and not is_apart
 
 

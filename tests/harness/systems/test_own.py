@@ -99,9 +99,9 @@ def test_a_word_that_no_promise_has_is_refused_with_the_choices(
 @pytest.mark.parametrize(("word", "violated"), [("linearizable", ["linearizable"]), ("monotone-prefix", [])])
 def test_reads_of_replicas_may_be_promised_to_be_fresh(word: str, violated: list[str]) -> None:
     """If it failed, the promise would be accepted and judge nothing."""
-    promise = OwnStore("a store", promised={"replica_reads": word}).promise(Plan())
+    promise = OwnStore("a store", promised={"replica_reads": word}).promise(planned())
     stale = operation(2_500, "read", 3, process=8, node="n3", role="replica", mode="read-confirmed")
-    plan = Plan(cluster="sim", configuration="C", rate=10, time_limit_s=3, faults=("pause",))
+    plan = planned(cluster="sim", configuration="C", rate=10, time_limit_s=3, faults=("pause",))
     assert judge(plan, promise, history([*good(), *stale]))["violations"] == violated
 
 
