@@ -119,7 +119,7 @@ def kept_by(
     return (
         Check(
             kept.NAME,
-            "what was acknowledged is, in the end, not gone from every node",
+            "in the end, no acknowledged write is gone from every node",
             kept.MODEL,
             lambda history: kept.check(history_of(history), gone),
         ),

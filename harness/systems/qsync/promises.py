@@ -61,7 +61,7 @@ PROMISES: dict[str, Promise] = {
         linearizable_reads="",
         final_state="",
         logs="",
-        why="whoever clears the queue may lack a CONFIRM, and then discards what was acknowledged",
+        why="the node that clears the queue may lack a CONFIRM, and then discards acknowledged writes",
     ),
     "C": replace(FIXED_OWNER, isolated_owner_rolls_back=True),
     "D": replace(
@@ -91,7 +91,7 @@ PROMISES: dict[str, Promise] = {
         configuration=_title("F"),
         final_state="",
         why="votes and terms in acknowledgements keep acknowledged writes, but for two leader deaths around a PROMOTE "
-        "that reached nobody (Tarantool's issue 9376): then one is lost, and that is shown as what it is; a node with "
+        "that reached no node (Tarantool's issue 9376): then one is lost, and reported as a violation; a node with "
         "such a PROMOTE, or one that hears of it later, may have to stop on split-brain",
     ),
     "G": replace(
@@ -101,7 +101,7 @@ PROMISES: dict[str, Promise] = {
         linearizable_reads="",
         final_state="",
         logs="",
-        why="as F, issue 9376 and all (two leader deaths around a PROMOTE that reached nobody lose an acknowledged "
+        why="as F, issue 9376 and all (two leader deaths around a PROMOTE that reached no node lose an acknowledged "
         "write); after a rollback on timeout that another leader overrules, nodes may differ or stop",
     ),
     "H": ELECTED,
@@ -159,7 +159,7 @@ def without_majority(promise: Promise, quorum: int, nodes: int) -> Promise:
         final_state="",
         leaders="",
         logs="",
-        why=f"{quorum} of {nodes} nodes are no majority: two leaders can have a quorum each, and nobody in common",
+        why=f"{quorum} of {nodes} nodes are not a majority: two leaders can have a quorum each, without a common node",
     )
 
 
@@ -179,7 +179,7 @@ def with_promotes_at_once(promise: Promise) -> Promise:
         linearizable_reads="",
         final_state="",
         logs="",
-        why=f"{promise.why}; a PROMOTE at once that reached nobody may later discard what was acknowledged",
+        why=f"{promise.why}; a PROMOTE at once that reached no other node may later discard acknowledged writes",
     )
 
 

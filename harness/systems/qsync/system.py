@@ -464,7 +464,7 @@ class Qsync(HasBoxCfg):
             *((self._kept_from_start(plan),) if self.acknowledged_before(plan) else ()),
             Check(
                 early_timeout.NAME,
-                "nobody is told of a quorum timeout before it has passed",
+                "no client gets a quorum timeout before it has passed",
                 early_timeout.MODEL,
                 lambda history: early_timeout.check(history, timeout_ns=timeout_ns),
             ),
@@ -474,7 +474,7 @@ class Qsync(HasBoxCfg):
         promise = self.promise(plan)
         return Check(
             stored_start.NAME,
-            "what was acknowledged before the run, in the logs that it began with, is there at the end",
+            "writes acknowledged before the run, in the logs that it began with, are there at the end",
             stored_start.MODEL if promise.writes == "linearizable" else "",
             lambda history: stored_start.check(history, everywhere=bool(promise.final_state)),
         )

@@ -147,7 +147,7 @@ CHECKS = (
     ),
     Check(
         "staleness",
-        "whoever calls itself master shows the newest acknowledged write",
+        "a node that calls itself master shows the newest acknowledged write",
         "",
         lambda history: check_staleness(
             history, versions_max=0, reads=lambda role, mode: role == "owner" and mode == "dirty"
@@ -155,7 +155,7 @@ CHECKS = (
     ),
     Check(
         "overruled",
-        "what was reported rolled back is gone",
+        "a write that was reported rolled back is gone",
         "",
         overruled.check,
     ),

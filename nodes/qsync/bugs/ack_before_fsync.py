@@ -13,7 +13,7 @@ class AckBeforeFsync(Decisions):
 
 BUG = Bug(
     decides=AckBeforeFsync,
-    does="a record counts as on disk when it is written, not when it is synced: replies and sends pass it",
+    does="a record counts as on disk when it is written, not when it is synced: replies and messages overtake the sync",
     seen="a power loss loses acknowledged writes",
     checkers=("linearizable", "convergence", "audit", "crash"),
 )

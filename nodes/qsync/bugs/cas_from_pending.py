@@ -15,7 +15,7 @@ class CasFromPending(Decisions):
 
 BUG = Bug(
     decides=CasFromPending,
-    does="a compare-and-set that failed is answered at once, though what it saw is not confirmed",
+    does="a compare-and-set that failed is answered at once, though the value it saw is not confirmed",
     seen="it observed a value that is rolled back",
     checkers=("linearizable",),
 )

@@ -16,7 +16,7 @@ class ConfirmBeforeWalOwner(ConfirmFirst):
 BUG = Bug(
     decides=ConfirmBeforeWalOwner,
     does="the owner commits and answers before its CONFIRM is in the log",
-    seen="after a crash the owner has it pending again, shows the old value, and may roll it back",
+    seen="after a crash the write is pending again: the owner shows the old value, and may roll the write back",
     checkers=("linearizable", "convergence", "quorum", "audit"),
     issue=5213,
 )

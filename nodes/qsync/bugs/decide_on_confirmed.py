@@ -12,8 +12,8 @@ class DecideOnConfirmed(Decisions):
 
 BUG = Bug(
     decides=DecideOnConfirmed,
-    does="a writing transaction decides on what is confirmed, and does not see what others are about to write",
-    seen="two that run together start from the same state, and one of them is lost: money is made, numbers come twice",
+    does="a writing transaction decides on confirmed data, and does not see the prepared writes of other transactions",
+    seen="two concurrent transactions start from the same state, and one of them is lost: balances grow, ids repeat",
     checkers=(
         "transactional",
         "bank",

@@ -14,7 +14,7 @@ class DuplicateConfirm(Decisions):
 BUG = Bug(
     decides=DuplicateConfirm,
     does="the owner writes every CONFIRM twice",
-    seen="nothing, but for who reads the logs; Tarantool since 2.10 stops following such an owner",
+    seen="nothing, except in the logs; Tarantool since 2.10 stops following such an owner",
     checkers=("audit", "leadership"),
     issue=5144,
 )

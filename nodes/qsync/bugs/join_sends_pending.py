@@ -13,8 +13,8 @@ class JoinSendsPending(Decisions):
 
 BUG = Bug(
     decides=JoinSendsPending,
-    does="who joins is given what is written, without waiting until it is confirmed",
-    seen="what is rolled back while it joins stays in its data: extra rows, shown as confirmed",
+    does="a joining node gets all written rows, without waiting until they are confirmed",
+    seen="rows that are rolled back while it joins stay in its data, shown as confirmed",
     checkers=("convergence", "prefix", "linearizable", "audit", "leadership"),
     issue=5097,
 )

@@ -15,7 +15,7 @@ class LinearizableFromConfirmed(Decisions):
 
 BUG = Bug(
     decides=LinearizableFromConfirmed,
-    does="a node that is asked by a linearizable read tells what it knows to be confirmed, not what it has written",
+    does="for a linearizable read a node answers with its confirmed position, not with the position it has written",
     seen="a linearizable read misses an acknowledged write",
     checkers=("linearizable",),
 )

@@ -14,7 +14,7 @@ class NoPreVote(Decisions):
 
 BUG = Bug(
     decides=NoPreVote,
-    does="a node that hears nobody stands for election again and again",
+    does="a node that hears no other node stands for election again and again",
     seen="its term runs away, and it deposes a healthy leader when it is back",
     checkers=("leadership",),
     issue=6654,

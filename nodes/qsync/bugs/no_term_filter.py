@@ -17,7 +17,7 @@ class NoTermFilter(Decisions):
 
 BUG = Bug(
     decides=NoTermFilter,
-    does="rows and decisions of an owner whose term is over are applied as if it still were the owner",
+    does="rows and decisions of an owner with a past term are applied as if it still were the owner",
     seen="rolled-back transactions return",
     checkers=("convergence", "linearizable", "audit", "crash", "prefix", "dirty"),
     issue=5445,

@@ -15,7 +15,7 @@ class PromoteAtOnce(Decisions):
 BUG = Bug(
     decides=PromoteAtOnce,
     does="a PROMOTE takes effect when it is written, without a quorum of its own, as Tarantool ships it",
-    seen="two leader deaths around a PROMOTE that reached nobody lose an acknowledged write",
+    seen="two leader deaths around a PROMOTE that reached no node lose an acknowledged write",
     checkers=("leadership", "linearizable", "convergence", "audit"),
     issue=9376,
 )

@@ -14,7 +14,7 @@ class PromoteForgetsQuorum(Decisions):
 
 BUG = Bug(
     decides=PromoteForgetsQuorum,
-    does="a new leader keeps only what it knows to be confirmed, and rolls back what a quorum has acknowledged",
+    does="a new leader keeps only rows that it knows to be confirmed, and rolls back rows that a quorum acknowledged",
     seen="an acknowledged write is lost in a failover",
     checkers=("linearizable", "convergence", "audit", "leadership"),
     issue=5435,

@@ -17,7 +17,7 @@ class PromoteKeepsOldQuorum(Decisions):
 
 BUG = Bug(
     decides=PromoteKeepsOldQuorum,
-    does="a PROMOTE waits for the quorum that there was when it began, whatever is set meanwhile",
+    does="a PROMOTE waits for the quorum that was set when it began, although it has changed since",
     seen="after the quorum was lowered, a leader with enough followers stays read-only",
     checkers=("leadership",),
     issue=11574,

@@ -14,7 +14,7 @@ class SnapshotHoldsPending(Decisions):
 BUG = Bug(
     decides=SnapshotHoldsPending,
     does="a snapshot file is written without waiting until all that is in it is confirmed",
-    seen="a node that starts from it shows again what was rolled back",
+    seen="a node that starts from it shows rolled-back rows again",
     checkers=("convergence", "prefix", "linearizable", "audit", "leadership"),
     issue=5167,
 )

@@ -41,6 +41,6 @@ BUG = Bug(
     decides=SubmitBeforeQueue,
     does="a write that need not wait for its commit is answered before it is in the queue, and goes in when that is "
     "empty",
-    seen="what was asked for after its answer, and acknowledged, comes before it and is replaced by it",
+    seen="a write invoked after its answer, and acknowledged, comes before it and is overwritten by it",
     checkers=("queue-order",),
 )

@@ -14,8 +14,8 @@ class TimersByWallClock(Decisions):
 
 BUG = Bug(
     decides=TimersByWallClock,
-    does="whatever a node times (elections, silent links, waiting for a quorum), it times by its wall clock",
+    does="all timers of a node (elections, silent links, waiting for a quorum) use its wall clock",
     seen="when that clock goes back, a leader without a quorum is not fenced and a candidate does not stand; "
-    "when it goes forward, clients are told of a timeout that has not passed",
+    "when it goes forward, clients get timeouts that have not passed",
     checkers=("leadership", "early-timeout"),
 )

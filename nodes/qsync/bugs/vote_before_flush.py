@@ -15,7 +15,7 @@ class VoteBeforeFlush(Decisions):
 
 BUG = Bug(
     decides=VoteBeforeFlush,
-    does="a voter compares the candidate's vclock with what it has on disk, and not with what is on the way there",
+    does="a voter compares the candidate's vclock with its rows on disk, and ignores its rows on the way there",
     seen="it votes for a node that lacks what it acknowledges a moment later: an acknowledged write is lost, or, where "
     "its CONFIRM came first, a node stops at the new leader's PROMOTE (split-brain)",
     checkers=("linearizable", "convergence", "audit", "leadership"),

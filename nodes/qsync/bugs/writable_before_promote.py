@@ -14,7 +14,7 @@ class WritableBeforePromote(Decisions):
 BUG = Bug(
     decides=WritableBeforePromote,
     does="a node that won the election is writable before its PROMOTE has effect",
-    seen="writes enter a queue that is still another's, and are answered without a quorum or rolled back",
+    seen="writes enter a queue that another node still owns, and are answered without a quorum or rolled back",
     checkers=("linearizable", "convergence", "quorum", "audit", "crash", "leadership"),
     issue=12333,
 )
