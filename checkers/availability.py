@@ -2,7 +2,7 @@
 
 A *gap* of a node is a time in which it was asked and nothing it was asked ended ok: from the first question (or
 the last ok, if a question was open then) to the next ok, or to the end of the last question. Gaps shorter than a
-heartbeat are not told. A question that waits for a quorum makes a gap although the node is up: what counts is
+heartbeat are not reported. A question that waits for a quorum makes a gap although the node is up: what counts is
 what a client saw.
 
 All times are seconds or milliseconds since the run began, as their names say. Faults count where they surely were
@@ -99,7 +99,7 @@ def gaps_of(operations: Sequence[Operation], least_ns: int) -> list[Span]:
 
 
 def _was_served(operation: Operation) -> bool:
-    """Answered by a store that does its work; what was only submitted is no acknowledgement, but an answer."""
+    """Answered by a store that does its work; the answer to a submitted write is not an acknowledgement, but counts."""
     return operation.type == "ok" or operation.is_submitted
 
 

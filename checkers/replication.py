@@ -243,7 +243,7 @@ def _tells_of_stops(value: object) -> bool:
 
 
 def _last_words(history: History) -> dict[tuple[str, str], State]:
-    """(node, source) → the last state in which the node told of the source."""
+    """(node, source) → the last state in which the node reported the source."""
     last: dict[tuple[str, str], State] = {}
     for state in history.states:
         upstreams = state.status.get("upstreams")

@@ -7,7 +7,7 @@
 | drain | ok: [element, …], taken one after the other until the queue was empty |
 
 Only an element that was acknowledged can be lost, and only if the queue was surely emptied afterwards: by a drain that
-was asked after it was in, or by a dequeue that was then told so (null, or failed with the error "empty"); with `fifo`
+was asked after it was in, or by a dequeue that then found it empty (null, or failed with "empty"); with `fifo`
 also if an element came out that was put in after it. A dequeue of unknown outcome may have taken one, so as many
 missing elements are forgiven; a drain of unknown outcome may have taken all.
 

@@ -71,7 +71,7 @@ class FaultSpan:
     """One fault from its start line to its end line.
 
     `does` is what was carried out ("cut", "slow", "kill", "power", …); `links` are directed (source, target).
-    Without an end line the fault is taken not to have bitten: nothing is known of it.
+    Without an end line the fault is assumed to have had no effect: nothing is known of it.
     """
 
     id: int
@@ -95,7 +95,7 @@ class FaultSpan:
 
     @property
     def cuts(self) -> tuple[Cut, ...]:
-        """What it surely cut: one for a partition, one for each shape that was felt of a partition that changed."""
+        """What it surely cut: one for a partition, one for each shape of a changing partition that took effect."""
         if self.does == "cut" and self.sure is not None:
             return (Cut(self.links, self.sure),)
         if self.does != "changing-cut" or not self.bit:

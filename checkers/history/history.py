@@ -49,7 +49,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A node that ended although no fault told it to. `time_ns`: when it was seen to have ended."""
+    """A node that ended although no fault ended it. `time_ns`: when it was seen to have ended."""
 
     index: int
     time_ns: int

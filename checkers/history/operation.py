@@ -88,7 +88,7 @@ class Operation:
 
     @property
     def saw_empty(self) -> bool:
-        """A dequeue that was told that the queue is empty: answered with nothing, or refused with such an error."""
+        """A dequeue that found the queue empty: answered with nothing, or refused with such an error."""
         if self.f != "dequeue":
             return False
         return self.value is None if self.type == "ok" else self.type == "fail" and self.error in EMPTY

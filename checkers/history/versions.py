@@ -1,7 +1,7 @@
 """Which node ran which version when, by the nodes' own word: the `version` in what they say of themselves.
 
-A node that does not answer says nothing of its version: the one that it told last goes on. One that answers and tells
-no version is told as "".
+A node that does not answer reports no version: the last one that it reported goes on. One that answers without
+a version is reported as "".
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from checkers.history.history import History
 
 @dataclass(frozen=True, slots=True)
 class VersionSpan:
-    """`node` told `version` for the first time at `start_ns`, and for the last time in a row at `end_ns`."""
+    """`node` reported `version` for the first time at `start_ns`, and for the last time in a row at `end_ns`."""
 
     node: str
     version: str

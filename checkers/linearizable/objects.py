@@ -33,7 +33,7 @@ def _strange(operation: Operation, expected: str) -> ModelError:
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """What these models share: a failed operation tells nothing, an update leaves what cannot be told beforehand."""
+    """The common part of these models: a failed operation proves nothing, an update leaves an unpredictable state."""
 
     failed_cas_observes: bool = True
 

@@ -37,7 +37,7 @@ def check(logs: Sequence[NodeLog], rules: LogRules) -> Verdict:
 
 
 def check_replayed(nodes: Sequence[Replayed], rules: LogRules, settled: Settled | None = None) -> Verdict:
-    """The same over logs that were replayed already; `settled`: what clients were told must not contradict them.
+    """The same over logs that were replayed already; `settled`: the answers of clients must not contradict them.
 
     Without any record the verdict is unknown; where a log is damaged or missing it is invalid or unknown, never valid.
     `details["findings"]` says which logs are damaged or missing, `details["notes"]` what was left out for that,
@@ -85,7 +85,7 @@ def check_replayed(nodes: Sequence[Replayed], rules: LogRules, settled: Settled 
 
 
 def _contradictions(settled: Settled) -> list[Witness]:
-    """What clients were told for sure and the logs deny."""
+    """Certain answers to clients that the logs deny."""
     return [
         Witness(
             rule=rule,

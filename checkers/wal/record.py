@@ -49,7 +49,7 @@ class Record:
     key: object = None
     """Of a row of data: the first part of the primary key that it is about."""
     is_whole: bool = True
-    """The row alone tells what is there after it; an UPDATE does not."""
+    """The row alone says what is there after it; an UPDATE does not."""
 
     @property
     def id(self) -> Id:

@@ -33,8 +33,8 @@ Mark = tuple[str, object]
 class Settled:
     """`history` with what is settled; the operations by what became of them, as indexes of their invocations.
 
-    `lost` are operations that clients were told had happened and that the logs discarded; `kept` those that clients
-    were told had surely not, and that a log confirms. Either contradicts the client, whatever the checkers say.
+    `lost` are operations that were answered ok and that the logs discarded; `kept` those that were answered as surely
+    not done, and that a log confirms. Either contradicts the client, whatever the checkers say.
     """
 
     history: History
@@ -100,7 +100,7 @@ def _revealing(history: History, nodes: Sequence[Replayed]) -> Iterator[Operatio
 
 
 def _shown_by_refusal(operation: Operation, history: History) -> Mark | None:
-    """Key and value that the answer of a refused transaction told, where the store says that it is confirmed."""
+    """Key and value in the answer of a refused transaction, if the store promises that they are confirmed."""
     if operation.type != "fail" or operation.complete_index is None:
         return None
     match operation.f, operation.key, history.events[operation.complete_index].value:

@@ -81,8 +81,8 @@ def plan_options(function: F) -> F:
     """What a plan can be made of on the command line; everything not said comes from the file or the default."""
     options = [
         click.option("--plan", "plan_file", type=InputPath(), help="Start from a stored plan."),
-        click.option("--name", type=Text(), help="What the run is called: its folder under results/."),
-        click.option("--system", type=Text(), help="What is under test."),
+        click.option("--name", type=Text(), help="The run's name: its folder under results/."),
+        click.option("--system", type=Text(), help="The system under test."),
         click.option(
             "-o",
             SETTINGS,
@@ -92,12 +92,12 @@ def plan_options(function: F) -> F:
             help="An option of the system (may be repeated); --system NAME --help shows them.",
         ),
         click.option("--cluster", type=Text(), help="Where it runs: local, docker, ssh or sim."),
-        click.option("--workload", type=Text(), help="What clients do."),
+        click.option("--workload", type=Text(), help="The workload of the clients."),
         click.option("--faults", type=Text(), help="Names, separated by commas; or all, or none."),
         click.option("--nodes", type=Whole(), help="How many nodes."),
         click.option("--time-limit", "time_limit_s", type=Number(), help="Seconds of load."),
         click.option("--rate", type=Number(), help="Operations per second, all workers together."),
-        click.option("--workers", type=Whole(), help="Clients at work at once."),
+        click.option("--workers", type=Whole(), help="Concurrent clients."),
         click.option("--request-timeout", "request_timeout_s", type=Number(), help="Seconds a client waits."),
         click.option(
             "--settle-timeout", "settle_timeout_s", type=Number(), help="Seconds until all must be quiet."
@@ -108,7 +108,7 @@ def plan_options(function: F) -> F:
             help="When writes are answered: confirmed, or already when they are queued.",
         ),
         click.option(
-            "--disk", type=Text(), help="What lies under the nodes: node (their own) or mounted (ours, FUSE)."
+            "--disk", type=Text(), help="The disk under the nodes: node (their own) or mounted (ours, FUSE)."
         ),
         click.option(
             "--start",
@@ -117,7 +117,7 @@ def plan_options(function: F) -> F:
         ),
         click.option("--read", type=Text(), help="Read mode: linearizable, read-confirmed, dirty or mixed."),
         click.option("--replica-reads", type=Number(), help="Share of reads that go to replicas."),
-        click.option("--overlap", type=Whole(), help="How many faults may be at work at once (default: 1)."),
+        click.option("--overlap", type=Whole(), help="How many faults may be active at once (default: 1)."),
         click.option(
             "--node-cpus",
             type=Number(),
@@ -129,9 +129,7 @@ def plan_options(function: F) -> F:
         click.option(
             "--calm", "calm_s", type=Number(), help="Seconds between two faults, on average (default: 1)."
         ),
-        click.option(
-            "--least-ok", type=Whole(), help="Operations that must succeed for the run to be evidence."
-        ),
+        click.option("--least-ok", type=Whole(), help="Operations that must succeed for a conclusive run."),
         click.option(
             "--stray-writes", type=Number(), help="Share of writes that go to replicas, which refuse them."
         ),
@@ -154,7 +152,7 @@ def plan_options(function: F) -> F:
             "--accept-new-host-keys",
             is_flag=True,
             default=None,
-            help="For --cluster ssh: believe hosts that are not known yet, and remember their keys.",
+            help="For --cluster ssh: trust hosts that are not known yet, and remember their keys.",
         ),
         click.option(
             "--node-from",
@@ -164,7 +162,7 @@ def plan_options(function: F) -> F:
         click.option(
             "--node-to", type=Text(), help="The version a rolling upgrade brings them to (default: this one)."
         ),
-        click.option("--seed", type=Whole(), help="Decides everything that is left to chance."),
+        click.option("--seed", type=Whole(), help="Seed of all random choices."),
     ]
     for option in reversed(options):
         function = option(function)

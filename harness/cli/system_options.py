@@ -1,7 +1,7 @@
-"""Options that only one system has: made of its struct, and shown where the line names that system.
+"""Options that only one system has: made of its struct, and shown if the command line names that system.
 
 `-o name=value` sets any of them; most have a long name as well. The long names of the systems of this checkout are read
-everywhere, so that `harness.cli.options.plan_of` can say whose they are.
+everywhere, so that `harness.cli.options.plan_of` can say which system has them.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class ClockFault:
         self._at_first: dict[str, Off] = {}
         self._gained_ns: dict[str, int] = {}
         self._turns: Counter[str] = Counter()
-        """How often a node's clock was seen to have turned since, as it was told to."""
+        """How often a node's clock was seen to have turned since, as ordered."""
         self._is_over = asyncio.Event()
         self._strobes: list[asyncio.Task[None]] = []
 

@@ -16,7 +16,7 @@ from harness.cluster.protocol import Ended, Orphans
 from harness.errors import NodeEnded
 
 REFUSED: Final = ("exit 1", "exit 64")
-"""How a node ends that does not come up, or does not know what it was told, and has said why."""
+"""How a node ends that refuses to start, or does not understand its options, and has said why."""
 CRASHED: Final = (
     *(
         f"signal {int(number)}"

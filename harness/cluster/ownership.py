@@ -1,9 +1,9 @@
 """Which harness made a container, a network or a rule; and the removal of what a dead harness left behind.
 
 Everything that a run makes has two labels: its id, and the harness that made it, as process number and the time at
-which that process started (numbers are used again). What carries our label and a harness that is no more is a
-leftover. What has no label of ours is never looked at twice. A table of packet rules has no labels: both stand in its
-name, so that whose it is can be known without any daemon, and whichever daemon the run's containers are with.
+which that process started (numbers are used again). A thing with our label and a dead harness is a leftover. A thing
+without our label is never looked at twice. A table of packet rules has no labels: both stand in its
+name, so its harness can be known without any daemon, whichever daemon the run's containers are with.
 
 In doubt a harness lives: what a dead one left can be removed later, what a living one lost cannot be given back.
 """

@@ -15,7 +15,7 @@ from harness.cluster.place import Which
 from harness.faults.fault import Evidence, Fault, Moment
 
 LINES_TOLD = 5
-"""How many of its last lines are told of a node that did not start: enough for the end of a traceback."""
+"""How many of its last lines are reported of a node that did not start: enough for the end of a traceback."""
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

@@ -67,7 +67,7 @@ class RealCluster(RealTime):
         self._stall_watch: asyncio.Task[None] | None = None
         self._stopped: asyncio.Task[None] | None = None
         self._began_after_ns = 0
-        """How long after the time that nodes were told as their beginning the run began."""
+        """How long after the start time that the nodes were given the run began."""
 
     # What each cluster does in its own way
 

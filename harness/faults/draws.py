@@ -101,7 +101,7 @@ def full_disk(nodes: Sequence[str], leader: str, chance: random.Random) -> dict[
 
 
 def io_error(nodes: Sequence[str], leader: str, chance: random.Random) -> dict[str, object]:
-    """Of writes, or of syncs whose writes went well."""
+    """Of writes, or of syncs after writes that succeeded."""
     return {**leader_or_one(nodes, leader, chance), "error": "EIO", "at_sync": chance.random() < 0.5}
 
 

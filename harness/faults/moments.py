@@ -128,7 +128,7 @@ def _queue_fills(scene: Scene) -> None:
 
 
 def _node_lags(scene: Scene) -> None:
-    """One node hears too little from all others for long; in the middle it, or the node it lacks rows of, has its turn.
+    """One node hears too little for long. Meanwhile it, or the node whose rows it lacks, fails or is promoted.
 
     What was held arrives behind a promotion, a death or a restart.
     """
@@ -149,7 +149,7 @@ def _node_lags(scene: Scene) -> None:
 
 
 def _rivals_stand(scene: Scene) -> None:
-    """Two nodes that do not hear each other are promoted in one term, and who votes dies between their candidacies."""
+    """Two nodes that do not hear each other are promoted in one term; their voter dies between their candidacies."""
     chance = scene.chance
     lasts_ns = scene.lasts(1_000, 2_500)
     links: tuple[Link, ...] = (("@next", "@after"), ("@after", "@next"))

@@ -2,11 +2,11 @@
 
 | column | what |
 |---|---|
-| group | what faults of different names have in common: a schedule takes one of each group before it repeats any |
+| group | the common part of faults with different names: a schedule takes one of each group before it repeats any |
 | does | what a cluster carries out (`fault.py`) |
 | draw | the fields in which one fault differs from the next |
-| where | on which clusters, and why not on the others (`where.py`); by default everywhere |
-| must | a correct system *survives* most; some, which take away what was safely on disk, it may only *detect* |
+| where | the clusters that can do it, and why not the rest (`where.py`); by default all |
+| must | a correct system *survives* most; faults that destroy safely written data it may only *detect* |
 
 To refuse to start is right after a fault that may be detected; wrong data are an anomaly all the same. "All" faults are
 those to be survived.
@@ -229,6 +229,6 @@ def why_not_to(does: Does, cluster: str, able: frozenset[Ability], system: str) 
 
 
 def can_do(cluster: str) -> frozenset[Does]:
-    """What the faults of a cluster come down to, by the table; and in the simulator, whose moments are known, holds."""
+    """The actions of a cluster's faults, by the table; in the simulator, which knows triggers, also holds."""
     drawn = frozenset(kind.does for kind in FAULTS.values() if cluster in kind.where.clusters)
     return drawn | DIRECTED if cluster == "sim" else drawn

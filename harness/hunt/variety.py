@@ -8,9 +8,9 @@
 | load | workload, rate, wait modes, stray writes, clients that roam, transactions that must fail, keys written once |
 | faults | which and how dense, how many at once, members that come and go, scenes of directed faults |
 
-One draw a seed, from a stream of its own; what came to the table later has others (`_late`). Only configurations are
-drawn that promise something, so that every seed is a claim: C, H and I. Where a fault or a workload is asked for by
-name that a draw has no room for, it is drawn again.
+One draw a seed, from a stream of its own; rows that were added later have streams of theirs (`_late`). Only
+configurations with a promise are drawn, so that every seed is a claim: C, H and I. If a draw has no room for a fault
+or a workload that was asked for by name, it is drawn again.
 """
 
 from __future__ import annotations

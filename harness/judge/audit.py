@@ -41,7 +41,7 @@ class Audit:
 
     logs: Verdict
     early: Verdict | None = None
-    """None where nothing tells when what was on disk."""
+    """None if it is not recorded when data were on disk."""
     settling: Settled | None = None
     settled: tuple[tuple[Check, Verdict], ...] = ()
 
@@ -134,7 +134,7 @@ def _of_all_members(verdict: Verdict, logs: Sequence[NodeLog], history: History)
 
 
 def _tells_when(history: History, effects: Sequence[Effect]) -> bool:
-    """Whether anything tells when what was on disk: not in what was recorded before the simulator kept it."""
+    """Whether it is recorded when data were on disk: not in records from before the simulator kept it."""
     return bool(effects) or history.header.cluster != "sim"
 
 

@@ -38,7 +38,7 @@ USEFUL_SHARE_OF_A_KIND = 1 / 10
 TOLD = ("mismatch", "empty", SUBMITTED, AS_IT_HAD_TO)
 """Errors that are answers: what was asked for could not be, and the store says so."""
 MANY_LEFT_OUT = 1 / 4
-"""The share of the faults of a schedule above which it is told that they were left out."""
+"""If a larger share of the faults of a schedule was skipped, that is reported."""
 STALLED_MS_MAX = 1_000.0
 NEVER = 1 << 62
 

@@ -32,11 +32,11 @@ class Expectations:
     fails_over: bool = False
     """The leader may change in the middle of the run, or there is none."""
     needs_operator: bool = False
-    """Nobody leads unless somebody asks for it, at least while the candidates are no members: the harness does."""
+    """No node leads unless it is asked to, at least while the candidates are not members: the harness asks."""
     voters: frozenset[str] = NOBODY
     """The nodes that never lead: where there are elections, those without a part in them too."""
     without_a_vote: frozenset[str] = NOBODY
-    """Nodes that take no part in the elections of the others."""
+    """Nodes that take no part in elections."""
     candidates: frozenset[str] = NOBODY
     """The nodes that stand for election by themselves."""
     read_mode: str = "read-confirmed"

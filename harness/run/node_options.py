@@ -56,7 +56,7 @@ APART = (
 RECONFIGURING = ("reconfigure", "reconfigure-at-a-moment", "restart-otherwise")
 """Faults that change any of them."""
 ROLLS_BACK, GOES_ON = "old", "new"
-"""Values of `TIMEOUT_BEHAVIOUR`: a transaction that waits too long is rolled back, or its client alone is told."""
+"""Values of `TIMEOUT_BEHAVIOUR`: a transaction that waits too long is rolled back, or only its client gets an error."""
 _WORDS: Mapping[str, tuple[Value, ...]] = {
     FENCING: ("off", "soft", "strict"),
     TIMEOUT_BEHAVIOUR: (ROLLS_BACK, GOES_ON),

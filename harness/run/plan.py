@@ -34,7 +34,7 @@ DISK_FAULTS = (*POWER_FAULTS, "slow-disk", "full-disk", "io-error")
 DISK_ITSELF: frozenset[Does] = frozenset(("power", "slow-fsync", "disk-error"))
 """Faults of the disk under a node, rather than of its files."""
 ASYNCHRONOUS_WORKLOADS = ("mixed-spaces",)
-"""Workloads that write to a space whose transactions no quorum confirms."""
+"""Workloads that write to a space with transactions that no quorum confirms."""
 SEEN = "@seen"
 """In a value: what the worker last saw under the key."""
 

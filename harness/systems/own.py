@@ -65,7 +65,7 @@ Statuses = Mapping[str, Mapping[str, object] | None]
 
 
 class OwnOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a node of the store is told."""
+    """The settings that a node of the store gets."""
 
     quorum: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=31)] | None,

@@ -1,7 +1,7 @@
 """Plans with the options of their system: made of fields by name, and read.
 
-On disk a plan has version 2: what every run has, and under `options` what the system has. Fields by name are what a
-person says and what a hunt draws: there the options of the system stand beside the others.
+On disk a plan has version 2: the fields that every run has, and under `options` those of the system. A person writes,
+and a hunt draws, fields by name: there the options of the system stand beside the common ones.
 """
 
 from __future__ import annotations

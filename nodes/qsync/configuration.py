@@ -65,9 +65,9 @@ class Configuration:
     exact_elections: bool = False
     """Elections keep Tarantool's times and states to the moment (`nodes.qsync.election`)."""
     rollback_on_timeout: bool = True
-    """False: a transaction that waits for longer than the synchro timeout goes on waiting, only its client is told."""
+    """False: a transaction that waits for longer than the synchro timeout goes on waiting; its client gets an error."""
     txn_synchro_timeout_ns: int | None = None
-    """When it is told so. None: after the synchro timeout (Tarantool: 5 s)."""
+    """When the client gets that error. None: after the synchro timeout (Tarantool: 5 s)."""
     synchronous_promote: bool = True
     """False, as Tarantool ships it: a PROMOTE waits for acknowledgements of the last synchronous transaction that its
     node has, and takes effect when it is written, without a quorum of its own."""

@@ -274,8 +274,8 @@ _DOES = (("partition", "cut"), ("isolate", "cut"), ("kill", "kill"), ("pause", "
 class _Faults:
     """Turns what a nemesis reports into the start and end lines of faults, as far as its words can be understood.
 
-    Each of its operations is told twice, when it was asked and when it was done: a fault lasts from its first word to
-    the last one about its end. None of them is known to have bitten.
+    Each of its operations is reported twice, when it was asked and when it was done: a fault lasts from its first word
+    to the last one about its end. None of them is known to have taken effect.
     """
 
     def __init__(self) -> None:

@@ -86,7 +86,7 @@ class ContainerNodes(NodeBook):
         self._network: Any = None
         self._containers: dict[str, Any] = {}
         self._down: set[str] = set()
-        """Nodes that are not running, told or untold."""
+        """Nodes that are not running, whether the harness ended them or not."""
         self._told: set[str] = set()
         self._lives: Counter[str] = Counter()
         """How often a node was started again: a list asked for before that says nothing of its new life."""

@@ -138,7 +138,7 @@ def began_at(pid: int) -> int:
 
 
 def remove_leftovers(lives: Callable[[str], bool] | None) -> list[str]:
-    """What was removed, in words. `lives` tells of harnesses; None: only what supervisors left is looked for."""
+    """What was removed, in words. `lives` knows the living harnesses; None: only supervisors' leftovers are removed."""
     removed: dict[str, None] = {}
     ours = [] if lives is None else list(leftovers(lives))
     for folder in (*ours, *leftovers(supervisor_lives, kind=FAR_NAME)):

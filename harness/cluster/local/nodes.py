@@ -1,6 +1,6 @@
 """The nodes of a local cluster as processes: started, killed, paused, watched.
 
-The relay is kept told where each node listens, and guards each process.
+The nodes keep the relay informed where each of them listens; the relay guards each process.
 """
 
 from __future__ import annotations

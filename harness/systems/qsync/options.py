@@ -47,9 +47,9 @@ Formula = Annotated[str, Meta(min_length=1, max_length=200)]
 NEVER_S = 3600
 """How often a node takes a snapshot if nothing is said: longer than any run."""
 LOG_QUEUE_BYTES = 16 * 1024 * 1024
-"""What may be on its way to a node's disk if nothing is said."""
+"""Bytes that may be on their way to a node's disk by default."""
 OF_ELECTIONS = ("election_fencing", "synchronous_promote")
-"""What says nothing where nobody is elected."""
+"""Options without a meaning if there are no elections."""
 
 
 class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -104,7 +104,7 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             extra={"option": "--node-option", "metavar": "NODE:OPTION=VALUE"},
         ),
     ] = ()
-    """What single nodes are set to apart from the others (`harness.run.node_options`)."""
+    """Options of single nodes that differ from the rest (`harness.run.node_options`)."""
 
     def check(self, plan: Plan) -> None:
         if isinstance(self.quorum, str):
@@ -244,7 +244,7 @@ class Settings:
 
     @property
     def without_a_vote(self) -> frozenset[str]:
-        """Nodes that take no part in the elections of the others: a PROMOTE of theirs would ask nobody."""
+        """Nodes that take no part in elections: their PROMOTE would ask for no votes."""
         return self.in_mode("off") if self.has_elections else frozenset()
 
     @property

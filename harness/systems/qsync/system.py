@@ -554,18 +554,20 @@ def _loses_power(plan: Plan) -> bool:
 
 
 def _others_join(plan: Plan) -> bool:
-    """One node begins with a stored log, and the others with nothing."""
+    """One node begins with a stored log, and the rest with nothing."""
     return plan.start is not None and starts.start_of(plan.start).others_join
 
 
 def _quorum_follows(plan: Plan) -> bool:
     """The quorum may be a formula of the number of members."""
-    is_apart = any(QUORUM in options for options in parsed(said_of(plan).node_options, plan.node_names).values())
+    is_apart = any(
+        QUORUM in options for options in parsed(said_of(plan).node_options, plan.node_names).values()
+    )
     return not isinstance(plan.quorum, int) and not is_apart
 
 
 def _before_joins(members: tuple[Identity, ...], alone: str) -> tuple[Identity, ...]:
-    """The first member, whose log names it replica 1; what the others' ids will be they learn."""
+    """The first member; its log names it replica 1. The remaining ids are learnt."""
     return tuple(replace(member, id=int(member.name == alone)) for member in members)
 
 

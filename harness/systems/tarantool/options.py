@@ -13,4 +13,4 @@ class TarantoolOptions(QsyncOptions, frozen=True, kw_only=True, forbid_unknown_f
     wal_mode: Annotated[
         Literal["write", "fsync"] | None, Meta(description="write (as shipped) or fsync.")
     ] = None
-    """Whether who wrote its log waits for fsync(2); None: as shipped, it does not."""
+    """Whether a write of its log waits for fsync(2); None: as shipped, it does not."""

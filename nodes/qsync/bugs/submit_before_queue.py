@@ -17,7 +17,7 @@ class SubmitBeforeQueue(Decisions):
     def __init__(self) -> None:
         super().__init__()
         self._answered: deque[tuple[Queue, Submit]] = deque()
-        """Those whose clients think that they are in the queue."""
+        """Transactions that were answered as if they were in the queue."""
 
     def into_queue(
         self, queue: Queue, submit: Submit, reply: Reply, now: Instant, *, is_detached: bool

@@ -57,9 +57,9 @@ class Start:
     snapshot: tuple[str, bytes] | None
     """Name and bytes of the one that was taken at that moment."""
     answered: tuple[Row, ...]
-    """What clients were told to be written."""
+    """The writes that clients got acknowledged."""
     others_join: bool
-    """One node has the log; the others begin with empty disks."""
+    """One node has the log; the rest begin with empty disks."""
 
     @property
     def makes_its_space(self) -> bool:
