@@ -78,7 +78,7 @@ class DiskFault:
         well = Orders()
         await self._disks[node].order(asdict(well))
         if self._fault.does == "disk-error" and not self._processes.is_alive(node):
-            # No other fault has a node down meanwhile: `harness.faults.lanes` excludes that.
+            # No other fault has a node down meanwhile: `harness.faults.overlap` excludes that.
             try:
                 await self._processes.start_again(node)
                 self._details.append(f"{node} had ended, and was started again")

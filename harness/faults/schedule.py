@@ -1,4 +1,4 @@
-"""Which faults when: drawn from the seed, one after the other (or in several lanes), with quiet times between.
+"""Which faults when: drawn from the seed, one after the other (or in several slots), with quiet times between.
 
 "All" means: first one fault of every group in random order, then every fault in ever new order. The first partition is
 the one that forces a decision about pending transactions (`isolate-owner`), and the first power loss the owner's, so
@@ -18,9 +18,9 @@ from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.changing import all_links, draw_shapes, draw_steps
 from harness.faults.directed import SCENES, draw_directed
 from harness.faults.fault import Fault
-from harness.faults.lanes import impossible
 from harness.faults.membership import Membership
 from harness.faults.moments import DRAWN_SCENES
+from harness.faults.overlap import impossible
 from harness.faults.reconfiguring import draw as draw_options
 from harness.faults.rollout import DOWNGRADE, UPGRADE, Rollout
 from harness.faults.table import (
@@ -148,8 +148,8 @@ def draw_faults(plan: Plan, owner: str, able: frozenset[Ability] = ALL_ABILITIES
         is_a_step_due = step is None or not names
         if not name:
             break
-        lane = free_ns.index(min(free_ns))
-        at_ns = free_ns[lane]
+        slot = free_ns.index(min(free_ns))
+        at_ns = free_ns[slot]
         until_ns = at_ns + _lasts_ns(name, plan, chance.randrange(*LASTS_NS))
         if until_ns > plan.time_limit_ns - LAST_HEALED_NS:
             break
@@ -159,9 +159,9 @@ def draw_faults(plan: Plan, owner: str, able: frozenset[Ability] = ALL_ABILITIES
         if fault is not None and target:
             fault = msgspec.structs.replace(fault, nodes=(target,))
         quiet_ns = int(chance.randrange(*QUIET_NS) * plan.calm_s)
-        free_ns[lane] = until_ns + _quiet_ns(name, plan, quiet_ns)
+        free_ns[slot] = until_ns + _quiet_ns(name, plan, quiet_ns)
         if fault is None or impossible(fault, faults, plan.overlap, is_real=plan.cluster != "sim"):
-            free_ns[lane] = at_ns + QUIET_NS[0]
+            free_ns[slot] = at_ns + QUIET_NS[0]
         else:
             faults.append(fault)
             members = members.after(fault)

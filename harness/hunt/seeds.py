@@ -16,7 +16,7 @@ from checkers.history import History, jsonl
 from checkers.history.faults import FaultSpan
 from checkers.history.operation import Operation
 from harness.errors import HarnessError
-from harness.faults.lanes import MEMBERSHIP
+from harness.faults.overlap import MEMBERSHIP
 from harness.hunt import changes
 from harness.hunt.variety import hunted
 from harness.judge.whole_run import verdict_of

@@ -15,7 +15,7 @@ from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
 from checkers.history.members import is_settled_at_the_end
 from checkers.history.operation import SUBMITTED, Event, Operation
-from harness.faults.lanes import STOPS_PROCESSES, changes_who_leads, hinders_no_owner
+from harness.faults.overlap import STOPS_PROCESSES, changes_who_leads, hinders_no_owner
 from harness.faults.table import DIRECTED, SCENIC
 from harness.judge.asked_faults import not_felt
 from harness.judge.effects import Attempts, attempts_of, missing_effects

@@ -17,7 +17,7 @@ from harness.cluster.limits.share import Share
 from harness.cluster.place import FROM, TO, Version, Which
 from harness.cluster.protocol import Cluster
 from harness.errors import WrongUse
-from harness.faults.lanes import LIMITS
+from harness.faults.overlap import LIMITS
 from harness.faults.reconfiguring import switches_on
 from harness.faults.schedule import names_for
 from harness.faults.table import MOUNTED

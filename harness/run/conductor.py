@@ -6,7 +6,7 @@ recorded in one order: an invocation before anything of it is sent, a completion
 | part | does |
 |---|---|
 | a worker | its own operations, one at a time; after an unknown outcome it goes on as a new process |
-| the nemesis (nemesis.py) | one fault after the other in each lane, directed faults beside them |
+| the nemesis (nemesis.py) | one fault after the other in each slot, directed faults beside them |
 | the monitor (monitor.py) | asks every node for its state, again and again |
 | the recorder (recorder.py) | writes down what all of these do; course.py says whether they go on |
 """
@@ -29,7 +29,7 @@ from harness.generators.generator import Value
 from harness.operations import Completion, Done, Dump
 from harness.run.course import Course
 from harness.run.draw import faults_of, operations_of
-from harness.run.failover import Operator, statuses_of
+from harness.run.failover import ReelectionOperator, statuses_of
 from harness.run.monitor import Monitor
 from harness.run.nemesis import Nemesis
 from harness.run.plan import SECOND_NS, SUBMITTING, Operation, Plan
@@ -122,7 +122,7 @@ class Conductor:
         if isinstance(self.cluster, BeginsAnew):
             self.cluster.begin_now()  # the times of a plan are those of load and faults, not of a slow start
         if self.plan.needs_operator and not self._has_own_operator():
-            self._monitor.operator = Operator(self.plan, self.cluster, self.system)
+            self._monitor.operator = ReelectionOperator(self.plan, self.cluster, self.system)
         if self.plan.fails_over:
             await self._monitor.look()
         await self._begin()
@@ -151,7 +151,7 @@ class Conductor:
         nemesis.begin(faults)
         monitor = spawn(course.part(self._monitor.watch()))
         try:
-            for task in (*workers, *nemesis.lanes):
+            for task in (*workers, *nemesis.slots):
                 await task
             await nemesis.end_directed()
             course.is_over = True

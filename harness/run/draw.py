@@ -16,8 +16,8 @@ from harness.errors import WrongUse
 from harness.faults.abilities import LACKS, Ability
 from harness.faults.directed import PLACEHOLDERS
 from harness.faults.fault import DISK_ERRORS, NEEDS, Fault
-from harness.faults.lanes import impossible
 from harness.faults.membership import Membership
+from harness.faults.overlap import impossible
 from harness.faults.rollout import Rollout
 from harness.faults.schedule import draw_faults
 from harness.faults.table import can_do, why_not_to

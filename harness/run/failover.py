@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from harness.cluster.protocol import Cluster
 from harness.faults.fault import Evidence, Fault
-from harness.faults.lanes import hinders_no_owner
+from harness.faults.overlap import hinders_no_owner
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.system import System
 
@@ -95,7 +95,7 @@ async def fail_over(plan: Plan, cluster: Cluster, system: System, fault: Fault) 
 
 
 @dataclass(slots=True)
-class Operator:
+class ReelectionOperator:
     """Watches the nodes' reports, as the monitor does, and promotes one if no node owns the queue for too long."""
 
     plan: Plan

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.cluster.protocol import Cluster, Ended, FindsOrphans, LooksForEnds
 from harness.run.course import Course
-from harness.run.failover import Operator
+from harness.run.failover import ReelectionOperator
 from harness.run.plan import SECOND_NS, Plan
 from harness.run.present import Present
 from harness.run.recorder import Recorder
@@ -25,7 +25,7 @@ class Monitor:
     recorder: Recorder
     course: Course
     present: Present
-    operator: Operator | None = None
+    operator: ReelectionOperator | None = None
     """Promotes nodes when nothing else does; it acts on what the monitor sees."""
     is_up: bool = False
     """All nodes came up once."""

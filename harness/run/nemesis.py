@@ -1,6 +1,6 @@
 """The nemesis: begins and heals the faults of a run, and records their evidence.
 
-Faults of one lane follow each other; the lanes run beside each other. A directed fault runs beside all lanes, from its
+Faults of one slot follow each other; the slots run beside each other. A directed fault runs beside all slots, from its
 own time or moment on. Each fault was drawn for the first leader and for all members. The nemesis exchanges the names
 for today's (`present.py`). It skips a fault that is not possible any more, and records the reason.
 """
@@ -16,7 +16,7 @@ from harness.administration.actions import Action, action_of
 from harness.cluster.protocol import ChangesShapes, Cluster, Task, WatchesMoments
 from harness.faults.directed import in_place
 from harness.faults.fault import Evidence, Fault
-from harness.faults.lanes import ADMINISTERED, STEPS, exclude, lanes_of
+from harness.faults.overlap import ADMINISTERED, STEPS, exclude, slots_of
 from harness.run.course import Course
 from harness.run.failover import Failover, fail_over, may_keep_owners_away, owner_within_ns, statuses_of
 from harness.run.monitor import SETTLE_POLL_NS, Monitor
@@ -26,7 +26,7 @@ from harness.run.recorder import Recorder
 from harness.systems.system import System
 
 LEFT_OUT_NS = SECOND_NS // 10
-"""A lane that is later than this leaves out a fault that has no time left."""
+"""A slot that is later than this leaves out a fault that has no time left."""
 GONE = "the target node is no longer a member, or there is no absent node to add"
 LATE = "the previous fault was still active or healing when its time slot ended"
 
@@ -40,7 +40,7 @@ class Nemesis:
     course: Course
     present: Present
     monitor: Monitor
-    lanes: list[Task[None]] = field(default_factory=list)
+    slots: list[Task[None]] = field(default_factory=list)
     directed: dict[int, Task[None]] = field(default_factory=dict)
     _begun: dict[int, None] = field(default_factory=dict)
     """Directed faults that have begun."""
@@ -53,9 +53,9 @@ class Nemesis:
         return self.recorder.progress.active
 
     def begin(self, faults: Sequence[Fault]) -> None:
-        """Start them all: the lanes run beside each other, and each directed fault beside them."""
-        for lane in lanes_of(fault for fault in faults if not fault.is_directed):
-            self.lanes.append(self.cluster.spawn(self.course.part(self._lane(lane))))
+        """Start them all: the slots run beside each other, and each directed fault beside them."""
+        for slot in slots_of(fault for fault in faults if not fault.is_directed):
+            self.slots.append(self.cluster.spawn(self.course.part(self._slot(slot))))
         for fault in faults:
             if fault.is_directed:
                 self.directed[fault.id] = self.cluster.spawn(self.course.part(self._directed(fault)))
@@ -70,12 +70,12 @@ class Nemesis:
                 task.cancel()
 
     def cancel(self) -> None:
-        for task in (*self.lanes, *self.directed.values()):
+        for task in (*self.slots, *self.directed.values()):
             task.cancel()
 
     # ---- which fault, and when
 
-    async def _lane(self, faults: Sequence[Fault]) -> None:
+    async def _slot(self, faults: Sequence[Fault]) -> None:
         is_late = False
         for drawn in faults:
             await self.course.wait_until(drawn.at_ns)
@@ -97,7 +97,7 @@ class Nemesis:
                 await self._fault(present)
 
     async def _directed(self, fault: Fault) -> None:
-        """One fault that runs beside the lanes, when its time or its trigger has come."""
+        """One fault that runs beside the slots, when its time or its trigger has come."""
         await self.course.wait_until(fault.at_ns)
         it = ""
         if fault.on is not None and not self.course.is_interrupted:
@@ -146,7 +146,7 @@ class Nemesis:
         return self.present.of_members(step)
 
     def _has_passed(self, fault: Fault) -> bool:
-        """Its lane was busy healing the one before for so long that it has no time left in which to take effect."""
+        """Its slot was busy healing the one before for so long that it has no time left in which to take effect."""
         now_ns = self.cluster.now_ns()
         return now_ns - fault.at_ns > LEFT_OUT_NS and fault.until_ns - now_ns < self.plan.heartbeat_ns
 

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from harness.faults.fault import Count, Does, Fault
-from harness.faults.lanes import MEMBERSHIP
 from harness.faults.membership import quorum_of
+from harness.faults.overlap import MEMBERSHIP
 from harness.run.expectations import Expectations
 from harness.run.node_options import QUORUM, RECONFIGURING, Value
 from nodes.kernel.chance import Streams

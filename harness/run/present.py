@@ -12,7 +12,7 @@ import msgspec
 
 from harness.administration.deployed import Deployed
 from harness.faults.fault import Fault
-from harness.faults.lanes import MEMBERSHIP, STEPS
+from harness.faults.overlap import MEMBERSHIP, STEPS
 from harness.run.plan import Plan
 
 

@@ -145,14 +145,14 @@ def _check_run(
     with limited(Limits(timeout_s, memory_mib, budget)):
         verdict = finish(folder, plan, key=key, promise=promise)
         if verifies:
-            from harness.foreign import verified
+            from harness.check_files import verified
 
             history = read_history(folder)
             verified.add_to(verdict, history, verified.judged_in_run(plan, history))
         if edn is not None or second_opinion is not None:
             _other_tools(read_history(folder), None, verdict, edn, second_opinion)
     if html is not None:
-        from harness.foreign import page
+        from harness.check_files import page
 
         page.write_of_run(html, folder, verdict)
     _print_run(verdict, folder.path, as_json)
@@ -160,9 +160,9 @@ def _check_run(
 
 
 def _print_run(verdict: dict[str, Any], folder: Path, as_json: bool) -> None:
+    from harness.check_files import verified
+    from harness.check_files.screen import second_opinion_lines
     from harness.cli.verbs.run import _print
-    from harness.foreign import verified
-    from harness.foreign.screen import second_opinion_lines
 
     _print(verdict, folder, as_json)
     if not as_json:
@@ -189,8 +189,8 @@ def _check_file(
     import msgspec
 
     from checkers.limits import Limits
-    from harness.foreign import page, screen, verified
-    from harness.foreign.judged import Asked, asked_history, judged, judged_in_file, recognized
+    from harness.check_files import page, screen, verified
+    from harness.check_files.judged import Asked, asked_history, judged, judged_in_file, recognized
     from harness.judge.time_limit import limited
 
     limits = Limits(timeout_s, memory_mib, budget)
@@ -241,8 +241,8 @@ def _other_tools(
     from checkers.history.foreign import jepsen_edn
     from checkers.limits import left_s
     from checkers.linearizable import promised_linearizable
-    from harness.foreign.page import write_file
-    from harness.foreign.second_opinion import ask
+    from harness.check_files.page import write_file
+    from harness.check_files.second_opinion import ask
 
     text = jepsen_edn.write(history, reads=promised_linearizable)
     if edn is not None:

@@ -37,7 +37,7 @@ SILENT_HEARTBEATS = 2
 
 
 @dataclass(slots=True)
-class Operator:
+class ClearQueueOperator:
     plan: Plan
     cluster: Cluster
     note: Note

@@ -47,7 +47,7 @@ from harness.systems.qsync import starts
 from harness.systems.qsync.box_cfg import HasBoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
 from harness.systems.qsync.configurations import letter_of
-from harness.systems.qsync.operator import Operator, take_over
+from harness.systems.qsync.operator import ClearQueueOperator, take_over
 from harness.systems.qsync.options import QsyncOptions, said_of, settings_of
 from harness.systems.qsync.promises import (
     PROMISES,
@@ -286,7 +286,7 @@ class Qsync(HasBoxCfg):
         return plan.expectations.configuration == "B"
 
     async def operate(self, plan: Plan, cluster: Cluster, note: Note, is_over: Callable[[], bool]) -> None:
-        await Operator(plan, cluster, note, self.owner(plan)).run(is_over)
+        await ClearQueueOperator(plan, cluster, note, self.owner(plan)).run(is_over)
 
     async def promote(self, node: str, cluster: Cluster) -> str | None:
         if "upstreams" in (await cluster.status(node) or {}):

@@ -40,7 +40,7 @@ from harness.systems.promise import Promise
 from harness.systems.qsync.box_cfg import HasBoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
 from harness.systems.qsync.configurations import DEFAULT
-from harness.systems.qsync.operator import Operator, asked, take_over
+from harness.systems.qsync.operator import ClearQueueOperator, asked, take_over
 from harness.systems.qsync.options import said_of, settings_of
 from harness.systems.qsync.promises import must_serve_reads, without_majority, without_versions
 from harness.systems.qsync.system import FIRST_SPACE_ID, NOTES, identity
@@ -288,7 +288,7 @@ class Tarantool(HasBoxCfg):
         return plan.expectations.configuration == "B" and plan.nodes > 1
 
     async def operate(self, plan: Plan, cluster: Cluster, note: Note, is_over: Callable[[], bool]) -> None:
-        await Operator(plan, cluster, note, self.owner(plan)).run(is_over)
+        await ClearQueueOperator(plan, cluster, note, self.owner(plan)).run(is_over)
 
     async def set_up(self, plan: Plan, cluster: Cluster) -> None:
         """All nodes follow all nodes, and with elections there is a leader, promoted by the harness if necessary."""

@@ -12,7 +12,7 @@ from checkers import leadership
 from checkers.history.history import History
 from harness.errors import WrongUse
 from harness.faults.fault import Fault, Moment
-from harness.faults.lanes import exclude
+from harness.faults.overlap import exclude
 from harness.faults.reconfiguring import in_force
 from harness.faults.schedule import draw_faults, names_for
 from harness.hunt import changes, hunted

@@ -14,7 +14,7 @@ from harness.cluster.ssh.cluster import SshCluster
 from harness.errors import WrongUse
 from harness.faults.abilities import NEEDED
 from harness.faults.fault import NEEDS, Fault
-from harness.faults.lanes import ADMINISTERED
+from harness.faults.overlap import ADMINISTERED
 from harness.faults.table import FAULTS, SCENIC
 from harness.run.assemble import CLUSTERS, parts_of
 from harness.run.draw import faults_of

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from harness.errors import WrongUse
 from harness.faults.fault import Fault
-from harness.faults.lanes import ADMINISTERED, MEMBERSHIP, STOPS_PROCESSES, meet
 from harness.faults.membership import Membership
+from harness.faults.overlap import ADMINISTERED, MEMBERSHIP, STOPS_PROCESSES, meet
 from harness.faults.schedule import draw_faults
 from harness.faults.table import FAULTS
 from harness.run.assemble import parts_of
@@ -26,7 +26,7 @@ NAMES = st.lists(
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    """Clusters of 3 to 7, a quorum that follows N or a fixed one that is possible, up to four lanes."""
+    """Clusters of 3 to 7, a quorum that follows N or a fixed one that is possible, up to four slots."""
     nodes = draw(st.integers(3, 7))
     fixed = st.integers(nodes // 2 + 1, nodes - 1) if nodes > 3 else st.just(2)
     modes = [draw(st.sampled_from(["candidate", "manual", "voter", "voter"])) for _ in range(nodes - 1)]

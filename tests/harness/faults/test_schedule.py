@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.errors import WrongUse
 from harness.faults.fault import NEEDS, Fault
-from harness.faults.lanes import exclude, meet
+from harness.faults.overlap import exclude, meet
 from harness.faults.schedule import FIRST_NS, LAST_HEALED_NS, QUIET_NS, draw_faults, names_for
 from harness.faults.table import FAULTS, SUMMARIES, TOGETHER, can_do, why_not
 from harness.run.plan import CONNECTION_NAME

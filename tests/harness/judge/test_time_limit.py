@@ -92,7 +92,7 @@ def test_runs_that_no_time_is_left_for_are_not_judged(tmp_path: Path, qsync: Qsy
 
 def test_a_verification_that_is_cut_short_takes_the_word_back(tmp_path: Path, qsync: Qsync) -> None:
     """If it failed, `--verify` would say that proofs were checked that nobody looked at."""
-    from harness.foreign import verified
+    from harness.check_files import verified
 
     folder = RunFolder(store_run(tmp_path, 1, time_limit_s=6.0))
     verdict = msgspec.json.decode(folder.path.joinpath("verdict.json").read_bytes())

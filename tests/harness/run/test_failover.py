@@ -10,7 +10,7 @@ import pytest
 from harness.faults.fault import Fault
 from harness.judge import judge
 from harness.run.assemble import parts_of
-from harness.run.failover import Failover, Operator, Statuses, may_keep_owners_away
+from harness.run.failover import Failover, ReelectionOperator, Statuses, may_keep_owners_away
 from harness.run.plan import SECOND_NS
 from harness.systems.plans import planned
 from harness.systems.qsync.promises import PROMISES
@@ -78,7 +78,7 @@ def _promoted(statuses: Statuses) -> list[str]:
         can_lead=parts_of(plan).system.can_lead,
         promote=lambda node, _: asked.append(node),
     )
-    operator = Operator(plan, cluster, system)
+    operator = ReelectionOperator(plan, cluster, system)
     for cluster.at_ns in range(0, SECOND_NS, SECOND_NS // 20):
         operator.look(statuses)
     return [*dict.fromkeys(asked)]

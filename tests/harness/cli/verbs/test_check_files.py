@@ -12,7 +12,7 @@ import pytest
 from checkers import verify
 from checkers.history import foreign
 from checkers.transactional.proving import Prover
-from harness.foreign.second_opinion import opinion
+from harness.check_files.second_opinion import opinion
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from tests.harness.cli.verbs.conftest import Qsync

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.clients.reply import Replied, Reply
 from harness.systems.plans import planned
-from harness.systems.qsync.operator import LOOK_EVERY_NS, RESUME_EVERY_NS, Operator
+from harness.systems.qsync.operator import LOOK_EVERY_NS, RESUME_EVERY_NS, ClearQueueOperator
 from nodes.iproto.messages import Answer, Call, Request
 from tests.harness.fake_cluster import FakeCluster
 
@@ -47,7 +47,7 @@ class Nodes(FakeCluster):
 def watched(nodes: Nodes, looks: int = 3) -> list[tuple[str, str]]:
     """What the operator asks of whom within so many looks."""
     notes: list[tuple[str, str, object]] = []
-    operator = Operator(planned(), nodes, lambda *note: notes.append(note), "n1")
+    operator = ClearQueueOperator(planned(), nodes, lambda *note: notes.append(note), "n1")
     left = iter(range(looks))
     nodes.run(operator.run(lambda: next(left, None) is None))
     return nodes.asked
@@ -98,7 +98,7 @@ def test_an_old_master_that_is_heard_again_steps_down() -> None:
         n2=status("n2", "replica", deaf_to=("n1",)),
         n3=status("n3", "replica", deaf_to=("n1",)),
     )
-    operator = Operator(planned(), nodes, lambda *note: None, "n1")
+    operator = ClearQueueOperator(planned(), nodes, lambda *note: None, "n1")
     looks = iter(range(1))
     nodes.run(operator.run(lambda: next(looks, None) is None))
     nodes.said = {

@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.foreign import verified
+from harness.check_files import verified
 from harness.terminal.colour import painted, printable
 from harness.terminal.last_screen import BADGES, STANDING_COLOURS
 

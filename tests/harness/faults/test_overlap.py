@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.faults.fault import Fault
-from harness.faults.lanes import exclude, impossible, lanes_of, meet
+from harness.faults.overlap import exclude, impossible, meet, slots_of
 from harness.faults.schedule import draw_faults
 from harness.faults.table import FAULTS, SCENIC
 from harness.systems.plans import planned
@@ -62,14 +62,14 @@ def test_no_schedule_asks_for_what_cannot_be(
         assert not both or not kinds <= stopping | {"disk-error"}, (one, other)
         assert not both or not kinds <= {"disk-error", "slow-fsync"}, (one, other)
         assert kinds != {"failover"}
-    for lane in lanes_of(faults):
-        assert all(before.until_ns <= after.at_ns for before, after in itertools.pairwise(lane))
+    for slot in slots_of(faults):
+        assert all(before.until_ns <= after.at_ns for before, after in itertools.pairwise(slot))
 
 
-def test_without_overlap_there_is_one_lane() -> None:
+def test_without_overlap_there_is_one_slot() -> None:
     """If it failed, plans that were stored would no longer be carried out in their order."""
     faults = draw_faults(planned(seed=3, time_limit_s=30), "n1")
-    assert [len(lane) for lane in lanes_of(faults)] == [len(faults)]
+    assert [len(slot) for slot in slots_of(faults)] == [len(faults)]
 
 
 def test_what_cannot_be_is_said() -> None:

@@ -1,6 +1,6 @@
-"""Simultaneous faults: which may be active at once, and in which lane each runs.
+"""Simultaneous faults: which may be active at once, and in which slot each runs.
 
-With `overlap` 1 faults come one after the other. With more, that many *lanes* each have their own sequence, so that a
+With `overlap` 1 faults come one after the other. With more, that many *slots* each have their own sequence, so that a
 kill happens inside a partition. These exclude each other:
 
 - Two faults that stop processes, on one node: a dead process cannot be paused, and a stopped one uses no core and no
@@ -75,16 +75,16 @@ def exclude(one: Fault, other: Fault, *, is_real: bool = False) -> bool:
     return are_at_odds and bool({*one.nodes} & {*other.nodes})
 
 
-def lanes_of(faults: Iterable[Fault]) -> list[list[Fault]]:
-    """Each fault in the first lane that is free at its time; without overlap there is one lane."""
-    lanes: list[list[Fault]] = []
+def slots_of(faults: Iterable[Fault]) -> list[list[Fault]]:
+    """Each fault in the first slot that is free at its time; without overlap there is one slot."""
+    slots: list[list[Fault]] = []
     for fault in sorted(faults, key=lambda fault: fault.at_ns):
-        free = next((lane for lane in lanes if lane[-1].until_ns <= fault.at_ns), None)
+        free = next((slot for slot in slots if slot[-1].until_ns <= fault.at_ns), None)
         if free is None:
-            lanes.append([fault])
+            slots.append([fault])
         else:
             free.append(fault)
-    return lanes
+    return slots
 
 
 def impossible(fault: Fault, others: Sequence[Fault], overlap: int, *, is_real: bool = False) -> str:
