@@ -108,7 +108,7 @@ MEMBERS_CHANGE = 0.15
 """How often nodes leave and new ones join as well."""
 SCENES = (((HOLDS, MOMENTS), 3), ((MOMENTS,), 5), ((HOLDS,), 1), ((), 1))
 CALM_BESIDE = 0.25
-"""How much longer intervals get for each additional lane, and for scenes."""
+"""How much longer intervals get for each additional slot, and for scenes."""
 GOES_ON_WAITING = 0.3
 """How often nothing is rolled back where the owner stays: then the promise stays whole when elections begin."""
 APART = 0.2
