@@ -189,13 +189,20 @@ class Admin:
         self._connections = Connections(wire, port_of, host_of)
         self._number = 0
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._why_silent: dict[str, str] = {}
 
     async def status(self, node: str, timeout_ns: int) -> Mapping[str, object] | None:
         async with self._turns[node]:
             self._number += 1
             request = self._wire.status_request(self._number)
             reply = await self._connections.call(0, node, request, timeout_ns)
-        return self._wire.status_of(reply.response) if isinstance(reply, Replied) else None
+        if isinstance(reply, Replied):
+            return self._wire.status_of(reply.response)
+        self._why_silent[node] = reply.reason
+        return None
+
+    def why_silent(self, node: str) -> str:
+        return self._why_silent.get(node, "")
 
     def drop(self, node: str) -> None:
         self._connections.drop(node)

@@ -118,6 +118,7 @@ class LibraryClients:
         self._port_of = port_of
         self._host_of = host_of
         self._lines: dict[tuple[int, str], Line] = {}
+        self._why_silent: dict[str, str] = {}
 
     async def perform(self, process: int, node: str, asked: Asked, timeout_ns: int) -> Outcome:
         line = self._line(process, node)
@@ -126,9 +127,7 @@ class LibraryClients:
         except NotDone as error:
             if line.is_closed:
                 self._end(process, node)
-            return Completion("fail", None, str(error) or "not done")
-        except TooLate:
-            outcome = failed("timeout", is_read=asked.is_read)
+            return Completion("fail", None, _in_words(error))
         except Exception as error:
             outcome = failed(_in_words(error), is_read=asked.is_read)
         else:
@@ -146,10 +145,14 @@ class LibraryClients:
             told: Mapping[str, object] = await line.call(
                 lambda connected: connected.status(), timeout_ns / 1e9
             )
-        except Exception:
+        except Exception as error:
             self._end(_STATUS_PROCESS, node)
+            self._why_silent[node] = _in_words(error)
             return None
         return told
+
+    def why_silent(self, node: str) -> str:
+        return self._why_silent.get(node, "")
 
     def drop(self, node: str) -> None:
         """Close all connections to a node."""
@@ -176,5 +179,9 @@ class LibraryClients:
 
 
 def _in_words(error: Exception) -> str:
+    if isinstance(error, TooLate):
+        return "timeout"
+    if isinstance(error, NotDone):
+        return str(error) or "not done"
     text = getattr(error, "strerror", None) or str(error)
     return f"{type(error).__name__}: {text}"[:200] if text else type(error).__name__

@@ -166,6 +166,11 @@ class RealCluster(RealTime):
         """Past all faults of the network; None at once if the node is dead or paused."""
         return await self._admin.status(node, STATUS_WITHIN_NS) if self._may_answer(node) else None
 
+    def _why_silent(self, node: str) -> str:
+        """To follow "was not ready"."""
+        why = self._admin.why_silent(node)
+        return f"; its status: {why}" if why else ""
+
     async def _answers(self, node: str) -> bool:
         return await self.status(node) is not None
 

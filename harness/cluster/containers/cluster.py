@@ -178,7 +178,8 @@ class ContainerCluster(RealCluster):
                         raise NodeEnded(ended.failed_start)
                     await asyncio.sleep(_ASK_AGAIN_S)
         except TimeoutError:
-            raise ClusterError(f"{node} was not ready within {_READY_WITHIN_S:.0f} s") from None
+            why = self._why_silent(node)
+            raise ClusterError(f"{node} was not ready within {_READY_WITHIN_S:.0f} s{why}") from None
         processes.ready(node)
 
     async def _end(self) -> None:

@@ -298,6 +298,7 @@ class LocalCluster(RealCluster):
             output=folder / "output.txt",
             early_port=early_port,
             answers=self._says_its_state(node) if settings.asks_when_ready else None,
+            why_silent=lambda: self._why_silent(node) if settings.asks_when_ready else "",
             environment=version.environment if version else {},
             group=self._enclosure.groups.get(node),
         )

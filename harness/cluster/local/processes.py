@@ -48,6 +48,8 @@ class StartOptions:
     early_port: int = 0
     answers: Callable[[], Awaitable[bool]] | None = None
     """Whether it answers at its early port: how a store that prints no readiness line is ready."""
+    why_silent: Callable[[], str] = str
+    """Why it did not, to follow "was not ready"."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Beside what every node has."""
     group: Group | None = None
@@ -110,7 +112,8 @@ class NodeProcess:
             if not self.is_alive:
                 raise NodeEnded(Ended(self.node, 0, await self.ended(), self.last_words()).failed_start)
             if time.monotonic() > deadline:
-                raise ClusterError(f"{self.node} was not ready within {READY_WITHIN_S:.0f} s{self._hint()}")
+                why = self._options.why_silent() + self._hint()
+                raise ClusterError(f"{self.node} was not ready within {READY_WITHIN_S:.0f} s{why}")
             await asyncio.sleep(_POLL_S)
         if line.get("ready") is not True:
             raise ClusterError(f"{self.node} does not come up: {line.get('error', 'it gave no reason')}")

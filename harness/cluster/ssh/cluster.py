@@ -97,7 +97,7 @@ class SshCluster(RealCluster):
         for node in self._nodes:
             await self._write_config(node)
         options = {node: self._options(node, FROM) for node in self._nodes}
-        self._started = SshNodes(options, self._relays, self.now_ns, self._is_up)
+        self._started = SshNodes(options, self._relays, self.now_ns, self._is_up, self._why_silent)
         if self._settings.limited:
             run = secrets.token_hex(4)
             await _all(

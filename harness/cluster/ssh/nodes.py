@@ -35,7 +35,7 @@ class StartOptions:
 
 
 class SshNodes(NodeBook):
-    """`answers` asks a node for its status, whichever node may answer."""
+    """`answers` asks a node for its status, whichever node may answer; `why_silent` tells why it did not."""
 
     def __init__(
         self,
@@ -43,12 +43,14 @@ class SshNodes(NodeBook):
         relays: Commands,
         now_ns: Callable[[], int],
         answers: Callable[[str], Awaitable[bool]],
+        why_silent: Callable[[str], str],
     ) -> None:
         super().__init__()
         self._options = options
         self._relays = relays
         self._now_ns = now_ns
         self._answers = answers
+        self._why_silent = why_silent
         self._pids: dict[str, int] = {}
         self._alive: set[str] = set()
         self._ready: set[str] = set()
@@ -91,7 +93,8 @@ class SshNodes(NodeBook):
                         raise NodeEnded(self._how_it_ended[node].failed_start)
                     await asyncio.sleep(_ASK_AGAIN_S)
         except TimeoutError:
-            raise ClusterError(f"{node} was not ready within {READY_WITHIN_S:.0f} s") from None
+            why = self._why_silent(node)
+            raise ClusterError(f"{node} was not ready within {READY_WITHIN_S:.0f} s{why}") from None
         self._ready.add(node)
 
     def event(self, machine: Machine, told: Mapping[str, Any]) -> None:

@@ -22,6 +22,7 @@ from harness.cli.main import main
 from harness.clients.client import Library, NotDone
 from harness.cluster.http import Http
 from harness.cluster.library_clients import LibraryClients
+from harness.cluster.local import processes
 from harness.operations import Asked, Completion, Done, Outcome, Read, Transaction, Write
 from tests.harness.processes import PATIENCE_S
 
@@ -315,6 +316,28 @@ def test_the_store_of_the_page_is_valid_under_partitions_kills_and_pauses(tmp_pa
             assert kinds <= set(verdict["evidence"]["kinds_that_bit"]), verdict["evidence"]
             return
     raise AssertionError("not one run of a correct store was valid")
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [
+        ("return {}['primary']", "KeyError: 'primary'"),
+        ("Http('127.0.0.1', 1, 0.2)", "ConnectionRefusedError: Connection refused"),
+    ],
+)
+def test_a_store_that_is_not_ready_in_time_names_the_last_error_of_its_status(
+    status: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a defect of the author's `status` would look like a node that does not start."""
+    monkeypatch.setattr(processes, "READY_WITHIN_S", 2.0)
+    store = tmp_path / "http_store.py"
+    text = (STORES / "http_store.py").read_text()
+    asks = 'self.http.ask("GET", "/")  # any answer is a sign of life'
+    assert asks in text
+    store.write_text(text.replace(asks, status))
+    (tmp_path / "http_service.py").write_text((STORES / "http_service.py").read_text())
+    main(["run", "--system", str(store), "--nodes", "1", "--results", str(tmp_path)])
+    assert f"n1 was not ready within 2 s; its status: {why}" in capsys.readouterr().err
 
 
 def test_a_service_that_forgets_is_found_through_its_own_client(tmp_path: Path) -> None:
