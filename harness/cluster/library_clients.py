@@ -19,6 +19,8 @@ from harness.operations import Asked, Completion, Outcome, failed
 _HOST: Final = "127.0.0.1"
 _STATUS_PROCESS: Final = 0
 
+DOWN: Final = "the node is down, nothing was sent"
+
 Work = Callable[[], Any]
 
 
@@ -113,14 +115,21 @@ class LibraryClients:
         client: LibraryClient,
         port_of: Callable[[str], int],
         host_of: Callable[[str], str] = lambda node: _HOST,
+        is_down: Callable[[str], bool] = lambda node: False,
     ) -> None:
+        """`is_down`: the node's process was seen dead, and nothing carries bytes to it. Then nothing is sent: a relay
+        would accept the connection and reset it, and every operation would be unknown."""
         self._client = client
         self._port_of = port_of
         self._host_of = host_of
+        self._is_down = is_down
         self._lines: dict[tuple[int, str], Line] = {}
         self._why_silent: dict[str, str] = {}
 
     async def perform(self, process: int, node: str, asked: Asked, timeout_ns: int) -> Outcome:
+        if self._is_down(node):
+            self._end(process, node)
+            return Completion("fail", None, DOWN)
         line = self._line(process, node)
         try:
             outcome: Outcome = await line.call(lambda connected: connected.invoke(asked), timeout_ns / 1e9)

@@ -28,10 +28,12 @@ class AsksStatus(Protocol):
     def close(self) -> None: ...
 
 
-def clients_of(talk: Talk, port_of: PortOf, host_of: HostOf) -> Connections | LibraryClients:
-    """Where clients dial the nodes: by the routes that faults cut."""
+def clients_of(
+    talk: Talk, port_of: PortOf, host_of: HostOf, is_down: Callable[[str], bool] = lambda node: False
+) -> Connections | LibraryClients:
+    """Where clients dial the nodes: by the routes that faults cut. `is_down`: `LibraryClients` tells."""
     if isinstance(talk, LibraryClient):
-        return LibraryClients(talk, port_of, host_of)
+        return LibraryClients(talk, port_of, host_of, is_down)
     return Connections(talk, port_of, host_of)
 
 

@@ -98,7 +98,9 @@ class LocalCluster(RealCluster):
         super().__init__(
             settings.configs,
             settings.epoch_ns,
-            clients_of(settings.talk, lambda node: self._routes[CLIENT, node], lambda node: _HOST),
+            clients_of(
+                settings.talk, lambda node: self._routes[CLIENT, node], lambda node: _HOST, self._is_down
+            ),
             admin_of(
                 settings.talk,
                 lambda node: self._chosen_ports[node] or self._running().port(node),
@@ -156,6 +158,9 @@ class LocalCluster(RealCluster):
 
     def _may_answer(self, node: str) -> bool:
         return self._started is not None and self._started.may_answer(node)
+
+    def _is_down(self, node: str) -> bool:
+        return self._started is not None and self._started.is_down(node)
 
     def _processes(self) -> LocalNodes:
         return self._running()

@@ -112,6 +112,10 @@ class LocalNodes(NodeBook):
         process = self._processes.get(node)
         return process is not None and process.is_alive
 
+    def is_down(self, node: str) -> bool:
+        """The process was seen dead, and the relay dials it no more."""
+        return node in self._watchers and not self.is_alive(node) and self._watchers[node].done()
+
     async def is_stopped(self, node: str) -> bool:
         """All threads of all its processes are stopped now."""
         return self.is_alive(node) and self._processes[node].is_stopped()

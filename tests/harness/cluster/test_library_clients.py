@@ -21,7 +21,7 @@ import pytest
 from harness.cli.main import main
 from harness.clients.client import Library, NotDone
 from harness.cluster.http import Http
-from harness.cluster.library_clients import LibraryClients
+from harness.cluster.library_clients import DOWN, LibraryClients
 from harness.cluster.local import processes
 from harness.operations import Asked, Completion, Done, Outcome, Read, Transaction, Write
 from tests.harness.processes import PATIENCE_S
@@ -262,6 +262,26 @@ def test_http_dials_anew_and_asks_nothing_twice() -> None:
 
     played(Library(Asking, frozenset({Read, Write})), story, server.port)
     assert len(server.heard) == 3
+
+
+def test_a_node_that_is_down_is_sent_nothing_and_has_done_nothing() -> None:
+    """If it failed, each write during a kill would be unknown, because the relay accepts and then resets."""
+    scripts = Scripts(done, done)
+    down: set[str] = set()
+
+    async def story() -> None:
+        client = Library(scripts.connect, frozenset({Read, Write}))
+        clients = LibraryClients(client, lambda node: 1, is_down=down.__contains__)
+        assert await clients.perform(1, "n1", WRITE, LONG_NS) == Done((1,))
+        down.add("n1")
+        assert await clients.perform(1, "n1", WRITE, LONG_NS) == Completion("fail", None, DOWN)
+        down.clear()
+        assert await clients.perform(1, "n1", WRITE, LONG_NS) == Done((1,))
+        clients.close()
+
+    asyncio.run(story())
+    assert [len(each.asked) for each in scripts.made] == [1, 1]
+    assert scripts.made[0].is_closed.is_set()
 
 
 def test_http_that_never_answers_ends_with_its_deadline() -> None:

@@ -88,7 +88,9 @@ def test_who_is_killed_has_not_crashed(tmp_path: Path) -> None:
         processes = LocalNodes({"n1": options}, cast(Relay, _NoRelay()), time.monotonic_ns)
         try:
             await processes.start()
+            assert not processes.is_down("n1")
             await processes.kill("n1")
+            assert processes.is_down("n1")
             return processes.ended()
         finally:
             await processes.stop()
