@@ -46,6 +46,14 @@ PIP_INSTALL = ("-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--n
 class SetupError(Exception):
     """The environment cannot be made; the message is one line that says what to do."""
 
+    exit_code = 70
+
+
+class IsLink(SetupError):
+    """.venv is a symbolic link: its target may belong to another checkout, and is left alone."""
+
+    exit_code = 64
+
 
 class Environment:
     """The .venv of the checkout at `root`."""
@@ -59,6 +67,9 @@ class Environment:
 
     def install(self, groups: Sequence[str]) -> None:
         """Bring `groups` in order, telling on stderr what is done."""
+        if self.folder.is_symlink():
+            target = self.folder.readlink()
+            raise IsLink(f"it is a symbolic link to {target}; try: rm '{self.folder}', then ./qsync again")
         with self._alone():
             missing = [group for group in groups if not self.in_order(group)]
             if not missing:
@@ -214,7 +225,7 @@ def main(arguments: Sequence[str]) -> int:
                 raise SetupError("environment.py takes: install GROUP…, or lock")
     except (SetupError, OSError) as error:
         say("cannot set up .venv: " + " ".join(str(error).split()))
-        return 70
+        return getattr(error, "exit_code", 70)
     except KeyboardInterrupt:
         say("interrupted; the next ./qsync begins the set-up again")
         return 130

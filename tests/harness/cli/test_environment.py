@@ -60,6 +60,19 @@ def test_the_script_hands_over_at_once_when_all_is_in_order(ready: Environment) 
     )
 
 
+def test_a_linked_environment_is_refused_and_its_target_stays(checkout: Path, tmp_path: Path) -> None:
+    """If it failed, the environment of another checkout would be deleted through the link."""
+    target = tmp_path / "other" / ".venv"
+    target.mkdir(parents=True)
+    (target / "kept").touch()
+    (checkout / ".venv").symlink_to(target)
+    done = qsync(checkout / "qsync", "list")
+    assert done.returncode == 64
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"qsync: cannot set up .venv: it is a symbolic link to {target}; try: rm ")
+    assert [each.name for each in target.iterdir()] == ["kept"]
+
+
 def test_the_script_finds_its_folder_through_symlinks(ready: Environment, tmp_path: Path) -> None:
     """If it failed, `qsync` linked into a folder of the PATH would look for its project there."""
     (tmp_path / "bin").mkdir()
