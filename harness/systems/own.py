@@ -56,6 +56,9 @@ CONFIGURATION = "C"
 NAME = "SYSTEM"
 LED: Mapping[Leadership, str] = {"fixed": "one owner", "elected": "an elected leader", "none": "no leader"}
 GROUP = "qsync.systems"
+WHY = (
+    "each answer but a replica's has its place in one order of all, and shows what was acknowledged before it"
+)
 IN_A_PROCESS = "a store of one's own that brings no node cannot run in the simulator; try: --cluster local"
 
 RELAYED = ("local", "ssh")
@@ -216,6 +219,7 @@ class OwnStore:
         promise = replace(
             PROMISES[CONFIGURATION],
             configuration=f"{self.summary}, {LED[self.leader]}",
+            why=WHY,
             isolated_owner_rolls_back=False,
             may_end_under=self.may_end_under,
             has_leader=self.leader != "none",
@@ -223,8 +227,7 @@ class OwnStore:
             final_state=PROMISES[CONFIGURATION].final_state if has_dumps else "",
         )
         if self.leader != "fixed":
-            why = "each answer has its place in one order of all, and shows what was acknowledged before it"
-            promise = replace(promise, leaders="", logs="", replica_reads="", why=why)
+            promise = replace(promise, leaders="", logs="", replica_reads="")
         return replace(promise, **self.promised)  # type: ignore[arg-type]  # fields of `CHOICES`: texts
 
     def log_rules(self, plan: Plan) -> LogRules | None:

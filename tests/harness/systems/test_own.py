@@ -14,10 +14,11 @@ import pytest
 
 from harness.cli.main import main
 from harness.errors import WrongUse
-from harness.judge import judge
+from harness.judge import judge, repeat_line
 from harness.run.assemble import parts_of
+from harness.run.plan import Leadership
 from harness.systems import system_of
-from harness.systems.own import GROUP, OwnStore
+from harness.systems.own import GROUP, LED, OwnStore
 from harness.systems.plans import planned
 from tests.harness.judge.test_judge import good, history, operation
 
@@ -198,3 +199,12 @@ def test_what_is_only_known_of_nodes_of_ours_is_asked_of_no_other_store() -> Non
     plan = planned(configuration="C")
     assert system_of("qsync").promise(plan).isolated_owner_rolls_back
     assert not system_of(str(DURABLE)).promise(plan).isolated_owner_rolls_back
+
+
+@pytest.mark.parametrize("leader", LED)
+def test_nothing_is_said_of_a_store_that_is_only_known_of_ours(leader: Leadership) -> None:
+    """If it failed, verdict.json would state of any store that its CONFIRM is on disk, and the line that repeats a run
+    would name a configuration that it has not."""
+    assert "CONFIRM" not in OwnStore("a store", leader=leader).promise(planned()).why
+    parts = parts_of(planned(system=str(EXAMPLE), nodes=1, faults=("none",)))
+    assert "--configuration" not in repeat_line(parts.plan)
