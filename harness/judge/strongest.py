@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from checkers import by_model, transactional
+from checkers import by_model, prefix, transactional
 from checkers.history.history import History
 from checkers.limits import STEPS, Limits, given, until_ended
 from checkers.transactional.columns import Workload as Words
@@ -23,6 +23,13 @@ PART = 5  # of the steps of a search it is given one in so many: it only describ
 def strongest(workload: Workload, history: History, verdicts: Iterable[Verdict]) -> str | None:
     """Its name ("none" if there is none, several with "and"); what broke, if it broke; None if nothing can be said."""
     return until_ended(lambda: _strongest(workload, history, verdicts), lambda why: f"not known ({why})")
+
+
+def excused(found: str, verdicts: Iterable[Verdict]) -> str:
+    """`found`, with the reason why a run may be valid beside it: reads of replicas that are not promised to be fresh
+    were stale."""
+    were_stale = any(each.checker == prefix.NAME and each.details.get("stale_reads") for each in verdicts)
+    return f"{found} (replica reads may be stale by the promise)" if were_stale else found
 
 
 def _strongest(workload: Workload, history: History, verdicts: Iterable[Verdict]) -> str | None:

@@ -25,7 +25,7 @@ from checkers.wal.effects import FILE as EFFECTS_FILE
 from checkers.wal.effects import Effect
 from harness import report
 from harness.errors import ClusterError, HarnessError, StoreError, WrongUse
-from harness.judge.strongest import strongest
+from harness.judge.strongest import excused, strongest
 from harness.judge.whole_run import verdict_of
 from harness.run.plan import Plan
 from harness.store import RunFolder, hashes
@@ -103,7 +103,9 @@ def finish(
     )
     if not why_ended():
         verdicts = [Verdict.from_json(check) for check in verdict["checks"]]
-        verdict["strongest"] = strongest(WORKLOADS[plan.workload], history, verdicts)
+        found = strongest(WORKLOADS[plan.workload], history, verdicts)
+        is_anomaly = verdict["outcome"] == "anomaly"
+        verdict["strongest"] = found if found is None or is_anomaly else excused(found, verdicts)
     if asked:
         if promise is not None and promise != plan.promise:
             own = f"--promise {plan.promise}" if plan.promise else verdict["promise"]["configuration"]

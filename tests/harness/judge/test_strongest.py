@@ -5,7 +5,7 @@ from __future__ import annotations
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from checkers.verdict import Verdict
-from harness.judge.strongest import strongest
+from harness.judge.strongest import excused, strongest
 from harness.workloads import WORKLOADS
 
 Line = tuple[str, int, str, object, str]
@@ -46,6 +46,14 @@ def test_a_stale_read_leaves_less_than_what_fresh_ones_are_promised() -> None:
     write = both(0, "write", 1)
     assert told("register", *write, *both(1, "read", 1, "replica"), key="x") == "linearizable"
     assert told("register", *write, *both(1, "read", None, "replica"), key="x") == "coherence"
+
+
+def test_a_weak_model_beside_stale_replicas_names_its_reason() -> None:
+    """If it failed, "VALID" would stand beside "strongest model that held: none", and nothing would explain it."""
+    stale = Verdict(checker="prefix", result="valid", summary="", details={"stale_reads": 2})
+    fresh = Verdict(checker="prefix", result="valid", summary="", details={"stale_reads": 0})
+    assert excused("none", [stale]) == "none (replica reads may be stale by the promise)"
+    assert excused("none", [fresh]) == "none"
 
 
 def test_what_has_no_models_has_no_strongest() -> None:
