@@ -70,7 +70,7 @@ def part_of(fault: Fault, number: int) -> Fault:
 
 def merged(parts: Sequence[Fault], told: Sequence[Evidence]) -> Evidence:
     """It took effect if two of the shapes did: otherwise no node saw a change."""
-    felt = [evidence.bit for evidence in told]
+    affected = [evidence.bit for evidence in told]
     first = [evidence.first_effect_ns for evidence in told if evidence.first_effect_ns is not None]
     counters: Counter[str] = Counter()
     for evidence in told:
@@ -78,14 +78,19 @@ def merged(parts: Sequence[Fault], told: Sequence[Evidence]) -> Evidence:
             counters[name] = max(counters[name], count) if name in _GREATEST else counters[name] + count
     healed = [evidence.healed for evidence in told]
     return Evidence(
-        bit=sum(felt) > 1,
+        bit=sum(affected) > 1,
         asked_ns=told[0].asked_ns,
         first_effect_ns=min(first, default=None),
         all_in_effect_ns=told[0].all_in_effect_ns,
         heal_asked_ns=told[-1].heal_asked_ns,
         last_effect_ns=told[-1].last_effect_ns,
         healed=False if False in healed else None if None in healed else True,
-        counters={"shapes": len(told), "shapes_felt": sum(felt), "changes_felt": sum(felt[1:]), **counters},
+        counters={
+            "shapes": len(told),
+            "shapes_felt": sum(affected),
+            "changes_felt": sum(affected[1:]),
+            **counters,
+        },
         detail="; ".join(dict.fromkeys(each.detail for each in told if each.detail and not each.healed)),
         shapes=tuple(
             ShapeSeen(

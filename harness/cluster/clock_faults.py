@@ -139,7 +139,7 @@ class ClockFault:
         tried = [each for each in healed if each is not None]
         has_all = len(self._seen_ns) == len(self._fault.nodes)
         return Evidence(
-            bit=has_all and all(map(self._was_felt, self._fault.nodes)),
+            bit=has_all and all(map(self._took_effect, self._fault.nodes)),
             asked_ns=self._asked_ns,
             first_effect_ns=min(self._seen_ns.values(), default=None),
             all_in_effect_ns=max(self._seen_ns.values()) if has_all else None,
@@ -149,7 +149,7 @@ class ClockFault:
             counters=self._counters(),
         )
 
-    def _was_felt(self, node: str) -> bool:
+    def _took_effect(self, node: str) -> bool:
         if self._fault.delay_ns:
             return self._turns[node] >= STROBE_TURNS_MIN
         return self._fault.jump_ns != 0 or self._gained_ns.get(node, 0) > 0

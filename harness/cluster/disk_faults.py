@@ -47,11 +47,12 @@ class DiskFault:
 
     async def end(self) -> Evidence:
         heal_asked_ns = self._now_ns()
-        felt = [await self._felt(node, self._fault.id) for node in self._fault.nodes]
+        affected = [await self._effects(node, self._fault.id) for node in self._fault.nodes]
         healed = await asyncio.gather(*map(self._mend, self._fault.nodes))
         tried = [each for each in healed if each is not None]
         counts = {
-            f"calls_{word}": sum(int(told.get(word, 0)) for told in felt) for word in ("delayed", "failed")
+            f"calls_{word}": sum(int(told.get(word, 0)) for told in affected)
+            for word in ("delayed", "failed")
         }
         return Evidence(
             bit=any(counts.values()),
@@ -90,13 +91,13 @@ class DiskFault:
 
     async def _has_seen(self, node: str, number: int) -> bool:
         deadline = time.monotonic() + _SEEN_WITHIN_S
-        while not await self._felt(node, number):
+        while not await self._effects(node, number):
             if time.monotonic() > deadline:
                 return False
             await asyncio.sleep(_LOOK_AGAIN_S)
         return True
 
-    async def _felt(self, node: str, number: int) -> dict[str, Any]:
+    async def _effects(self, node: str, number: int) -> dict[str, Any]:
         """What the disk says of these orders; empty if it has not seen them."""
-        told = await self._disks[node].felt()
+        told = await self._disks[node].effects()
         return told if told.get("id") == number else {}

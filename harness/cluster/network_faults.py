@@ -68,21 +68,21 @@ class NetworkFault:
         healed, detail = await self._fresh_traffic()
         links = await self._relay.counters(fault.id)
         await self._relay.forget(fault.id)
-        felt = [name for name, counters in links.items() if self._was_felt(counters)]
+        affected = [name for name, counters in links.items() if self._took_effect(counters)]
         begun = [_value(counters, "begun_ns") - self._epoch_ns for counters in links.values()]
         return Evidence(
-            bit=bool(felt),
+            bit=bool(affected),
             asked_ns=self._asked_ns,
             first_effect_ns=min(begun, default=None),
             all_in_effect_ns=self._in_effect_ns,
             heal_asked_ns=self._heal_asked_ns,
             last_effect_ns=self._healed_ns,
             healed=healed,
-            counters=_summed(links, len(felt)),
-            detail="; ".join([*_unfelt(links, felt), *detail]),
+            counters=_summed(links, len(affected)),
+            detail="; ".join([*_without_effect(links, affected), *detail]),
         )
 
-    def _was_felt(self, counters: Counters) -> bool:
+    def _took_effect(self, counters: Counters) -> bool:
         """Withheld or left hanging for longer than a heartbeat; delayed at all, or by other times, or by a queue."""
         match self._fault.does:
             case "slow":
@@ -135,14 +135,14 @@ def _arrow(name: LinkName) -> str:
     return f"{name[0]}→{name[1]}"
 
 
-def _unfelt(links: ByLink, felt: list[LinkName]) -> list[str]:
-    names = ", ".join(_arrow(name) for name in links if name not in felt)
+def _without_effect(links: ByLink, affected: list[LinkName]) -> list[str]:
+    names = ", ".join(_arrow(name) for name in links if name not in affected)
     return [f"no effect on {names}"] if names else []
 
 
-def _summed(links: ByLink, felt: int) -> dict[str, int]:
+def _summed(links: ByLink, affected: int) -> dict[str, int]:
     """Over all links: sums, of the longest waits the maximum, of first times the minimum."""
-    totals = {"links": len(links), "links_felt": felt}
+    totals = {"links": len(links), "links_felt": affected}
     for name in (
         "bytes_passed",
         "bytes_withheld",

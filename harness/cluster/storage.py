@@ -36,7 +36,7 @@ class Storage(Protocol):
         """What goes wrong from now on: the fields of `nodes.host.medium.Orders`."""
         ...
 
-    async def felt(self) -> Told:
+    async def effects(self) -> Told:
         """id: the orders it has read; delayed, failed: how many calls they affected. Empty if it does not report."""
         ...
 
@@ -81,7 +81,7 @@ class FileStorage:
     async def order(self, orders: Mapping[str, Any]) -> None:
         await self._perform("order", {"orders": orders})
 
-    async def felt(self) -> Told:
+    async def effects(self) -> Told:
         return await self._perform("felt", {})
 
     async def power_fails(self) -> None:
@@ -110,7 +110,7 @@ def perform(folder: Path, word: Word, given: Mapping[str, Any]) -> Told:
         case "order":
             _order(disk, given["orders"])
         case "felt":
-            return _felt(disk)
+            return _effects(disk)
         case "lose-unsynced":
             return {"bytes": damaged_files.lose_unsynced(disk, random.Random(given["seed"]))}
         case "save":
@@ -132,7 +132,7 @@ def _order(disk: NodeDisk, orders: Mapping[str, Any]) -> None:
     fresh.replace(disk.faults / ORDERS)
 
 
-def _felt(disk: NodeDisk) -> Told:
+def _effects(disk: NodeDisk) -> Told:
     try:
         return dict(json.loads((disk.faults / FELT).read_bytes()))
     except (OSError, ValueError):

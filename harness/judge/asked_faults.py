@@ -27,10 +27,10 @@ from harness.systems import system_of
 EVERYTHING, NOTHING = "all", "none"
 
 
-def not_felt(plan: Plan, history: History) -> list[str]:
+def never_in_effect(plan: Plan, history: History) -> list[str]:
     """All faults that the plan asks for, if only by "all", and that never took effect."""
-    felt = _felt(history)
-    return [name for name in _asked(plan) if name not in felt]
+    in_effect = _in_effect(history)
+    return [name for name in _asked(plan) if name not in in_effect]
 
 
 def missing_by_name(plan: Plan, history: History, left_out: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -39,7 +39,7 @@ def missing_by_name(plan: Plan, history: History, left_out: Sequence[dict[str, A
     Steps of versions that a node refused, and an upgrade that did not come to all, have sentences of their own
     (`harness.judge.versions`).
     """
-    absent = set(not_felt(plan, history)) - {UPGRADE}
+    absent = set(never_in_effect(plan, history)) - {UPGRADE}
     absent -= {fault.name for fault in history.faults if was_refused(fault)}
     for word, names in _by_name(plan):
         possible = [name for name in names if name in _asked(plan)]
@@ -49,7 +49,7 @@ def missing_by_name(plan: Plan, history: History, left_out: Sequence[dict[str, A
 
 def absent_of_a_group(plan: Plan, history: History) -> Iterator[str]:
     """A sentence for each name that stands for several faults, of which some took effect and some did not."""
-    absent = not_felt(plan, history)
+    absent = never_in_effect(plan, history)
     for word, names in _by_name(plan):
         never = [name for name in names if name in absent]
         if never and len(never) < len(names):
@@ -75,7 +75,7 @@ def _asked(plan: Plan) -> tuple[str, ...]:
     return ()
 
 
-def _felt(history: History) -> set[str]:
+def _in_effect(history: History) -> set[str]:
     """Names of faults; those that are steered to a moment go by the names of their scenes."""
     return {name for fault in history.faults if fault.bit for name in _names(fault)}
 

@@ -17,7 +17,7 @@ from checkers.history.members import is_settled_at_the_end
 from checkers.history.operation import SUBMITTED, Event, Operation
 from harness.faults.overlap import STOPS_PROCESSES, changes_who_leads, hinders_no_owner
 from harness.faults.table import DIRECTED, SCENIC
-from harness.judge.asked_faults import not_felt
+from harness.judge.asked_faults import never_in_effect
 from harness.judge.effects import Attempts, attempts_of, missing_effects
 from harness.judge.versions import missing_steps, was_refused
 from harness.run.plan import SECOND_NS, SUBMITTING, Plan
@@ -84,7 +84,7 @@ def evidence_of(
         "attempts": [kind.to_json() for kind in attempts(history)],
         "left_out": left_out(history),
         "kinds_that_bit": sorted({fault.name for fault in history.faults if fault.bit}),
-        "not_felt": not_felt(plan, history),
+        "not_felt": never_in_effect(plan, history),
         "orphans": [
             {"node": event.node, "what": event.value.get("what")} for event in _of_harness(history, "orphans")
         ],

@@ -119,13 +119,13 @@ class PacketFault:
     async def evidence(self) -> Evidence:
         """Waits for fresh packets."""
         heal_asked_ns, dropped = self._heal_asked_ns, self._dropped_while
-        felt = {
+        affected = {
             link: self._met.get(pair, 0) - self._before.get(pair, 0) for link, pair in self._links.items()
         }
         long_enough = heal_asked_ns - (self._in_effect_ns or heal_asked_ns) > self._packets.heartbeat_ns
         healed, missing = await self._packets.fresh(self._fault.links)
         return Evidence(
-            bit=long_enough and any(felt.values()) and (self._fault.does == "cut" or dropped > 0),
+            bit=long_enough and any(affected.values()) and (self._fault.does == "cut" or dropped > 0),
             asked_ns=self._asked_ns,
             first_effect_ns=self._in_effect_ns,
             all_in_effect_ns=self._in_effect_ns,
@@ -133,9 +133,9 @@ class PacketFault:
             last_effect_ns=self._healed_ns,
             healed=healed,
             counters={
-                "links": len(felt),
-                "links_felt": sum(many > 0 for many in felt.values()),
-                "packets_met": sum(felt.values()),
+                "links": len(affected),
+                "links_felt": sum(many > 0 for many in affected.values()),
+                "packets_met": sum(affected.values()),
                 **({} if self._fault.does == "cut" else {"packets_dropped": dropped}),
             },
             detail="; ".join(missing),

@@ -124,18 +124,23 @@ class ShapedFault:
         if left["stranded"] or not left["are_rules_right"]:
             missing = [*missing, "packets are still held, or rules that hold them still stand"]
         rows: dict[Link, Row] = {(row["link"][0], row["link"][1]): row for row in told["links"]}
-        felt = [link for link, row in rows.items() if was_felt(fault, row)]
+        affected = [link for link, row in rows.items() if took_effect(fault, row)]
         first = [row["first_held_ns"] for row in rows.values() if row["first_held_ns"] is not None]
         times = {"before": self._before, "": told["round_trips_ns"], "after": after}
         return Evidence(
-            bit=bool(felt),
+            bit=bool(affected),
             asked_ns=self._asked_ns,
             first_effect_ns=min(first) - self._shaping.epoch_ns() if first else None,
             all_in_effect_ns=self._in_effect_ns,
             heal_asked_ns=heal_asked_ns,
             last_effect_ns=healed["at_ns"] - self._shaping.epoch_ns(),
             healed=fresh and not missing,
-            counters={"links": len(rows), "links_felt": len(felt), **_summed(rows), **_round_trips(times)},
+            counters={
+                "links": len(rows),
+                "links_felt": len(affected),
+                **_summed(rows),
+                **_round_trips(times),
+            },
             detail="; ".join(missing),
         )
 
@@ -144,7 +149,7 @@ class ShapedFault:
         return [time_ns for time_ns in told["round_trips_ns"] if time_ns is not None]
 
 
-def was_felt(fault: Fault, row: Row) -> bool:
+def took_effect(fault: Fault, row: Row) -> bool:
     """As it was measured on one link: packets were held, for other times, were overtaken, or had to queue."""
     match fault.does:
         case "jitter":

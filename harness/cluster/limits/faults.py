@@ -173,7 +173,7 @@ class _Hungry(_Limited, Kill):
             # in this order: what the ballast reads is in no count yet for a while, and would seem to be needed
             await self._limits.limit_memory(node, self._spare_bytes)
             await self._limits.press(node, self._ballast)
-            await self._until_felt(node)
+            await self._until_in_effect(node)
         except (OSError, ValueError, ClusterError) as error:
             self._could_not(node, error)
 
@@ -182,7 +182,7 @@ class _Hungry(_Limited, Kill):
         return max(self._sum("oom_kills", (node,)), int(self._ran_out.get(node, False)))
 
     @abstractmethod
-    async def _until_felt(self, node: str) -> None:
+    async def _until_in_effect(self, node: str) -> None:
         """Wait until the limit takes effect on the node, or cannot."""
 
     async def _until_dead(self, node: str, within_s: float) -> bool:
@@ -228,11 +228,13 @@ class MemoryLimit(_Hungry):
         healed = await asyncio.gather(*map(self._relieve, self._fault.nodes))
         names = ("limit_hits", "refaults")
         kills = {node: self._oom_kills(node) for node in self._fault.nodes}
-        felt = [kills[node] or any(self._sum(name, (node,)) for name in names) for node in self._fault.nodes]
+        affected = [
+            kills[node] or any(self._sum(name, (node,)) for name in names) for node in self._fault.nodes
+        ]
         counters = {**{name: self._sum(name) for name in names}, "oom_kills": sum(kills.values())}
-        return self._evidence(bool(self._seen_ns) and all(felt), healed, counters)
+        return self._evidence(bool(self._seen_ns) and all(affected), healed, counters)
 
-    async def _until_felt(self, node: str) -> None:
+    async def _until_in_effect(self, node: str) -> None:
         self._saw()
 
 
@@ -250,7 +252,7 @@ class OutOfMemory(_Hungry):
         bit = len(self._seen_ns) == len(kills) and all(kills)
         return self._evidence(bit, healed, counters)
 
-    async def _until_felt(self, node: str) -> None:
+    async def _until_in_effect(self, node: str) -> None:
         """The kernel counts before it ends anybody; the counts of a container go with it."""
         try:
             async with asyncio.timeout(_DEAD_WITHIN_S):

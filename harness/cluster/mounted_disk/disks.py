@@ -108,7 +108,7 @@ class MountedDisk:
     async def order(self, orders: Mapping[str, Any]) -> None:
         await self._ask("order", orders=dict(orders))
 
-    async def felt(self) -> dict[str, Any]:
+    async def effects(self) -> dict[str, Any]:
         return await self._ask("felt")
 
     async def power_fails(self) -> None:

@@ -117,12 +117,12 @@ class VirtualFaults:
 
     def _heal_disk(self, fault: Fault, heal_asked_ns: int) -> Evidence:
         machines = [self._world.machines[node] for node in fault.nodes]
-        felt = sum(machine.take_disk_felt() for machine in machines)
+        affected = sum(machine.take_disk_felt() for machine in machines)
         for machine in machines:
             machine.slow_disk(0)
             machine.fill_disk(False)
-        counters = {"calls_delayed" if fault.does == "slow-fsync" else "calls_failed": felt}
-        return self._evidence(fault, heal_asked_ns, self._asked[fault.id], felt > 0, True, counters)
+        counters = {"calls_delayed" if fault.does == "slow-fsync" else "calls_failed": affected}
+        return self._evidence(fault, heal_asked_ns, self._asked[fault.id], affected > 0, True, counters)
 
     async def _heal_cut(self, fault: Fault, heal_asked_ns: int) -> Evidence:
         network = self._world.network
@@ -143,9 +143,9 @@ class VirtualFaults:
         network = self._world.network
         network.unshape(fault.links, shaping_of(fault))
         effects = list(network.take_effects(fault.links).values())
-        felt = shaped_effect(fault, effects)
+        affected = shaped_effect(fault, effects)
         first_ns = _first(effect.first_delayed_ns for effect in effects)
-        return self._evidence(fault, heal_asked_ns, first_ns, felt.bit, True, felt.counters)
+        return self._evidence(fault, heal_asked_ns, first_ns, affected.bit, True, affected.counters)
 
     def change(self, fault: Fault, number: int) -> None:
         """From one shape of a partition to another, at one instant; what both cut stays as it is."""
@@ -161,11 +161,11 @@ class VirtualFaults:
         seen[-1].ends(heal_asked_ns, network.take_effects(seen[-1].links))
         network.heal(seen[-1].links, random.Random(fault.seed))
         healed = await self._traffic_passes(all_links(fault.shapes))
-        felt = [shape.was_felt(self._heartbeat_ns) for shape in seen]
-        counters = {"shapes": len(seen), "shapes_felt": sum(felt), "changes_felt": sum(felt[1:])}
+        affected = [shape.took_effect(self._heartbeat_ns) for shape in seen]
+        counters = {"shapes": len(seen), "shapes_felt": sum(affected), "changes_felt": sum(affected[1:])}
         counters["withheld"] = sum(shape.withheld for shape in seen)
         first_ns = _first(shape.first_ns for shape in seen)
-        told = self._evidence(fault, heal_asked_ns, first_ns, sum(felt) > 1, healed, counters)
+        told = self._evidence(fault, heal_asked_ns, first_ns, sum(affected) > 1, healed, counters)
         return msgspec.structs.replace(told, shapes=tuple(s.told(self._heartbeat_ns) for s in seen))
 
     async def _traffic_passes(self, pairs: Iterable[Pair]) -> bool | None:

@@ -27,7 +27,7 @@ class SeenShape:
         first = (e.first_withheld_ns for e in effects.values() if e.first_withheld_ns is not None)
         self.first_ns = min(first, default=None)
 
-    def was_felt(self, heartbeat_ns: int) -> bool:
+    def took_effect(self, heartbeat_ns: int) -> bool:
         return self.longest_ns > heartbeat_ns
 
     def told(self, heartbeat_ns: int) -> ShapeSeen:
@@ -36,5 +36,5 @@ class SeenShape:
             asked_ns=self.begun_ns,
             in_effect_ns=self.begun_ns,
             until_ns=self.until_ns,
-            bit=self.was_felt(heartbeat_ns),
+            bit=self.took_effect(heartbeat_ns),
         )

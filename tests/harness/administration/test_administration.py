@@ -120,7 +120,7 @@ def test_a_quorum_of_half_is_found_after_a_node_has_left() -> None:
 
 
 @pytest.mark.parametrize("name", ["timeouts", "quorum", "rolling-restart"])
-def test_options_and_restarts_are_felt_and_undone(name: str) -> None:
+def test_options_and_restarts_take_effect_and_undone(name: str) -> None:
     """Broken, an option is not taken by all nodes or not given back, or a node does not come back from SIGTERM."""
     history = held(small(faults=(name,), seed=2))
     assert history.faults
@@ -130,7 +130,7 @@ def test_options_and_restarts_are_felt_and_undone(name: str) -> None:
         assert newest(history, node)["quorum"] == first["quorum"] == 2
 
 
-def test_an_option_that_was_so_before_is_not_felt() -> None:
+def test_an_option_that_was_so_before_takes_no_effect() -> None:
     """Broken, a run under a changed option is evidence although nothing was ever changed."""
     plan = drawn_out(small(faults=("timeouts",), seed=2))
     assert plan.drawn is not None

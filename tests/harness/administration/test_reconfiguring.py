@@ -132,7 +132,7 @@ def test_real_clusters_refuse_it(name: str, cluster: str) -> None:
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_a_restart_with_another_option_is_felt_and_undone(at_once: bool) -> None:
+def test_a_restart_with_another_option_takes_effect_and_undone(at_once: bool) -> None:
     """If it failed, nodes would start with what they had before, or keep what was for a while."""
     fault = {"does": "restart", "nodes": ALL, "options": {FENCING: "off"}, "at_once": at_once}
     history = recorded(having(fault, {**fault, "options": {QUORUM: 3}})).history
@@ -148,7 +148,7 @@ def test_a_restart_with_another_option_is_felt_and_undone(at_once: bool) -> None
     assert history.states[-1].status["quorum"] == 2
 
 
-def test_an_option_of_one_node_is_felt_and_undone() -> None:
+def test_an_option_of_one_node_takes_effect_and_undone() -> None:
     """If it failed, a run would count as one with a changed option in which nothing changed."""
     (fault,) = (recorded(having({"does": "options", "nodes": ("n3",), "options": {MODE: "off"}})),)
     assert told(fault.history) == [("n3", "candidate", "off", False), ("n3", "off", "candidate", True)]

@@ -78,7 +78,7 @@ def test_a_clock_that_nobody_reads_is_not_believed_to_have_jumped(
     assert evidence.all_in_effect_ns is None
 
 
-def test_a_drift_alone_is_felt_if_the_clock_gained_time(tmp_path: Path) -> None:
+def test_a_drift_alone_takes_effect_if_the_clock_gained_time(tmp_path: Path) -> None:
     """If it failed, a drift would be taken for granted wherever no jump comes with it."""
     evidence = endure(Node(tmp_path), fault(drift_ppm=1_000_000), lasts_s=0.3)
     assert (evidence.bit, evidence.healed) == (True, True)
@@ -95,7 +95,7 @@ def test_a_drift_of_a_clock_that_does_not_drift_did_not_bite(tmp_path: Path, dri
     assert sum(evidence.counters.values()) == 0
 
 
-def test_a_strobe_is_felt_if_the_clock_was_seen_to_turn_and_turn_again(tmp_path: Path) -> None:
+def test_a_strobe_takes_effect_if_the_clock_was_seen_to_turn_and_turn_again(tmp_path: Path) -> None:
     """If it failed, a clock that jumped once, and stayed there, would pass for one that strobes."""
     node = Node(tmp_path)
     asked = fault(jump_ns=-60 * SECOND_NS, delay_ns=5 * MILLISECOND_NS)

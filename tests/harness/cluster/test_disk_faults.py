@@ -93,7 +93,7 @@ async def until_served(cluster: LocalCluster, first: int) -> None:
             await asyncio.sleep(0.05)
 
 
-def test_a_disk_that_is_slow_full_or_damaged_is_felt_and_mended(tmp_path: Path) -> None:
+def test_a_disk_that_is_slow_full_or_damaged_takes_effect_and_mended(tmp_path: Path) -> None:
     """If it failed, a fault of disks would be believed to have happened; or a node that refuses a damaged disk, and is
     right, would be a crash."""
 

@@ -113,7 +113,7 @@ async def answers(cluster: Cluster, process: int, node: str) -> bool:
     return False
 
 
-async def until_felt(cluster: LocalCluster, number: int = 1) -> None:
+async def until_in_effect(cluster: LocalCluster, number: int = 1) -> None:
     """Until a cut has held something back for longer than a heartbeat; it need not be the whole time on a busy machine.
 
     `number` is of the fault, or of the shape of one.
@@ -176,7 +176,7 @@ def test_an_outcome_says_whether_the_request_left(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_a_cut_isolates_is_felt_and_heals(tmp_path: Path) -> None:
+def test_a_cut_isolates_takes_effect_and_heals(tmp_path: Path) -> None:
     """Broken if a partition is only believed to have happened, or to be over."""
 
     async def story(cluster: LocalCluster) -> None:
@@ -190,7 +190,7 @@ def test_a_cut_isolates_is_felt_and_heals(tmp_path: Path) -> None:
         assert old == Lost("timeout")
         assert await answers(cluster, 2, "n2")
         assert await cluster.status("n1") is not None
-        await until_felt(cluster)
+        await until_in_effect(cluster)
         evidence = await cluster.heal(isolation)
         assert evidence.bit
         assert evidence.healed is True
@@ -247,12 +247,12 @@ def test_a_partition_changes_without_healing_between(tmp_path: Path) -> None:
         hanging = cluster.spawn(cluster.call(9, "n1", echo(9), PATIENCE_NS))
         assert await cluster.call(1, "n1", echo(1), 200_000_000) == Lost("timeout")
         assert await answers(cluster, 2, "n2")
-        await until_felt(cluster)
+        await until_in_effect(cluster)
         await cluster.change(changing, 1)
         assert isinstance(await cluster.call(3, "n1", echo(3), 200_000_000), NotSent)
         assert isinstance(await cluster.call(2, "n2", echo(2), 200_000_000), Lost)
         assert await answers(cluster, 4, "n3")
-        await until_felt(cluster, part_of(changing, 1).id)
+        await until_in_effect(cluster, part_of(changing, 1).id)
         evidence = await cluster.heal(changing)
         assert (evidence.bit, evidence.healed) == (True, True)
         assert evidence.counters["shapes"] == evidence.counters["shapes_felt"] == 2
@@ -269,7 +269,7 @@ def test_a_partition_changes_without_healing_between(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_jitter_and_bandwidth_are_felt_by_what_was_measured(tmp_path: Path) -> None:
+def test_jitter_and_bandwidth_take_effect_by_what_was_measured(tmp_path: Path) -> None:
     """Broken if a fault that changed nothing for anybody counts as one that bit, or the other way round."""
 
     async def story(cluster: LocalCluster) -> None:
@@ -477,7 +477,7 @@ def test_real_nodes_survive_a_kill_and_a_cut(tmp_path: Path) -> None:
         assert (await cluster.heal(kill)).healed is True
         await cluster.inject(cut)
         assert isinstance(await cluster.call(0, "n1", Replace(3, 512, ("a", 2)), 100_000_000), Lost)
-        await until_felt(cluster)
+        await until_in_effect(cluster)
         evidence = await cluster.heal(cut)
         assert (evidence.bit, evidence.healed) == (True, True)
         assert cluster.ended() == ()

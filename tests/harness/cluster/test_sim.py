@@ -169,7 +169,7 @@ async def endure(cluster: SimCluster, fault: Fault, lasts_ns: int = 2 * SECOND_N
 
 @pytest.mark.parametrize("seed", [3, 9])
 @pytest.mark.parametrize("name", FAULTS)
-def test_every_fault_is_felt_and_healed(name: str, seed: int) -> None:
+def test_every_fault_takes_effect_and_healed(name: str, seed: int) -> None:
     """If it failed, a fault would only be believed to have happened, or to be over."""
 
     async def story(cluster: SimCluster) -> None:
@@ -210,7 +210,7 @@ def test_a_fault_that_nobody_felt_did_not_bite(name: str) -> None:
     play(story)
 
 
-def test_killing_and_pausing_the_dead_is_not_felt_a_second_time() -> None:
+def test_killing_and_pausing_the_dead_takes_no_effect_a_second_time() -> None:
     """If it failed, a fault that found nothing to do would count as one that bit."""
 
     async def story(cluster: SimCluster) -> None:

@@ -98,10 +98,10 @@ def evidence(bit: bool, healed: bool | None, at_ns: int) -> Evidence:
 
 
 @pytest.mark.parametrize(
-    ("felt", "bit"),
+    ("affected", "bit"),
     [((True, True, True), True), ((True, False, True), True), ((True, False, False), False)],
 )
-def test_it_bit_if_two_shapes_were_felt(felt: tuple[bool, ...], bit: bool) -> None:
+def test_it_bit_if_two_shapes_were_felt(affected: tuple[bool, ...], bit: bool) -> None:
     """Broken if a plain partition counts as one that changed."""
     shapes = draw_shapes(["n1", "n2", "n3"], "n1", random.Random(1), 3 * SECOND_NS, SECOND_NS // 10)[:3]
     fault = Fault(
@@ -114,20 +114,20 @@ def test_it_bit_if_two_shapes_were_felt(felt: tuple[bool, ...], bit: bool) -> No
         links=all_links(shapes),
         seed=7,
     )
-    parts = [part_of(fault, number) for number in range(len(felt))]
+    parts = [part_of(fault, number) for number in range(len(affected))]
     assert parts[0].id == 4 and len({part.id for part in parts}) == len(parts)
     assert [part.links for part in parts] == [shape.links for shape in shapes]
-    told = merged(parts, [evidence(bit, True, 1000 * place) for place, bit in enumerate(felt)])
+    told = merged(parts, [evidence(bit, True, 1000 * place) for place, bit in enumerate(affected)])
     assert told.bit == bit
     assert told.healed is True
     assert told.counters == {
         "shapes": 3,
-        "shapes_felt": sum(felt),
-        "changes_felt": sum(felt[1:]),
+        "shapes_felt": sum(affected),
+        "changes_felt": sum(affected[1:]),
         "links": 6,
         "longest_withheld_ns": 2000,
     }
-    assert [shape.bit for shape in told.shapes] == [*felt]
+    assert [shape.bit for shape in told.shapes] == [*affected]
     assert [(shape.in_effect_ns, shape.until_ns) for shape in told.shapes] == [
         (1, 100),
         (1001, 1100),

@@ -11,7 +11,7 @@ import pytest
 from checkers.history.history import History
 from harness.faults.fault import Fault
 from harness.hunt.seeds import try_seed
-from harness.judge.asked_faults import absent_of_a_group, not_felt
+from harness.judge.asked_faults import absent_of_a_group, never_in_effect
 from harness.run.plan import Drawn, Plan
 from harness.systems.plans import planned
 from harness.terminal.last_screen import last_screen
@@ -24,10 +24,10 @@ def asking(*faults: str, **others: Any) -> Plan:
     return PLAN.changed(faults=faults, **others)
 
 
-def a_run(*felt: str) -> Run:
+def a_run(*in_effect: str) -> Run:
     run = Run()
     run.serve()
-    for name in felt:
+    for name in in_effect:
         run.fault(bit=True, name=name)
     run.serve(1)
     run.end(1)
@@ -129,8 +129,8 @@ def test_a_plan_that_is_drawn_out_asks_for_what_stands_in_it() -> None:
     """If it failed, a plan whose only kill was left out would be green, or one that was cut down never could be."""
     kill = msgspec.structs.replace(PAUSE, id=1, name="kill", does="kill")
     plan = asking("pause", "slow", drawn=Drawn(faults=(PAUSE, kill), operations=()))
-    assert not_felt(plan, _history(a_run("pause"))) == ["kill"]
-    assert not_felt(plan, _history(a_run("pause", "kill"))) == []
+    assert never_in_effect(plan, _history(a_run("pause"))) == ["kill"]
+    assert never_in_effect(plan, _history(a_run("pause", "kill"))) == []
 
 
 @pytest.mark.parametrize("word", ["rolling-downgrade", "rolling-upgrade"])
@@ -158,7 +158,7 @@ def test_a_change_of_versions_that_never_came_is_missing(word: str) -> None:
 
 def test_a_plan_that_nobody_knows_any_more_can_still_be_judged() -> None:
     """If it failed, an old run with a fault that was renamed could not be judged again."""
-    assert not_felt(asking("a-fault-of-old"), _history(a_run("pause"))) == []
+    assert never_in_effect(asking("a-fault-of-old"), _history(a_run("pause"))) == []
 
 
 def _history(run: Run) -> History:

@@ -32,7 +32,7 @@ from harness.errors import ClusterError
 from harness.run.plan import to_json
 from nodes.version import VERSION
 from tests.harness.administration.test_upgrades import OLDER, plan
-from tests.harness.felt import faults_felt, until_felt
+from tests.harness.in_effect import faults_in_effect, until_in_effect
 from tests.harness.node_versions import INCOMPATIBLE, wheel
 
 pytestmark = pytest.mark.docker
@@ -87,7 +87,7 @@ def lines_of(verdict: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def test_partitions_kills_and_pauses_bite_and_nothing_is_left(client: Any, tmp_path: Path) -> None:
     """If it failed, a run in containers would prove nothing, or the machine would fill up with what runs leave."""
     words = ("--faults", "isolate-owner,kill,pause", "--time-limit", "12", "--seed", "4", "--rate", "100")
-    for verdict in until_felt(lambda: run(tmp_path, *words), "isolate-owner", "kill", "pause"):
+    for verdict in until_in_effect(lambda: run(tmp_path, *words), "isolate-owner", "kill", "pause"):
         logs = list(Path(verdict["folder"]).glob("nodes/n1/*.xlog"))
         assert logs, "the logs of the nodes did not come home"
     assert ours(client) == ([], [], [])
@@ -153,7 +153,7 @@ def test_a_run_that_was_killed_is_cleaned_up_by_the_next(client: Any, tmp_path: 
 def test_containers_are_limited_and_ended_for_want_of_memory(client: Any, tmp_path: Path) -> None:
     """If it failed, limits would only be asked for, or the kernel's ends of nodes be called crashes of the store."""
     words = ("--faults", "oom,cpu-limit,memory-limit", "--time-limit", "16", "--seed", "3", "--rate", "100")
-    for verdict in until_felt(lambda: run(tmp_path, *words), any_of=("oom", "memory-limit")):
+    for verdict in until_in_effect(lambda: run(tmp_path, *words), any_of=("oom", "memory-limit")):
         assert all(fault["healed"] is not False for fault in verdict["evidence"]["faults"])
     assert ours(client) == ([], [], [])
 
@@ -170,8 +170,8 @@ def test_slow_uneven_narrow_and_unordered_links_are_measured(client: Any, tmp_pa
         "--rate",
         "100",
     )
-    for verdict in until_felt(lambda: run(tmp_path, *words), "bandwidth", "jitter", "reorder", "slow"):
-        for asked, told in faults_felt(lines_of(verdict)):
+    for verdict in until_in_effect(lambda: run(tmp_path, *words), "bandwidth", "jitter", "reorder", "slow"):
+        for asked, told in faults_in_effect(lines_of(verdict)):
             if asked["name"] in ("slow", "jitter"):
                 least_us = (asked["delay_ns"] - asked["jitter_ns"]) // 1000
                 assert told["healed"] is not False, told
@@ -184,8 +184,8 @@ def test_slow_uneven_narrow_and_unordered_links_are_measured(client: Any, tmp_pa
 def test_partitions_change_and_the_record_says_how(client: Any, tmp_path: Path) -> None:
     """If it failed, a node could be accused by a cut that was another one at that time."""
     words = ("--faults", "changing-partitions", "--time-limit", "12", "--seed", "4", "--rate", "100")
-    for verdict in until_felt(lambda: run(tmp_path, *words), "changing-partitions"):
-        for asked, told in faults_felt(lines_of(verdict)):
+    for verdict in until_in_effect(lambda: run(tmp_path, *words), "changing-partitions"):
+        for asked, told in faults_in_effect(lines_of(verdict)):
             planned = iter([shape["links"] for shape in asked["shapes"]])
             assert all(shape["links"] in planned for shape in told["shapes"]), "in the order of the plan"
             assert len(told["shapes"]) > 1

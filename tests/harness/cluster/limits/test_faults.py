@@ -146,16 +146,16 @@ def test_who_dies_under_pressure_is_told_and_comes_back() -> None:
     node = Node()
 
     class Deadly(MemoryLimit):
-        async def _until_felt(self, name: str) -> None:
-            await super()._until_felt(name)
+        async def _until_in_effect(self, name: str) -> None:
+            await super()._until_in_effect(name)
             node.die()
 
     evidence = carried_out(Deadly, node)
     assert (evidence.healed, node.alive, node.untold) == (True, True, 0)
 
     class Fatal(Deadly):
-        async def _until_felt(self, name: str) -> None:
-            await super()._until_felt(name)
+        async def _until_in_effect(self, name: str) -> None:
+            await super()._until_in_effect(name)
             node.now = NOTHING
 
     node = Node(told=True)

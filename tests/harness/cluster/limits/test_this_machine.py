@@ -96,7 +96,7 @@ def test_the_kernel_ends_who_has_no_memory_left(
     assert process.returncode == -9
 
 
-def test_pressure_is_felt_and_ends_nobody(
+def test_pressure_takes_effect_and_ends_nobody(
     enclosure: Enclosure, process: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
     """Broken, memory-limit would be no fault at all, or the same as oom."""

@@ -188,19 +188,19 @@ def test_calls_fail_as_they_were_told_to_and_say_so(tmp_path: Path) -> None:
         path = folder / "1.xlog"
         write(path, b"before", sync=True)
         await disk.order({"id": 4, "sync_delay_ns": 0, "write_error": "ENOSPC", "sync_error": ""})
-        assert await disk.felt() == {"id": 4, "delayed": 0, "failed": 0}
+        assert await disk.effects() == {"id": 4, "delayed": 0, "failed": 0}
         with path.open("ab", buffering=0) as file:
             assert file.write(b"12345678") == 4, "a full disk takes what it still can"
             with pytest.raises(OSError, match="No space left") as raised:
                 file.write(b"5678")
         assert raised.value.errno == errno.ENOSPC
         (folder / "log.jsonl").write_text("what people read is written all the same")
-        assert (await disk.felt())["failed"] == 1
+        assert (await disk.effects())["failed"] == 1
         await disk.order({"id": 5, "sync_delay_ns": 1_000_000, "write_error": "", "sync_error": "EIO"})
         with pytest.raises(OSError, match="Input/output") as raised:
             write(path, b"", sync=True)
         assert raised.value.errno == errno.EIO
-        assert await disk.felt() == {"id": 5, "delayed": 1, "failed": 1}
+        assert await disk.effects() == {"id": 5, "delayed": 1, "failed": 1}
         await disk.order({name: getattr(Orders(), name) for name in Orders.__slots__})
         write(path, b"after", sync=True)
         assert path.read_bytes() == b"before1234after"

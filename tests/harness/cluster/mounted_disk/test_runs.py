@@ -18,7 +18,7 @@ from harness.errors import WrongUse
 from harness.run.assemble import parts_of
 from harness.run.plan import Plan
 from harness.systems.plans import planned
-from tests.harness.felt import TRIES, faults_felt, until_felt
+from tests.harness.in_effect import TRIES, faults_in_effect, until_in_effect
 
 needs_mounts = pytest.mark.skipif(bool(mounts.why_not()), reason=mounts.why_not())
 
@@ -83,14 +83,14 @@ def test_what_is_promised_of_a_log_that_nobody_syncs() -> None:
 def test_real_tarantool_loses_power(tmp_path: Path) -> None:
     """If it failed, what a real store loses with its power could not be seen, or would be judged by no promise."""
     words = ("--system", "tarantool", "--faults", "power-all,power-one", "--time-limit", "12", "--seed", "7")
-    felt: list[dict[str, int]] = []
+    affected: list[dict[str, int]] = []
     for _ in range(TRIES):
         verdict = run(tmp_path, *words)
         lines = map(json.loads, (Path(verdict["folder"]) / "history.jsonl").read_text().splitlines()[1:])
-        felt = [told["counters"] for _, told in faults_felt(lines)]
-        if felt:
+        affected = [told["counters"] for _, told in faults_in_effect(lines)]
+        if affected:
             break
-    assert felt and all("bytes_lost" in counters for counters in felt), verdict["sentence"]
+    assert affected and all("bytes_lost" in counters for counters in affected), verdict["sentence"]
     assert not {"linearizable", "convergence", "quorum"} & set(verdict["violations"]), verdict["sentence"]
     assert list(Path(verdict["folder"]).glob("nodes/n1/*.xlog")), "its files are not where they belong"
 
@@ -100,4 +100,4 @@ def test_real_tarantool_loses_power(tmp_path: Path) -> None:
 def test_a_mounted_disk_reaches_into_containers(tmp_path: Path) -> None:
     """If it failed, disk faults in containers would befall a folder that no node sees."""
     words = ("--cluster", "docker", "--disk", "mounted", "--faults", "power-one", "--time-limit", "10")
-    until_felt(lambda: run(tmp_path, *words, "--seed", "3"), "power-one")
+    until_in_effect(lambda: run(tmp_path, *words, "--seed", "3"), "power-one")

@@ -23,7 +23,7 @@ from harness.cluster.containers.image import connect, node_image
 from harness.cluster.ssh import inventory
 from harness.cluster.ssh.session import Session
 from harness.errors import ClusterError
-from tests.harness.felt import until_felt
+from tests.harness.in_effect import until_in_effect
 from tests.harness.processes import wait_until
 
 pytestmark = pytest.mark.docker
@@ -153,7 +153,7 @@ def run(hosts: Hosts, results: Path, *more: str) -> dict[str, Any]:
 def test_the_same_workload_runs_on_three_hosts_under_faults(hosts: Hosts, tmp_path: Path) -> None:
     """If it failed, nodes could be tested on this machine only, where the network and the files are shared."""
     faults = ("--faults", "isolate-owner,one-way,kill,pause,clock", "--overlap", "2", "--time-limit", "14")
-    for verdict in until_felt(lambda: run(hosts, tmp_path, *faults), "isolate-owner", "kill", "pause"):
+    for verdict in until_in_effect(lambda: run(hosts, tmp_path, *faults), "isolate-owner", "kill", "pause"):
         folder = Path(verdict["folder"])
         assert all(list(folder.glob(f"nodes/{node}/*.xlog")) for node in ("n1", "n2", "n3"))
     assert hosts.left() == []

@@ -28,7 +28,7 @@ from harness.run.plan import to_json
 from nodes.version import VERSION
 from tests.harness.administration.test_upgrades import OLDER, plan
 from tests.harness.cluster.ssh.sshd import SSHD, Sshd, sshd
-from tests.harness.felt import TRIES, until_felt
+from tests.harness.in_effect import TRIES, until_in_effect
 from tests.harness.processes import is_gone, wait_until
 
 pytestmark = [
@@ -113,7 +113,7 @@ def test_each_node_comes_to_the_newer_version(host: Sshd) -> None:
 def test_links_are_uneven_narrow_and_cut_by_turns(host: Sshd) -> None:
     """If it failed, what the relays of several hosts do together would not be what one relay does."""
     kinds = ("jitter", "bandwidth", "changing-partitions")
-    until_felt(lambda: run(host, "--faults", ",".join(kinds), "--time-limit", "16"), *kinds)
+    until_in_effect(lambda: run(host, "--faults", ",".join(kinds), "--time-limit", "16"), *kinds)
     assert host.left == []
 
 
@@ -121,7 +121,7 @@ def test_faults_bite_logs_come_home_and_nothing_is_left(host: Sshd) -> None:
     """If it failed, a run over SSH would prove nothing, or fill the hosts, or tell where somebody's key lies."""
     kinds = ("one-way", "kill", "pause", "clock", "clock-strobe", "slow", "terminate")
     faults = ("--faults", ",".join(kinds), "--overlap", "3", "--time-limit", "14")
-    verdict = until_felt(lambda: run(host, *faults), *kinds)[-1]
+    verdict = until_in_effect(lambda: run(host, *faults), *kinds)[-1]
     folder = Path(verdict["folder"])
     for node in ("n1", "n2", "n3"):
         assert list(folder.glob(f"nodes/{node}/*.xlog")), "the logs of the nodes did not come home"
@@ -140,19 +140,19 @@ def test_disks_of_far_nodes_fail_forget_and_are_damaged(host: Sshd) -> None:
     """If it failed, what only a disk reveals would be tested on this machine alone."""
     names = "power-owner,power-one,slow-disk,full-disk,io-error,torn-tail"
     power, disk = {"power-owner", "power-one"}, {"slow-disk", "full-disk", "io-error"}
-    verdicts = until_felt(
+    verdicts = until_in_effect(
         lambda: run(host, "--faults", names, "--time-limit", "40"), "torn-tail", any_of=power
     )
-    felt = {kind for verdict in verdicts for kind in verdict["evidence"]["kinds_that_bit"]}
-    if not felt & disk:
-        until_felt(lambda: run(host, "--faults", ",".join(disk), "--time-limit", "20"), any_of=disk)
+    affected = {kind for verdict in verdicts for kind in verdict["evidence"]["kinds_that_bit"]}
+    if not affected & disk:
+        until_in_effect(lambda: run(host, "--faults", ",".join(disk), "--time-limit", "20"), any_of=disk)
     assert host.left == []
 
 
 def test_far_members_leave_and_come_on_empty_disks(host: Sshd) -> None:
     """If it failed, members could change on this machine alone, or a newcomer would find somebody's data."""
     faults = ("--faults", "replace-node", "--time-limit", "16")
-    folder = Path(until_felt(lambda: run(host, *faults), "replace-node")[-1]["folder"])
+    folder = Path(until_in_effect(lambda: run(host, *faults), "replace-node")[-1]["folder"])
     assert list(folder.glob("nodes/*/lost-disk-1/*.xlog")), "what lay on the lost disk did not come home"
     assert host.left == []
 
@@ -293,5 +293,5 @@ def test_what_a_host_lacks_is_told_in_one_line(host: Sshd) -> None:
 def test_far_nodes_are_limited_and_ended_for_want_of_memory(host: Sshd) -> None:
     """If it failed, nobody could see what a store does on a host that has little of a core or of memory."""
     faults = ("--faults", "oom,cpu-limit,memory-limit", "--time-limit", "12")
-    for verdict in until_felt(lambda: run(host, *faults), any_of=("oom", "memory-limit")):
+    for verdict in until_in_effect(lambda: run(host, *faults), any_of=("oom", "memory-limit")):
         assert all(fault["healed"] is not False for fault in verdict["evidence"]["faults"])

@@ -22,7 +22,7 @@ from harness.run.draw import faults_of
 from harness.run.plan import Plan
 from harness.systems.plans import from_json, planned
 from harness.systems.tarantool.system import FAKETIME_LIBRARY, Tarantool
-from tests.harness.felt import TRIES
+from tests.harness.in_effect import TRIES
 
 TARANTOOL = Tarantool()
 NOBODY = "Incorrect value for option 'replication': failed to connect to one or more replicas"

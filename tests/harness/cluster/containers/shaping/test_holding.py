@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cluster.containers.shaped_faults import was_felt
+from harness.cluster.containers.shaped_faults import took_effect
 from harness.cluster.containers.shaping.holding import QUEUE_NS, Holding, Shaping
 from harness.faults.fault import Fault
 
@@ -135,7 +135,7 @@ ROW = {
 
 
 @pytest.mark.parametrize(
-    ("does", "told", "felt"),
+    ("does", "told", "affected"),
     [
         ("slow", {}, True),
         ("slow", {"packets_held": 0}, False),
@@ -148,7 +148,7 @@ ROW = {
         ("bandwidth", {"packets_queued": 1}, True),
     ],
 )
-def test_a_fault_was_felt_as_it_says(does: str, told: dict[str, int | None], felt: bool) -> None:
+def test_a_fault_took_effect_as_it_says(does: str, told: dict[str, int | None], affected: bool) -> None:
     """Broken if packets that were merely held count as reordered, or as held back by a rate."""
     fault = Fault(id=0, name=does, does=does, at_ns=0, until_ns=1, jitter_ns=20)  # type: ignore[arg-type]  # a str
-    assert was_felt(fault, {**ROW, **told}) == felt
+    assert took_effect(fault, {**ROW, **told}) == affected

@@ -13,21 +13,21 @@ Verdict = dict[str, Any]
 TRIES = 6
 
 
-def until_felt(run: Callable[[], Verdict], *kinds: str, any_of: Iterable[str] = ()) -> list[Verdict]:
+def until_in_effect(run: Callable[[], Verdict], *kinds: str, any_of: Iterable[str] = ()) -> list[Verdict]:
     """The verdicts of all runs that it took until each of `kinds`, and one at least of `any_of`, was felt."""
     verdicts: list[Verdict] = []
-    felt: set[str] = set()
+    affected: set[str] = set()
     one_of = {*any_of}
-    while not {*kinds} <= felt or (one_of and not one_of & felt):
+    while not {*kinds} <= affected or (one_of and not one_of & affected):
         assert len(verdicts) < TRIES, [verdict["sentence"] for verdict in verdicts]
         verdict = run()
         assert verdict["violations"] == [], verdict["sentence"]
         verdicts.append(verdict)
-        felt |= set(verdict["evidence"]["kinds_that_bit"])
+        affected |= set(verdict["evidence"]["kinds_that_bit"])
     return verdicts
 
 
-def faults_felt(lines: Iterable[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def faults_in_effect(lines: Iterable[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """(what was asked for, what is known at its end) of each fault of a record that was felt."""
     asked: dict[int, dict[str, Any]] = {}
     for line in lines:
