@@ -1,4 +1,4 @@
-"""What is deployed now, which administration changes: members, versions, options; and the means to change it."""
+"""The current deployment, which administration changes: members, versions, options; and the means to change it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Deployed:
     run_in: dict[str, Which] = field(default_factory=dict)
     """The version of each node that was given one in the course of the run."""
     told_versions: dict[Which, str] = field(default_factory=dict)
-    """What nodes said of themselves after such a step."""
+    """The nodes' reports of themselves after such a step."""
     note_option: Callable[[str, Mapping[str, object]], None] = lambda node, value: None
     """Writes a line of the history: a node's option changes."""
     joined: dict[str, bytes] = field(default_factory=dict)

@@ -54,7 +54,7 @@ class _Change:
         self._number: int | None = None
         """The id under which the node that leaves is a member."""
         self._ended: list[str] = []
-        """What newcomers said that ended instead of joining."""
+        """The last words of new nodes that ended instead of joining."""
         self._is_settled = True
         """All were seen to know the change that was begun last."""
 

@@ -61,7 +61,7 @@ class ChangedOptions:
             await self._deployed.cluster.sleep_until(self._deployed.cluster.now_ns() + self._fault.delay_ns)
 
     async def _told(self, node: str) -> Mapping[str, object] | None:
-        """What it has now; asked until it answers, or the fault is over."""
+        """The node's present options; it is asked until it answers, or the fault is over."""
         cluster = self._deployed.cluster
         while True:
             told = await self._ask(node)

@@ -43,7 +43,7 @@ _FRAME = re.compile(r"#\d+\s+(?:0x[0-9a-f]+ in )?([A-Za-z_]\w*)\+")
 _OF_THE_HANDLER = ("print_backtrace", "sig_fatal", "sigaction", "restore_rt", "gsignal", "abort", "raise")
 """Frames of a stack that every death by a signal has."""
 _LAST_WORDS = re.compile(r"(?<= F> ).+|^\w*(?:Error|Exception)\b.*")
-"""What a Tarantool calls fatal, or the last line of a traceback."""
+"""A line that Tarantool marks as fatal, or the last line of a traceback."""
 _HEXADECIMAL = re.compile(r"\b(?:0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b", re.IGNORECASE)
 """Addresses and the ids of nodes."""
 READS = frozenset({"read", "get", "r"})

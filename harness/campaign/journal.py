@@ -107,7 +107,7 @@ class Journal:
     to_judge: list[ToJudge] = field(default_factory=list)
     interrupted: list[Task] = field(default_factory=list)
     spent_s: float = 0.0
-    """What earlier parts of a resumed campaign have used of the budget."""
+    """The part of the budget that earlier parts of a resumed campaign have used."""
     unwritten: int = 0
     """Lines that could not be written: the disk was full."""
     _lock: BinaryIO | None = None

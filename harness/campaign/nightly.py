@@ -32,7 +32,7 @@ POLL_S = 0.05
 SEEDS_BELOW = 1 << 40
 LIKELY_OVERHEAD_S = {"sim": 5.0}
 OVERHEAD_S = 15.0
-"""What a run takes beside its load, where no earlier one says."""
+"""Seconds that a run takes beside its load, if no earlier run says."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""What the exit code of `qsync` says; the same for every verb, except that `qsync test` passes pytest's on.
+"""The meaning of the exit codes of `qsync`; the same for every verb, except that `qsync test` passes pytest's on.
 
 Anything that is not a verdict has a number that no verdict has: a harness that breaks never looks like an
 anomaly, and never like a pass.

@@ -78,7 +78,7 @@ def spark_options(function: F) -> F:
 
 
 def plan_options(function: F) -> F:
-    """What a plan can be made of on the command line; everything not said comes from the file or the default."""
+    """The options that make a plan on the command line; every other field comes from the file or the default."""
     options = [
         click.option("--plan", "plan_file", type=InputPath(), help="Start from a stored plan."),
         click.option("--name", type=Text(), help="The run's name: its folder under results/."),

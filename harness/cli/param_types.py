@@ -20,7 +20,7 @@ import click
 
 
 class Kind(click.ParamType[Any]):
-    """What all of them have in common: an empty value is a slip, and never meant."""
+    """The common part of all of them: an empty value is a slip, and never meant."""
 
     wanted = "a word"
 

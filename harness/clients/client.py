@@ -37,7 +37,7 @@ class MessageClient(Protocol):
     def speaks(self) -> frozenset[type]: ...
 
     def converse(self, asked: Asked, node: str, next_id: Callable[[], int]) -> Conversation:
-        """What is said to have this done by `node`; `next_id` gives numbers that no other request of the run has."""
+        """The request for `node`; `next_id` gives numbers that no other request of the run has."""
         ...
 
 
@@ -57,7 +57,7 @@ class Connected(Protocol):
         ...
 
     def status(self) -> Mapping[str, object]:
-        """What the node says of itself; an exception if it does not answer."""
+        """The node's report of itself; an exception if it does not answer."""
         ...
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ def bounds(scan: Scan) -> tuple[str, str]:
 
 
 def dumped(pairs: Iterable[tuple[str, object]]) -> Done:
-    """What came of a Dump, by all flat keys and their values."""
+    """The outcome of a Dump, from all flat keys and their values."""
     spaces: dict[str, list[list[object]]] = {}
     for flat_key, value in pairs:
         space, key = place_of(flat_key)

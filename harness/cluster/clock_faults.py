@@ -70,7 +70,7 @@ def this_wall_ns(node: str) -> int:
 
 
 def clock_files(wall_offset_ns: int, drift_ppm: int) -> dict[str, str]:
-    """What stands in the files of a node's folder of clocks, by their names."""
+    """The content of the files in a node's folder of clocks, by their names."""
     ours = json.dumps({"wall_offset_ns": wall_offset_ns, "drift_ppm": drift_ppm})
     return {OUR_CLOCK: ours + "\n", FAKETIME: f"{wall_offset_ns / 1e9:+.6f}\n"}
 
@@ -208,7 +208,7 @@ class ClockFault:
         return told
 
     async def _off(self, node: str) -> Off | None:
-        """What the node says of its clock; None if it says nothing."""
+        """The node's report of its clock; None if there is none."""
         before_ns = self._wall_ns(node)
         status = await self._status(node)
         after_ns = self._wall_ns(node)

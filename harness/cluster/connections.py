@@ -177,7 +177,7 @@ class Connections:
 
 
 class Admin:
-    """What a node says of itself: a request on a connection of its own, past the relay."""
+    """A node's report of itself: a request on a connection of its own, past the relay."""
 
     def __init__(
         self,

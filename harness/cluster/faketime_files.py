@@ -1,4 +1,4 @@
-"""What libfaketime keeps in the system's shared memory, and leaves there when its process is killed.
+"""Files that libfaketime keeps in the system's shared memory, and leaves there when its process is killed.
 
 A process under libfaketime makes a piece of memory and a semaphore when it begins. Both are named after its number, its
 children use them too, and it removes them when it ends in order.

@@ -1,4 +1,4 @@
-"""What a cluster of real nodes keeps of each node: how often faults killed, paused and starved it, and how it ended.
+"""A cluster's book of each real node: how often faults killed, paused and starved it, and how it ended.
 
 Faults may overlap: a node that two faults killed comes back when the last of them is healed, and so with pauses. An end
 is a crash unless a fault or an operator asked for it, or the node was allowed to refuse its start.

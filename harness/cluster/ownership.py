@@ -96,7 +96,7 @@ def remove_leftovers(client: Any) -> list[str]:
 
 
 def _remove_network(network: Any) -> list[str]:
-    """What was removed, in words, or why it could not be; nothing if another process was faster."""
+    """The removed things, in words, or why they could not be removed; empty if another process was faster."""
     import docker  # type: ignore[import-untyped]  # it has no types
 
     try:

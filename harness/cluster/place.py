@@ -41,7 +41,7 @@ class Version:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What makes Python take the nodes of this version, wherever it is started from."""
+        """The environment that makes Python take the nodes of this version, wherever it is started from."""
         return {} if self.root is None else {"PYTHONPATH": str(self.root), "PYTHONSAFEPATH": "1"}
 
     def is_same(self, other: Version) -> bool:
@@ -81,7 +81,7 @@ Command = Callable[[Place], tuple[str, ...]]
 
 
 def node_host(system: str, durability: Durability, program: tuple[str, ...] = ()) -> Command:
-    """What starts a node of ours: `python -m nodes.host` with its options."""
+    """The command that starts a node of ours: `python -m nodes.host` with its options."""
 
     def command(place: Place) -> tuple[str, ...]:
         return (

@@ -43,7 +43,7 @@ class Isolation(Protocol):
 
 
 class _Spoilt(Kill):
-    """What both have in common: a node that refuses what it finds gets back what was there, and starts once more."""
+    """The common part of both: a node that refuses damaged files gets the old ones back, and starts once more."""
 
     def __init__(
         self,

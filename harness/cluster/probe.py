@@ -36,7 +36,7 @@ class _Probe(asyncio.Protocol):
 
 
 class Prober(Protocol):
-    """What provokes bytes on a link: `Probes`, or those of several machines."""
+    """Provokes bytes on a link: `Probes`, or those of several machines."""
 
     def can_reach(self, link: LinkName, is_reverse_cut: bool) -> bool: ...
 

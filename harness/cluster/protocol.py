@@ -190,7 +190,7 @@ class Cluster(Time, Protocol):
         ...
 
     async def status(self, node: str) -> Mapping[str, object] | None:
-        """What the node says of itself, past all faults of the network; None if it does not answer."""
+        """The node's report of itself, past all faults of the network; None if it does not answer."""
         ...
 
     def ended(self) -> tuple[Ended, ...]:

@@ -81,7 +81,7 @@ class RealCluster(RealTime):
 
     @abstractmethod
     def _at_work_for(self, fault: Fault) -> FaultAtWork:
-        """What carries the fault out; WrongUse if this cluster cannot."""
+        """The object that carries the fault out; WrongUse if this cluster cannot."""
 
     @abstractmethod
     def _may_answer(self, node: str) -> bool:
@@ -131,7 +131,7 @@ class RealCluster(RealTime):
         await self._end()
 
     def begin_now(self) -> int:
-        """What came before, the stalls too, was no part of the run."""
+        """All before this call, the stalls too, was not part of the run."""
         if self._stall_watch is not None:
             self._stall_watch.cancel()
         later_ns = super().begin_now()
@@ -202,7 +202,7 @@ class RealCluster(RealTime):
             raise NodeEnded(error.message) from error
 
     async def _configure(self, node: str, configuration: bytes) -> None:
-        """What the node finds at its next start."""
+        """Write the configuration for the node's next start."""
         (self._folder(node) / CONFIG).write_bytes(configuration)
 
     async def start_in(self, node: str, version: Which, otherwise: Which) -> str:

@@ -30,10 +30,10 @@ Perform = Callable[[Word, Mapping[str, Any]], Awaitable[Told]]
 
 
 class Storage(Protocol):
-    """What a fault asks of a disk. Raises ClusterError if it cannot be done."""
+    """A disk, for faults. Raises ClusterError if something cannot be done."""
 
     async def order(self, orders: Mapping[str, Any]) -> None:
-        """What goes wrong from now on: the fields of `nodes.host.medium.Orders`."""
+        """Give orders about errors from now on: the fields of `nodes.host.medium.Orders`."""
         ...
 
     async def effects(self) -> Told:

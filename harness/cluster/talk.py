@@ -45,6 +45,6 @@ def admin_of(talk: Talk, port_of: PortOf, host_of: HostOf) -> AsksStatus:
 
 
 def probe_of(talk: Talk) -> bytes:
-    """What is sent over a link to see that bytes pass; a library's store may name something better than nothing."""
+    """The bytes sent over a link to see that bytes pass; a library's store may name something better than nothing."""
     probe: bytes = getattr(talk, "probe", _ANY_BYTES)
     return probe

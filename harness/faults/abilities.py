@@ -52,4 +52,4 @@ LACKS: Final[Mapping[Ability, str]] = {
     "versions": "does not tell the harness how another version of it is started",
     "failover": "keeps its owner",
 }
-"""What is said of a system without the ability."""
+"""The words about a system without the ability."""

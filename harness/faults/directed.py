@@ -65,7 +65,7 @@ def _behind(node: str, steps: int, nodes: Sequence[str]) -> str:
 
 @dataclass(slots=True)
 class Scene:
-    """What is being drawn: faults from `at_ns` on."""
+    """The scene being drawn: faults from `at_ns` on."""
 
     at_ns: int
     chance: random.Random
@@ -106,7 +106,7 @@ class Scene:
 
 
 Scenes = tuple[tuple[Callable[[Scene], None], int], ...]
-"""What draws a scene, and how often."""
+"""The functions that draw a scene, and how often each is chosen."""
 
 
 def _lonely_promote(scene: Scene) -> None:

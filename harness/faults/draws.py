@@ -1,4 +1,4 @@
-"""What is drawn of a fault: the fields in which one differs from the next of its name.
+"""The drawn fields of a fault, in which one differs from the next of its name.
 
 Each function takes the nodes, the leader ("" if there is none) and the chance.
 """

@@ -48,7 +48,7 @@ ROLES = ("@owner", "@owner", "@next", "@next", "@after", "@old")
 NTH = (1, 1, 1, 1, 2, 3, 10, 40)
 AFTER_MS = (0, 0, 0, 1, 5, 20, 100)
 LATE = (("row",), ("row",), ("row", "confirm"), ("row", "confirm"), ("confirm",), ("promote", "confirm"), ())
-"""What a node that lags is not told; what stands behind it on a stream waits with it, until the link is given up."""
+"""Messages withheld from a lagging node; those behind them on a stream wait too, until the link is given up."""
 
 
 def _lasts_ns(scene: Scene, least_ms: int, most_ms: int) -> int:

@@ -60,7 +60,7 @@ class Audit:
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """What is said of the logs, and of the moments of answers where anything tells them."""
+        """On the logs, and on the moments of answers if these were recorded."""
         return (self.logs,) if self.early is None else (self.logs, self.early)
 
     @property

@@ -1,4 +1,4 @@
-"""What a store reported of damage that it need not survive.
+"""A store's reports of damage that it need not survive.
 
 A fault that destroys safely written data (`must` "detect" in the table of faults) may leave a node that
 refuses to start, or to follow. That is right; only wrong data are an anomaly. So after such a fault nodes need not be

@@ -100,7 +100,7 @@ def evidence_of(
 
 
 def _of_submitted(submitted: Sequence[Operation], spans: Sequence[tuple[int, int]]) -> dict[str, int]:
-    """What was answered, but not acknowledged: load all the same."""
+    """Operations that were answered, but not acknowledged: load all the same."""
     return {
         "submitted": len(submitted),
         "submitted_under_fault": sum(_is_inside(operation, spans) for operation in submitted),

@@ -186,7 +186,7 @@ def _judged(check: Check, history: History, run_check: RunCheck, key: str | None
 
 
 def _left_out_by(key: str, checks: Sequence[Check], history: History) -> tuple[str, ...]:
-    """What `--key` leaves out, in words."""
+    """The part that `--key` leaves out, in words."""
     names = [check.name for check in checks if check.is_per_key]
     keys = dict.fromkeys(str(each.key) for each in history.operations if each.key is not None)
     if not names:
@@ -232,7 +232,7 @@ def _of_cells(check: Check, workload: Workload) -> Check:
 
 
 def _findings(judged: Sequence[tuple[str, Verdict]]) -> Iterator[dict[str, str]]:
-    """What checkers found worth telling, and what would be a violation if anything had been promised."""
+    """Findings of checkers, and invalid verdicts on models that are not promised."""
     for model, verdict in judged:
         for finding in verdict.details.get("findings", ()):
             yield {"checker": verdict.checker, "summary": finding}

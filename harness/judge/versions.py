@@ -52,7 +52,7 @@ def was_refused(fault: FaultSpan) -> bool:
 
 
 def missing_steps(plan: Plan, history: History) -> Iterator[str]:
-    """What keeps the run from being evidence of an upgrade."""
+    """The reasons why the run is inconclusive about an upgrade."""
     refused = [fault for fault in history.faults if was_refused(fault)]
     for fault in refused:
         yield f"the {fault.does} could not be done: {fault.evidence.get('detail')}"

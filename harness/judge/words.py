@@ -1,4 +1,4 @@
-"""What a verdict says: its sentence, and the line that repeats the run."""
+"""The words of a verdict: its sentence, and the line that repeats the run."""
 
 from __future__ import annotations
 

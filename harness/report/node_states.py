@@ -26,7 +26,7 @@ LANE_HEIGHT = 22
 LABEL_SIZE = 11
 
 DOWN = ("kill", "terminate", "power", "damage", "oom")
-"""What keeps a process dead."""
+"""Faults that keep a process dead."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ STRICTER = "linearizable"
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a plan's names stand for."""
+    """The system, the workload and so on behind a plan's names."""
 
     plan: Plan
     system: System
@@ -104,7 +104,7 @@ def refuse_shares(plan: Plan) -> None:
 
 
 def _share(plan: Plan) -> Share | None:
-    """What each node may use all the time; None if the plan does not say."""
+    """The share of the machine that each node may use all the time; None if the plan does not say."""
     if plan.node_cpus is None and plan.node_memory_mib is None:
         return None
     return Share(cpus=plan.node_cpus, memory_mib=plan.node_memory_mib)
@@ -240,7 +240,7 @@ def _of_nodes(plan: Plan, option: str, usual: object) -> list[Any]:
 
 
 def _expected(parts: Parts) -> dict[str, object]:
-    """What checkers of elections must know. Only virtual time is so regular that being late is a fault of the store."""
+    """Facts for checkers of elections. Only virtual time is so regular that being late is a fault of the store."""
     plan = parts.plan
     fencings = _of_nodes(plan, FENCING, plan.expectations.fencing)
     fencing = plan.expectations.fencing if plan.has_elections and "off" not in fencings else "off"

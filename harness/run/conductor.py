@@ -134,7 +134,7 @@ class Conductor:
     # ---- load
 
     async def _begin(self) -> None:
-        """What the workload needs before its load."""
+        """Do what the workload needs before its load."""
         self._next_process = self.plan.workers
         for operation in self.workload.first_operations(self.plan, self._first()):
             process, self._next_process = self._next_process, self._next_process + 1

@@ -12,13 +12,13 @@ from harness.run.plan import SECOND_NS
 
 @dataclass(slots=True)
 class Course:
-    """What all parts of a run ask before they go on."""
+    """The state of a run: every part asks it before it goes on."""
 
     time: Time
     is_interrupted: bool = False
     is_over: bool = False
     failure: Exception | None = None
-    """What broke the first part that broke."""
+    """The error of the first part that broke."""
 
     def interrupt(self) -> None:
         """Begin nothing new: what is under way ends, faults are healed, nothing is read any more."""

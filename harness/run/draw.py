@@ -127,7 +127,7 @@ def faults_of(plan: Plan, system: System) -> tuple[Fault, ...]:
 
 
 def operations_of(plan: Plan, system: System, workload: Workload, worker: int) -> Iterator[Operation]:
-    """What one worker does, in order of time."""
+    """The operations of one worker, in order of time."""
     if plan.drawn is not None:
         own = [operation for operation in plan.drawn.operations if operation.worker == worker]
         yield from sorted(own, key=lambda operation: operation.at_ns)

@@ -1,4 +1,4 @@
-"""What everything that does not know a system must know of it: its options come to this value.
+"""The facts that code without knowledge of a system needs about it: its options come to this value.
 
 Faults, workloads, the conductor and the judge read it by the names that a plan gives it (`harness.run.plan`).
 """
@@ -18,7 +18,7 @@ class Expectations:
     """The defaults are those of a store with one leader for the whole run, which a majority confirms."""
 
     configuration: str = ""
-    """What the system calls these options, in the fewest letters; "" if it has no such names."""
+    """The system's shortest name for these options; "" if it has no such names."""
     quorum: int | str | None = None
     """The nodes that must have a write: a number, or a formula of N (`nodes.kernel.quorum`); None: N/2 + 1."""
     heartbeat_ns: int = 250_000_000
@@ -40,7 +40,7 @@ class Expectations:
     candidates: frozenset[str] = NOBODY
     """The nodes that stand for election by themselves."""
     read_mode: str = "read-confirmed"
-    """What reads ask for where the plan does not say."""
+    """The mode of reads if the plan does not say."""
     keeps_versions: bool = True
     """Every node can serve linearizable reads."""
     settings: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)

@@ -54,7 +54,7 @@ def _read(folder: RunFolder) -> History:
 
 
 def effects_of(nodes: Path) -> tuple[Effect, ...]:
-    """What the disks and links of these nodes did; StoreError in one line if that cannot be read."""
+    """The recorded effects of the disks and links of these nodes; StoreError in one line if they cannot be read."""
     try:
         return read_effects(nodes)
     except HistoryError as error:
@@ -123,7 +123,7 @@ def finish(
 
 
 def _asked(limits: Limits, key: str | None, promise: str | None) -> dict[str, str | float]:
-    """What a person asked of this verdict alone, by option."""
+    """The options that a person gave for this verdict alone."""
     asked: dict[str, str | float | None] = {
         "--timeout": limits.timeout_s,
         "--memory": limits.memory_mib,

@@ -61,7 +61,7 @@ class Nemesis:
                 self.directed[fault.id] = self.cluster.spawn(self.course.part(self._directed(fault)))
 
     async def end_directed(self) -> None:
-        """What has begun ends in its time; what waits for its moment waits no more."""
+        """Faults that have begun end in their time; faults that wait for their trigger wait no more."""
         self._is_ending = True
         for number, task in self.directed.items():
             if number in self._begun:
@@ -128,7 +128,7 @@ class Nemesis:
         return exclude(one, other, is_real=self.plan.cluster != "sim")
 
     def _later(self, drawn: Fault) -> Fault | None:
-        """What an operator does takes as long as it takes: a fault behind it begins later, and lasts as long."""
+        """An operator action takes as long as it takes: a fault behind it begins later, and lasts as long."""
         now_ns, lasts_ns = self.cluster.now_ns(), drawn.until_ns - drawn.at_ns
         at_ns = max(now_ns, drawn.at_ns)
         if at_ns + lasts_ns > self.plan.time_limit_ns:

@@ -1,4 +1,4 @@
-"""What a node is set to, by the names of `box.cfg`: values that single nodes have, and the values in force in a run.
+"""Options of nodes, by the names of `box.cfg`: values that single nodes have, and the values in force in a run.
 
 | option | can change |
 |---|---|
@@ -52,7 +52,7 @@ APART = (
     *AT_START[-2:],
     LOG_QUEUE,
 )
-"""What `--node-option` takes."""
+"""The values that `--node-option` takes."""
 RECONFIGURING = ("reconfigure", "reconfigure-at-a-moment", "restart-otherwise")
 """Faults that change any of them."""
 ROLLS_BACK, GOES_ON = "old", "new"

@@ -92,7 +92,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """ValueError if these options and the rest of the plan do not fit."""
 
     def expectations(self, plan: Plan) -> Expectations:
-        """What these options come to, for all that does not know the system."""
+        """The meaning of these options, for code that does not know the system."""
         fails_over = plan.leader not in (None, "fixed")
         return Expectations(
             fails_over=fails_over, read_mode="linearizable" if fails_over else "read-confirmed"
@@ -181,11 +181,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @cached_property
     def expectations(self) -> Expectations:
-        """What everything that does not know the system must know of it."""
+        """The facts that code without knowledge of the system needs about it."""
         return self.options.expectations(self)
 
     def options_of(self, node: str) -> Mapping[str, Value]:
-        """What the node is set to when the run begins; nothing if the system does not say."""
+        """The options of the node when the run begins; empty if the system does not say."""
         return self.expectations.settings.get(node, {})
 
     @property

@@ -1,4 +1,4 @@
-"""What a run writes down, in one order and with the time of its cluster; and what it shows while it goes on."""
+"""Writes down a run, in one order and with the time of its cluster; and counts for the live view."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPTION = "option"
 
 @dataclass(slots=True)
 class Progress:
-    """What a live view shows; counts grow while the run goes on."""
+    """The counts for a live view; they grow while the run goes on."""
 
     phase: str = "starting"
     ok: int = 0

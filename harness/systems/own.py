@@ -156,7 +156,7 @@ class OwnStore:
         return self.wire is None
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
-        """What a node finds at `Place.config`."""
+        """The content of the file at `Place.config`."""
         told = {
             "nodes": plan.node_names,
             "owner": self.owner(plan),

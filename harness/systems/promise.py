@@ -57,7 +57,7 @@ class Promise:
     leaders: str = "one leader a term"
     """"": there may be several, and none that knows it."""
     logs: str = "logs that agree"
-    """What the nodes' own logs must be; "": here they may contradict each other, which is then a finding."""
+    """The model of the nodes' own logs; "": here they may contradict each other, which is then a finding."""
     quorum: str = "acknowledged only with a quorum"
     """"": a write may be acknowledged while its owner reaches no other node."""
     may_end_under: tuple[str, ...] = ()
@@ -71,12 +71,12 @@ class Promise:
 
     @property
     def submitted(self) -> str:
-        """What holds of writes that were answered when they were queued."""
+        """The promise for writes that were answered when they were queued."""
         return "in-turn" if self.writes == "linearizable" else ""
 
     @property
     def answers(self) -> str:
-        """What holds of the moment in which a complete write is answered."""
+        """The promise about the moment in which a complete write is answered."""
         return "answered when it is confirmed" if self.writes == "linearizable" else ""
 
     @property
@@ -100,7 +100,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "logs": ("logs that agree", ""),
     "quorum": ("acknowledged only with a quorum", ""),
 }
-"""What a store may promise: each field of `Promise` that is a word, and its words."""
+"""Each field of `Promise` that is a word, and its possible words."""
 
 
 def must_be_promises(promised: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""What the harness must know of a system under test."""
+"""The interface between the harness and a system under test."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class System(Protocol):
 
     @property
     def options(self) -> type[Options]:
-        """What a plan may say of this system alone; the command line makes its options of them."""
+        """The part of a plan that belongs to this system alone; the command line makes its options of it."""
         ...
 
     def completed(self, plan: Plan) -> Plan:
@@ -48,12 +48,12 @@ class System(Protocol):
         ...
 
     def command(self, plan: Plan) -> Command:
-        """What starts a node at a place."""
+        """The command that starts a node at a place."""
         ...
 
     @property
     def client(self) -> Client:
-        """What turns operations into its requests."""
+        """The client that turns operations into the system's requests."""
         ...
 
     @property
@@ -63,7 +63,7 @@ class System(Protocol):
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """What faults may count on; see `harness.faults.abilities`."""
+        """The abilities that faults may count on; see `harness.faults.abilities`."""
         ...
 
     @property
@@ -112,7 +112,7 @@ class System(Protocol):
         ...
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
-        """What is judged beside the checks of every workload."""
+        """Checks in addition to those of every workload."""
         ...
 
     def bugs(self) -> Mapping[str, str]:

@@ -92,7 +92,7 @@ class Register:
         return value
 
     def remember(self, operation: Operation, done: Completion, seen: dict[str, Value]) -> None:
-        """What was only submitted is what the store compares with, too."""
+        """The store compares with submitted writes, too."""
         value = operation.value if done.error == SUBMITTED else done.value
         if operation.key is None or (done.type != "ok" and done.error != SUBMITTED):
             return

@@ -1,4 +1,4 @@
-"""What a workload is: operations to do, what they ask of a store, what came of them, and how they are judged."""
+"""A workload: operations to do, their requests to a store, their outcomes, and how they are judged."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Workload(Protocol):
 
     @property
     def model(self) -> str:
-        """What its operations mean: a name of `checkers.by_model.MODELS`."""
+        """The meaning of its operations: a name of `checkers.by_model.MODELS`."""
         ...
 
     def first_operations(self, plan: Plan, owner: str) -> list[Operation]:
-        """What must be there before the load begins. Each must succeed, else there is no run."""
+        """Writes that must be there before the load begins. Each must succeed, else there is no run."""
         ...
 
     def generator(self, plan: Plan, worker: int) -> Generator:
-        """What one worker does; drawn from the plan alone."""
+        """The operations of one worker; drawn from the plan alone."""
         ...
 
     def keys(self, operation: Operation) -> tuple[str, ...]:
@@ -53,19 +53,19 @@ class Workload(Protocol):
 
     @property
     def effects(self) -> Mapping[str, Declared]:
-        """What each of its operations does, by `f`; it goes into the history's header."""
+        """The effect of each of its operations, by `f`; it goes into the history's header."""
         ...
 
     def asked(self, operation: Operation, value: Value) -> Transaction:
-        """What the operation asks for; WrongUse if it cannot be said. `value` is its value now (see `Remembers`)."""
+        """The request of the operation; WrongUse if it cannot be said. `value` is its value now (see `Remembers`)."""
         ...
 
     def completion(self, operation: Operation, value: Value, found: Done | Mismatch) -> Completion | None:
-        """What the history says of it; None if a result makes no sense."""
+        """The outcome for the history; None if a result makes no sense."""
         ...
 
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
-        """What is read when everything has settled, of all keys that were asked for. Every node's dump comes after."""
+        """The reads when everything has settled, of all keys that were asked for. Every node's dump comes after."""
         ...
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:

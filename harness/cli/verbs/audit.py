@@ -90,7 +90,7 @@ class Audited:
     audit: Audit
     promised: str
     answers: str = ""
-    """What the moments of answers were promised to be."""
+    """The promise about the moments of answers."""
 
     @property
     def judged(self) -> list[tuple[str, Verdict]]:

@@ -162,7 +162,7 @@ def _processes() -> Finding:
 
 
 def _addresses() -> Finding:
-    """What a store must bear so that its nodes can run as local processes."""
+    """The requirements for a store's nodes to run as local processes."""
     state = (
         "each node dials its peers through relays of its own; a store whose nodes need one list of addresses: "
         "--cluster docker"

@@ -100,7 +100,7 @@ def _promises() -> Iterator[tuple[str, str]]:
 
 
 def _fault(name: str, cluster: str | None) -> str:
-    """What it does, what a correct system must do about it, and where it can be done or why not."""
+    """The fault's action, what a correct system must do about it, and where it can be done or why not."""
     from harness.faults.abilities import NEEDED
     from harness.faults.table import FAULTS, SUMMARIES, why_not
     from harness.systems import SYSTEMS

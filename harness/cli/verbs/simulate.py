@@ -156,7 +156,7 @@ def _summary(tried: list[Any], system: Any) -> None:
 
 
 def _sometimes(tried: list[Any], system: Any) -> None:
-    """What came about sometimes: a hunt in which the rare turns are missing has hunted nothing."""
+    """The rare turns that came about: a hunt without them has hunted nothing."""
     from harness.hunt import BY_FAULTS
     from harness.systems.system import CountsRareTurns
 

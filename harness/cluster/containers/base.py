@@ -43,7 +43,7 @@ _GROUP = "root:x:0:\nnogroup:x:65534:\n"
 
 
 def name_of(packages: Sequence[str]) -> str:
-    """What the base image with these Debian packages beside the usual ones is called."""
+    """The name of the base image with these Debian packages beside the usual ones."""
     if not packages:
         return LOCAL_BASE
     digest = hashlib.sha256(" ".join((*PACKAGES, *sorted(packages))).encode()).hexdigest()[:8]

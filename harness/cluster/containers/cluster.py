@@ -46,7 +46,7 @@ _ASK_AGAIN_S: Final = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerSettings:
-    """What a cluster of containers is made of: each node's configuration, the run's folder, how nodes are started."""
+    """The settings of a cluster of containers: each node's configuration, the run's folder, how nodes are started."""
 
     talk: Talk
     configs: Mapping[str, bytes]
@@ -55,7 +55,7 @@ class ContainerSettings:
     epoch_ns: int
     command: Command
     share: Share = field(default_factory=Share)
-    """What of each node's usual limits is another in this run."""
+    """The limits of nodes that differ from the usual ones in this run."""
     mounted: Mounted = ""
     may_refuse: bool = False
     """As in `harness.cluster.local.cluster`."""

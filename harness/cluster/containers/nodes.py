@@ -46,7 +46,7 @@ _SUBNETS: Final = "10.213.0.0/16"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one container may have at most."""
+    """The limits of one container."""
 
     memory_mib: int = 512
     cpus: float = 2.0
@@ -64,7 +64,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerSpec:
-    """What one container is made of. `folder` on the host is the node's data folder."""
+    """The settings of one container. `folder` on the host is the node's data folder."""
 
     node: str
     address: str
@@ -100,7 +100,7 @@ class ContainerNodes(NodeBook):
         """Why the last look that came to nothing did."""
         self._looks = asyncio.Lock()
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """What is done to one node reaches the daemon in the order in which it was asked for."""
+        """Commands about one node reach the daemon in the order in which they were given."""
         self.on_started: Callable[[str], Awaitable[None]] | None = None
         """Told of each node that was started again."""
 

@@ -37,7 +37,7 @@ class Packets:
         default_factory=lambda: {name: Counter() for name in ("cuts", *map(lossy, LOSSES))}
     )
     _one_after_another: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """What one fault gives back while another asks for it must reach the filter in that order."""
+    """If one fault releases a link while another one cuts it, the filter must get both in that order."""
 
     def pair(self, link: Link) -> Pair:
         return self.addresses[link[0]], self.addresses[link[1]]
@@ -159,7 +159,7 @@ class PacketIsolation:
         await self._packets.add("cuts", self._pairs(fault))
 
     async def forget(self, fault: Fault) -> None:
-        """What the kernel held of a container goes with it."""
+        """Packets that the kernel held for a container go with it."""
 
     async def join(self, fault: Fault) -> None:
         await self._packets.remove("cuts", self._pairs(fault))

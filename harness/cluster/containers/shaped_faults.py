@@ -36,7 +36,7 @@ class ShapingProcess(Helper):
 
 
 class PacketShaping:
-    """What all faults of a run that shape packets share. `epoch_ns` gives the monotonic time of the run's zero."""
+    """The common part of all faults that shape packets in a run. `epoch_ns`: the monotonic time of the run's zero."""
 
     def __init__(
         self, processes: ContainerNodes, packets: Packets, errors: Path, epoch_ns: Callable[[], int]

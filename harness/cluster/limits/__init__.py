@@ -1,4 +1,4 @@
-"""What a node may use of its machine: the kernel's control groups, and the faults that work by them.
+"""Limits on a node's use of its machine: the kernel's control groups, and the faults that work by them.
 
 | file | what |
 |---|---|

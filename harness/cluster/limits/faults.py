@@ -24,7 +24,7 @@ from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault
 
 SPARE_BYTES: Final = 8 << 20
-"""What a node under memory-limit may still grow by."""
+"""Memory that a node under memory-limit may still take."""
 _NONE_SPARE_BYTES: Final = 1 << 20
 _DEAD_WITHIN_S: Final = 15.0
 _SEEN_DEAD_WITHIN_S: Final = 3.0
@@ -49,7 +49,7 @@ class Starvable(Processes, Protocol):
 
 
 class _Limited(_ProcessFault):
-    """What the kernel counted before, and since."""
+    """The kernel's counts before, and since."""
 
     def __init__(
         self, fault: Fault, processes: Starvable, now_ns: Callable[[], int], answers: Answers, limits: Limits

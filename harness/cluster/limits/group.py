@@ -38,7 +38,7 @@ _V2_MEMORY: Final = ("memory.max", "memory.swap.max")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What the kernel has counted of a group since it was made."""
+    """The kernel's counts of a group since it was made."""
 
     throttled: int
     """Periods of 100 ms in which it had to wait."""
@@ -83,7 +83,7 @@ class Group:
         return tuple(int(line) for line in (self.memory / "cgroup.procs").read_text().split())
 
     def needed_bytes(self) -> int:
-        """What it uses and cannot do without: all but what lies in files, too, and could be read again."""
+        """The memory that it needs: all that it uses but pages of files, which could be read again."""
         used = "memory.usage_in_bytes" if self.version == 1 else "memory.current"
         stat = _table(self.memory / "memory.stat")
         files = sum(stat.get(f"{prefix}{kind}_file", 0) for prefix in self._whole for kind in _FILE_LISTS)

@@ -21,7 +21,7 @@ _LIKELIEST: Final = "1000"
 
 
 class Limits(Protocol):
-    """What limits nodes: this machine, or that of a node. All raise OSError or ValueError where it cannot be done."""
+    """Limits nodes, on this machine or on theirs. All raise OSError or ValueError where it cannot be done."""
 
     async def counts(self, node: str) -> Counts: ...
 
@@ -53,7 +53,7 @@ class LimitsHere:
         self._before: dict[str, Mapping[str, str]] = {}
         self._ballast: dict[str, asyncio.subprocess.Process] = {}
         self._scores: dict[str, dict[Path, str]] = {}
-        """What the processes of a node's group had in oom_score_adj."""
+        """The values of oom_score_adj of the processes of a node's group."""
 
     async def counts(self, node: str) -> Counts:
         return (await self._group(node)).counts()

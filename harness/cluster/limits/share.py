@@ -1,4 +1,4 @@
-"""What a node may use of its machine in a whole run, as a plan says it."""
+"""The share of its machine that a node may use in a whole run, as a plan says it."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ _CHOSEN_PORTS: Final = (20_000, 32_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSettings:
-    """What a local cluster is made of.
+    """The settings of a local cluster.
 
     `configs`: one JSON config for each node, in the nodes' order. `folder` is the run's folder: data, log and
     output of a node go to `nodes/<name>/`. `epoch_ns` is the monotonic time at which the run began. `base_port` 0
@@ -75,11 +75,11 @@ class LocalSettings:
     durability: Durability = "synced"
     host_command: tuple[str, ...] = ()
     command: Command | None = None
-    """What starts a node; None: `host_command` with the options of our own nodes."""
+    """The command that starts a node; None: `host_command` with the options of our own nodes."""
     limited: bool = False
     """Each node runs in a group of processes of its own, which can be limited."""
     share: Share | None = None
-    """What each node may use of this machine in the whole run; it runs in such a group then, too."""
+    """The share of this machine that each node may use in the whole run; it runs in a group of its own then."""
     mounted: Mounted = ""
     may_refuse: bool = False
     """A node that lost power may say that it does not come up: what it had not synced, it does not promise to bear."""

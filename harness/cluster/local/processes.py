@@ -128,7 +128,7 @@ class NodeProcess:
         return f"signal {-code}" if code < 0 else f"exit {code}"
 
     def out_of_memory(self, how: str) -> str:
-        """What the kernel said of this end, if it ended the process for want of memory; else ""."""
+        """The kernel's words about this end, if it ended the process for want of memory; else ""."""
         return self._starved.said(self.pid) if how == f"signal {int(signal.SIGKILL)}" else ""
 
     async def kill(self) -> None:
@@ -191,7 +191,7 @@ class NodeProcess:
             return output.readlines()
 
     def last_words(self) -> tuple[str, ...]:
-        """What it printed last: of a process that crashed, often why."""
+        """The last lines that it printed: of a process that crashed, often why."""
         lines = [line.decode(errors="replace").rstrip() for line in self._printed()]
         return tuple(line[:_WORDS_MAX] for line in lines if line)[-_LAST_LINES:]
 

@@ -26,7 +26,7 @@ _DETACH_NOFOLLOW: Final = 2 | 8
 
 
 def why_not() -> str:
-    """What this machine lacks for a disk under a node; "" if nothing."""
+    """The requirement for a disk under a node that this machine lacks; "" if none."""
     if sys.platform != "linux":
         return "it needs Linux"
     if not Path(DEVICE).exists():

@@ -1,4 +1,4 @@
-"""What was done to files and is not on disk yet: of the bytes of each file, and of names.
+"""Changes of files that are not on disk yet: of the bytes of each file, and of names.
 
 A change stands here from when it is made until a sync, or until it is older than what an operating system keeps back.
 `Changes` is of one file, and pure: `surviving` says what a disk would hold. `Names` holds changes of folders with what

@@ -31,7 +31,7 @@ from harness.cluster.mounted_disk.wire import ROOT_ID
 from harness.cluster.place import DISK_FAULTS
 
 MEMBERS: Final = "members.json"
-"""What an operator said of the members since the first start: the instance file of a real installation."""
+"""The operator's changes of members since the first start: the instance file of a real installation."""
 EXEMPT: Final = (*KEPT, MEMBERS, DISK_FAULTS)
 GRAVES: Final = ".qsync-removed"
 """Where removed files wait until their removal is on disk."""
@@ -369,7 +369,7 @@ class Volume:
         self._names.synced(next(self._steps))
 
     def lose_power(self, chance: random.Random) -> tuple[int, int]:
-        """What was not synced is gone, or what chance leaves of it is; bytes and names that were lost or spoilt."""
+        """Throw away unsynced changes, or the part of them that chance chooses; the bytes and names lost or spoilt."""
         self.freeze()
         off_at = self._off_at or next(self._steps)
         lost = 0

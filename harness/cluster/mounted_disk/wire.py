@@ -94,7 +94,7 @@ def answer(unique: int, body: bytes = b"", error: int = 0) -> bytes:
 
 
 def initial(request: Request) -> bytes:
-    """What this file system wants: writes of 128 KiB, nothing cached."""
+    """The options of this file system: writes of 128 KiB, nothing cached."""
     major, minor, read_ahead, _ = _INIT_IN.unpack_from(request.body)
     flags = _BIG_WRITES | _MORE_FLAGS
     more = (16, 12, WRITE_BYTES_MAX, 1, 0, 0, _MMAP_WITH_DIRECT_IO)

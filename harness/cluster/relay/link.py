@@ -119,7 +119,7 @@ class Link(Generic[P]):
         watch.healed_ns, watch.bytes_withheld_now = now_ns, 0
 
     def count_fresh(self, fault: int) -> None:
-        """What was held has gone on: bytes that pass from now on prove that the link is whole."""
+        """All held bytes have gone on: bytes that pass from now on prove that the link is whole."""
         self.watches[fault].fresh_base = self.passed
 
     def due_ns(self, size: int, now_ns: int) -> int:

@@ -57,7 +57,7 @@ class Commands:
         return cast(int, (await self.ask("heal", fault=fault, seed=seed))["at_ns"])
 
     async def counters(self, fault: int) -> dict[LinkName, dict[str, int | None]]:
-        """What the fault did on each of its links: the fields of `relay.link.Watch`."""
+        """The effect of the fault on each of its links: the fields of `relay.link.Watch`."""
         rows: list[dict[str, Any]] = (await self.ask("counters", fault=fault))["links"]
         return {cast(LinkName, tuple(row.pop("link"))): row for row in rows}
 

@@ -65,7 +65,7 @@ class Switchboard:
         seed: int,
         bytes_per_s: int = 0,
     ) -> int:
-        """What these links carry comes later by `delay_ns` ± `jitter_ns`, in order, and not faster than the rate."""
+        """Bytes on these links come later by `delay_ns` ± `jitter_ns`, in order, and not faster than the rate."""
         for name in links:
             chance = random.Random(f"{seed} slow {name[0]} {name[1]}")
             slowness = Slowness(delay_ns, jitter_ns, chance, bytes_per_s)
@@ -91,7 +91,7 @@ class Switchboard:
         return time.monotonic_ns()
 
     def counters(self, fault: int) -> list[dict[str, object]]:
-        """What the fault did on each of its links so far."""
+        """The effect of the fault on each of its links so far."""
         self.observe()
         watched = [link for link in self._links.values() if fault in link.watches]
         return [self._row(link, fault) for link in watched]

@@ -39,7 +39,7 @@ class Counts(Protocol):
 
 
 class KeepsEffects(Protocol):
-    """What a world's disks and links did."""
+    """The effects of a simulator's disks and links."""
 
     def read(self) -> list[Effect]: ...
 
@@ -152,7 +152,7 @@ class SimCluster:
             (nodes / FILE).write_bytes(to_lines(self.effects()))
 
     def effects(self) -> list[Effect]:
-        """What disks and links did until now; nothing where it was not kept."""
+        """The effects of disks and links until now; empty if they were not kept."""
         return [] if self._effects is None else self._effects.read()
 
     async def call(self, process: int, node: str, request: object, timeout_ns: int) -> Reply:

@@ -1,4 +1,4 @@
-"""What each fault is in the virtual world, and what is known of it afterwards."""
+"""The faults in the simulator: how each is carried out, and its observed effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is uploaded to a host: the package `nodes` with its wheels, the supervisor and the relay, as one archive."""
+"""The bundle uploaded to a host: the package `nodes` with its wheels, the supervisor and the relay, as one archive."""
 
 from __future__ import annotations
 

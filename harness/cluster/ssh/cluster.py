@@ -45,7 +45,7 @@ _RELAY_HOST: Final = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshSettings:
-    """What a cluster over SSH is made of: its hosts, each node's configuration, the run's folder, how nodes start."""
+    """The settings of a cluster over SSH: its hosts, each node's configuration, the run's folder, how nodes start."""
 
     hosts: tuple[Host, ...]
     talk: Talk
@@ -280,7 +280,7 @@ class SshCluster(RealCluster):
                 raise WrongUse(f"fault {fault.name}: --cluster ssh cannot do {other!r}")
 
     def _storage(self, node: str) -> Storage:
-        """What is done to the files of a node is done by the supervisor of its host."""
+        """The supervisor of a node's host changes the node's files."""
 
         async def done(word: Word, given: Mapping[str, Any]) -> dict[str, Any]:
             answer = await self._machines[node].ask("disk", node=node, word=word, given=given)

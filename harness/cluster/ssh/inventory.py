@@ -63,7 +63,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def place(self) -> str:
-        """What it is called in messages."""
+        """Its name in messages."""
         return f"{self.host}:{self.port}"
 
 

@@ -42,7 +42,7 @@ def clean(session: Session, host: Host, facts: Mapping[str, Any]) -> list[str]:
 
 
 def told(session: Session, host: Host, word: str, argument: str, stdin: bytes = b"") -> dict[str, Any]:
-    """What a word of `remote/bootstrap.py` answers. Raises ClusterError."""
+    """The answer to a word of `remote/bootstrap.py`. Raises ClusterError."""
     said = session.run(word, argument, stdin)
     try:
         answer: dict[str, Any] = json.loads(said)

@@ -85,7 +85,7 @@ def _ours(name: str, value: Any, ahead_ns: int) -> Any:
 
 
 def _one(name: str, one: Any, other: Any) -> Any:
-    """What two relays counted on the same link."""
+    """The sum of two relays' counts on the same link."""
     if name == "link" or one is None or other is None:
         return other if one is None else one
     if name.startswith((*_EARLIEST, "shortest")):

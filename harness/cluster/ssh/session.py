@@ -92,7 +92,7 @@ class Session:
         return channel
 
     def run(self, word: str, argument: str, stdin: bytes = b"", *, within_s: float = 60.0) -> bytes:
-        """What a word prints. Raises ClusterError with what went wrong there."""
+        """The output of a word. Raises ClusterError with the error there."""
         channel = self.begin(word, argument)
         channel.settimeout(within_s)
         try:

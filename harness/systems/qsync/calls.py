@@ -127,7 +127,7 @@ def statement_of(step: Step) -> Statement:
 
 
 def outcome_of(asked: Asked, reply: Reply) -> Outcome:
-    """What came of it, by what came back or did not."""
+    """The outcome of the call, from its answer or the lack of one."""
     match reply:
         case Replied(Answer(_, (dict() as answer,))) if isinstance(asked, Transaction):
             return _answered(answer, asked)

@@ -29,7 +29,7 @@ READ_CONFIRMED = "read-confirmed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedConfiguration:
-    """What a letter stands for. `protocol` is the version of the wire: "3.x", or "2.6" without terms on it."""
+    """The settings of a letter. `protocol` is the version of the wire: "3.x", or "2.6" without terms on it."""
 
     letter: str
     name: str

@@ -50,7 +50,7 @@ INFO: dict[int, str] = {
 
 
 def meaning_of(code: int) -> tuple[Meaning, str]:
-    """What an error code says of a writing request, and its short name for histories."""
+    """The meaning of an error code for a writing request, and its short name for histories."""
     if code in FAIL:
         return "fail", FAIL[code]
     return "info", INFO.get(code, f"error-{code}")

@@ -55,7 +55,7 @@ def read_logs(folder: Path) -> tuple[NodeLog, ...]:
 
 
 def read_effects(folder: Path) -> tuple[Effect, ...]:
-    """What the disks and links of these nodes did; empty if that was not recorded. Raises HistoryError."""
+    """The recorded effects of these nodes' disks and links; empty if there is no record. Raises HistoryError."""
     try:
         return of_lines((folder / FILE).read_bytes())
     except FileNotFoundError:

@@ -192,7 +192,7 @@ class Settings:
     said: QsyncOptions
 
     def options_of(self, node: str) -> dict[str, Value]:
-        """What the node is set to when the run begins, by the names of `box.cfg`."""
+        """The options of the node when the run begins, by the names of `box.cfg`."""
         said, number = self.said, self.plan.node_names.index(node)
         return {
             MODE: self.election_modes[number],
@@ -305,7 +305,7 @@ class Settings:
 
     @property
     def read_mode(self) -> str:
-        """What reads ask for where the plan does not say."""
+        """The mode of reads if the plan does not say."""
         if not self.keeps_versions:
             return "dirty"
         if self.named.election_mode == "off" and self.has_elections:

@@ -1,4 +1,4 @@
-"""What is promised in each configuration of qsync: a row of `harness.systems.promise.Promise` for each letter.
+"""The promises of each configuration of qsync: a row of `harness.systems.promise.Promise` for each letter.
 
 With MVCC off (`without_versions`) owner and replica reads come to dirty reads, in every row, and linearizable reads are
 refused. With elections and a quorum that is no majority (`without_majority`) nothing is left but them.

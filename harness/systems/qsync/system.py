@@ -538,7 +538,7 @@ def _quorum(plan: Plan) -> int | str:
 
 
 def identity(name: str, generation: int) -> str:
-    """What the UUID of a place's member is made of: the first, and each that came after it."""
+    """The name that a UUID is made of: of the first member at an address, and of each that came after it."""
     return name if not generation else f"{name}/{generation}"
 
 

@@ -1,4 +1,4 @@
-"""What Tarantool promises, by version and configuration, in its own documentation's words; and how that is judged.
+"""The promises of Tarantool, by version and configuration, in its own documentation's words; and how they are judged.
 
 Sentences are quoted from the documentation of the version that is under test (github.com/tarantool/doc): for 2.6 (A and
 B) as of February 2021, `doc/book/replication` and `doc/book/box`; for those with elections (E, F and G) as of October

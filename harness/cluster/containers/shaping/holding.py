@@ -35,7 +35,7 @@ class Shaping:
 
 @dataclass(slots=True)
 class Watch:
-    """What one fault did on one link, as measured; times are `time.monotonic_ns()`."""
+    """The measured effect of one fault on one link; times are `time.monotonic_ns()`."""
 
     begun_ns: int
     packets: int = 0

@@ -117,7 +117,7 @@ class Queue:
         return self._socket.fileno()
 
     def packets(self) -> Iterator[Packet]:
-        """What has come since the last call."""
+        """The messages that have come since the last call."""
         while True:
             try:
                 data = self._socket.recv(_DATAGRAM_BYTES)

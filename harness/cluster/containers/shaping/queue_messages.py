@@ -92,7 +92,7 @@ def _packet(data: bytes, place: int, end: int) -> Packet | None:
 
 
 def verdict(queue: int, packet: int, decision: int) -> bytes:
-    """What shall become of a packet; the kernel does not answer."""
+    """The verdict on a packet; the kernel does not answer."""
     return _message(VERDICT, queue, _attribute(_VERDICT_HEADER, _VERDICT.pack(decision, packet)), REQUEST, 0)
 
 

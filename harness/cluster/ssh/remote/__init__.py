@@ -1,1 +1,1 @@
-"""What runs on the hosts: imports nothing but the standard library and what `harness.cluster.ssh.bundle` uploads."""
+"""Runs on the hosts: imports nothing but the standard library and what `harness.cluster.ssh.bundle` uploads."""

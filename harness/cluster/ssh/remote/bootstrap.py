@@ -53,7 +53,7 @@ MOUNTS = Path("/proc/self/mountinfo")
 
 
 def look(argument: str) -> Told:
-    """What this host is."""
+    """A report on this host."""
     base = Path(argument).expanduser().resolve()
     if not Path("/proc/self/task").is_dir():
         return {"error": "it has no /proc; expected Linux"}
@@ -79,7 +79,7 @@ def found_programs() -> dict[str, str]:
 
 
 def run_of(folder: Path) -> list[Told]:
-    """What the mark in a folder says of its run; nothing if it is not ours."""
+    """The mark in a folder, about its run; empty if it is not ours."""
     try:
         info = json.loads((folder / MARK).read_text())
         stat = folder.stat()

@@ -68,7 +68,7 @@ class Start:
 
     @property
     def vclock(self) -> dict[int, int]:
-        """What all logs together hold."""
+        """The content of all logs together."""
         held: dict[int, int] = {}
         for log in self.logs:
             for row in xlog.decode(log).rows:
@@ -81,7 +81,7 @@ def names() -> tuple[str, ...]:
 
 
 def summary(name: str) -> str:
-    """What is in the logs, and how many there are."""
+    """The content of the logs, and their number."""
     told, logs = _told(name), len(start_of(name).logs)
     counts = f"protocol {told.protocol}, {logs} {'log' if logs == 1 else 'logs'}, {len(told.cuts)} cuts"
     return f"{told.summary} ({counts})"
