@@ -8,7 +8,8 @@
 | /write | {"key", "value"} | 200 {} |
 | /cas | {"key", "old", "value"} | 200 {}, or 409 {"value"}: what was there |
 
-One node keeps the values, in a log that it syncs. The other nodes pass each request on; 503: the outcome is unknown.
+One node keeps the values, in a log that it syncs. The other nodes pass each request on. 502: they did not reach it, so
+nothing happened; 503: the outcome is unknown.
 """
 
 import json
@@ -53,6 +54,10 @@ class Service(BaseHTTPRequestHandler):
 
     def handed_on(self, body):
         keeper = HTTPConnection(KEEPER[0], timeout=1)
+        try:
+            keeper.connect()
+        except OSError:
+            return 502, {}
         try:
             keeper.request("POST", self.path, body)
             answer = keeper.getresponse()

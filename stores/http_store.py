@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from harness.clients.client import Library
+from harness.clients.client import Library, NotDone
 from harness.cluster.http import Http
 from harness.operations import Cas, Done, Mismatch, Read, Write
 from harness.systems.own import OwnStore
@@ -28,6 +28,8 @@ class Connection:
         status, answer = self.http.ask("POST", path, {"key": step.key, **body})
         if status == 409:
             return Mismatch(0, answer["value"])
+        if status == 502:
+            raise NotDone("the keeper was not reached")
         if status != 200:
             raise RuntimeError(f"status {status}")
         return Done([answer.get("value")])

@@ -19,11 +19,12 @@ from typing import Any
 import pytest
 
 from harness.cli.main import main
-from harness.clients.client import Library, NotDone
+from harness.clients.client import Library, LibraryClient, NotDone
 from harness.cluster.http import Http
 from harness.cluster.library_clients import DOWN, LibraryClients
 from harness.cluster.local import processes
 from harness.operations import Asked, Completion, Done, Outcome, Read, Transaction, Write
+from harness.systems import system_of
 from tests.harness.processes import PATIENCE_S
 
 READ = Transaction((Read("register", "a"),))
@@ -66,7 +67,7 @@ class Scripts:
         played(Library(self.connect, frozenset({Read, Write})), story)
 
 
-def played(client: Library, story: Callable[[LibraryClients], Awaitable[None]], port: int = 1) -> None:
+def played(client: LibraryClient, story: Callable[[LibraryClients], Awaitable[None]], port: int = 1) -> None:
     async def play() -> None:
         clients = LibraryClients(client, lambda node: port)
         try:
@@ -299,6 +300,19 @@ def test_http_that_never_answers_ends_with_its_deadline() -> None:
         raise AssertionError("the thread of a call that was given up still waits")
 
     played(Library(Asking, frozenset({Read, Write})), story, server.port)
+
+
+def test_the_store_of_the_page_knows_what_surely_did_not_happen() -> None:
+    """If it failed, authors who copy the file would not learn how to say so."""
+    server = Listener("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 2\r\n\r\n{}")
+    store = system_of(str(STORES / "http_store.py"))
+    assert isinstance(store.client, LibraryClient)
+
+    async def story(clients: LibraryClients) -> None:
+        outcome = await clients.perform(1, "n1", WRITE, LONG_NS)
+        assert outcome == Completion("fail", None, "the keeper was not reached")
+
+    played(store.client, story, server.port)
 
 
 STORES = Path(__file__).parents[3] / "stores"

@@ -20,6 +20,7 @@ from harness.run.plan import Leadership
 from harness.systems import system_of
 from harness.systems.own import GROUP, LED, OwnStore
 from harness.systems.plans import planned
+from harness.systems.promise import CHOICES
 from tests.harness.judge.test_judge import good, history, operation
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "mystore.py"
@@ -208,3 +209,10 @@ def test_nothing_is_said_of_a_store_that_is_only_known_of_ours(leader: Leadershi
     assert "CONFIRM" not in OwnStore("a store", leader=leader).promise(planned()).why
     parts = parts_of(planned(system=str(EXAMPLE), nodes=1, faults=("none",)))
     assert "--configuration" not in repeat_line(parts.plan)
+
+
+def test_the_page_has_each_name_and_word_of_a_promise() -> None:
+    """If it failed, authors would look for the words in the code."""
+    page = (EXAMPLE.parent / "put-your-store-under-test.md").read_text()
+    words = {*CHOICES, *(word for choices in CHOICES.values() for word in choices if word)}
+    assert [word for word in sorted(words) if f"`{word}`" not in page] == []
