@@ -35,7 +35,7 @@ from harness.judge.weighed import EXIT_CODES, outcome_of
 from harness.judge.words import repeat_line, sentence
 from harness.run.plan import Plan
 from harness.systems import system_of
-from harness.systems.promise import Promise
+from harness.systems.promise import FINAL_STATE, LOGS, Promise
 from harness.workloads import WORKLOADS
 from harness.workloads.checks import of_submitted
 from harness.workloads.workload import ShowsCells, Workload
@@ -90,12 +90,12 @@ def judge(
     audited = None if rules is None else audit(logs, rules, history, checks, effects)
     if audited is not None:
         violated = [each.checker for _, each in judged if each.result == "invalid"]
-        judged += audited.judged(promise.logs, promise.answers, violated)
+        judged += audited.judged(promise.model(LOGS), promise.answers, violated)
     verdicts = [verdict for _, verdict in judged]
     promised = [verdict for model, verdict in judged if model]
     was_ended = interrupted or was_interrupted(history)
     is_damaged = may_only_be_detected(history)
-    stopped = () if promise.final_state and not is_damaged else stopped_for_good(history)
+    stopped = () if promise.model(FINAL_STATE) and not is_damaged else stopped_for_good(history)
     evidence = evidence_of(
         plan, workload, history, was_ended, failure, promise=promise, may_differ=bool(stopped)
     )

@@ -25,6 +25,7 @@ from harness.run.draw import faults_of, refuse_impossible
 from harness.run.node_options import BEAT, ELECTION_TIMEOUT, FENCING
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems import System, system_of
+from harness.systems.promise import ASYNCHRONOUS_WRITES, FINAL_STATE, WRITES
 from harness.systems.system import (
     DependsOnMachine,
     HasAsynchronousSpaces,
@@ -250,11 +251,11 @@ def _expected(parts: Parts) -> dict[str, object]:
     promise = parts.system.promise(plan)
     if not promise.has_leader:
         expected["leaderless"] = True
-    if plan.cluster == "sim" and promise.writes:
+    if plan.cluster == "sim" and promise.model(WRITES):
         usual_s = plan.expectations.election_timeout_s
         expected["leader_within_ns"] = int(10 * max(_of_nodes(plan, ELECTION_TIMEOUT, usual_s)) * SECOND_NS)
-        expected["converges"] = bool(promise.final_state)
-        if promise.asynchronous != "as synchronous":
+        expected["converges"] = bool(promise.model(FINAL_STATE))
+        if promise.model(ASYNCHRONOUS_WRITES) != "as synchronous":
             expected["elects_when_split"] = False
     return expected
 

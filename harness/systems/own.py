@@ -40,7 +40,7 @@ from harness.faults.abilities import Ability
 from harness.operations import Dump
 from harness.run.expectations import Expectations
 from harness.run.plan import SECOND_NS, Leadership, Options, Plan
-from harness.systems.promise import Promise, must_be_promises
+from harness.systems.promise import FINAL_STATE, Promise, must_be_promises
 from harness.systems.qsync.calls import CALLS
 from harness.systems.qsync.promises import PROMISES
 from harness.systems.system import System
@@ -216,19 +216,18 @@ class OwnStore:
         "replica".
         """
         has_dumps = Dump in self.client.speaks
-        promise = replace(
-            PROMISES[CONFIGURATION],
+        promise = PROMISES[CONFIGURATION].but(
             configuration=f"{self.summary}, {LED[self.leader]}",
             why=WHY,
             isolated_owner_rolls_back=False,
             may_end_under=self.may_end_under,
             has_leader=self.leader != "none",
             has_dumps=has_dumps,
-            final_state=PROMISES[CONFIGURATION].final_state if has_dumps else "",
+            final_state=PROMISES[CONFIGURATION].model(FINAL_STATE) if has_dumps else "",
         )
         if self.leader != "fixed":
-            promise = replace(promise, leaders="", logs="", replica_reads="")
-        return replace(promise, **self.promised)  # type: ignore[arg-type]  # fields of `CHOICES`: texts
+            promise = promise.but(leaders="", logs="", replica_reads="")
+        return promise.but(**self.promised)  # type: ignore[arg-type]  # models of `CHOICES`: texts
 
     def log_rules(self, plan: Plan) -> LogRules | None:
         return None

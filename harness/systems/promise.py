@@ -30,9 +30,69 @@ excuses the loss of nothing else (`checkers.domain.queue_order`). Its refusals a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from typing import Any
 
 from harness.errors import WrongUse
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """The guarantee of one class of answers: what the class is, and the model that its answers fit."""
+
+    check: str
+    """What is checked: writes, reads, the state of nodes; or the name of a checker, for its `source`."""
+    model: str = ""
+    """"" promises nothing."""
+    role: str = ""
+    """The role of the node that answers; "" is any, here and below."""
+    mode: str = ""
+    """The mode of a read."""
+    phase: str = ""
+    source: str = ""
+    """What the store's own documentation says of it, quoted, with the page."""
+
+    @property
+    def answers(self) -> tuple[str, str, str, str]:
+        """The class of answers, whatever is promised of it."""
+        return self.check, self.role, self.mode, self.phase
+
+    @property
+    def name(self) -> str:
+        return ", ".join(word for word in self.answers if word)
+
+
+WRITES = Clause("writes")
+OWNER_READS = Clause("reads", role="owner", mode="read-confirmed")
+REPLICA_READS = Clause("reads", role="replica")
+"""Of every mode that has no clause of its own."""
+DIRTY_READS = Clause("reads", mode="dirty")
+LINEARIZABLE_READS = Clause("reads", mode="linearizable")
+FINAL_STATE = Clause("state", phase="final")
+ASYNCHRONOUS_WRITES = Clause("asynchronous writes", "as synchronous")
+"""Acknowledged asynchronous transactions: they keep to the order of the log on all nodes, like synchronous ones;
+"where answered": they stay on the node that acknowledged them, and nothing is said of other nodes."""
+LEADERS = Clause("leaders", "one leader a term")
+"""Promised nothing: there may be several, and none that knows it."""
+LOGS = Clause("logs", "logs that agree")
+"""The nodes' own logs. Promised nothing: they may contradict each other, which is then a finding."""
+QUORUM = Clause("quorum", "acknowledged only with a quorum")
+"""Promised nothing: a write may be acknowledged while its owner reaches no other node."""
+
+CLAUSES: Mapping[str, Clause] = {
+    "writes": WRITES,
+    "dirty_reads": DIRTY_READS,
+    "linearizable_reads": LINEARIZABLE_READS,
+    "owner_reads": OWNER_READS,
+    "replica_reads": REPLICA_READS,
+    "final_state": FINAL_STATE,
+    "asynchronous": ASYNCHRONOUS_WRITES,
+    "leaders": LEADERS,
+    "logs": LOGS,
+    "quorum": QUORUM,
+}
+"""The classes by the names that rows of promises give them, with the model of a row that does not say. The first
+clause that fits a read is its promise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,49 +100,68 @@ class Promise:
     """A row of the table; `why` says in a sentence what it rests on."""
 
     configuration: str
-    writes: str
-    owner_reads: str
-    replica_reads: str
-    dirty_reads: str
-    linearizable_reads: str
-    final_state: str
+    clauses: tuple[Clause, ...]
     why: str
-    asynchronous: str = "as synchronous"
-    """Acknowledged asynchronous transactions: they keep to the order of the log on all nodes, like synchronous ones;
-    "where answered": they stay on the node that acknowledged them, and nothing is said of other nodes."""
     has_leader: bool = True
     """One node takes writes at a time, and calls itself "owner"."""
     has_dumps: bool = True
     """Nodes say all that they hold."""
-    leaders: str = "one leader a term"
-    """"": there may be several, and none that knows it."""
-    logs: str = "logs that agree"
-    """The model of the nodes' own logs; "": here they may contradict each other, which is then a finding."""
-    quorum: str = "acknowledged only with a quorum"
-    """"": a write may be acknowledged while its owner reaches no other node."""
     may_end_under: tuple[str, ...] = ()
     """What a fault may do (`checkers.crash.CAUSES`) so that a node may end: "disk-error" for one that stops when its
     disk is full. It must come up again when the fault is over."""
     isolated_owner_rolls_back: bool = False
     """An owner that is cut off for longer than twice the synchro timeout rolls back what waits: a run in which it did
     not has shown nothing of that."""
-    documented: Mapping[str, str] = field(default_factory=dict)
-    """Checker → what the store's own documentation says of it, quoted, with the page."""
+
+    def model(self, answers: Clause) -> str:
+        """What is promised of this class of answers; "" for nothing."""
+        return next((each.model for each in self.clauses if each.answers == answers.answers), "")
+
+    def of_read(self, role: str | None, mode: str | None) -> str:
+        """What is promised of a read, by what the server said it did; without a word, as if the owner confirmed it."""
+        role, mode = role or "owner", mode or "read-confirmed"
+        fitting = (
+            each.model
+            for each in self.clauses
+            if each.check == OWNER_READS.check and each.role in ("", role) and each.mode in ("", mode)
+        )
+        return next(fitting, "")
+
+    def but(self, documented: Mapping[str, str] | None = None, **changed: Any) -> Promise:
+        """The same with other models, by the names of `CLAUSES`, or other fields; `documented`: checker → source."""
+        models = {CLAUSES[name].answers: changed.pop(name) for name in CLAUSES if name in changed}
+        kept = tuple(
+            replace(each, model=models[each.answers]) if each.answers in models else each
+            for each in self.clauses
+            if documented is None or not each.source
+        )
+        sources = tuple(Clause(checker, source=text) for checker, text in (documented or {}).items())
+        return replace(self, clauses=kept + sources, **changed)
+
+    @property
+    def documented(self) -> Mapping[str, str]:
+        """Checker → what the store's own documentation says of it."""
+        return {each.check: each.source for each in self.clauses if each.source}
 
     @property
     def submitted(self) -> str:
         """The promise for writes that were answered when they were queued."""
-        return "in-turn" if self.writes == "linearizable" else ""
+        return "in-turn" if self.model(WRITES) == "linearizable" else ""
 
     @property
     def answers(self) -> str:
         """The promise about the moment in which a complete write is answered."""
-        return "answered when it is confirmed" if self.writes == "linearizable" else ""
+        return "answered when it is confirmed" if self.model(WRITES) == "linearizable" else ""
 
     @property
     def has_fresh_reads(self) -> bool:
         """Some answer at least must show what was acknowledged before it was asked for."""
-        return "linearizable" in (self.owner_reads, self.linearizable_reads)
+        return "linearizable" in (self.model(OWNER_READS), self.model(LINEARIZABLE_READS))
+
+
+def promised(configuration: str, why: str, **models: Any) -> Promise:
+    """A row of models, by the names of `CLAUSES`."""
+    return Promise(configuration=configuration, why=why, clauses=tuple(CLAUSES.values())).but(**models)
 
 
 MODELS = ("linearizable", "monotone-prefix", "read-uncommitted")
@@ -100,7 +179,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "logs": ("logs that agree", ""),
     "quorum": ("acknowledged only with a quorum", ""),
 }
-"""Each field of `Promise` that is a word, and its possible words."""
+"""What a store may promise: each name of `CLAUSES`, and its models."""
 
 
 def must_be_promises(promised: Mapping[str, str]) -> None:

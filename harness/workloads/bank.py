@@ -20,7 +20,7 @@ from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
 from harness.operations import Add, Completion, Done, Insert, Mismatch, Read, Step, Transaction
 from harness.run.plan import Operation, Plan
-from harness.systems.promise import Promise
+from harness.systems.promise import WRITES, Promise
 from harness.workloads.checks import (
     Check,
     Reads,
@@ -109,7 +109,7 @@ class Bank(Keyed):
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
         reads = fresh_reads(promise, stricter)
-        promised = promise.writes == "linearizable"
+        promised = promise.model(WRITES) == "linearizable"
         return (
             Check(
                 bank.NAME,

@@ -16,8 +16,13 @@ from checkers.domain import queue_order
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.kept import Gone
-from checkers.linearizable import promised_linearizable
-from harness.systems.promise import Promise
+from harness.systems.promise import (
+    FINAL_STATE,
+    LEADERS,
+    QUORUM,
+    WRITES,
+    Promise,
+)
 
 __all__ = ["Check", "Reads", "fresh_reads", "is_fresh_at_the_end", "of_every_run"]
 
@@ -30,15 +35,7 @@ def fresh_reads(promise: Promise, stricter: str | None) -> Reads:
     everywhere = stricter == "linearizable"
 
     def reads(role: str | None, mode: str | None) -> bool:
-        if mode == "dirty":
-            return False
-        if mode == "linearizable":
-            return everywhere or promise.linearizable_reads == "linearizable"
-        if role == "replica":
-            return everywhere or promise.replica_reads == "linearizable"
-        if promise.owner_reads != "linearizable":
-            return everywhere
-        return everywhere or promised_linearizable(role, mode)
+        return mode != "dirty" and (everywhere or promise.of_read(role, mode) == "linearizable")
 
     return reads
 
@@ -73,12 +70,12 @@ LEADERSHIP = Check(
 
 def of_every_run(promise: Promise, space: str = "") -> tuple[Check, ...]:
     """The checks of every workload. `space`: the one in which convergence knows what operations wrote ("": none)."""
-    final_state = "all nodes the same, nothing confirmed lost" if promise.final_state else ""
+    final_state = "all nodes the same, nothing confirmed lost" if promise.model(FINAL_STATE) else ""
     return (
         Check(
             "quorum",
             "nothing is acknowledged while the owner cannot reach a quorum",
-            promise.quorum,
+            promise.model(QUORUM),
             quorum.check,
         ),
         Check(
@@ -87,7 +84,11 @@ def of_every_run(promise: Promise, space: str = "") -> tuple[Check, ...]:
             final_state,
             lambda history: convergence.check(history, space=space),
         ),
-        *((LEADERSHIP if promise.leaders else replace(LEADERSHIP, model=""),) if promise.has_leader else ()),
+        *(
+            (LEADERSHIP if promise.model(LEADERS) else replace(LEADERSHIP, model=""),)
+            if promise.has_leader
+            else ()
+        ),
         Check(
             "crash",
             "no node ends without a fault telling it to",
@@ -113,8 +114,8 @@ def kept_by(
 
     `gone` says what no node holds; `history_of` gives the history with operations and dumps in the form for `gone`.
     """
-    is_seen = promise.has_fresh_reads and (promise.final_state or not promise.has_dumps)
-    if promise.writes != "linearizable" or is_seen:
+    is_seen = promise.has_fresh_reads and (promise.model(FINAL_STATE) or not promise.has_dumps)
+    if promise.model(WRITES) != "linearizable" or is_seen:
         return ()
     return (
         Check(
@@ -133,5 +134,5 @@ def of_submitted(promise: Promise, stricter: str | None) -> Check:
         queue_order.NAME,
         "a write that was only submitted is decided before what is asked later, or never",
         queue_order.MODEL if promise.submitted else "",
-        lambda history: queue_order.check(history, reads=reads, final_state=bool(promise.final_state)),
+        lambda history: queue_order.check(history, reads=reads, final_state=bool(promise.model(FINAL_STATE))),
     )

@@ -16,7 +16,7 @@ from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
 from harness.operations import Add, Completion, Done, Mismatch, Read, Transaction
 from harness.run.plan import SECOND_NS, Operation, Plan
-from harness.systems.promise import Promise
+from harness.systems.promise import WRITES, Promise
 from harness.workloads.checks import (
     Check,
     fresh_reads,
@@ -80,7 +80,7 @@ class Counter(Keyed):
             Check(
                 counter.NAME,
                 "every read that must be fresh lies between what surely and what possibly was added",
-                counter.MODEL if promise.writes == "linearizable" else "",
+                counter.MODEL if promise.model(WRITES) == "linearizable" else "",
                 lambda history: counter.check(with_a_known_end(history), reads=reads),
             ),
             *of_every_run(promise),

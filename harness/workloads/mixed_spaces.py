@@ -25,7 +25,7 @@ from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
 from harness.operations import Completion, Done, Insert, Mismatch, Scan, Step, Transaction
 from harness.run.plan import SECOND_NS, Operation, Plan
-from harness.systems.promise import Promise
+from harness.systems.promise import ASYNCHRONOUS_WRITES, FINAL_STATE, REPLICA_READS, WRITES, Promise
 from harness.workloads.checks import Check, fresh_reads, kept_by, of_every_run
 from harness.workloads.failing import FAILURES, MADE_OF, failing
 from harness.workloads.keyed import Keyed, mixed, unique
@@ -122,7 +122,7 @@ class MixedSpaces(Keyed):
         return [Operation(at_ns=0, worker=0, f="read", value=each, node=owner, mode=mode) for each in ranges]
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
-        is_promised = promise.writes == "linearizable"
+        is_promised = promise.model(WRITES) == "linearizable"
         return (
             Check(
                 write_once.NAME,
@@ -131,9 +131,9 @@ class MixedSpaces(Keyed):
                 partial(
                     write_once.check,
                     reads=fresh_reads(promise, stricter),
-                    is_fixed=promise.asynchronous == "as synchronous",
-                    is_equal=bool(promise.final_state),
-                    is_ordered=bool(promise.replica_reads),
+                    is_fixed=promise.model(ASYNCHRONOUS_WRITES) == "as synchronous",
+                    is_equal=bool(promise.model(FINAL_STATE)),
+                    is_ordered=bool(promise.model(REPLICA_READS)),
                 ),
             ),
             *of_every_run(promise),

@@ -17,7 +17,7 @@ from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
 from harness.operations import Append, Completion, Done, Mismatch, Read, Step, Take, Transaction, Write
 from harness.run.plan import SECOND_NS, Operation, Plan
-from harness.systems.promise import Promise
+from harness.systems.promise import WRITES, Promise
 from harness.workloads.checks import Check, kept_by, of_every_run
 from harness.workloads.keyed import HONESTY, Keyed, mixed, unique, unread_keys
 from harness.workloads.reads import drawn_write
@@ -79,7 +79,7 @@ class Queue(Keyed):
             Check(
                 queues.NAME,
                 "what went in comes out once, and what went in first comes out first",
-                queues.MODEL if promise.writes == "linearizable" else "",
+                queues.MODEL if promise.model(WRITES) == "linearizable" else "",
                 queues.check,
             ),
             HONESTY,

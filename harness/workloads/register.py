@@ -25,7 +25,7 @@ from harness.generators import Context, Draft, Each, Generator, Mix, Stagger, Un
 from harness.generators.generator import Value
 from harness.operations import Cas, Completion, Done, Mismatch, Read, Transaction, Write
 from harness.run.plan import SECOND_NS, SEEN, WORKERS_MAX, Operation, Plan
-from harness.systems.promise import Promise
+from harness.systems.promise import DIRTY_READS, REPLICA_READS, WRITES, Promise
 from harness.workloads.checks import (
     fresh_reads,
     is_fresh_at_the_end,
@@ -140,7 +140,7 @@ class Register:
             Check(
                 "linearizable",
                 "every key has one order of its operations that fits real time",
-                promise.writes,
+                promise.model(WRITES),
                 lambda history: linearizable.check(history, reads=reads, failed_cas_observes=observes),
                 is_per_key=True,
                 judged=Judged(model="register", reads=reads, failed_cas_observes=observes),
@@ -149,14 +149,14 @@ class Register:
             Check(
                 "prefix",
                 "reads at a replica show confirmed values only and never go back",
-                promise.replica_reads,
+                promise.model(REPLICA_READS),
                 partial(prefix.check, stronger=reads),
                 is_per_key=True,
             ),
             Check(
                 "dirty",
                 "dirty reads show only values that a client asked to write",
-                promise.dirty_reads,
+                promise.model(DIRTY_READS),
                 dirty.check,
                 is_per_key=True,
             ),

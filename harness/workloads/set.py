@@ -18,7 +18,7 @@ from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
 from harness.operations import Completion, Done, Insert, Mismatch, Scan, Transaction
 from harness.run.plan import SECOND_NS, Operation, Plan
-from harness.systems.promise import Promise
+from harness.systems.promise import WRITES, Promise
 from harness.workloads.checks import Check, fresh_reads, is_fresh_at_the_end, kept_by, of_every_run
 from harness.workloads.keyed import HONESTY, Keyed, mixed, unique, unread_keys
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
@@ -79,7 +79,7 @@ class Set(Keyed):
             Check(
                 set_full.NAME,
                 "what was added is in every read after that, and stays",
-                set_full.MODEL if promise.writes == "linearizable" else "",
+                set_full.MODEL if promise.model(WRITES) == "linearizable" else "",
                 lambda history: set_full.check(history, stale_allowed=False, reads=reads),
             ),
             HONESTY,

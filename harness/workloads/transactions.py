@@ -34,7 +34,7 @@ from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
 from harness.operations import Append, Completion, Done, Mismatch, Read, Step, Transaction, Write
 from harness.run.plan import SECOND_NS, Operation, Plan
-from harness.systems.promise import Promise
+from harness.systems.promise import DIRTY_READS, FINAL_STATE, REPLICA_READS, WRITES, Promise
 from harness.workloads.checks import (
     Check,
     Reads,
@@ -164,13 +164,13 @@ class Transactions:
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
         reads = fresh_reads(promise, stricter)
-        strict = STRICT if promise.writes == "linearizable" else ""
-        forward = NEVER_BACK if strict and promise.replica_reads else ""
+        strict = STRICT if promise.model(WRITES) == "linearizable" else ""
+        forward = NEVER_BACK if strict and promise.model(REPLICA_READS) else ""
         return (
             Check(
                 durability.NAME,
                 "what was acknowledged is in the final state of every node",
-                durability.MODEL if strict and promise.final_state else "",
+                durability.MODEL if strict and promise.model(FINAL_STATE) else "",
                 durability.check,
             ),
             Check(
@@ -190,7 +190,7 @@ class Transactions:
             Check(
                 "dirty",
                 "dirty reads show only values that a client asked to write",
-                promise.dirty_reads,
+                promise.model(DIRTY_READS),
                 dirty.check,
             ),
             HONESTY,

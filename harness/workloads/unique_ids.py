@@ -15,7 +15,7 @@ from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
 from harness.operations import Add, Completion, Done, Mismatch, Transaction
 from harness.run.plan import Operation, Plan
-from harness.systems.promise import Promise
+from harness.systems.promise import WRITES, Promise
 from harness.workloads.checks import Check, of_every_run
 from harness.workloads.keyed import Keyed, mixed
 
@@ -57,7 +57,7 @@ class UniqueIds(Keyed):
             Check(
                 unique_ids.NAME,
                 "no identifier is given out twice",
-                unique_ids.MODEL if promise.writes == "linearizable" else "",
+                unique_ids.MODEL if promise.model(WRITES) == "linearizable" else "",
                 unique_ids.check,
             ),
             *of_every_run(promise),

@@ -14,6 +14,7 @@ import click
 
 from harness.cli.exit_codes import ExitCode
 from harness.cli.param_types import InputPath, Whole
+from harness.systems.promise import LOGS
 
 if TYPE_CHECKING:
     from checkers.verdict import Verdict
@@ -118,7 +119,7 @@ def _of_run(path: Path) -> Audited:
     promise = promise_of(plan, history)
     logs = logs_of_members(read_logs(folder.nodes), history)
     found = audit(logs, rules, history, checks_of(plan, promise), effects=effects_of(folder.nodes))
-    return Audited(found, promise.logs, promise.answers)
+    return Audited(found, promise.model(LOGS), promise.answers)
 
 
 def _to_json(found: Audited) -> dict[str, Any]:

@@ -87,16 +87,10 @@ def _promises() -> Iterator[tuple[str, str]]:
             except WrongUse:
                 continue
             promise = system.promise(plan)
-            classes = {
-                "writes": promise.writes,
-                "reads at the owner": promise.owner_reads,
-                "at a replica": promise.replica_reads,
-                "linearizable reads": promise.linearizable_reads,
-                "dirty reads": promise.dirty_reads,
-                "final state": promise.final_state,
-            }
-            told = ", ".join(f"{what} {model or '–'}" for what, model in classes.items())
-            yield f"{name} {letter}", f"{promise.configuration.partition(': ')[2]}: {told}"
+            yield f"{name} {letter}", promise.configuration.partition(": ")[2]
+            for clause in promise.clauses:
+                if not clause.source:
+                    yield f"{name} {letter}  {clause.name}", clause.model or "–"
 
 
 def _fault(name: str, cluster: str | None) -> str:

@@ -8,11 +8,9 @@ Preconditions of every "linearizable": all data in synchronous spaces, N/2 < Q â
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from harness.errors import WrongUse
 from harness.run.plan import Plan
-from harness.systems.promise import Promise
+from harness.systems.promise import Promise, promised
 from harness.systems.qsync.configurations import CONFIGURATIONS
 from harness.systems.qsync.options import said_of
 
@@ -21,7 +19,7 @@ def _title(letter: str) -> str:
     return f"{letter}: {CONFIGURATIONS[letter].summary}"
 
 
-FIXED_OWNER = Promise(
+FIXED_OWNER = promised(
     configuration="C: one owner for the whole run, no failover",
     writes="linearizable",
     owner_reads="linearizable",
@@ -32,7 +30,7 @@ FIXED_OWNER = Promise(
     why="one writer, and CONFIRM is on its disk before anything is visible: even an isolated owner is not stale",
 )
 
-ELECTED = Promise(
+ELECTED = promised(
     configuration="H: elections, synchronous PROMOTE, no rollback on timeout",
     writes="linearizable",
     owner_reads="stale",
@@ -44,16 +42,14 @@ ELECTED = Promise(
 )
 
 PROMISES: dict[str, Promise] = {
-    "A": replace(
-        FIXED_OWNER,
+    "A": FIXED_OWNER.but(
         configuration=_title("A"),
         owner_reads="",
         replica_reads="",
         linearizable_reads="",
         why="one writer keeps what it acknowledged; 2.6.0 has dirty reads alone",
     ),
-    "B": replace(
-        FIXED_OWNER,
+    "B": FIXED_OWNER.but(
         configuration=_title("B"),
         writes="",
         owner_reads="",
@@ -63,9 +59,8 @@ PROMISES: dict[str, Promise] = {
         logs="",
         why="the node that clears the queue may lack a CONFIRM, and then discards acknowledged writes",
     ),
-    "C": replace(FIXED_OWNER, isolated_owner_rolls_back=True),
-    "D": replace(
-        FIXED_OWNER,
+    "C": FIXED_OWNER.but(isolated_owner_rolls_back=True),
+    "D": FIXED_OWNER.but(
         configuration=_title("D"),
         writes="",
         owner_reads="",
@@ -75,8 +70,7 @@ PROMISES: dict[str, Promise] = {
         logs="",
         why="without votes no majority need know the new term: two owners, and acknowledged writes may be lost",
     ),
-    "E": replace(
-        ELECTED,
+    "E": ELECTED.but(
         configuration=_title("E"),
         writes="",
         owner_reads="",
@@ -86,16 +80,14 @@ PROMISES: dict[str, Promise] = {
         logs="",
         why="an acknowledgement without its term may be of rows that the replica has thrown away",
     ),
-    "F": replace(
-        ELECTED,
+    "F": ELECTED.but(
         configuration=_title("F"),
         final_state="",
         why="votes and terms in acknowledgements keep acknowledged writes, but for two leader deaths around a PROMOTE "
         "that reached no node (Tarantool's issue 9376): then one is lost, and reported as a violation; a node with "
         "such a PROMOTE, or one that hears of it later, may have to stop on split-brain",
     ),
-    "G": replace(
-        ELECTED,
+    "G": ELECTED.but(
         configuration=_title("G"),
         replica_reads="",
         linearizable_reads="",
@@ -105,8 +97,7 @@ PROMISES: dict[str, Promise] = {
         "write); after a rollback on timeout that another leader overrules, nodes may differ or stop",
     ),
     "H": ELECTED,
-    "I": replace(
-        ELECTED,
+    "I": ELECTED.but(
         configuration=_title("I"),
         final_state="",
         logs="",
@@ -133,8 +124,7 @@ def without_versions(promise: Promise) -> Promise:
     A server that is asked for confirmed data then says that it read dirty, and is judged by that. It refuses
     linearizable reads: `must_serve_reads`.
     """
-    return replace(
-        promise,
+    return promise.but(
         configuration=f"{promise.configuration}; MVCC off",
         owner_reads="",
         replica_reads="",
@@ -149,8 +139,7 @@ def without_majority(promise: Promise, quorum: int, nodes: int) -> Promise:
     Both elect a leader, even in one term, and each acknowledges what the other discards. With one owner for the whole
     run no other node decides, and its row stays as it is.
     """
-    return replace(
-        promise,
+    return promise.but(
         configuration=f"{promise.configuration}; a quorum of {quorum} of {nodes}",
         writes="",
         owner_reads="",
@@ -170,8 +159,7 @@ def with_promotes_at_once(promise: Promise) -> Promise:
     as a violation, because a user who sets F wants to know of it. A user who mixes such nodes with nodes that wait for
     a quorum has asked for it.
     """
-    return replace(
-        promise,
+    return promise.but(
         configuration=f"{promise.configuration}; PROMOTEs at once on some nodes",
         writes="",
         owner_reads="",
@@ -189,8 +177,7 @@ def with_asynchronous(promise: Promise) -> Promise:
     A leader acknowledges such a transaction alone. If another one is elected without it, nodes stop on split-brain, or
     drop it where it waited in the queue of a term that is over: nodes need not be equal in the end.
     """
-    return replace(
-        promise,
+    return promise.but(
         configuration=f"{promise.configuration}; asynchronous spaces",
         asynchronous="where answered",
         final_state="",

@@ -42,7 +42,7 @@ from harness.run.node_options import (
     parsed,
 )
 from harness.run.plan import SECOND_NS, Plan
-from harness.systems.promise import Promise
+from harness.systems.promise import FINAL_STATE, WRITES, Promise
 from harness.systems.qsync import starts
 from harness.systems.qsync.box_cfg import HasBoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
@@ -421,7 +421,7 @@ class Qsync(HasBoxCfg):
         promise = PROMISES[letter]
         waits = (in_force(plan, TIMEOUT_BEHAVIOUR, faults), in_force(plan, SYNCHRO_TIMEOUT, faults))
         if GOES_ON in waits[0] or len(waits[1]) > 1:
-            promise = replace(promise, isolated_owner_rolls_back=False)
+            promise = promise.but(isolated_owner_rolls_back=False)
         if settings.promote_waits and False in in_force(plan, SYNCHRONOUS_PROMOTE, faults):
             promise = with_promotes_at_once(promise)
         promise = without_versions(promise) if in_force(plan, MVCC, ()) == (False,) else promise
@@ -435,7 +435,7 @@ class Qsync(HasBoxCfg):
             "; nodes count by different quorums, or change theirs one after another: a read asks N - Q + 1 nodes by "
             "another Q than a write had, so no linearizable reads are promised"
         )
-        return replace(promise, linearizable_reads="", why=promise.why + why)
+        return promise.but(linearizable_reads="", why=promise.why + why)
 
     def _faults(self, plan: Plan) -> tuple[Fault, ...]:
         """Those of the plan, drawn out or not, that change options."""
@@ -475,8 +475,8 @@ class Qsync(HasBoxCfg):
         return Check(
             stored_start.NAME,
             "writes acknowledged before the run, in the logs that it began with, are there at the end",
-            stored_start.MODEL if promise.writes == "linearizable" else "",
-            lambda history: stored_start.check(history, everywhere=bool(promise.final_state)),
+            stored_start.MODEL if promise.model(WRITES) == "linearizable" else "",
+            lambda history: stored_start.check(history, everywhere=bool(promise.model(FINAL_STATE))),
         )
 
     def bugs(self) -> Mapping[str, str]:

@@ -8,8 +8,6 @@ leaves to the operator or to the application is a finding: allowed, and shown wi
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from checkers import overruled, replication
 from checkers.check import Check
 from checkers.sessions import check_staleness
@@ -60,7 +58,7 @@ DOCUMENTED = {
 }
 
 PROMISES: dict[str, Promise] = {
-    letter: replace(ROWS[letter], documented=DOCUMENTED, logs="") for letter in ("A", "B")
+    letter: ROWS[letter].but(documented=DOCUMENTED, logs="") for letter in ("A", "B")
 }
 """Of 2.6, by the letter of the configuration: A has one master for the whole run, in B an operator fails over.
 
@@ -114,9 +112,8 @@ ELECTED = {
 """Of versions with elections: F keeps all conditions of that sentence, G rolls back after a time, E knows no terms in
 acknowledgements yet (`harness.systems.qsync.promises` says what that comes to)."""
 
-PROMISES |= {letter: replace(ROWS[letter], documented=ELECTED, logs="") for letter in ("E", "G")}
-PROMISES["F"] = replace(
-    ROWS["F"],
+PROMISES |= {letter: ROWS[letter].but(documented=ELECTED, logs="") for letter in ("E", "G")}
+PROMISES["F"] = ROWS["F"].but(
     logs="",
     documented={**ELECTED, "linearizable": f"{COMMITTED}; {AS_RAFT}; {LINEARIZABLE_READS}"},
 )
@@ -125,8 +122,7 @@ PROMISES["F"] = replace(
 def without_power(promise: Promise) -> Promise:
     """With wal_mode=write, when nodes lose power: writes acknowledged to clients or to other nodes may be gone."""
     documented = {name: f"{NOT_SYNCED}; {promise.documented[name]}" for name in promise.documented}
-    return replace(
-        promise,
+    return promise.but(
         configuration=f"{promise.configuration}; wal_mode=write",
         writes="",
         owner_reads="",

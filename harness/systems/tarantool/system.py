@@ -21,7 +21,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -324,7 +324,7 @@ class Tarantool(HasBoxCfg):
         if plan.has_elections and not settings_of(plan).is_majority:
             promise = without_majority(promise, plan.quorum_size, plan.nodes)
         if plan.changes_quorum:
-            promise = replace(promise, linearizable_reads="")
+            promise = promise.but(linearizable_reads="")
         return without_power(promise) if plan.loses_power and wal_mode(plan) == "write" else promise
 
     def log_rules(self, plan: Plan) -> LogRules | None:

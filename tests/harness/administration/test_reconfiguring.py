@@ -33,6 +33,7 @@ from harness.run.plan import SECOND_NS, Drawn, Plan
 from harness.run.recorder import OPTION
 from harness.systems import system_of
 from harness.systems.plans import planned
+from harness.systems.promise import CLAUSES, LINEARIZABLE_READS
 from harness.systems.qsync.options import settings_of
 from nodes.qsync.configuration import Configuration
 from tests.harness.runs import drawn_out, recorded, small
@@ -219,15 +220,16 @@ def test_the_weakest_promise_that_was_in_force_is_judged_by() -> None:
     assert promised(mode) == ROW_OF_H
     assert promised({**mode, "options": {FENCING: "off"}}) == ROW_OF_H
     assert promised({**mode, "options": {MVCC: False}}) == ROW_OF_H  # an answer says itself that it is dirty
-    assert promised({**mode, "options": {QUORUM: 3}}).linearizable_reads == ""
+    assert promised({**mode, "options": {QUORUM: 3}}).model(LINEARIZABLE_READS) == ""
     assert promised({**mode, "options": {TIMEOUT_BEHAVIOUR: "old"}}).configuration.startswith("I:")
     at_once = promised({**mode, "options": {SYNCHRONOUS_PROMOTE: False}})
-    assert (at_once.writes, at_once.logs, at_once.quorum) == ("", "", ROW_OF_H.quorum)
+    told = [at_once.model(CLAUSES[name]) for name in ("writes", "logs", "quorum")]
+    assert told == ["", "", ROW_OF_H.model(CLAUSES["quorum"])]
     on = {**mode, "options": {MODE: "candidate"}, "stays": True}
     assert promised(on, configuration="C", rollback_on_timeout=False) == ROW_OF_H
     assert promised(on, configuration="C").configuration.startswith("I:")
     apart = system_of("qsync").promise(planned(node_options=(f"n1:{QUORUM}=3",)))
-    assert apart.linearizable_reads == ""
+    assert apart.model(LINEARIZABLE_READS) == ""
 
 
 def test_a_change_that_never_began_excuses_nothing() -> None:

@@ -131,7 +131,7 @@ def test_all_is_what_the_cluster_can_do() -> None:
     assert local - tarantool == {
         *("power-owner", "power-one", "power-all", "slow-disk", "full-disk", "io-error"),
     }
-    own = set(names_for(planned(cluster="local", system="docs/mystore.py", configuration="H"), of_own))
+    own = set(names_for(planned(cluster="local", system="docs/mystore.py"), of_own))
     assert tarantool - own == {"clock", "clock-strobe", "torn-tail", "failover"}
     assert names_for(planned(faults=("lose-unsynced",))) == ("power-owner", "power-one", "power-all")
     assert can_do("sim") == {

@@ -25,7 +25,7 @@ from harness.judge import EXIT_CODES, judge, repeat_line
 from harness.judge.words import _NAMED
 from harness.run.plan import Drawn, Plan, to_json
 from harness.systems import SYSTEMS
-from harness.systems.plans import planned
+from harness.systems.plans import known_fields, planned
 from harness.systems.promise import Promise
 from harness.systems.qsync.promises import ELECTED, FIXED_OWNER, PROMISES
 from harness.workloads import WORKLOADS
@@ -283,7 +283,7 @@ def test_where_nodes_may_stop_for_good_those_that_did_need_not_be_equal() -> Non
         "at_ms": 3_050,
         "value": stopped,
     }
-    may_stop = replace(FIXED_OWNER, final_state="")
+    may_stop = FIXED_OWNER.but(final_state="")
     excused = judge(PLAN, may_stop, history([*unequal, state]))
     assert outcome(excused) == ("valid", 0)
     assert {
@@ -312,7 +312,7 @@ def test_a_cut_between_nodes_that_stopped_for_good_need_not_heal(peer: str, is_e
         "at_ms": 3_050,
         "value": stopped,
     }
-    verdict = judge(PLAN, replace(FIXED_OWNER, final_state=""), history([*lines, state]))
+    verdict = judge(PLAN, FIXED_OWNER.but(final_state=""), history([*lines, state]))
     assert outcome(verdict) == (("valid", 0) if is_evidence else ("not-evidence", 3))
     assert outcome(judge(PLAN, FIXED_OWNER, history([*lines, state])))[0] != "valid"
 
@@ -654,7 +654,7 @@ def parsed(line: str) -> Plan:
     words = shlex.split(line)
     assert words[:2] == ["./qsync", "run"]
     given = command.make_context("run", words[2:]).params
-    names = {*Plan.__struct_fields__, "plan_file"}
+    names = {*known_fields(), "plan_file"}
     plan = plan_of(**{name: value for name, value in given.items() if name in names and name != "drawn"})
     assert isinstance(plan, Plan)
     return msgspec.structs.replace(plan, code="")
@@ -702,7 +702,7 @@ def test_the_line_that_repeats_a_run_gives_its_plan(given: dict[str, Any]) -> No
 
 def test_no_field_of_a_plan_is_left_out_of_the_line() -> None:
     """If it failed, a new field of plans would silently not be repeated."""
-    several = {"faults", "bugs", "node_options", "leader"}
+    several = {"faults", "bugs", "leader", "options"}
     said_otherwise = {*several, "format", "version", "seed", "code", "drawn", "accept_new_host_keys"}
     assert {*_NAMED, *said_otherwise} == {*Plan.__struct_fields__}
 

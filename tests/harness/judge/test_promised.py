@@ -12,6 +12,7 @@ from harness.faults.fault import Fault
 from harness.judge.promised import promise_of
 from harness.run.plan import Drawn, Plan
 from harness.systems.plans import planned
+from harness.systems.promise import WRITES
 
 POWER = Fault(id=0, name="power-one", does="power", at_ns=0, until_ns=1, nodes=("n2",))
 
@@ -39,8 +40,8 @@ def record(*faults: tuple[str, str]) -> History:
 )
 def test_a_loss_of_power_that_never_began_excuses_no_lost_write(plan: Plan) -> None:
     """If it failed, a write that a store loses by itself would be no evidence, as a power loss was to come later."""
-    assert promise_of(plan, record(("pause", "pause"))).writes == "linearizable"
-    assert promise_of(plan, record(("pause", "pause"), ("power-one", "power"))).writes == ""
+    assert promise_of(plan, record(("pause", "pause"))).model(WRITES) == "linearizable"
+    assert promise_of(plan, record(("pause", "pause"), ("power-one", "power"))).model(WRITES) == ""
 
 
 def test_what_is_asked_for_decides_everything_else() -> None:
@@ -50,4 +51,4 @@ def test_what_is_asked_for_decides_everything_else() -> None:
     synced = planned(
         system="tarantool", configuration="A", cluster="local", faults=("lose-unsynced",), wal_mode="fsync"
     )
-    assert promise_of(synced, record(("power-one", "power"))).writes == "linearizable"
+    assert promise_of(synced, record(("power-one", "power"))).model(WRITES) == "linearizable"

@@ -12,6 +12,14 @@ from harness.faults.schedule import names_for
 from harness.run.assemble import parts_of
 from harness.run.plan import Drawn, Plan
 from harness.systems.plans import planned
+from harness.systems.promise import (
+    DIRTY_READS,
+    FINAL_STATE,
+    LINEARIZABLE_READS,
+    OWNER_READS,
+    REPLICA_READS,
+    WRITES,
+)
 from harness.systems.qsync.configurations import CONFIGURATIONS, sizes_of
 from harness.systems.qsync.promises import PROMISES, without_versions
 from nodes.qsync.configuration import Configuration
@@ -160,6 +168,10 @@ def test_without_versions_no_read_is_promised_to_be_confirmed(letter: str) -> No
     """If it failed, a run with MVCC off would be accused of what nobody promised, or its writes be let off."""
     row = PROMISES[letter]
     off = without_versions(row)
-    assert (off.owner_reads, off.replica_reads, off.linearizable_reads) == ("", "", "")
-    assert (off.writes, off.dirty_reads, off.final_state) == (row.writes, row.dirty_reads, row.final_state)
+    assert (off.model(OWNER_READS), off.model(REPLICA_READS), off.model(LINEARIZABLE_READS)) == ("", "", "")
+    assert (off.model(WRITES), off.model(DIRTY_READS), off.model(FINAL_STATE)) == (
+        row.model(WRITES),
+        row.model(DIRTY_READS),
+        row.model(FINAL_STATE),
+    )
     assert "MVCC off" in off.configuration

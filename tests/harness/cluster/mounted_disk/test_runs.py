@@ -18,6 +18,7 @@ from harness.errors import WrongUse
 from harness.run.assemble import parts_of
 from harness.run.plan import Plan
 from harness.systems.plans import planned
+from harness.systems.promise import WRITES
 from tests.harness.in_effect import TRIES, faults_in_effect, until_in_effect
 
 needs_mounts = pytest.mark.skipif(bool(mounts.why_not()), reason=mounts.why_not())
@@ -70,7 +71,7 @@ def test_what_is_promised_of_a_log_that_nobody_syncs() -> None:
         plan = planned(system="tarantool", cluster="docker", configuration="A", **fields)
         parts = parts_of(plan)
         promise = parts.system.promise(parts.plan)
-        return promise.writes, "no fsync(2)" in promise.documented["linearizable"]
+        return promise.model(WRITES), "no fsync(2)" in promise.documented["linearizable"]
 
     assert writes(faults=("power-all",)) == ("", True)
     assert writes(faults=("power-all",), wal_mode="fsync") == ("linearizable", False)

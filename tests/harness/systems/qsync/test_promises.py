@@ -9,6 +9,14 @@ import pytest
 from harness.judge import judge
 from harness.run.assemble import parts_of
 from harness.systems.plans import planned
+from harness.systems.promise import (
+    DIRTY_READS,
+    FINAL_STATE,
+    LINEARIZABLE_READS,
+    OWNER_READS,
+    REPLICA_READS,
+    WRITES,
+)
 from harness.systems.qsync.promises import PROMISES, without_majority
 from tests.harness.judge.test_judge import Line, good, history, operation
 
@@ -33,8 +41,8 @@ def test_the_rows_are_those_that_were_decided() -> None:
     """If it failed, a row could be weakened by a slip, and every run under it would pass."""
     rows = {
         letter: (
-            *(row.writes, row.owner_reads, row.replica_reads),
-            *(row.dirty_reads, row.linearizable_reads, row.final_state),
+            *(row.model(WRITES), row.model(OWNER_READS), row.model(REPLICA_READS)),
+            *(row.model(DIRTY_READS), row.model(LINEARIZABLE_READS), row.model(FINAL_STATE)),
         )
         for letter, row in PROMISES.items()
     }

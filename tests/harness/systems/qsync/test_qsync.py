@@ -10,7 +10,7 @@ from harness.errors import ClusterError, WrongUse
 from harness.faults.membership import Membership
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned
-from harness.systems.promise import MODELS
+from harness.systems.promise import DIRTY_READS, MODELS, OWNER_READS, REPLICA_READS, WRITES
 from harness.systems.qsync.system import SET_UP_TIMEOUT_NS, Qsync
 from nodes.qsync import bugs
 from nodes.qsync.configuration import Configuration
@@ -139,7 +139,12 @@ def test_every_system_says_what_it_promises(name: str) -> None:
     for letter in {"tarantool": "AB"}.get(name, "CDEFGHI"):
         plan = SYSTEMS[name].completed(planned(configuration=letter))
         promise = SYSTEMS[name].promise(plan)
-        models = {promise.writes, promise.owner_reads, promise.replica_reads, promise.dirty_reads}
+        models = {
+            promise.model(WRITES),
+            promise.model(OWNER_READS),
+            promise.model(REPLICA_READS),
+            promise.model(DIRTY_READS),
+        }
         assert models <= {*MODELS, "stale", ""}
         assert promise.configuration.startswith(plan.expectations.configuration)
         assert promise.why

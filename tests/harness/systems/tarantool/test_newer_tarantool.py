@@ -22,6 +22,7 @@ from harness.clients.reply import Replied
 from harness.errors import WrongUse
 from harness.judge.outcome import checks_of
 from harness.systems.plans import planned
+from harness.systems.promise import LINEARIZABLE_READS, REPLICA_READS, WRITES
 from harness.systems.qsync.options import settings_of
 from harness.systems.tarantool.system import FOREVER_S, LUA, VERSIONS, Tarantool
 from nodes.iproto.messages import Answer, Call
@@ -190,8 +191,8 @@ def test_what_is_promised_is_quoted_for_each_check_that_may_find_something(lette
     promise = TARANTOOL.promise(plan)
     found_by = {"linearizable", "quorum", "convergence", "replication", "staleness", "overruled", "crash"}
     assert found_by <= {*promise.documented}
-    assert promise.writes == ("linearizable" if letter in ("A", "F", "G") else "")
-    assert promise.linearizable_reads == ("linearizable" if letter == "F" else "")
+    assert promise.model(WRITES) == ("linearizable" if letter in ("A", "F", "G") else "")
+    assert promise.model(LINEARIZABLE_READS) == ("linearizable" if letter == "F" else "")
     is_elected = letter not in ("A", "B")
     assert ("Automated leader election" in promise.documented["staleness"]) == is_elected
     names = {check.name for check in checks_of(plan, promise)}
@@ -279,7 +280,7 @@ def test_what_weakens_a_promise_of_elections_weakens_this_one() -> None:
         plan = TARANTOOL.completed(planned(system="tarantool", configuration="F", cluster="docker", **fields))
         TARANTOOL.validate(plan)
         promise = TARANTOOL.promise(plan)
-        return promise.writes, promise.replica_reads, promise.linearizable_reads
+        return promise.model(WRITES), promise.model(REPLICA_READS), promise.model(LINEARIZABLE_READS)
 
     assert promised() == ("linearizable", "monotone-prefix", "linearizable")
     assert promised(mvcc=False) == ("linearizable", "", "")
