@@ -33,7 +33,7 @@ STRICT_SERIALIZABLE = "strict-serializable"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """What operations mean. `f` names them.
+    """The meaning of operations. `f` names them.
 
     `linearizable`: the sequential model of `checkers.linearizable`; `weaker`: whether `checkers.sessions` can say what
     is left if it does not hold; `transactional`: the workload of `checkers.transactional`; `domain`: names of `DOMAIN`.

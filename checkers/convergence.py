@@ -35,7 +35,7 @@ _ABSENT = ("absent",)
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """What one node held at the end: space → key → value."""
+    """The data of one node at the end: space → key → value."""
 
     operation: Operation
     node: str

@@ -28,7 +28,7 @@ CAUSES: Final[Mapping[str, Callable[[FaultSpan], str]]] = {
     "memory-limit": lambda fault: "took its memory",
     "clock": lambda fault: "changed its clock",
 }
-"""What a fault does (`FaultSpan.does`) to a node that goes on running, and may end because of that."""
+"""Actions of faults (`FaultSpan.does`) under which a node goes on running, and may end as a consequence."""
 BROKEN: Final = ("signal 4", "signal 7", "signal 8", "signal 11")
 """Ends that no fault excuses (SIGILL, SIGBUS, SIGFPE, SIGSEGV): a store that gives up does so in order, or aborts."""
 

@@ -74,7 +74,7 @@ def forbids_circle(base: str, kinds: Sequence[tuple[str, bool]]) -> bool:
 
 
 class Store:
-    """What a store holds while it executes transactions; each method raises ValueError for what it would not do."""
+    """The data of a store while it executes transactions; each method raises ValueError for an impossible step."""
 
     def __init__(self, base: str, order: int, txns: Iterable[Txn]) -> None:
         self.lists = is_list(txns)
@@ -110,7 +110,7 @@ class Store:
         return any(shown == (state + own if self.lists else own or state) for state in states)
 
     def commit(self, txn: Txn) -> None:
-        """What the transaction wrote is there for all."""
+        """The writes of the transaction become visible to all."""
         self.place += 1
         if self.order:
             late = txn.over < self.latest.get(self._group(txn), -1)

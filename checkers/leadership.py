@@ -43,7 +43,7 @@ ASLEEP = frozenset(
     | {"cpu-limit", "memory-limit", "oom"}
 )
 HOLD_UP_NOBODY = frozenset({"failover", "clock", "options"})
-"""What is done to a node without stopping it or its disk."""
+"""Actions on a node that stop neither it nor its disk."""
 
 
 def check(history: History) -> Verdict:
@@ -79,7 +79,7 @@ def check(history: History) -> Verdict:
 
 
 def _summary(history: History, details: dict[str, Any]) -> str:
-    """What was judged and holds."""
+    """The rules that were judged and hold."""
     held = [f"one leader a term ({details['terms']} terms)"] if details["terms"] else []
     if "split_for_good" in details:
         held.append("nodes that stopped following each other may have no leader")

@@ -1,4 +1,4 @@
-"""What a judgement may cost: work, memory, and (only if the caller says so) time.
+"""The limits of a judgement: work, memory, and (only if the caller says so) time.
 
 Work and memory are counted, so the same history gives the same verdict on an idle and on a busy machine. The wall
 clock is the outermost limit, and there is none by default:

@@ -138,7 +138,7 @@ def _witness(
 
 @dataclass(slots=True)
 class _Shown:
-    """What a node surely had reached: the newest value shown by a read, and all that compare-and-sets replaced."""
+    """The sure progress of a node: the newest value shown by a read, and all that compare-and-sets replaced."""
 
     earliest: int = -1
     by: Operation | None = None

@@ -42,7 +42,7 @@ InEffect = tuple[Span, FaultSpan]  # the time in which the fault surely did it
 
 STOPS_A_PROCESS = frozenset({"kill", "terminate", "pause", "power", "damage", "oom"})
 STARTS_A_PROCESS = frozenset({"restart", "upgrade", "downgrade", "remove", "add", "replace"})
-"""What ends and starts processes at moments of its own."""
+"""Actions that end and start processes at moments of their own."""
 
 
 def check(history: History) -> Verdict:
@@ -108,7 +108,7 @@ def _server(operation: Operation, header: Header) -> str:
 
 
 def _changes_nothing(operation: Operation) -> bool:
-    """What needs no quorum, for it leaves all as it was."""
+    """Whether the operation needs no quorum, because it changes nothing."""
     value = operation.value
     match operation.f:
         case "cas":

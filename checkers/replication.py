@@ -120,7 +120,7 @@ class Difference:
         return [each for each in _elements(elements) if comparable(each) not in shared]
 
     def values(self) -> set[Value]:
-        """What only one of the two holds, as clients may have written it."""
+        """The rows that only one of the two holds, as clients may have written them."""
         if isinstance(self.one, list | tuple) or isinstance(self.other, list | tuple):
             return {*map(comparable, self._only(self.one)), *map(comparable, self._only(self.other))}
         return {comparable(value) for value in (self.one, self.other) if value is not None}

@@ -1,4 +1,4 @@
-"""What was acknowledged before the run, in the logs that its nodes began with, is there at the end.
+"""Writes acknowledged before the run, in the logs that its nodes began with, are there at the end.
 
 A run may begin with the logs of an earlier one. What that one's clients were told is not in this history: the header
 has it, `"acknowledged_before": {"space": …, "rows": [[key, value], …]}`. Nobody writes to that space any more. So each

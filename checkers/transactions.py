@@ -143,7 +143,7 @@ def _intermediate(key: str, named: Sequence[Txn], _: Known) -> bool:
 
 
 def _of_others(key: str, txn: Txn) -> Iterator[list[str]]:
-    """What its reads show, without its own appends at their end."""
+    """The values that its reads show, without its own appends at their end."""
     own: list[str] = []
     for f, value in txn.on(key):
         if f not in READS:

@@ -149,7 +149,7 @@ class ValueOrder:
         return sorted(links, key=lambda link: link[1].earliest)
 
     def _sort_overwrites(self) -> None:
-        """What `overwritten_ns` looks up: by earliest moment, the first completion among it and all later ones."""
+        """Prepare `overwritten_ns`: by earliest moment, the first completion among it and all later ones."""
         entries = sorted(
             (writer.earliest, writer.operation.complete_ns or 0)
             for writers in self.writers.values()

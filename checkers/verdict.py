@@ -27,7 +27,7 @@ WITNESSES_MAX = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """What proves one violation.
+    """The proof of one violation.
 
     `rule` is a short name ("stale-read"), `events` the indexes of the history's lines that prove it, in
     order; `start_ns` and `end_ns` the window in which they lie. `explanation` are sentences for a person.

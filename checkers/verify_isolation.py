@@ -71,7 +71,7 @@ def check(history: History, verdict: Verdict, asked: Judged) -> Verified:
 
 
 def _proofs(verdict: Verdict, base: str, order: int) -> Iterator[tuple[str, Callable[[Known], None] | None]]:
-    """What is claimed, and what checks it; None: nothing here can."""
+    """The claim, and the function that checks it; None: nothing here can."""
     proof = verdict.details["proof"]
     match verdict.result, proof["kind"]:
         case "valid", "serial-order" | "snapshots-and-commits" | "order" if "order" in proof:

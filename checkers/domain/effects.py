@@ -1,4 +1,4 @@
-"""What operations of any workload wrote, and what they showed, in two words: a cell holds a value, or has an element.
+"""The writes and sights of operations of any workload, in two words: a cell holds a value, or has an element.
 
 | operation | wrote | shows |
 |---|---|---|
@@ -34,7 +34,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What an operation showed of a cell: a value, or elements."""
+    """The part of a cell that an operation showed: a value, or elements."""
 
     operation: Operation
     cell: Cell
@@ -43,7 +43,7 @@ class Sight:
 
 
 def effects(operation: Operation) -> Iterator[Effect]:
-    """What the operation wrote, or would have written."""
+    """The writes of the operation, or those that it would have done."""
     cell, value = operation.key, operation.value
     match operation.f:
         case "write" if not isinstance(value, list):
@@ -59,7 +59,7 @@ def effects(operation: Operation) -> Iterator[Effect]:
 
 
 def sights(operation: Operation) -> Iterator[Sight]:
-    """What the operation's answer showed; nothing unless it was answered ok."""
+    """The sights in the operation's answer; empty unless it was answered ok."""
     if operation.type != "ok":
         return
     cell, value = operation.key, operation.value

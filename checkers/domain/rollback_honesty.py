@@ -75,7 +75,7 @@ def check(history: History) -> Verdict:
 
 
 def _shown_before(history: History, failed: Mapping[Place, Operation]) -> set[Place]:
-    """What was shown before the first of its failed operations was asked: it came from elsewhere."""
+    """Values that were shown before the first of their failed operations was asked: they came from elsewhere."""
     before: set[Place] = set()
     for operation in history.operations if failed else ():
         for sight in sights(operation):

@@ -70,7 +70,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What a read or a dump showed of the keys from `low` to below `high`; a read, of the spaces that it asked."""
+    """The rows from `low` to below `high` that a read or a dump showed; a read, of the spaces that it asked."""
 
     operation: Operation
     rows: frozenset[Row]
@@ -286,7 +286,7 @@ def _fresh(judged: Judged, sight: Sight, acknowledged: Sequence[Insert]) -> None
 
 
 def _forward(judged: Judged, sights: Sequence[Sight], dumps: Sequence[Sight]) -> None:
-    """What a node has shown, it shows from then on."""
+    """A node keeps showing every row that it has shown."""
     by_node: dict[str, list[Sight]] = {}
     for sight in (*sights, *dumps):
         by_node.setdefault(answered_by(judged.history, sight.operation), []).append(sight)

@@ -1,4 +1,4 @@
-"""What operations do to the store, as the history's header declares it: `effects`, from `f` to one of these words.
+"""The effects of operations on the store, as the history's header declares them: `effects`, from `f` to a word.
 
 | word | the operation |
 |---|---|

@@ -1,4 +1,4 @@
-"""What can be wrong with a record.
+"""Errors in a record.
 
     HistoryError            a history that cannot be believed as it stands: no verdict is drawn from it
     ModelError              an operation that the model asked for has no word for: the checker says unknown

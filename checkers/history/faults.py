@@ -55,7 +55,7 @@ class _End(msgspec.Struct, frozen=True):
 
 
 CUTS = frozenset({"cut", "changing-cut"})
-"""What a fault does that cuts links: `links` all the while, or one shape after the other."""
+"""Actions of faults that cut links: `links` all the while, or one shape after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class FaultSpan:
 
     @property
     def cuts(self) -> tuple[Cut, ...]:
-        """What it surely cut: one for a partition, one for each shape of a changing partition that took effect."""
+        """The sure cuts: one for a partition, one for each shape of a changing partition that took effect."""
         if self.does == "cut" and self.sure is not None:
             return (Cut(self.links, self.sure),)
         if self.does != "changing-cut" or not self.bit:

@@ -39,7 +39,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a node said of itself when the monitor asked; `status["up"]` is False if it did not answer."""
+    """A node's report of itself to the monitor; `status["up"]` is False if it did not answer."""
 
     index: int
     time_ns: int
@@ -119,7 +119,7 @@ class History:
 
     @property
     def dumps(self) -> tuple[Operation, ...]:
-        """What was asked of each node at the end: everything it holds."""
+        """The dumps of each node at the end: everything it holds."""
         return self.select(f="dump", phase="final")
 
     def select(

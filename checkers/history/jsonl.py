@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder().encode
 _event_decoder = msgspec.json.Decoder(Event)
 
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding a line may raise; the last for brackets nested without end."""
+"""Errors that decoding a line may raise; the last for brackets nested without end."""
 
 
 def header_line(header: Header) -> bytes:
@@ -180,7 +180,7 @@ def _events(lines: list[bytes]) -> list[Event]:
 
 
 def _torn(lines: list[bytes]) -> str | None:
-    """What the last line lacks; None if it lacks only its newline. A cut JSON object is never a whole one."""
+    """The missing part of the last line; None if it lacks only its newline. A cut JSON object is never a whole one."""
     try:
         msgspec.json.decode(lines[-1])
     except NOT_JSON:

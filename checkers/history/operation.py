@@ -58,7 +58,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """What one client asked and what came of it.
+    """One client's request and its outcome.
 
     `value` is the answer's if it was ok and had one, else the question's. `complete_index` and `complete_ns`
     are None only if no completion was recorded; for an info operation they tell when the client gave up,

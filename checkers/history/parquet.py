@@ -142,7 +142,7 @@ def _digest(file: IO[bytes], until: int, again_from: int) -> bytes:
 
 @contextmanager
 def _damage_told(path: Path) -> Iterator[None]:
-    """What pyarrow raises of a file without a seal that has changed. What the system refuses stays an OSError."""
+    """Errors of pyarrow about a file without a seal that has changed. Errors of the system stay an OSError."""
     import pyarrow
 
     try:

@@ -87,14 +87,14 @@ def check(
 
 
 def budget(memory_limit: int | None, steps: int | None) -> Budget:
-    """What a search may take: what is given here, else what holds around."""
+    """The limits of a search: those given here, else those of the surrounding scope."""
     around = given()
     configurations = around.configurations if memory_limit is None else memory_limit
     return Budget(configurations, steps or around.steps or STEPS)
 
 
 def for_a_proof(limits: Budget, proofs: int) -> Budget:
-    """What shrinking one of so many proofs may take."""
+    """The limits for shrinking one of so many proofs."""
     return Budget(limits.configurations, int(limits.steps * FOR_PROOFS) // max(1, proofs))
 
 

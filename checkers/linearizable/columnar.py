@@ -106,7 +106,7 @@ def _by_key(registers: Registers) -> list[tuple[int, Array]]:
 
 
 def _decided(registers: Registers, rows: list[Array], limits: Budget) -> list[Found]:
-    """What is found of each key. What the time limit cuts off is undecided."""
+    """The result for each key. Keys that the time limit cuts off are undecided."""
     found = [Found("unknown", reason="not looked at") for _ in rows]
     try:
         _decide(registers, rows, limits, found)
@@ -161,7 +161,7 @@ def _codes(values: Array) -> tuple[Array, int]:
 def _shown(
     registers: Registers, rows: Array, key: str | None, found: Found, limits: Budget
 ) -> tuple[Witness, dict[str, Any] | None]:
-    """What is wrong with a key, in objects, and its proof."""
+    """The error of a key, in objects, and its proof."""
     assert found.failing is not None
     failing = int(rows[found.failing])
     try:

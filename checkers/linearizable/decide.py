@@ -39,7 +39,7 @@ ACTIONS: dict[int, tuple[Kind, str]] = {
     OVERWRITE: ("overwrite", "write"),
     UPDATE: ("update", "cas"),
 }
-"""What the kinds of columns are to a register."""
+"""The meaning of the kinds of columns for a register."""
 
 
 def decide(
@@ -83,7 +83,7 @@ def _must_not_wait() -> bool:
 
 
 def _short(model: Model, calls: Sequence[Call], limits: Limits, starts: Sequence[State] | None) -> Found:
-    """What the plain search finds in a moment."""
+    """The result of the plain search, if it has one in a moment."""
     most = Limits(min(limits.configurations, SHORT.configurations), min(limits.steps, SHORT.steps))
     return search.search(model, calls, most, starts)
 
@@ -130,7 +130,7 @@ def _by_zones(calls: Sequence[Call], start: State) -> Found | None:
 
 
 def _found(columns: Columns, decided: zones.Zones, places: Sequence[int]) -> Found:
-    """What zones say, of calls that stand at `places`. A no names the few calls that contradict each other."""
+    """The result of zones, for calls that stand at `places`. A no names the few calls that contradict each other."""
     if not decided.values:
         order = None if decided.order is None else [places[each] for each in decided.order.tolist()]
         return Found("yes", configurations=1, order=order, algorithm="zones")

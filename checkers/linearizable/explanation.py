@@ -44,7 +44,7 @@ def witness(model: Model, proof: Proof, key: str | None, history: Sequence[Opera
 
 
 def sentence(operation: Operation) -> str:
-    """What was asked and answered: "process 4 read 7 at n1"."""
+    """A request and its answer: "process 4 read 7 at n1"."""
     place = f" at {operation.node}" if operation.node else ""
     return f"process {operation.process} {_deed(operation)}{place}"
 
@@ -136,7 +136,7 @@ def _listed(proof: Proof) -> list[str]:
 
 
 def _makers(proof: Proof) -> list[Operation]:
-    """What fixed the value with which the proof begins."""
+    """The operation that fixed the value with which the proof begins."""
     return [] if proof.after is None else [proof.after.operation]
 
 

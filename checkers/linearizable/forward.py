@@ -299,7 +299,7 @@ class _Search:
         return Found(result, failing, most, reason, log=log, algorithm="compiled search", steps=self._done)
 
     def _log(self) -> Array:
-        """What was linearized when, in the first configuration that is left: rows of call and rank."""
+        """The order in the first configuration that is left: rows of call, and rank at which it was linearized."""
         kernels = self._kernels
         node = int(self._rows[self._regs[kernels.NOW], 0, kernels.NODE])
         log = numpy.empty((kernels.depth(self._nodes, node), 2), dtype=numpy.int64)

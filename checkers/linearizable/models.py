@@ -1,4 +1,4 @@
-"""What an operation means: sequential models that a search runs operations through.
+"""The meaning of operations: sequential models that a search runs operations through.
 
 A model says for every operation which *action* it is on a state (None: it left no trace and nothing is learnt
 from it), and what an action makes of a state. Three kinds of action tell the search what it may do cheaply:

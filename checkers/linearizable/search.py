@@ -63,7 +63,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found.
+    """The result of a search.
 
     result: "yes" (an order exists), "no", or "unknown" (`reason` says which limit was met).
     failing: for "no", the position in `calls` of the first call that cannot return.

@@ -88,7 +88,7 @@ def _smallest(whole: _Shrinking, subjects: Sequence[Subject]) -> Proof:
 
 @dataclass(slots=True)
 class _Left:
-    """What shrinking may still take, and a cut that has been shown to have no order."""
+    """The limits that are left for shrinking, and a cut that has been shown to have no order."""
 
     steps: int
     configurations: int
@@ -153,7 +153,7 @@ def _ever_farther(count: int) -> list[int]:
 
 
 def _until(subjects: Sequence[Subject], failing: Subject) -> list[Subject]:
-    """What had been invoked when the failing call returned; what ran then has no return yet."""
+    """The calls invoked before the failing call returned; calls that ran then have no return yet."""
     end = failing.call.complete
     assert end is not None
     prefix: list[Subject] = []

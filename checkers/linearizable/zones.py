@@ -35,7 +35,7 @@ COLD = 20_000  # the same where numba was not loaded yet: loading it, or compili
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """What zones say of a register: an order of calls, or the codes of values that contradict each other."""
+    """The result of zones for a register: an order of calls, or the codes of values that contradict each other."""
 
     order: Array | None = None
     reason: str = ""

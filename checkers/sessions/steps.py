@@ -1,4 +1,4 @@
-"""What every process read and wrote of one key, in its own order.
+"""The reads and writes of every process on one key, in its own order.
 
 An operation becomes a step if it surely took effect: it was answered ok, or it is a write of unknown outcome whose
 value a read showed. Its process never learnt of such a write, so nothing it did later is taken to come after it.
@@ -21,7 +21,7 @@ from checkers.value_order import Value, comparable
 Reads = Callable[[str | None, str | None], bool]
 
 INITIAL: Value = None
-"""What a key holds before anybody wrote: nothing."""
+"""The value of a key before the first write: nothing."""
 
 
 class Step(NamedTuple):

@@ -1,4 +1,4 @@
-"""What must be older than what: a graph over the values of one key, with the two steps behind each edge.
+"""The order of versions: a graph over the values of one key, with the two steps behind each edge.
 
 An edge says that its source is the older value. Where the edges make a cycle, no order of the versions fits. Edges of
 four kinds come from two successive steps of one process, by what they did:

@@ -101,7 +101,7 @@ OTHERS = (
     "fractured-read",
     "lost-update",
 )
-"""What is seen without looking for cycles; worst first."""
+"""Anomalies that are seen without looking for cycles; worst first."""
 OF_KEYS = "cyclic-versions"
 """With -process or -realtime: what the model promises of each key by itself has no order of versions. Every model with
 that order promises it that forbids G-single."""
@@ -144,7 +144,7 @@ def model_of(name: str) -> str:
 
 @cache
 def forbidden_by_base(base: str) -> frozenset[str]:
-    """What a base forbids, its weaker ones' included."""
+    """The anomalies that a base forbids, its weaker ones' included."""
     weaker, own = BASES[base]
     return frozenset(own).union(*(forbidden_by_base(each) for each in weaker))
 

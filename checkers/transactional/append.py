@@ -32,7 +32,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What is known of a history before the search for cycles.
+    """The known facts of a history before the search for cycles.
 
     `committed` int8[n] marks the transactions that took place; `counts` and `problems` (a few of each rule) what is
     wrong by itself; `order` int32[…] is a serial order within real time if one was found on the way. `whole` is False
@@ -90,7 +90,7 @@ def analysis(columns: Columns, kernels: Any, graph_kernels: Any) -> Analysis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lists:
-    """What the kernels found; see there."""
+    """The results of the kernels; see there."""
 
     committed: Int8s
     owner: Int32s

@@ -427,7 +427,7 @@ def _edge_counts(known: Analysis) -> dict[str, int] | None:
 
 
 def _proof(columns: Columns, result: Result, violations: list[str], found: Proof | None) -> dict[str, Any]:
-    """What a reader can check for himself (see `proving` for the kinds)."""
+    """The proofs that a reader can check by himself (see `proving` for the kinds)."""
     if result == "invalid":
         return {"kind": "anomaly", "names": violations}
     if result == "unknown" or found is None:

@@ -74,7 +74,7 @@ BY_PREDICATE = {
     "G-nonadjacent": "G-nonadjacent-predicate",
     "G2-item": "G2",
 }
-"""What a class is called if only a predicate's rw closes the cycle."""
+"""The name of a class if only a predicate's rw closes the cycle."""
 
 
 def _by_predicate(classes: Iterator[CycleClass]) -> Iterator[CycleClass]:

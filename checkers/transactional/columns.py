@@ -35,7 +35,7 @@ READ, WRITE, PREDICATE_READ = 0, 1, 2
 UNKNOWN = -1
 """The length of a read without an answer."""
 NIL = -(2**63)
-"""What a register holds that was never written."""
+"""The value of a register that was never written."""
 
 _OUTCOMES = {"ok": OK, "fail": FAIL, "info": INFO}
 _WORDS = {"r": READ, "rp": PREDICATE_READ, "append": WRITE, "w": WRITE}

@@ -46,7 +46,7 @@ def smallest(
 
 
 def _closed(current: Sequence[int], gone: set[int], sources: Sequence[set[int]]) -> list[int]:
-    """What is left, without those that read of something that is gone."""
+    """The remaining transactions, without those that read of one that is gone."""
     while True:
         more = {txn for txn in current if txn not in gone and sources[txn] & gone}
         if not more:

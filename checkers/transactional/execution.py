@@ -41,7 +41,7 @@ Uses = Sequence[Sequence[tuple[int, int]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is to be ordered. The version of key k before any write is `null` + k.
+    """The transactions to be ordered. The version of key k before any write is `null` + k.
 
     `graph`: its edges must be kept. Nodes are the n transactions, or 2n: t reads and n + t commits. `reads`, `writes`:
     see `Uses`. `gate`: a node waits for all that `closed` holds at smaller events (see `graph_kernels.serial_order`).

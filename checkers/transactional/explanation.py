@@ -1,4 +1,4 @@
-"""What is wrong, in sentences, and as a picture can be drawn from it.
+"""Explains an anomaly, in sentences, and as a picture can be drawn from it.
 
 A cycle's transactions are called T1, T2, … in its order; each edge becomes a sentence with its evidence, the last one
 says what cannot be.
@@ -116,7 +116,7 @@ class Explanation:
         return f"{one} read {key}{by} as {read}; {unseen}, which {one} did not see, so {one} came before {other}."
 
     def _why_later(self, edge: Edge) -> str:
-        """What shows the order of two writes."""
+        """The read that shows the order of two writes."""
         columns, key = self.columns, int(self.columns.key[edge.effect])
         if self.workload == "append":
             wanted = int(columns.value[edge.effect])

@@ -183,7 +183,7 @@ def in_order(kernels: Any, graph: Graph, time: Time, order: int) -> Graph:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraints:
-    """What an order has to agree with: edges, and real time (see `graph_kernels.serial_order`).
+    """The constraints of an order: edges, and real time (see `graph_kernels.serial_order`).
 
     `split`: every transaction stands twice, t where its snapshot is taken and n + t where it commits.
     """

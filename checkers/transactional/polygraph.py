@@ -34,7 +34,7 @@ Pair = tuple[int, int]
 
 
 class _Cycle(Exception):
-    """What was concluded contradicts itself."""
+    """The conclusions contradict each other."""
 
 
 class _Spent(Exception):

@@ -55,7 +55,7 @@ class OutOfBudget(Exception):
 
 
 class Limit:
-    """What a search may cost: the edges that it looks at, and seconds, only if a time limit is set (`checkers.limits`).
+    """The limits of a search: the edges that it looks at, and seconds, only if a time limit is set (`checkers.limits`).
 
     The same history has the same verdict on every machine unless the time limit is met; then `words` say so.
     """

@@ -42,7 +42,7 @@ class _Budget:
 
 
 class _Circle(Exception):
-    """What was concluded contradicts itself."""
+    """The conclusions contradict each other."""
 
 
 class _Spent(Exception):

@@ -1,4 +1,4 @@
-"""What the logs of all nodes must agree on, rule by rule; every rule yields a witness for each breach.
+"""The rules on which the logs of all nodes must agree; every rule yields a witness for each breach.
 
 | rule | says |
 |---|---|
@@ -32,7 +32,7 @@ from checkers.wal.replay import Fate, Replayed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """What the logs are judged by. `quorum` None: not known, rules that count nodes say nothing."""
+    """The logs, and the rules for judging them. `quorum` None: not known, rules that count nodes say nothing."""
 
     nodes: Sequence[Replayed]
     quorum: int | None
@@ -416,7 +416,7 @@ def _name(name: Id) -> str:
 
 
 def _story(name: Id, node: Replayed) -> str:
-    """What this log says of a transaction: its rows, and what decided about it."""
+    """This log's record of a transaction: its rows, and what decided about it."""
     rows = "; ".join(text(row) for row in node.transactions[name])
     decision = node.decided_by.get(name)
     by = f", by {text(decision)}" if decision is not None else ""

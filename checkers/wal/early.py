@@ -45,7 +45,7 @@ LATE_NS = 100_000_000
 """How much earlier than its CONFIRM an answer may seem by clocks: what a busy machine may take to tell its own."""
 WAITS_FOR_NOTHING = ("submit", "none")
 WRITES = ("writes", "both")
-"""What operations do (`checkers.history.declared`) that make a node write, if they are answered."""
+"""Effects of operations (`checkers.history.declared`) that make a node write, if they are answered."""
 DONE = ("confirmed", "committed")
 Joined = Mapping[int, Sequence[Id]]
 """By the index of an operation's invocation: the transactions that it alone can have written."""
@@ -53,7 +53,7 @@ Joined = Mapping[int, Sequence[Id]]
 
 @dataclass(slots=True)
 class _Disk:
-    """What is durable on one node."""
+    """The durable part of one node's log."""
 
     node: str
     promotes: Promotes
@@ -103,7 +103,7 @@ class _Disk:
         return self.begins.get(name[0], 0) >= last or self.replayed.fates.get(name, "nop") != "nop"
 
     def lacks(self, claimed: Claimed) -> list[tuple[int, int]]:
-        """What is claimed and not here: (origin, lsn)."""
+        """The claimed positions that are not durable here: (origin, lsn)."""
         return [(origin, lsn) for origin, lsn in claimed.vclock if lsn > self.vclock.get(origin, 0)]
 
     def knows_as_done(self, name: Id, last: int) -> bool:
@@ -323,7 +323,7 @@ class _Judge:
             )
 
     def _breach(self, rule: str, of: object, summary: str, claimed: Claimed) -> None:
-        """What is claimed again and again is one breach."""
+        """A claim that is repeated is one breach."""
         if (rule, claimed.node, of) in self._told:
             return
         self._told.add((rule, claimed.node, of))

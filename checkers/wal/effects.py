@@ -1,4 +1,4 @@
-"""What the disks and links of nodes did, and when: the record of a simulator that sees both.
+"""The recorded actions of nodes' disks and links, with their times: the record of a simulator that sees both.
 
 A simulator writes one line for each of these, in the order in which they came about:
 

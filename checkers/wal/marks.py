@@ -41,7 +41,7 @@ def marks(records: Sequence[Record], otherwise: Promotes) -> dict[tuple[int, int
 
 
 def _told(earlier: Record, row: Record) -> bool | None:
-    """What `row`, behind the PROMOTE `earlier`, says of it; None: nothing."""
+    """The meaning of the PROMOTE `earlier` by `row` behind it; None: not known from this row."""
     if row.kind == "confirm" and row.origin == earlier.origin and row.until == earlier.lsn:
         return True
     if row.kind in ("promote", "demote"):

@@ -43,7 +43,7 @@ class Record:
     vote: int = 0
     space: int = 0
     tuple: tuple[object, ...] = ()
-    """What the row puts in place; empty for a deletion."""
+    """The tuple that the row puts in place; empty for a deletion."""
     time_ns: int = 0
     """When its origin wrote it, by that node's wall clock; 0: not known."""
     key: object = None

@@ -32,7 +32,7 @@ Fate = Literal["committed", "confirmed", "rolled back", "pending", "nop"]
 
 @dataclass(slots=True)
 class Replayed:
-    """What one log says. `order` holds the confirmed synchronous transactions as they took effect."""
+    """The result of one log. `order` holds the confirmed synchronous transactions as they took effect."""
 
     log: NodeLog
     fates: dict[Id, Fate] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Limbo:
         """By owner: up to where its entries are confirmed."""
 
     def read(self, rows: tuple[Record, ...]) -> None:
-        """What comes next in the log: all rows of a transaction, a decision, or a vote."""
+        """Take in the next part of the log: all rows of a transaction, a decision, or a vote."""
         if rows[0].kind in ("write", "nop"):
             self.submit(rows)
         elif rows[0].kind != "vote":
@@ -165,7 +165,7 @@ class Limbo:
 
 
 def replay(log: NodeLog, promotes: Promotes = "synchronous") -> Replayed:
-    """What `log` says of every transaction in it."""
+    """The fate of every transaction by `log`."""
     replayed = Replayed(log)
     limbo = Limbo(replayed, promotes)
     for rows in _transactions(log):

@@ -122,7 +122,7 @@ def joined(history: History, nodes: Iterable[Replayed]) -> Mapping[int, list[Id]
 
 
 def _written(operation: Operation) -> list[Mark]:
-    """What it puts in place: of a transaction the last value under each key."""
+    """The values it puts in place: of a transaction the last one under each key."""
     match operation.f, operation.key, operation.value:
         case "write", str(key), value:
             return [(key, value)]

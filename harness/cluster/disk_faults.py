@@ -98,6 +98,6 @@ class DiskFault:
         return True
 
     async def _effects(self, node: str, number: int) -> dict[str, Any]:
-        """What the disk says of these orders; empty if it has not seen them."""
+        """The disk's report on these orders; empty if it has not read them."""
         told = await self._disks[node].effects()
         return told if told.get("id") == number else {}

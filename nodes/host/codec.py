@@ -1,4 +1,4 @@
-"""What a host must know of a node's protocol: how messages become bytes and bytes become messages.
+"""The interface between a host and a node's protocol: how messages become bytes and bytes become messages.
 
 One codec serves all links of a node. A decoder belongs to one link and holds what is left of a torn frame.
 """

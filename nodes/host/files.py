@@ -25,7 +25,7 @@ from nodes.kernel.outbox import Durability
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What became of a group: these records count as durable; with `error`, all behind them failed."""
+    """The outcome of a group: these records count as durable; with `error`, all behind them failed."""
 
     tokens: tuple[int, ...]
     error: str | None = None
@@ -62,7 +62,7 @@ class AppendFile:
             self._entry_is_synced = True
 
     def accept(self) -> None:
-        """What has been appended so far is good."""
+        """All that has been appended so far is good."""
         self._good_length = self._length
 
     def cut_back(self) -> None:

@@ -1,4 +1,4 @@
-"""What a node tells people: one JSON object a line, appended, each line written at once.
+"""A node's log for people: one JSON object a line, appended, each line written at once.
 
 A line has `time_ns` (monotonic, since the epoch that the harness gave, so that the lines of all nodes and the
 history share one clock), `level`, `message`, `node`, then the node's `term`, `owner` and `lsn` of that moment as far

@@ -45,7 +45,7 @@ def sync_data(file: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What goes wrong; the plain value: nothing. Errors by their names in `errno`."""
+    """The faults of a medium; the plain value: none. Errors by their names in `errno`."""
 
     id: int = -1
     sync_delay_ns: int = 0

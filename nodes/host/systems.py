@@ -1,4 +1,4 @@
-"""What can be hosted: a system's name → a function from its config's bytes to a node and its codec.
+"""The systems that can be hosted: a system's name → a function from its config's bytes to a node and its codec.
 
 A new system is one function and one line. Each imports what it needs only when it is asked for: a node starts in a
 fraction of the time that all of them would take.

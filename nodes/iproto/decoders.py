@@ -97,7 +97,7 @@ class ServerDecoder(_Decoder):
         self.greeted = True
         self._is_subscribed = False
         self._salt = salt
-        """What the greeting of this link said."""
+        """The salt in the greeting of this link."""
 
     def _message(self, payload: bytes) -> Message:
         if self._is_subscribed:
@@ -115,7 +115,7 @@ class ServerDecoder(_Decoder):
 
 
 class ApplierDecoder(_Decoder):
-    """What a master sends to a replica that asks what it is, joins or subscribes."""
+    """Messages of a master to a replica that asks for a ballot, joins or subscribes."""
 
     def _message(self, payload: bytes) -> Message:
         header, body = halves(payload)
@@ -137,7 +137,7 @@ class ApplierDecoder(_Decoder):
 
 
 class ClientDecoder(_Decoder):
-    """What a server answers to a client."""
+    """A server's answers to a client."""
 
     def _message(self, payload: bytes) -> Message:
         header, body = halves(payload)

@@ -1,4 +1,4 @@
-"""What can be wrong with bytes that came from outside.
+"""Errors in bytes that came from outside.
 
     FormatError
     ├── ProtocolError          a link: end it, nothing after this point can be trusted

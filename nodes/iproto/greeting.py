@@ -14,7 +14,7 @@ from nodes.iproto.errors import MalformedGreeting
 
 SIZE = 128
 SERVER_VERSION = "2.6.0"
-"""What our nodes say to clients: later ones would be asked for what 2.6 cannot do."""
+"""The version in our nodes' greeting to clients: with a later one, clients would ask for what 2.6 cannot do."""
 _LINE = SIZE // 2
 _UUID = rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _FIRST_LINE = re.compile(rb"Tarantool +(\d+\.\d+\.\d+\S*) +\(([^)]*)\) *(" + _UUID + rb")? *\n")

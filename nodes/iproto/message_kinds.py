@@ -1,4 +1,4 @@
-"""What messages between nodes are about, in the words that people steer a run by ("hold every PROMOTE to n3").
+"""The kinds of messages between nodes, in the words that people steer a run by ("hold every PROMOTE to n3").
 
 | kind | messages |
 |---|---|

@@ -263,7 +263,7 @@ class Subscribe:
     is_anonymous: bool = False
     """An anonymous replica follows without being a member: it has no id and counts for no quorum."""
     features: tuple[int, ...] = ()
-    """What the sender understands beyond its version; other servers overlook it."""
+    """The features of the sender beyond its version; other servers overlook it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +348,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """What a replica has on disk, and the term that it has on disk, read in one instant."""
+    """The rows that a replica has on disk, and the term that it has on disk, read in one instant."""
 
     vclock: Mapping[int, int]
     term: int

@@ -72,7 +72,7 @@ _NAMES = {_KEY: "key", _TUPLE: "tuple", _FUNCTION_NAME: "function name", _USER_N
     int(Key.CLUSTER_UUID): "cluster uuid",
     int(Key.VCLOCK): "vector clock",
 }
-"""What Tarantool calls a field that is missing."""
+"""Tarantool's names for fields, in its errors about a missing one."""
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -98,7 +98,7 @@ def halves(payload: bytes) -> tuple[Map, Map]:
 
 
 def request_of(payload: bytes) -> Request:
-    """What a frame asks; never raises."""
+    """The request in a frame; never raises."""
     sync = 0
     try:
         header, body = _header_and_body(payload)
@@ -160,7 +160,7 @@ def _required(body: Map, key: int, needed: type[T]) -> T:
 
 
 def _dml(body: Map, *required: int) -> None:
-    """What data requests have in common: known fields have their types, and none that is required is missing."""
+    """Check the common part of data requests: known fields have their types, and none that is required is missing."""
     for key, value in body.items():
         needed = _DML_TYPES.get(key)
         if needed is not None and (type(value) is not needed or (needed is int and value < 0)):  # type: ignore[operator]
@@ -234,7 +234,7 @@ def _eval(sync: int, header: Map, body: Map) -> Request:
 
 
 def _called(body: Map, what: int) -> tuple[str, list[object]]:
-    """What is called, and its arguments, which may be left out."""
+    """The name of the function, and its arguments, which may be left out."""
     arguments = body.get(_TUPLE, [])
     if type(arguments) is not list:
         raise Refused(Code.INVALID_MSGPACK, "packet body")
@@ -268,7 +268,7 @@ def _subscribe(sync: int, header: Map, body: Map) -> Request:
 
 
 def features_of(body: Map) -> tuple[int, ...]:
-    """What the sender says that it understands; anything but numbers says nothing."""
+    """The features that the sender reports; anything but numbers is ignored."""
     found = body.get(Key.FEATURES, [])
     return tuple(each for each in found if type(each) is int) if isinstance(found, list) else ()
 

@@ -65,7 +65,7 @@ class Meta:
 
 @dataclass(frozen=True, slots=True)
 class Xlog:
-    """What a file holds. Cut it at `good_bytes` before appending; `finished`: the end marker was seen."""
+    """The content of a file. Cut it at `good_bytes` before appending; `finished`: the end marker was seen."""
 
     meta: Meta | None
     rows: tuple[Row, ...]

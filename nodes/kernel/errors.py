@@ -1,4 +1,4 @@
-"""What a node may raise.
+"""Errors that a node may raise.
 
     StartRefused        what the disk holds cannot be trusted, or the peers are of a kind with which the node cannot be:
                         refusing is right, silent wrong data is not

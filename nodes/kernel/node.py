@@ -17,5 +17,5 @@ class Node(Protocol):
         ...
 
     def status(self) -> Mapping[str, object]:
-        """What an operator would ask for, as JSON values: role, owner, term, vclock, queue length, counters."""
+        """A report for an operator, as JSON values: role, owner, term, vclock, queue length, counters."""
         ...

@@ -42,7 +42,7 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., float]]] = {
 
 
 class BadQuorum(ValueError):
-    """What Tarantool would say of the value behind "Incorrect value for option 'replication_synchro_quorum': "."""
+    """Tarantool's error text for the value, behind "Incorrect value for option 'replication_synchro_quorum': "."""
 
 
 def check(quorum: object) -> int | str:

@@ -28,12 +28,12 @@ _PUBLIC_VIEWS = tuple(VIEWS)
 
 
 def password_hash(password: str) -> str:
-    """What a server keeps of a password."""
+    """The hash of a password that a server keeps."""
     return b64encode(_sha1(_sha1(password.encode()))).decode()
 
 
 def scramble(password: str, salt: bytes) -> bytes:
-    """What a client sends instead of a password."""
+    """The bytes that a client sends instead of a password."""
     once = _sha1(password.encode())
     return _xor(once, _sha1(salt[:HASH_BYTES] + _sha1(once)))
 

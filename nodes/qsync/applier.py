@@ -78,7 +78,7 @@ def is_known(rows: tuple[Row, ...], promised: Mapping[int, int]) -> bool:
 
 
 def gap(rows: tuple[Row, ...], promised: Mapping[int, int]) -> str | None:
-    """What is missing before these rows, in words; None if they follow directly on what we have."""
+    """The rows missing before these, in words; None if they follow directly on what we have."""
     expected = promised.get(rows[0].replica_id, 0) + 1
     if rows[0].lsn == expected:
         return None

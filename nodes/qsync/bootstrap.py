@@ -1,4 +1,4 @@
-"""What a cluster begins with: the rows of Tarantool's system spaces, and those that describe this cluster.
+"""The first data of a cluster: the rows of Tarantool's system spaces, and those that describe this cluster.
 
 `bootstrap.snap` holds what Tarantool 2.6.0 makes itself for an empty data folder (`tarantoolctl cat` prints it): its
 collations, system spaces and their indexes, Lua functions, roles and privileges; only the cluster's UUID and members
@@ -25,7 +25,7 @@ Stored = tuple[int, Tuple]
 
 @cache
 def system_tuples() -> tuple[Stored, ...]:
-    """What every Tarantool begins with, in the order of spaces and keys."""
+    """The first rows of every Tarantool, in the order of spaces and keys."""
     data = pkgutil.get_data("nodes.qsync", "bootstrap.snap")
     assert data is not None, "bootstrap.snap belongs to this package"
     return tuple(stored(row) for row in xlog.decode(data).rows)
@@ -40,7 +40,7 @@ def stored(row: Row) -> Stored:
 
 
 def first_tuples(configuration: Configuration) -> list[Stored]:
-    """What a node that bootstraps its cluster holds."""
+    """The rows of a node that bootstraps its cluster."""
     return list(_first_tuples(*_described(configuration)))
 
 

@@ -57,7 +57,7 @@ class Clearing:
             "qsync.take_over": self._take_over,
             "qsync.step_down": self._step_down,
         }
-        """What can be called."""
+        """The functions that can be called."""
 
     def __len__(self) -> int:
         return len(self._waiting)

@@ -77,7 +77,7 @@ class Commits:
         """For how long the oldest entry of the last CONFIRM had waited."""
         self._me = configuration.me.id
         self.is_recovered = False
-        """What the log says is taken in."""
+        """The log has been taken in."""
         rules = ImplicitOwnership if configuration.protocol == "2.6" else Ownership
         self.ownership = rules(
             *(self._me, spaces, self.limbo, election, options, decisions),
@@ -113,7 +113,7 @@ class Commits:
             del self.limbo.acknowledged[gone]  # what it had counts for nothing any more
 
     def restore(self, queue: QueueState, vclock: Mapping[int, int]) -> None:
-        """What a snapshot says of the queue; all that it holds, up to `vclock`, is confirmed."""
+        """Take over a snapshot's state of the queue; all that it holds, up to `vclock`, is confirmed."""
         self.limbo.confirmed_of = dict(queue.confirmed_of)
         self.limbo.held_lsn = vclock.get(queue.owner_id, 0)
         self.limbo.owner_id, self.limbo.term = queue.owner_id, queue.term

@@ -81,7 +81,7 @@ class Configuration:
     wal_queue_max_size: int = 16 * 1024 * 1024
     """Bytes that may be on their way to the disk before clients have to wait; 0 means no limit."""
     commit_wait: CommitWait = "complete"
-    """What a transaction waits for that does not say: `complete` (committed), `submit`, `none`."""
+    """The default wait mode of a transaction: `complete` (committed), `submit`, `none`."""
     read_only: bool = False
     owner_after_restart: bool = True
     """Without elections: a node that owned the queue when it ended owns it writable when it starts again. False, as in

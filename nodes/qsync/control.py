@@ -279,7 +279,7 @@ class Control:
         return self._acked(limbo.owner_id, limbo.last_synchronous_lsn())
 
     def promotion(self) -> dict[str, int] | None:
-        """What a PROMOTE of ours that waits for a quorum has, and how many there must be by what is set now."""
+        """How many have a PROMOTE of ours that waits for a quorum, and how many must, by the present options."""
         acks = self._commits.promotions.acks
         if acks is None and self._procedure is not None and self._procedure.steps == ["acked"]:
             acks = self._acks()

@@ -50,7 +50,7 @@ _FLAGS = {
     "sql": "string",
     "checks": "array",
 }
-"""What may stand among the options of a row of `_space`."""
+"""The possible options of a row of `_space`."""
 _BY_DEFAULT = IndexDefinition(parts=(Part(0, "unsigned"),))
 ID_MAX = 2147483647
 FIELDS_MAX = 1000
@@ -212,7 +212,7 @@ def _must_be_servable(schema: Schema, new: SpaceDefinition) -> None:
 
 
 def _must_fit(old: Space, new: SpaceDefinition) -> None:
-    """What the space holds, confirmed or not, has the new format."""
+    """Check that all rows of the space, confirmed or not, have the new format."""
     trial = Space(new)
     for value in (*old.scan(dirty=True), *old.confirmed.values()):
         trial.key_of(value)

@@ -1,4 +1,4 @@
-"""What a node decides, one method or value each, with the right answer.
+"""The decisions of a node, one method or value each, with the right answer.
 
 The parts of a node ask here where one wrong answer makes a bug that is known. A seeded bug (`nodes.qsync.bugs`) is a
 subclass with one other answer; no part knows of any. Whatever a decision needs is its argument.
@@ -30,7 +30,7 @@ Reply = tuple[int, Response]
 
 
 class Queue(Protocol):
-    """What decisions see of the queue and its transactions (`nodes.qsync.commits`)."""
+    """The view of the queue and its transactions for decisions (`nodes.qsync.commits`)."""
 
     limbo: Limbo
     configuration: Configuration
@@ -57,7 +57,7 @@ class Decisions:
     # ---- clock, log, snapshots
 
     durable_when: Durability = "synced"
-    """What must have happened to a record before anything behind it leaves the node."""
+    """The state that a record must have reached before anything behind it leaves the node."""
 
     def clock(self, now: Instant) -> Instant:
         """The clocks by which everything is timed."""
@@ -80,7 +80,7 @@ class Decisions:
     # ---- quorums and acknowledgements
 
     def quorum_size(self, quorum: int | str, members: int) -> int:
-        """What a quorum comes to in a cluster of so many members."""
+        """The quorum in a cluster of so many members."""
         return evaluate(quorum, max(members, 1))
 
     def quorum_of_promote(self, quorum: int, term: int) -> int:
@@ -105,7 +105,7 @@ class Decisions:
         return (lsn,)
 
     def rolled_back(self, queue: Queue, lsn: int) -> list[Entry]:
-        """What a ROLLBACK discards, newest first: the entry that it names, and all behind it."""
+        """The entries that a ROLLBACK discards, newest first: the entry that it names, and all behind it."""
         return queue.limbo.roll_back(lsn)
 
     code_of_timeout = Code.SYNC_QUORUM_TIMEOUT
@@ -125,7 +125,7 @@ class Decisions:
     """A transaction that writes sees the prepared, not yet confirmed writes of other transactions."""
 
     def answer_waits_for(self, outcome: Outcome) -> Transaction | None:
-        """What must have committed before an answer leaves that has no effect, and reveals what it looked at."""
+        """The transaction that must commit before an answer without effect leaves, because it reveals that one."""
         return outcome.looked_at
 
     def into_queue(
@@ -147,7 +147,7 @@ class Decisions:
         return False
 
     def told_to_reads(self, vclock: Vclock, limbo: Limbo) -> Vclock:
-        """What a node says that it has when a linearizable read asks: `vclock`, all that it has written."""
+        """The position that a node reports to a linearizable read: `vclock`, all that it has written."""
         return vclock
 
     # ---- rows of other nodes
@@ -176,5 +176,5 @@ class Decisions:
         return connected < election.quorum or any(election.seen_by.values())
 
     def asked_of_candidate(self, journal: Journal) -> Vclock:
-        """What a candidate must have for our vote: what is on its way to our disk, too."""
+        """The rows that a candidate must have for our vote: also those on their way to our disk."""
         return journal.promised

@@ -1,4 +1,4 @@
-"""What a space is: its format, its indexes and its options, and how that stands in `_space` and `_index`.
+"""The definition of a space: its format, its indexes and its options, and how that stands in `_space` and `_index`.
 
 The rows are Tarantool's: `[id, owner, name, engine, field count, options, format]` in `_space` and
 `[space id, index id, name, type, options, parts]` in `_index`. Reading them is lenient: what we know nothing of
@@ -59,7 +59,7 @@ class SpaceDefinition:
 
 
 def definition_from_json(given: Mapping[str, Any]) -> SpaceDefinition:
-    """What `dataclasses.asdict` and JSON made of a definition."""
+    """A definition from its form by `dataclasses.asdict` and JSON."""
     fields = dict(given)
     if "format" in fields:
         fields["format"] = tuple(FieldDefinition(**each) for each in fields["format"])

@@ -127,7 +127,7 @@ class Election:
         return self.leader_id == self.me or now_ns - self.leader_heard_ns < self.death_timeout_ns
 
     def said(self, vclock: Mapping[int, int], now_ns: int) -> RaftState:
-        """What to tell one that has come newly."""
+        """The message for a peer that has come newly."""
         told = dict(vclock) if self.state == CANDIDATE else None
         is_seen = self.sees_leader(now_ns)
         self.said_otherwise |= is_seen != self.said_seen

@@ -29,7 +29,7 @@ _KEY, _TUPLE = Key.KEY.value, Key.TUPLE.value
 
 @dataclass(slots=True)
 class Outcome:
-    """What the statements of one transaction come to.
+    """The result of the statements of one transaction.
 
     `mismatch` is (statement number, value found) if a compare failed; then nothing else counts.
     """
@@ -202,7 +202,7 @@ def _duplicate(space: Space, index: IndexDefinition) -> Rejected:
 
 
 def changes_of_rows(rows: Iterable[Row], spaces: Mapping[int, Space]) -> list[Change]:
-    """What a transaction of another node, or of the log, does to spaces."""
+    """The changes of spaces by a transaction of another node, or of the log."""
     changes: list[Change] = []
     for row in rows:
         change = None if row.type == Type.NOP else _change_of_row(row, spaces)
@@ -224,7 +224,7 @@ def _emptied(change: Change, before: Iterable[Change], spaces: Mapping[int, Spac
 
 
 def _change_of_row(row: Row, spaces: Mapping[int, Space]) -> Change | None:
-    """What a row of another node, or of the log, does to a space; None if nothing."""
+    """The change of a space by a row of another node, or of the log; None if none."""
     space_id = row.body[_SPACE_ID]
     assert isinstance(space_id, int) and space_id in spaces, row
     space = spaces[space_id]

@@ -31,7 +31,7 @@ class Fates:
             self.commit(entry.transaction)
 
     def commit(self, transaction: Transaction) -> None:
-        """What it changed is confirmed."""
+        """Its changes are confirmed: answer its client."""
         commit(transaction)
         self.committed_count += 1
         self.answer(transaction)

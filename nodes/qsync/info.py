@@ -34,7 +34,7 @@ UPSTREAM = {
     "following": "follow",
     "stopped": "stopped",
 }
-"""What Tarantool calls the states of an applier."""
+"""Tarantool's names for the states of an applier."""
 
 
 def box_info(

@@ -182,7 +182,7 @@ class Hosting:
 
 @dataclass(slots=True)
 class Joining:
-    """What a node has got of its JOIN so far. `stages` counts the vclocks: 1 data comes, 2 rows, 3 all is there."""
+    """The part of its JOIN that a node has got. `stages` counts the vclocks: 1 data comes, 2 rows, 3 all is there."""
 
     is_anonymous: bool
     peer: str = ""

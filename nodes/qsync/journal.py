@@ -91,7 +91,7 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What a disk holds: a snapshot, and the rows behind it that are still to be taken in. None: a new disk."""
+    """The content of a disk: a snapshot, and the rows behind it that are still to be taken in. None: a new disk."""
 
     snapshot: Snapshot | None
     rows: tuple[Row, ...]

@@ -93,7 +93,7 @@ def part_of(value: object) -> Hashable:
 
 
 def order_of_part(part: object) -> tuple[int, Any]:
-    """What to sort by."""
+    """The sort key of a value."""
     match part:
         case None:
             return (0, 0)
@@ -110,11 +110,11 @@ def order_of_part(part: object) -> tuple[int, Any]:
 
 
 Order = tuple[tuple[int, Any], ...]
-"""What keys are sorted by."""
+"""The sort key of a key: one part of it for each part of the key."""
 
 
 def order_of_key(key: object) -> Order:
-    """What to sort keys by: a single part or several."""
+    """The sort key of a key of a single part or several."""
     if isinstance(key, tuple):
         return tuple(order_of_part(part) for part in key)
     return (order_of_part(key),)

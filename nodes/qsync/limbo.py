@@ -31,7 +31,7 @@ class Entry:
     wait_ack: bool
     lsn: int = UNWRITTEN
     promised_lsn: int = UNWRITTEN
-    """What `lsn` will be when it is written."""
+    """The lsn that the entry gets when it is written."""
     written_ns: int = 0
     size: int = 0
     """Bytes of its record in the log."""
@@ -50,9 +50,9 @@ class Limbo:
         """Bytes of all entries."""
         self.acknowledged: dict[int, int] = {}
         self.confirmed_lsn = 0
-        """What CONFIRM records on disk say."""
+        """The lsn in the CONFIRM records on disk."""
         self.confirming_lsn = 0
-        """What a CONFIRM that is being written will say: runs ahead of `confirmed_lsn`."""
+        """The lsn in a CONFIRM that is being written: runs ahead of `confirmed_lsn`."""
         self.term_of: dict[int, int] = {}
         """By origin: the term of its last PROMOTE or DEMOTE that took effect (Tarantool's `promote_term_map`)."""
         self.held_lsn = 0
@@ -74,7 +74,7 @@ class Limbo:
 
     @property
     def known_confirmed_lsn(self) -> int:
-        """What is confirmed, or will be as soon as it is on disk."""
+        """The lsn that is confirmed, or will be as soon as it is on disk."""
         return max(self.confirmed_lsn, self.confirming_lsn)
 
     def bounds(self) -> tuple[int, int] | None:
@@ -84,7 +84,7 @@ class Limbo:
         return self.entries[0].lsn, self.last_synchronous_lsn()
 
     def last_synchronous_lsn(self) -> int:
-        """What a PROMOTE names: the lsn of the newest entry that waits for a quorum, or what is confirmed."""
+        """The lsn that a PROMOTE names: of the newest entry that waits for a quorum, or the confirmed one."""
         newest = next((entry for entry in reversed(self.entries) if entry.wait_ack), None)
         return self.known_confirmed_lsn if newest is None else newest.promised_lsn
 

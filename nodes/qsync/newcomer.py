@@ -43,7 +43,7 @@ class Newcomer:
         self._begin_anew = begin_anew
         self._beat = beat
         self.joining: Joining | None = None
-        """What we have got so far, while we have to join."""
+        """The part that we have got so far, while we have to join."""
         self.installing: tuple[int, dict[str, bytes]] | None = None
         """The last record of what we joined with, and the files it makes: when it is on disk we begin anew."""
 

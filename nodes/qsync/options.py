@@ -63,19 +63,19 @@ _LATER = frozenset(
         "memtx_use_mvcc_engine",
     }
 )
-"""What 2.6 does not know."""
+"""Options that 2.6 does not know."""
 
 
 @dataclass(slots=True)
 class Options:
-    """What holds now. Times are nanoseconds."""
+    """The present values. Times are nanoseconds."""
 
     members: int
     """How many have an id; the number changes with `_cluster`."""
     decisions: Decisions
     knows_elections: bool
     static: Mapping[str, object]
-    """What cannot be changed, by the names of `box.cfg`: the part of it that has a value here."""
+    """The options that cannot be changed, by the names of `box.cfg`: those that have a value here."""
     quorum: int | str
     linearizable_quorum: int | str
     synchro_timeout_ns: int
@@ -98,7 +98,7 @@ class Options:
     """The connected peers that do not."""
     quorum_size: int = field(init=False)
     changed: Mapping[str, object] = field(init=False, default_factory=dict)
-    """What the last call made of which options, by their names: for the log."""
+    """The options that the last call set, by their names, and their values: for the log."""
 
     @classmethod
     def of(cls, configuration: Configuration, decisions: Decisions) -> Options:
@@ -156,7 +156,7 @@ class Options:
 
     @property
     def features(self) -> tuple[int, ...]:
-        """What we say of ourselves when we follow, or are followed."""
+        """Our report of ourselves when we follow, or are followed."""
         return (PROMOTE_MARK,) if self.knows_elections else ()
 
     def refuses(self, features: Collection[int]) -> bool:
@@ -226,7 +226,7 @@ class Options:
             raise Rejected(Code.RELOAD_CFG, name)
 
     def _must_fit(self, name: str, value: object) -> None:
-        """What Tarantool checks against other options, and what 2.6 does not know yet."""
+        """Tarantool's checks against other options, and options that 2.6 does not know yet."""
         if name == "replication_synchro_quorum" and isinstance(value, str) and not self.knows_elections:
             if value != self.quorum:  # a harness may let it follow the members there, too
                 raise _refused(name, "should be of type number")
@@ -364,4 +364,4 @@ _DEFAULTS: Mapping[str, object] = {
     "checkpoint_wal_threshold": 10**18,
     "box_cfg_replication_synchro_timeout": "old",
 }
-"""What nil stands for."""
+"""The values that nil stands for."""

@@ -1,4 +1,4 @@
-"""What the roles of a node share. It is made anew when a snapshot is read, or the node has joined and begins again."""
+"""The parts that roles of a node share. Made anew when a snapshot is read, or when a node that joined begins again."""
 
 from __future__ import annotations
 

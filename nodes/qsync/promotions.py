@@ -124,7 +124,7 @@ class Promotions:
             self._records.control(Type.CONFIRM, body, now)
 
     def confirm_failed(self) -> None:
-        """What was under way to the disk came to nothing."""
+        """Writes on their way to the disk came to nothing."""
         self._is_confirming = False
 
     def written(self, row: Row) -> None:

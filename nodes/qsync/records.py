@@ -19,7 +19,7 @@ CONTROL = _BARRIERS | {Type.CONFIRM.value}
 """Rows that decide about entries."""
 
 Waiting = Entry | Transaction | None
-"""What hangs on a write: a limbo entry, a transaction outside the limbo, or nothing (a control row)."""
+"""The subject of a write: a limbo entry, a transaction outside the limbo, or nothing (a control row)."""
 
 
 class UnderWay(NamedTuple):

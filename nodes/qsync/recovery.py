@@ -1,4 +1,4 @@
-"""What a log says when a node starts: whole transactions, the last term and vote, and what each PROMOTE means."""
+"""Reads a log when a node starts: whole transactions, the last term and vote, and the meaning of each PROMOTE."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nodes.qsync.unmarked import marked
 def with_marks(
     recovered: Recovered, journal: Journal, configuration: Configuration, out: list[Effect]
 ) -> Recovered:
-    """What was recovered, and what relays will send of it, with every PROMOTE saying when it takes effect."""
+    """The recovered data, and the rows that relays will send, with every PROMOTE saying when it takes effect."""
     rows, said = journal.rows, configuration.unmarked_promote
     read_as = {(row.replica_id, row.lsn): row for row in marked(rows, recovered.snapshot, said)}
     if not read_as:

@@ -66,7 +66,7 @@ class Relay:
             self.lag_s = now.wall_ns / 1e9 - rows[self.covered - 1].timestamp
 
     def _skip_known(self, rows: list[Row]) -> None:
-        """What the replica has, sent by us or not, takes no room in the window."""
+        """Rows that the replica has, sent by us or not, take no room in the window."""
         while self.covered < len(rows) and self._has(rows[self.covered]):
             self.covered += 1
         self.sent = max(self.sent, self.covered)

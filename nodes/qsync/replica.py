@@ -136,7 +136,7 @@ class Replica:
         self._offer_functions()
 
     def _offer_functions(self) -> None:
-        """What an administrator may call and is done here."""
+        """Offer the functions for administrators that are done here."""
         functions = self._service.functions
         functions["box.snapshot"] = lambda caller, _, now: self.retention.begin(
             now, (caller.link, caller.answer("ok"))
@@ -200,7 +200,7 @@ class Replica:
         return effect
 
     def _proceed(self, now: Instant) -> None:
-        """What an event has made possible, whatever it was."""
+        """Do all that an event has made possible, whatever it was."""
         self.newcomer.proceed(now)
         if self.newcomer.installing is not None:
             return
@@ -248,7 +248,7 @@ class Replica:
         return {**self.commits.sometimes, **self.election.sometimes, **self.reads.sometimes}
 
     def status(self) -> Mapping[str, object]:
-        """What an operator asks for; JSON values."""
+        """The report for an operator; JSON values."""
         return status_of(
             version=self._version,
             now=self._now,
@@ -361,7 +361,7 @@ class Replica:
         self._disconnected(link, reason)
 
     def _options_changed(self, now: Instant) -> None:
-        """What the parts made of the options, they make anew."""
+        """The parts make anew what they made of the options."""
         self._note_changed_in()
         self.participation.options_changed(now)
         self.reads.others_needed = self.options.others_asked
@@ -372,7 +372,7 @@ class Replica:
         self._out.append(SetTimer(BEAT_TIMER, 0))  # with the new timeout from then on
 
     def _note_changed_in(self) -> None:
-        """What is under way while options change."""
+        """Count changes of options during an election, a promotion and the like."""
         under_way = {
             CHANGED_IN_ELECTION: self.election.state == CANDIDATE,
             CHANGED_IN_PROMOTION: bool(self.commits.pending),

@@ -1,4 +1,4 @@
-"""What a node tells an operator of itself, beside `box.info`."""
+"""A node's report of itself to an operator, beside `box.info`."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class Schema:
         self._add(space)
 
     def newest_definition(self, space_id: int) -> SpaceDefinition | None:
-        """What the newest rows, confirmed or not, say of a space."""
+        """The definition of a space by the newest rows, confirmed or not."""
         row = self.by_id_or_dropped(system.SPACE).prepared_version(space_id)[0]
         if row is None:
             return None

@@ -147,7 +147,7 @@ class Service:
             "box.info": self._tell_info,
             "box.schema.space.create": self._create_space,
         }
-        """What can be called by its name alone."""
+        """The functions that can be called by name alone."""
 
     def serve(self, link: int, request: ClientRequest | Checked, now: Instant) -> None:
         """Answer a request, now or when it has committed."""

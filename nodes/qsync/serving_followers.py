@@ -131,7 +131,7 @@ class Followers:
                 self._out.append(Send(relay.link, Heartbeat(self._configuration.me.id, now.wall_ns / 1e9)))
 
     def ask(self, number: int, now: Instant) -> None:
-        """What have you written? Their acknowledgements repeat the number."""
+        """Ask what they have written. Their acknowledgements repeat the number."""
         beat = Heartbeat(self._configuration.me.id, now.wall_ns / 1e9, number)
         for relay in self._relays.values():
             self._out.append(Send(relay.link, beat))
@@ -171,7 +171,7 @@ class Followers:
         return len(relays & members) + (self._journal.vclock.get(owner, 0) >= lsn)
 
     def known_vclocks(self) -> list[Mapping[int, int]]:
-        """What the connected members have, we first."""
+        """The positions of the connected members, ours first."""
         return [
             self._journal.vclock,
             *(relay.vclock for relay in self._relays.values() if relay.replica_id),

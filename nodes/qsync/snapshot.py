@@ -127,7 +127,7 @@ def _snapshot(vclock: Mapping[int, int], rows: Sequence[Row]) -> Snapshot:
 
 
 def queue_state(row: Row) -> QueueState:
-    """What the PROMOTE of a snapshot or of a JOIN says."""
+    """The state of the queue in the PROMOTE of a snapshot or of a JOIN."""
     owner_id, lsn, term = (row.body[key] for key in (Key.REPLICA_ID.value, Key.LSN.value, Key.TERM.value))
     assert isinstance(owner_id, int), row
     assert isinstance(lsn, int), row

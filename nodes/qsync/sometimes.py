@@ -1,4 +1,4 @@
-"""What must happen sometimes: rare turns of a node, counted, so that a soak in which none came about says so.
+"""Events that must happen sometimes: rare turns of a node, counted, so that a soak in which none came about says so.
 
 A run of the simulator reads these counts out of the nodes; nothing else depends on them.
 """

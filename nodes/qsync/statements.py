@@ -183,7 +183,7 @@ def _exact(space: Space, key: object) -> Hashable:
 
 
 def _least(number: int, rest: Sequence[object]) -> int | None:
-    """What a sum may not fall below, if that is said."""
+    """The value that a sum may not fall below, if one is given."""
     match rest:
         case [] | [None]:
             return None

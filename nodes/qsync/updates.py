@@ -52,7 +52,7 @@ class Operation:
 
 
 class _Touched(Enum):
-    """What was done to a field already."""
+    """How far a field was changed already."""
 
     NOT = 0
     WHOLE = 1
@@ -295,7 +295,7 @@ def _changed_map(
 
 
 def computed(operation: Operation, old: object) -> object:
-    """What `+ - & | ^ :` make of a value."""
+    """The result of `+ - & | ^ :` on a value."""
     match operation.verb:
         case "+" | "-":
             return _sum(operation, old)

@@ -44,7 +44,7 @@ class VirtualDisk:
         self.watch: WatchesDisk | None = None
 
     def files(self) -> Mapping[str, bytes]:
-        """What a node that starts now would read."""
+        """The files as a node that starts now would read them."""
         return {name: bytes(self._files[name].data) for name in sorted(self._files)}
 
     def append(self, name: str, data: bytes) -> int:

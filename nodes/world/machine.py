@@ -429,7 +429,7 @@ class Machine:
         return max(self._agenda.now_ns + delay_ns, earliest_ns)
 
     def _fail(self) -> None:
-        """What the full disk did not take failed, once all before it is durable and the node knows."""
+        """Report records that the full disk did not take, once all before is durable and the node knows."""
         if not self._is_failing or self._groups:
             return
         while self._late:

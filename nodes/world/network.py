@@ -29,7 +29,7 @@ Pair = tuple[str, str]
 MICROSECOND = 1_000
 MILLISECOND = 1_000_000
 PACKET_BYTES = 60
-"""What goes with every message, and all that an opening or an end is."""
+"""The bytes that go with every message, and all that an opening or an end is."""
 CONNECT_TIMEOUT_NS = 2_000 * MILLISECOND
 
 
@@ -123,7 +123,7 @@ class Stop:
 
 @dataclass(slots=True)
 class Effect:
-    """What a fault did to a directed pair since it began; times are nanoseconds of the world."""
+    """The effect of a fault on a directed pair since it began; times are nanoseconds of the simulator."""
 
     withheld: int = 0
     first_withheld_ns: int | None = None
@@ -326,7 +326,7 @@ class Network:
             self._tell_end(connection, stream, reason)
 
     def take_effects(self, pairs: Iterable[Pair]) -> dict[Pair, Effect]:
-        """What happened to these pairs since they were first faulted; counting begins anew."""
+        """The effects on these pairs since they were first faulted; counting begins anew."""
         taken: dict[Pair, Effect] = {}
         for pair in pairs:
             effect = self.effects.pop(pair, Effect())

@@ -1,4 +1,4 @@
-"""What makes a directed pair of the virtual network worse without cutting it: delay, jitter, reordering, a rate.
+"""Makes a directed pair of the simulated network worse without cutting it: delay, jitter, reordering, a rate.
 
 Streams stay first-in-first-out, as TCP's are: jitter makes what is behind a late message late too, and a message
 overtakes only those of *other* connections of its pair. A rate is shared by all connections of the pair.
@@ -32,7 +32,7 @@ class Shaping:
 
 @dataclass(slots=True)
 class Shaped:
-    """What is done to one pair now."""
+    """The present shaping of one pair."""
 
     shapings: list[Shaping] = field(default_factory=list)
     free_ns: int = 0

@@ -1,4 +1,4 @@
-"""What is this file? Decided by its content, never by its name."""
+"""Finds out what a file is, by its content, never by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two bugs share: a CONFIRM takes effect first, and goes to the disk with the next record, or a while later."""
+"""The common part of two bugs: a CONFIRM takes effect first, and goes to the disk with the next record, or later."""
 
 from __future__ import annotations
 
