@@ -201,11 +201,13 @@ class Replica:
 
     def _proceed(self, now: Instant) -> None:
         """Do all that an event has made possible, whatever it was."""
-        self.newcomer.proceed(now)
-        if self.newcomer.installing is not None:
-            return
+        joining = self.newcomer.joining
+        if joining is not None and joining.is_waiting:
+            self.newcomer.proceed(now)
+            if self.newcomer.installing is not None:
+                return
         self.participation.proceed(now)
-        if self.has_data:
+        if self.commits.is_recovered:
             self.control.advance(now)
             if self.election.must_tell:
                 self.participation.proceed(now)
@@ -315,7 +317,7 @@ class Replica:
             self.following.received(applier, message, now)
             return
         relay = self.relays.get(link)
-        if not self.has_data:
+        if not self.commits.is_recovered:
             self._not_yet(link, message)
             return
         match message:
