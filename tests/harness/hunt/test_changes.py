@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
 import pytest
 
 from harness.hunt import Tried, changes, hunted, try_seed
 from harness.run.node_options import RECONFIGURING
-from harness.run.plan import Plan
+from harness.systems.plans import planned
 from nodes.qsync import sometimes as rare
 
 KINDS = (
@@ -50,7 +49,7 @@ def test_options_differ_and_logs_are_stored_in_drawn_plans() -> None:
     """Broken, nodes of a hunt are all alike, or always begin with empty disks."""
     left = set(PLAN_ROWS)
     for seed in range(4_000):
-        left.difference_update(changes.from_the_start(hunted(Plan(cluster="sim", seed=seed), frozenset())))
+        left.difference_update(changes.from_the_start(hunted(planned(cluster="sim", seed=seed), frozenset())))
         if not left:
             break
     assert left == set()
@@ -59,14 +58,12 @@ def test_options_differ_and_logs_are_stored_in_drawn_plans() -> None:
 
 def _with_changes() -> Iterator[Tried]:
     """Short runs in which options change; every fourth without elections."""
-    usual = Plan(cluster="sim", time_limit_s=20.0, rate=40.0, overlap=2, replica_reads=0.4)
+    usual = planned(cluster="sim", time_limit_s=20.0, rate=40.0, overlap=2, replica_reads=0.4)
     for seed in range(40):
-        plan = msgspec.structs.replace(
-            usual, seed=seed, faults=(*RECONFIGURING, "replace-node", "failover"), read="mixed"
-        )
+        plan = usual.changed(seed=seed, faults=(*RECONFIGURING, "replace-node", "failover"), read="mixed")
         if seed % 4 == 3:
             faults = ("reconfigure", "restart-otherwise")
-            plan = msgspec.structs.replace(usual, seed=seed, faults=faults, configuration="C")
+            plan = usual.changed(seed=seed, faults=faults, configuration="C")
         yield try_seed(plan, has_drawn_faults=True)
 
 
@@ -77,7 +74,7 @@ def test_each_kind_of_change_comes_about() -> None:
 
 def _hunted() -> Iterator[Tried]:
     for seed in range(600):
-        plan = hunted(Plan(cluster="sim", seed=seed), frozenset())
+        plan = hunted(planned(cluster="sim", seed=seed), frozenset())
         if {*RECONFIGURING, "timeouts", "quorum"} & {*plan.faults} or plan.start is not None:
             yield try_seed(plan, has_drawn_faults=True)
 

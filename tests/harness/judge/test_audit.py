@@ -84,8 +84,9 @@ def test_an_early_answer_is_found_by_every_seed(bug: str, seed: int) -> None:
     verdict = judged(small(seed=seed, time_limit_s=2.0, faults=("none",), election_mode="off", bugs=(bug,)))
     assert verdict["violations"] == ["acknowledged-early"]
     early = check_of(verdict, "acknowledged-early")
-    assert {witness["rule"] for witness in early["witnesses"]} >= {"answered-before-confirm"}
-    assert all(witness["events"] for witness in early["witnesses"])
+    answered = [each for each in early["witnesses"] if each["rule"] == "answered-before-confirm"]
+    assert answered
+    assert all(witness["events"] for witness in answered)
 
 
 def test_an_early_acknowledgement_is_found_without_a_loss_of_power() -> None:

@@ -134,7 +134,7 @@ def test_what_is_shown_before_a_quorum_has_it_is_found_among_submitted_ones() ->
 
     Some writes must be waited for: what is submitted alone has no time-out, and one owner never discards it.
     """
-    plan = replace(SMALL, time_limit_s=8, rate=100, faults=("isolate-owner",), configuration="C")
+    plan = SMALL.changed(time_limit_s=8, rate=100, faults=("isolate-owner",), configuration="C")
     violated = [
         try_seed(replace(plan, commit_wait="mixed", seed=seed, bugs=("confirm-early",))).violated
         for seed in range(6)

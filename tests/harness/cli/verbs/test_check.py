@@ -210,7 +210,7 @@ def test_promises_are_listed_by_system_and_configuration(qsync: Qsync) -> None:
 
 def test_faults_are_listed_for_a_cluster(qsync: Qsync) -> None:
     """If it failed, a fault would be offered that the cluster refuses."""
-    assert "messages of a kind are held" in qsync("list", "faults", "--cluster", "sim").out
+    assert "directed schedules: held messages" in qsync("list", "faults", "--cluster", "sim").out
     assert "not here: only virtual time knows" in qsync("list", "faults", "--cluster", "local").out
 
 
