@@ -356,7 +356,7 @@ def test_the_store_of_the_page_is_valid_under_partitions_kills_and_pauses(tmp_pa
     ("status", "why"),
     [
         ("return {}['primary']", "KeyError: 'primary'"),
-        ("Http('127.0.0.1', 1, 0.2)", "ConnectionRefusedError: Connection refused"),
+        ("Http('127.0.0.1', 1, 1.5)", "ConnectionRefusedError: Connection refused"),
     ],
 )
 def test_a_store_that_is_not_ready_in_time_names_the_last_error_of_its_status(
