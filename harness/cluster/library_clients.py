@@ -188,9 +188,7 @@ class LibraryClients:
 
 
 def _in_words(error: Exception) -> str:
-    if isinstance(
-        error, TooLate | TimeoutError
-    ):  # the library had as long as the harness: either may be first
+    if isinstance(error, TooLate | TimeoutError):  # the library may be first: it had as long
         return "timeout"
     if isinstance(error, NotDone):
         return str(error) or "not done"
