@@ -42,6 +42,7 @@ from nodes.qsync.checkpoints import Capture, Captures
 from nodes.qsync.commits import Commits
 from nodes.qsync.journal import Draft, Journal, public
 from nodes.qsync.keys import Rejected
+from nodes.qsync.mixes import refusal_of_join
 from nodes.qsync.schema import Schema
 from nodes.qsync.snapshot import QueueState, Snapshot, promote_row, queue_state
 from nodes.qsync.spaces import Change
@@ -97,6 +98,11 @@ class Hosting:
     def begin(self, link: int, request: Join | Register, now: Instant) -> None:
         """Give it an id if it has none, then everything."""
         guest = self._guests[link] = Guest(link, request)
+        if isinstance(request, Join):
+            mixed = refusal_of_join(self._commits.configuration.protocol, request.server_version)
+            if mixed is not None:
+                self._refuse(guest, Code.CFG, Code.CFG.text("replication", mixed))
+                return
         uuid = request.instance_uuid
         is_known = uuid in self._schema.members().values() or self._is_being_registered(uuid)
         if not is_known and not (isinstance(request, Join) and request.is_anonymous):

@@ -12,6 +12,7 @@ from nodes.iproto.codes import Code
 from nodes.iproto.greeting import version_number
 from nodes.iproto.messages import Ballot, Join
 from nodes.kernel.effects import Disconnect, Log, Remove, Send
+from nodes.kernel.errors import StartRefused
 from nodes.kernel.events import Accepted, Event, Instant, Persisted, PersistFailed, Received
 from nodes.kernel.vclock import covers
 from nodes.qsync.applier import Applier
@@ -58,7 +59,12 @@ class Newcomer:
         self._out.append(Log("info", "no data: joining", {"uuid": configuration.instance_uuid}))
 
     def refused(self, applier: Applier, code: int, text_: str) -> None:
-        """A peer does not serve us; one that has dropped rows that we need can be joined."""
+        """A peer does not serve us; one that has dropped rows that we need can be joined.
+
+        Raises StartRefused if we asked to join, and it says that our options cannot be there.
+        """
+        if applier.state == "joining" and code == Code.CFG:
+            raise StartRefused(text_)
         is_behind = code == Code.XLOG_GAP and applier.state == "subscribing" and self.joining is None
         self._drop(applier.link, f"refused with {code}: {text_}")
         if is_behind:

@@ -4,6 +4,8 @@
 |---|---|---|
 | 3.2, with elections or without | 2.6 | it does not know a row of PROMOTE |
 | 2.6 | 3.2 | the others do not know its PROMOTE; their writes have none |
+
+A newcomer of the other protocol stops before it has an id.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ import pytest
 
 from nodes.iproto.messages import Answer
 from nodes.kernel.errors import StartRefused
-from nodes.qsync.mixes import Mixes
+from nodes.qsync.mixes import Mixes, refusal_of_join
+from tests.nodes.qsync.test_joining import JOINER, joiner, written
 from tests.nodes.qsync.virtual_cluster import NAMES, VirtualCluster
 
 OFF: Mapping[str, object] = {"election_mode": "off"}
@@ -94,3 +97,33 @@ def test_a_member_that_comes_back_with_our_protocol_is_counted_no_more() -> None
     assert mixes.hear(2, 0x020600, (1, 2, 3)) == "replica 2 is of protocol 2.6, and this node of 3.2"
     assert mixes.hear(2, 0x030200, (1, 2, 3)) is None
     assert mixes.hear(3, 0x020600, (1, 2, 3)) is not None
+
+
+@pytest.mark.parametrize("is_anonymous", [False, True])
+@pytest.mark.parametrize(("own", "theirs"), [("3.2", "2.6"), ("2.6", "3.2")])
+def test_a_newcomer_of_the_other_protocol_stops_before_it_has_an_id(
+    own: str, theirs: str, is_anonymous: bool
+) -> None:
+    """Broken, a node that can never follow is registered, counts for the quorum, and calls again for ever."""
+    other = joiner(protocol=theirs, election_mode="off", is_anonymous=is_anonymous)
+    readers = {name: {"read_only": True} for name in NAMES[1:]} if own == "2.6" else {}
+    cluster = VirtualCluster(1, settings={"protocol": own, **OFF}, of_node=readers, more=[other])
+    if own == "2.6":
+        cluster.run(500)
+    else:
+        cluster.promote()
+    cluster.machine(JOINER).start()
+    cluster.run(500)
+    assert [who for who, _ in cluster.crashes] == [JOINER]
+    assert (
+        f"a node of protocol {theirs} cannot join one of {own}; start it with protocol {own}"
+        in cluster.crashes[0][1]
+    )
+    assert 4 not in cluster.node("n1").schema.members()
+    written(cluster, ("k", 1))
+
+
+def test_a_newcomer_that_names_no_version_is_let_in() -> None:
+    """Broken, a later version that does not send one in JOIN (2.7 and 2.8) cannot join."""
+    assert refusal_of_join("3.2", 0) is None
+    assert refusal_of_join("3.2", 0x020700) is None
