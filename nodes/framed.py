@@ -1,7 +1,8 @@
 """Messages as lists in MessagePack, each behind its length in four bytes: the protocol of nodes that need no other.
 
 A message is `[word, number, …]`. Requests and answers carry the number of the request. The side that accepted a
-connection greets with `GREETING`. A length above `LONGEST`, or a frame that is no such list, breaks the framing.
+connection greets with `GREETING`. A message between nodes that are traced is `["#", seq, node, life, message]`
+(`nodes.kernel.trace`). A length above `LONGEST`, or a frame that is no such list, breaks the framing.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from typing import Final
 
 from nodes.iproto.errors import MalformedFrame
 from nodes.iproto.packing import pack, unpack
+from nodes.kernel.trace import Envelope
 
 GREETING: Final = b"framed messagepack 1\n"
 LONGEST: Final = 64 * 1024 * 1024
+ENVELOPE: Final = "#"
 _LENGTH_BYTES: Final = 4
 
 
@@ -53,13 +56,16 @@ class FramedDecoder:
         return messages
 
 
-def _message(frame: bytes, before: Sequence[object]) -> list[object]:
+def _message(frame: bytes, before: Sequence[object]) -> object:
     try:
         message = unpack(frame)
     except MalformedFrame as error:
         raise BrokenFrames(str(error), before) from error
     if not isinstance(message, list) or len(message) < 2 or not isinstance(message[0], str):
         raise BrokenFrames(f"expected [word, number, …], got {message!r}"[:100], before)
+    match message:
+        case [word, int() as seq, str() as node, int() as life, list() as inner] if word == ENVELOPE:
+            return Envelope(node, life, seq, inner)
     return message
 
 
@@ -69,6 +75,8 @@ class FramedCodec:
     broken_framing: type[Exception] = BrokenFrames
 
     def encode(self, message: object) -> bytes:
+        if isinstance(message, Envelope):
+            message = [ENVELOPE, message.seq, message.node, message.life, message.message]
         packed = pack(message)
         return len(packed).to_bytes(_LENGTH_BYTES) + packed
 

@@ -25,8 +25,10 @@ from nodes.host.files import Committed
 from nodes.host.links import Address, Links
 from nodes.host.log import NodeLog
 from nodes.host.medium import LOOK_EVERY_S, FaultyMedium
+from nodes.host.message_trace import MessageTrace
 from nodes.host.timers import Timers
 from nodes.kernel.effects import (
+    Again,
     CancelTimer,
     Connect,
     Disconnect,
@@ -39,7 +41,7 @@ from nodes.kernel.effects import (
     Truncate,
 )
 from nodes.kernel.errors import StartRefused
-from nodes.kernel.events import Event, Persisted, PersistFailed, Started, Stopping
+from nodes.kernel.events import Event, Persisted, PersistFailed, Received, Started, Stopping
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability, Outbox, Queued
 
@@ -60,12 +62,14 @@ class Host:
         log: NodeLog,
         clock: Clock | None = None,
         medium: FaultyMedium | None = None,
+        trace: MessageTrace | None = None,
     ) -> None:
         self._clock = clock or Clock()
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._loop_failed)
         self._node = node
         self._log = log
+        self._trace = trace
         self._is_stopping = False
         self._outbox = Outbox()
         self._timers = Timers(self._loop, self._deliver_from_outside, self._clock)
@@ -79,7 +83,13 @@ class Host:
 
     def start(self, files: Mapping[str, bytes]) -> None:
         """The first event. What it raises is the caller's to tell."""
-        self._take(self._node.step(Started(files), self._clock.now()))
+        self._take(self._stepped(Started(files)))
+
+    def _stepped(self, event: Event) -> Sequence[Effect]:
+        if self._trace is None:
+            return self._node.step(event, self._clock.now())
+        tracer = self._trace.tracer
+        return tracer.closed(self._node.step(tracer.opened(event), self._clock.now()))
 
     async def stop(self) -> None:
         """Let the node say what it must, wait for the disk, close everything."""
@@ -105,7 +115,7 @@ class Host:
 
     def _deliver(self, event: Event) -> None:
         try:
-            effects = self._node.step(event, self._clock.now())
+            effects = self._stepped(event)
         except StartRefused as refused:
             self._log.line("error", "refused to go on", {"why": str(refused)})
             print(refused, file=sys.stderr, flush=True)
@@ -114,6 +124,8 @@ class Host:
             self.end_broken("assertion failed", error)
         if effects:
             self._take(effects)
+        elif self._trace is not None and self._trace.is_waiting:
+            self._settle_soon()
 
     def _take(self, effects: Sequence[Effect]) -> None:
         queued: list[Queued] = []
@@ -132,9 +144,15 @@ class Host:
                     self._disk.truncate(effect.file, effect.size)
                 case Log():
                     self._log.line(effect.level, effect.message, effect.fields)
+                case Again():
+                    self._loop.call_soon(self._deliver_again, effect.event)
         if queued:
             self._outbox.put(queued)
             self._settle_soon()
+
+    def _deliver_again(self, event: Event) -> None:
+        if not isinstance(event, Received) or self.links.hears(event.link):
+            self._deliver_from_outside(event)
 
     def _settle_soon(self) -> None:
         if not self._will_settle:
@@ -143,6 +161,8 @@ class Host:
 
     def _settle(self) -> None:
         self._will_settle = False
+        if self._trace is not None:
+            self._trace.flush()
         for effect in self._outbox.take_released():
             match effect:
                 case Send():

@@ -167,6 +167,11 @@ class Links:
         if link := self._by_number.get(number):
             self._write(link, self._bytes(message))
 
+    def hears(self, number: int) -> bool:
+        """The node may still get what comes on this link."""
+        link = self._by_number.get(number)
+        return link is not None and not link.muted
+
     def mute(self, number: int) -> None:
         """The node has done with this link: it hears no more of it."""
         if link := self._by_number.get(number):

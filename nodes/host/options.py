@@ -30,6 +30,7 @@ class Options:
     stdin_lifeline: bool
     clock: str | None = None
     disk_faults: str | None = None
+    trace: str | None = None
 
 
 class _Parser(argparse.ArgumentParser):
@@ -55,6 +56,7 @@ def parse(arguments: Sequence[str], systems: Sequence[str]) -> Options:
         stdin_lifeline=given.stdin_lifeline,
         clock=given.clock,
         disk_faults=given.disk_faults,
+        trace=given.trace,
     )
 
 
@@ -97,6 +99,11 @@ def _parser(systems: Sequence[str]) -> _Parser:
         "--disk-faults",
         metavar="DIR",
         help="files there say what goes wrong with the disk, and what it did (nodes/host/medium.py)",
+    )
+    option(
+        "--trace",
+        metavar="DIR",
+        help="a file of the messages between nodes (nodes/kernel/trace.py) goes there",
     )
     option("--stdin-lifeline", action="store_true", help="end when stdin ends; ignore SIGINT")
     return parser

@@ -22,6 +22,7 @@ from nodes.host.host import Host, fields_of_failure
 from nodes.host.links import Address
 from nodes.host.log import NodeLog
 from nodes.host.medium import FaultyMedium
+from nodes.host.message_trace import MessageTrace
 from nodes.host.options import Options, WrongUse, parse
 from nodes.host.systems import Hosted, NoSystem, System, system_of
 
@@ -61,8 +62,9 @@ async def _live(options: Options, system: System) -> None:
         raise NotStarted(f"the log {options.log} cannot be written: {error.strerror}") from error
     clock = Clock(options.clock)
     medium = _medium(options.disk_faults)
+    trace = _trace(options.trace, hosted)
     host = Host(
-        hosted.node, hosted.codec, options.peers, options.data, options.durability, log, clock, medium
+        hosted.node, hosted.codec, options.peers, options.data, options.durability, log, clock, medium, trace
     )
     server = await _listening(host, options.listen)
     _start(host, hosted, files, options, log)
@@ -119,6 +121,15 @@ def _medium(folder: str | None) -> FaultyMedium | None:
         return None if folder is None else FaultyMedium(folder)
     except OSError as error:
         raise NotStarted(f"the folder of disk faults {folder} cannot be used: {error.strerror}") from error
+
+
+def _trace(folder: str | None, hosted: Hosted) -> MessageTrace | None:
+    if folder is None or hosted.described is None:
+        return None
+    try:
+        return MessageTrace(folder, hosted.name, hosted.described)
+    except OSError as error:
+        raise NotStarted(f"the trace folder {folder} cannot be used: {error.strerror}") from error
 
 
 async def _listening(host: Host, address: Address) -> asyncio.Server:

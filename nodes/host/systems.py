@@ -16,15 +16,18 @@ from types import ModuleType
 
 from nodes.host.codec import Codec
 from nodes.kernel.node import Node
+from nodes.kernel.trace import Described
 
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
-    """A node, its own name ("n1"), and how it talks."""
+    """A node, its own name ("n1"), and how it talks. `described`: which of its messages go to peers, for a host that
+    records them; None: nothing is recorded."""
 
     name: str
     node: Node
     codec: Codec
+    described: Described | None = None
 
 
 System = Callable[[bytes], Hosted]

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nodes.kernel.events import Event
+
 
 @dataclass(frozen=True, slots=True)
 class Persist:
@@ -91,4 +93,22 @@ class Log:
     fields: Mapping[str, object] = field(default_factory=dict)
 
 
-Effect = Persist | Remove | Send | Connect | Disconnect | SetTimer | CancelTimer | Truncate | Log
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Deliver this event once more, behind the events that wait now: the node has something to do first."""
+
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something has happened to the node's state at this place among its messages; `fields` are JSON values. A host
+    that traces messages writes it down (`nodes.kernel.trace`); any other host does nothing."""
+
+    kind: str
+    fields: Mapping[str, object] = field(default_factory=dict)
+
+
+Effect = (
+    Persist | Remove | Send | Connect | Disconnect | SetTimer | CancelTimer | Truncate | Log | Again | Mark
+)

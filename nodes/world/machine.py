@@ -14,12 +14,14 @@ import random
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from traceback import extract_tb
 from typing import Literal, Protocol
 
 from nodes.kernel.chance import Streams
 from nodes.kernel.effects import (
     UNFINISHED,
+    Again,
     CancelTimer,
     Connect,
     Disconnect,
@@ -45,6 +47,7 @@ from nodes.kernel.events import (
 )
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability, Outbox
+from nodes.kernel.trace import Tracer
 from nodes.world.agenda import Agenda
 from nodes.world.clock import NodeClock
 from nodes.world.disk import VirtualDisk, WatchesDisk
@@ -55,6 +58,8 @@ Kind = Literal["timer", "input"]
 SYNC_NS = 150 * MICROSECOND
 SLOW_SYNC_NS = 8 * MILLISECOND
 WRITE_NS = 20 * MICROSECOND
+AGAIN_NS = 1 * MICROSECOND
+"""How soon an event comes that a node asked for once more: time goes on even if it asks for ever."""
 LATE_NEWS_NS = 2 * MILLISECOND
 """How late a node may hear that its record is durable."""
 WRITEBACK_NS = 1_500 * MILLISECOND
@@ -115,6 +120,10 @@ class Machine:
         self._heard = frozenset[type]()
         self._serving: int | None = None
         """The link of the message that the node is taking in."""
+        self.tracing: Callable[[int], Tracer] | None = None
+        """From the number of a life to what records its messages."""
+        self._tracer: Tracer | None = None
+        self._lives = 0
         self._make = make
         self._agenda = agenda
         self._network = network
@@ -158,6 +167,8 @@ class Machine:
         self._waiting.clear()
         self._is_failing = False
         self.state = "up"
+        self._lives += 1
+        self._tracer = self.tracing(self._lives) if self.tracing is not None else None
         self.node = self._make()
         self._step(Started(self.disk.files()))
 
@@ -263,8 +274,10 @@ class Machine:
         assert self.node is not None
         if self.trace is not None:
             self.trace(f"{self.name} {event!r}")
+        tracer = self._tracer
         try:
-            effects = self.node.step(event, self.clock.read(self._agenda.now_ns))
+            plain = event if tracer is None else tracer.opened(event)
+            effects = self.node.step(plain, self.clock.read(self._agenda.now_ns))
         except StartRefused as refused:
             self._crash(f"refused to start: {refused}")
             return
@@ -273,7 +286,7 @@ class Machine:
             self._crash(f"{type(broken).__name__} in {where}: {broken}")
             return
         self._serving = event.link if type(event) is Received else None
-        self._carry_out(effects)
+        self._carry_out(effects if tracer is None else tracer.closed(effects))
         self._serving = None
 
     # ---- the endpoint of the network
@@ -294,10 +307,14 @@ class Machine:
 
     def received(self, link: int, message: object) -> None:
         if self.state == "up":
-            if link in self._links and link not in self._muted:
-                self._step(Received(link, message))
+            self._deliver(Received(link, message))
         else:
             self._soon("input", self._life, lambda: self.received(link, message))
+
+    def _deliver(self, event: Event) -> None:
+        """Once more; what came on a link that the node has given up since is dropped."""
+        if type(event) is not Received or (event.link in self._links and event.link not in self._muted):
+            self._step(event)
 
     def ended(self, link: int, reason: str) -> None:
         self._soon("input", self._life, lambda: self._end(link, reason))
@@ -326,6 +343,9 @@ class Machine:
                     self._timers.pop(name, None)
                 case Truncate(file, size):
                     self.disk.truncate(file, size)
+                case Again(event):
+                    action = partial(self._deliver, event)
+                    self._agenda.after(AGAIN_NS, self._soon, "input", self._life, action)
         if queued:
             self._outbox.put(queued)
             self._pump()

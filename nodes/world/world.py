@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from nodes.kernel.chance import Streams
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
+from nodes.kernel.trace import Described, Row, Tracer
 from nodes.world.agenda import Agenda
 from nodes.world.machine import Machine
 from nodes.world.network import Codec, Network
@@ -28,7 +30,9 @@ class World:
         durability: Durability = "synced",
         codec: Codec | None = None,
         record_trace: bool = False,
+        described: Described | None = None,
     ) -> None:
+        """`described` says which messages go between nodes: they are recorded in `messages`."""
         self.streams = Streams(seed)
         self.agenda = Agenda()
         self.network = Network(self.agenda, self.streams, codec)
@@ -37,13 +41,23 @@ class World:
             for name, make in makers.items()
         }
         self.trace: list[str] = []
+        self.messages: dict[str, list[list[Row]]] = {name: [] for name in makers}
+        """Node → for each of its lives the rows of `nodes.kernel.trace`."""
         for machine in self.machines.values():
             self.network.add(machine)
             if record_trace:
                 machine.trace = self._note
+            if described is not None:
+                machine.tracing = partial(self._tracer, machine, described)
         self.network.is_up = self._is_up
         if record_trace:
             self.network.trace = self._note
+
+    def _tracer(self, machine: Machine, described: Described, life: int) -> Tracer:
+        rows: list[Row] = []
+        self.messages[machine.name].append(rows)
+        wall_ns = machine.clock.read(self.agenda.now_ns).wall_ns
+        return Tracer(machine.name, life, wall_ns, described, lambda: self.agenda.now_ns, rows.append)
 
     def _is_up(self, name: str) -> bool:
         machine = self.machines.get(name)

@@ -1,0 +1,46 @@
+"""The files of `nodes.kernel.trace`: one for each life of a node, in a folder beside its data.
+
+Rows are JSON lines. They are written before the messages that they tell of leave the process, and not synced: a process
+that is killed loses none of them, and the folder is the harness's, so that no fault of the node's disk touches it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+from nodes.kernel.trace import Described, Row, Tracer
+
+NAME = "trace-{:06}.jsonl"
+
+
+class MessageTrace:
+    """The file of this life; OSError if it cannot be made."""
+
+    def __init__(self, folder: str, node: str, described: Described) -> None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        self._rows: list[Row] = []
+        life, self._file = _next_of(Path(folder))
+        self.tracer = Tracer(node, life, time.time_ns(), described, time.monotonic_ns, self._rows.append)
+
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self._rows)
+
+    def flush(self) -> None:
+        """Write the rows that wait. Raises OSError."""
+        if self._rows:
+            text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in self._rows)
+            self._rows.clear()
+            data = text.encode()
+            while data:
+                data = data[os.write(self._file, data) :]
+
+
+def _next_of(folder: Path) -> tuple[int, int]:
+    """The number of a life that the folder has no file of, and its new file."""
+    life = 1 + max((int(file.stem.partition("-")[2]) for file in folder.glob("trace-*.jsonl")), default=0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+    return life, os.open(folder / NAME.format(life), flags, 0o644)

@@ -1,0 +1,77 @@
+"""The files that a real host writes of the messages between nodes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.nodes.host.hosts import Process, eventually
+
+SYSTEM = "tests.nodes.kernel.traced_pings:pings"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def rows_of(folder: Path) -> list[list[object]]:
+    return [json.loads(line) for file in sorted(folder.glob("*")) for line in file.read_text().splitlines()]
+
+
+def test_two_processes_record_what_they_say_to_each_other(
+    start_host: Callable[..., Process], tmp_path: Path
+) -> None:
+    """Broken, a run on real processes has no record, or one that a kill tears."""
+    ports = {name: free_port() for name in ("a", "b")}
+
+    def start(name: str, peer: str) -> Process:
+        return start_host(
+            f"--peer={peer}=127.0.0.1:{ports[peer]}",
+            f"--trace={folders[name]}",
+            name=name,
+            config=json.dumps({"name": name, "peers": [peer]}),
+            system=SYSTEM,
+            listen=f"127.0.0.1:{ports[name]}",
+        )
+
+    folders = {name: tmp_path / f"trace-of-{name}" / "trace" for name in ports}
+
+    def taken(name: str) -> list[tuple[object, ...]]:
+        return [tuple(row[1:4]) for row in rows_of(folders[name]) if row[0] == "receive"]
+
+    a, b = start("a", "b"), start("b", "a")
+    assert a.said["ready"] and b.said["ready"]
+    assert eventually(lambda: len(taken("a")) >= 6 and len(taken("b")) >= 6)
+    b.end(signal.SIGKILL)
+    assert start("b", "a").said["ready"]
+    assert eventually(lambda: len(taken("b")) >= 9), "the second life takes the answers to its own pings"
+    sent = {
+        (node, life, row[1])
+        for node, folder in folders.items()
+        for life, file in enumerate(sorted(folder.glob("*")), 1)
+        for row in map(json.loads, file.read_text().splitlines())
+        if row[0] == "send"
+    }
+    assert {file.name for file in folders["b"].glob("*")} == {"trace-000001.jsonl", "trace-000002.jsonl"}
+    assert set(taken("a")) | set(taken("b")) <= sent
+    words = [row[0] for row in rows_of(folders["a"])]
+    assert words.index("mark") < words.index("receive")
+
+
+def test_a_trace_folder_that_cannot_be_made_is_one_line(
+    start_host: Callable[..., Process], tmp_path: Path
+) -> None:
+    """Broken, a node runs without the record that its checker needs."""
+    (tmp_path / "file").write_text("")
+    options = (f"--trace={tmp_path / 'file' / 'trace'}",)
+    config = json.dumps({"name": "a", "peers": []})
+    process = start_host(*options, name="a", config=config, system=SYSTEM)
+    assert process.said["ready"] is False
+    assert str(process.said["error"]).startswith(
+        f"the trace folder {tmp_path / 'file' / 'trace'} cannot be used"
+    )
