@@ -22,6 +22,7 @@ from harness.report.load_chart import load_chart
 from harness.report.material import WITNESSES_DRAWN, Material
 from harness.report.node_states import HATCH
 from harness.report.owner_changes import owner_changes
+from harness.report.space_time import space_time_drawing
 from harness.report.witness_timeline import Proof, Timeline, proof, timeline
 
 HERE = Path(__file__).parent
@@ -102,7 +103,8 @@ class WitnessView:
     """The last lines of a process that ended, as it printed them."""
     proof: Proof
     picture: Timeline
-    cycle: Markup
+    drawn: Markup
+    """The picture that the checker gave: a space-time diagram or a cycle; empty without one."""
     rows: tuple[tables.OperationRow, ...]
 
 
@@ -125,6 +127,7 @@ def _witness_view(read: Material, check: Json, witness: Json, bands: Sequence[Fa
     where = [(word, as_text(witness.get(word), 60)) for word in ("key", "node")]
     checker, rule = as_text(check.get("checker"), 60), as_text(witness.get("rule"), 60)
     told = as_texts(witness.get("explanation"), 600)
+    picture = picture_of(check, rule)
     return WitnessView(
         checker=checker,
         standing="violation" if checker in as_texts(read.verdict.get("violations"), 60) else "finding",
@@ -137,7 +140,7 @@ def _witness_view(read: Material, check: Json, witness: Json, bands: Sequence[Fa
         printed=told[-LINES_PRINTED:] if rule in PRINTED else (),
         proof=shown,
         picture=timeline(read, shown, bands),
-        cycle=cycle_drawing(picture_of(check, rule), read.operations),
+        drawn=space_time_drawing(picture) or cycle_drawing(picture, read.operations),
         rows=tuple(tables.operation_row(operation) for operation in shown.operations),
     )
 
