@@ -9,8 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from harness.cluster.place import TRACE
+
 CONFIG: Final = "config.json"
-KEPT: Final = (CONFIG, "log.jsonl", "output.txt", "tarantool.log", "clock")
+KEPT: Final = (CONFIG, "log.jsonl", "output.txt", "tarantool.log", "clock", TRACE)
 ASIDE: Final = "lost-disk-"
 
 

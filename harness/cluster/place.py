@@ -15,6 +15,8 @@ FAKETIME: Final = "faketime"
 """Files of the folder `clock`: for nodes of ours, and for a process under libfaketime."""
 DISK_FAULTS: Final = "faults"
 """The folder, in that of a node's data, in which files say what goes wrong with its disk (`nodes.host.medium`)."""
+TRACE: Final = "trace"
+"""The folder, in that of a node's data, of the record of its messages (`nodes.kernel.trace`)."""
 ROOT: Final = Path(__file__).parents[2]
 
 
@@ -80,8 +82,13 @@ class Place:
 Command = Callable[[Place], tuple[str, ...]]
 
 
-def node_host(system: str, durability: Durability, program: tuple[str, ...] = ()) -> Command:
-    """The command that starts a node of ours: `python -m nodes.host` with its options."""
+def node_host(
+    system: str, durability: Durability, program: tuple[str, ...] = (), *, is_traced: bool = False
+) -> Command:
+    """The command that starts a node of ours: `python -m nodes.host` with its options.
+
+    `is_traced`: its host records the messages between nodes; hosts of older versions do not know how.
+    """
 
     def command(place: Place) -> tuple[str, ...]:
         return (
@@ -96,6 +103,7 @@ def node_host(system: str, durability: Durability, program: tuple[str, ...] = ()
             *("--durability", durability),
             *("--clock", f"{place.clock}/{OUR_CLOCK}"),
             *("--disk-faults", f"{place.data}/{DISK_FAULTS}"),
+            *(("--trace", f"{place.data}/{TRACE}") if is_traced else ()),
             "--stdin-lifeline",
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from nodes.framed import FramedCodec
+from nodes.kernel.trace import Envelope
 
 ANSWER = "answer"
 STATUS = "status"
@@ -37,6 +38,8 @@ class Framed(FramedCodec):
         return self.encode([STATUS, 0])
 
     def kinds_of(self, message: object) -> tuple[str, ...]:
+        if isinstance(message, Envelope):
+            message = message.message
         return (str(message[0]),) if isinstance(message, list) else ()
 
 

@@ -11,9 +11,7 @@ import os
 import time
 from pathlib import Path
 
-from nodes.kernel.trace import Described, Row, Tracer
-
-NAME = "trace-{:06}.jsonl"
+from nodes.kernel.trace import TRACE_FILE, Described, Row, Tracer
 
 
 class MessageTrace:
@@ -43,4 +41,4 @@ def _next_of(folder: Path) -> tuple[int, int]:
     """The number of a life that the folder has no file of, and its new file."""
     life = 1 + max((int(file.stem.partition("-")[2]) for file in folder.glob("trace-*.jsonl")), default=0)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-    return life, os.open(folder / NAME.format(life), flags, 0o644)
+    return life, os.open(folder / TRACE_FILE.format(life), flags, 0o644)

@@ -20,10 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from nodes.kernel.effects import Again, Effect, Mark, Send
 from nodes.kernel.events import Connected, Event, Received
 
+TRACE_FILE: Final = "trace-{:06}.jsonl"
+"""The file of a life, of a row a line."""
 Row = list[object]
 Described = Callable[[object], tuple[str, str] | None]
 """A message → what it is and what it is about; None: it is not for a peer, and is not traced."""

@@ -14,6 +14,7 @@ import msgspec
 
 from checkers.wal.effects import FILE, Effect, to_lines
 from harness.clients.reply import Reply
+from harness.cluster.place import TRACE
 from harness.cluster.protocol import Ended
 from harness.cluster.sim.clients import VirtualClients
 from harness.cluster.sim.faults import VirtualFaults
@@ -25,6 +26,7 @@ from harness.wires.wire import SimulatedWire
 from nodes.kernel.effects import Log
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
+from nodes.kernel.trace import TRACE_FILE, Described
 from nodes.world.world import World
 
 T = TypeVar("T")
@@ -69,14 +71,22 @@ class SimCluster:
         maker: Callable[[bytes], Callable[[], Node]] | None = None,
         watch: Watch | None = None,
         files: Mapping[str, Mapping[str, bytes]] | None = None,
+        described: Described | None = None,
     ) -> None:
         """`maker` makes a node of a configuration that was not known when the run began.
 
         `watch` keeps what disks and links do, for the checks of `checkers.wal.early`. `files`: what is on the disks
-        before the nodes start for the first time.
+        before the nodes start for the first time. `described`: which messages go between nodes; they are recorded.
         """
         codec = wire if seed % BYTES_EVERY == BYTES_EVERY - 1 else None
-        self.world = World(seed, makers, durability=durability, codec=codec, record_trace=record_trace)
+        self.world = World(
+            seed,
+            makers,
+            durability=durability,
+            codec=codec,
+            record_trace=record_trace,
+            described=described,
+        )
         self.world.network.size_of = lambda message: len(wire.encode(message))
         self._clients = VirtualClients(self.world, wire)
         self._faults = VirtualFaults(self.world, self.sleep_until, heartbeat_ns)
@@ -148,6 +158,11 @@ class SimCluster:
             for file, data in machine.disk.files().items():
                 (folder / file).write_bytes(data)
             (folder / "log.jsonl").write_bytes(b"".join(self._logs[name]))
+            for life, rows in enumerate(self.world.messages[name], 1):
+                (folder / TRACE).mkdir(exist_ok=True)
+                (folder / TRACE / TRACE_FILE.format(life)).write_bytes(
+                    msgspec.json.Encoder().encode_lines(rows)
+                )
         if self._effects is not None:
             (nodes / FILE).write_bytes(to_lines(self.effects()))
 

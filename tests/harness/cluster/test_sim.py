@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness.clients.reply import Lost, NotSent, Replied
@@ -17,9 +18,11 @@ from harness.faults.fault import Evidence, Fault, Shape
 from harness.run.assemble import parts_of, simulated
 from harness.run.plan import SECOND_NS
 from harness.systems.plans import planned
+from harness.wires.framed import FRAMED
 from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Answer, Call, Refusal
 from nodes.kernel.errors import StartRefused
+from tests.nodes.kernel.traced_pings import Pings, described
 
 TENTH_NS = SECOND_NS // 10
 
@@ -322,3 +325,24 @@ def test_what_cannot_be_kept_is_one_line(tmp_path: Path) -> None:
 
     with pytest.raises(StoreError, match="nodes"):
         play(story, tmp_path / "nodes")
+
+
+def test_the_record_of_messages_is_left_behind(tmp_path: Path) -> None:
+    """Breaks if a run's folder has no record of what its nodes said to each other, or one of its first life alone."""
+    makers = {"a": lambda: Pings(["b"]), "b": lambda: Pings(["a"])}
+    cluster = SimCluster(makers, wire=FRAMED, seed=1, heartbeat_ns=1, folder=tmp_path, described=described)
+
+    async def lives() -> None:
+        await cluster.start()
+        await cluster.sleep_until(cluster.now_ns() + 100_000_000)
+        cluster.world.machines["b"].kill()
+        cluster.world.machines["b"].start()
+        await cluster.sleep_until(cluster.now_ns() + 100_000_000)
+        await cluster.stop()
+
+    cluster.run(lives())
+    files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("*/trace/*"))
+    assert files == ["a/trace/trace-000001.jsonl", "b/trace/trace-000001.jsonl", "b/trace/trace-000002.jsonl"]
+    rows = [msgspec.json.decode(line) for line in (tmp_path / files[1]).read_bytes().splitlines()]
+    assert rows[0][:3] == ["life", "b", 1]
+    assert {row[0] for row in rows} == {"life", "send", "receive", "mark"}
