@@ -89,6 +89,7 @@ class Writer:
         error: str | None = None,
         phase: Phase = "load",
         wait: str | None = None,
+        transaction: str | None = None,
     ) -> Event:
         """Append one event with the next index. `time_ns` may not be less than that of the one before."""
         assert time_ns >= self.time_ns, (time_ns, self.time_ns)
@@ -106,6 +107,7 @@ class Writer:
             error=error,
             phase=phase,
             wait=wait,
+            transaction=transaction,
         )
         self._write(_encode(event) + b"\n")
         self._index += 1

@@ -37,8 +37,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """One line. `index` counts from 0 without gaps; `time_ns` is monotonic since the run began.
 
     `process` is an int for a client and a word ("nemesis", "monitor", "harness") for everybody else. `value`
-    is any JSON value. `wait` is the commit wait mode that was asked for (complete, submit, none), if one was. Fields
-    that a line leaves out are None (`phase`: "load"); unknown fields are ignored.
+    is any JSON value. `wait` is the commit wait mode that was asked for (complete, submit, none), if one was.
+    `transaction` is the store's own name for what it did, if it tells one: nodes' logs name it so, too. Fields that a
+    line leaves out are None (`phase`: "load"); unknown fields are ignored.
     """
 
     index: int
@@ -54,6 +55,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     error: str | None = None
     phase: Phase = "load"
     wait: str | None = None
+    transaction: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,7 @@ class Operation:
     error: str | None = None
     phase: Phase = "load"
     wait: str | None = None
+    transaction: str | None = None
 
     @property
     def is_submitted(self) -> bool:
@@ -161,4 +164,5 @@ def paired(invoke: Event, completion: Event | None) -> Operation:
         error=completion.error,
         phase=invoke.phase,
         wait=invoke.wait,
+        transaction=completion.transaction,
     )

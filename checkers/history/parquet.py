@@ -34,7 +34,7 @@ _TAIL_BYTES = 8
 """At the end of the file: the footer's length, and PAR1."""
 _CHUNK_BYTES = 1 << 20
 _CLIENT = "client"
-_WORDS = ("type", "actor", "f", "key", "node", "role", "mode", "error", "phase", "wait")
+_WORDS = ("type", "actor", "f", "key", "node", "role", "mode", "error", "phase", "wait", "transaction")
 
 
 def _schema() -> Any:
@@ -163,7 +163,20 @@ def _header(path: Path, schema: Any) -> Header:
 
 
 def _columns(events: Sequence[Event]) -> dict[str, list[Any]]:
-    same = ("index", "time_ns", "type", "f", "key", "node", "role", "mode", "error", "phase", "wait")
+    same = (
+        "index",
+        "time_ns",
+        "type",
+        "f",
+        "key",
+        "node",
+        "role",
+        "mode",
+        "error",
+        "phase",
+        "wait",
+        "transaction",
+    )
     columns: dict[str, list[Any]] = {name: [getattr(event, name) for event in events] for name in same}
     processes = [event.process for event in events]
     columns["process"] = [process if isinstance(process, int) else None for process in processes]

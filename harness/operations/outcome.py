@@ -16,13 +16,15 @@ class Completion:
 
     `value` and `error` go into the history as they are.
 
-    `role` is the role that the server gave itself when it served the operation: "owner" or "replica".
+    `role` is the role that the server gave itself when it served the operation: "owner" or "replica". `transaction`,
+    here and below, is the store's own name for what it did, if it tells one.
     """
 
     type: Literal["ok", "fail", "info"]
     value: object = None
     error: str | None = None
     role: str | None = None
+    transaction: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Done:
     results: Sequence[object]
     role: str | None = None
     mode: str | None = None
+    transaction: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class Mismatch:
     role: str | None = None
     is_confirmed: bool = True
     """What it found cannot be rolled back any more."""
+    transaction: str | None = None
 
     @property
     def error(self) -> str:

@@ -215,6 +215,8 @@ class Conductor:
             done = replace(done, error="unexpected answer: not confirmed, as was asked for")
         if operation.mode is not None and isinstance(outcome, Done) and outcome.mode is not None:
             fields["mode"] = outcome.mode  # what the server did, not what it was asked
+        if outcome.transaction is not None:
+            fields["transaction"] = outcome.transaction
         self._recorder.record(
             done.type,
             process,

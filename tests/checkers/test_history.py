@@ -246,3 +246,15 @@ def test_a_partition_that_changed_says_what_was_cut_when() -> None:
     )
     (fault,) = jsonl.parse(data).faults
     assert fault.cuts == () and fault.cut_times == {}
+
+
+def test_the_store_s_own_name_of_a_transaction_is_kept(tmp_path: Path) -> None:
+    """Breaks if what a node's log says of a transaction cannot be joined to the operation that asked for it."""
+    path = tmp_path / "history.jsonl"
+    with jsonl.Writer.create(path, Header(nodes=("n1",))) as writer:
+        writer.record("invoke", 0, "write", time_ns=1, key="x", value=1)
+        writer.record("ok", 0, "write", time_ns=2, key="x", value=1, transaction="n1-1-7")
+    history = jsonl.read(path)
+    assert history.operations[0].transaction == "n1-1-7"
+    parquet.write(tmp_path / "history.parquet", history)
+    assert parquet.read(tmp_path / "history.parquet") == history
