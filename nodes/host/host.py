@@ -15,7 +15,7 @@ import asyncio
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 from nodes.host.clock import Clock
@@ -40,7 +40,7 @@ from nodes.kernel.effects import (
     SetTimer,
     Truncate,
 )
-from nodes.kernel.errors import StartRefused
+from nodes.kernel.errors import StartAgain, StartRefused
 from nodes.kernel.events import Event, Persisted, PersistFailed, Received, Started, Stopping
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability, Outbox, Queued
@@ -70,6 +70,8 @@ class Host:
         self._node = node
         self._log = log
         self._trace = trace
+        self.start_again: Callable[[], NoReturn] = lambda: self.end_broken("started again", StartAgain())
+        """Called for a node whose life is over; a process that can begin anew puts its own here."""
         self._is_stopping = False
         self._outbox = Outbox()
         self._timers = Timers(self._loop, self._deliver_from_outside, self._clock)
@@ -116,6 +118,9 @@ class Host:
     def _deliver(self, event: Event) -> None:
         try:
             effects = self._stepped(event)
+        except StartAgain as over:
+            self._log.line("warning", "starts again", {"why": str(over)})
+            self.start_again()
         except StartRefused as refused:
             self._log.line("error", "refused to go on", {"why": str(refused)})
             print(refused, file=sys.stderr, flush=True)

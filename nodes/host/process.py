@@ -12,9 +12,11 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 from nodes.host import folder, lifeline
 from nodes.host.clock import Clock
@@ -70,6 +72,7 @@ async def _live(options: Options, system: System) -> None:
     _start(host, hosted, files, options, log)
     await server.start_serving()
     port = server.sockets[0].getsockname()[1]
+    host.start_again = lambda: _start_again(Address(options.listen.host, port))
     log.line("info", "ready", {"pid": os.getpid(), "port": port})
     _say({"ready": True, "node": hosted.name, "pid": os.getpid(), "port": port})
     reason = await asked_to_stop
@@ -151,6 +154,13 @@ def _start(host: Host, hosted: Hosted, files: Mapping[str, bytes], options: Opti
     except Exception as error:
         log.line("error", "not started", fields_of_failure(error))
         raise NotStarted(f"{hosted.name} cannot start from {options.data}: {_one_line(error)}") from error
+
+
+def _start_again(listen: Address) -> NoReturn:
+    """The same process from its beginning, at the same address; its connections end, its files stay."""
+    program, *words = sys.orig_argv
+    words[words.index("--listen") + 1] = str(listen)
+    os.execv(sys.executable, [program, *words])
 
 
 def _one_line(error: BaseException) -> str:

@@ -32,7 +32,7 @@ from nodes.kernel.effects import (
     SetTimer,
     Truncate,
 )
-from nodes.kernel.errors import StartRefused
+from nodes.kernel.errors import StartAgain, StartRefused
 from nodes.kernel.events import (
     Accepted,
     Connected,
@@ -280,6 +280,11 @@ class Machine:
             effects = self.node.step(plain, self.clock.read(self._agenda.now_ns))
         except StartRefused as refused:
             self._crash(f"refused to start: {refused}")
+            return
+        except StartAgain as over:
+            self.on_log(self.name, Log("warning", "starts again", {"why": str(over)}))
+            self.kill()
+            self.start()
             return
         except Exception as broken:  # whatever it is, the node is broken and ends
             where = extract_tb(broken.__traceback__)[-1].name

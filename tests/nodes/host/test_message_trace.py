@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
+from nodes.framed import GREETING, FramedCodec
 from tests.nodes.host.hosts import Process, eventually
 
 SYSTEM = "tests.nodes.kernel.traced_pings:pings"
@@ -75,3 +76,31 @@ def test_a_trace_folder_that_cannot_be_made_is_one_line(
     assert str(process.said["error"]).startswith(
         f"the trace folder {tmp_path / 'file' / 'trace'} cannot be used"
     )
+
+
+def test_a_node_that_starts_again_has_a_new_life_at_the_same_address(
+    start_host: Callable[..., Process], tmp_path: Path
+) -> None:
+    """Broken, a node that its peers have given up is gone for good, or speaks on in its former life."""
+    folder = tmp_path / "trace-of-a"
+    config = json.dumps({"name": "a", "peers": []})
+    process = start_host(f"--trace={folder}", name="a", config=config, system=SYSTEM)
+    port = process.said["port"]
+    assert isinstance(port, int)
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(FramedCodec().encode(["over", 1]))
+        while client.recv(100):
+            pass
+    assert eventually(lambda: len(list(folder.glob("*"))) == 2)
+    assert process.popen.poll() is None
+
+    def answers() -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                client.sendall(FramedCodec().encode(["status", 1]))
+                return len(client.recv(1000)) > len(GREETING) or bool(client.recv(1000))
+        except ConnectionError:
+            return False
+
+    assert eventually(answers)
+    assert any(line["message"] == "starts again" for line in process.log())

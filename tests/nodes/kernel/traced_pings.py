@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from nodes.framed import FramedCodec
 from nodes.host.systems import Hosted
 from nodes.kernel.effects import Again, Connect, Effect, Mark, Send, SetTimer
+from nodes.kernel.errors import StartAgain
 from nodes.kernel.events import Connected, ConnectFailed, Event, Instant, Received, Started, TimerFired
 
 PINGS = 3
@@ -41,6 +42,8 @@ class Pings:
             case Received(link, ["ping", number, *_] as message):
                 self.taken.append(message)
                 return [Send(link, ["pong", number]), *self.marking()]
+            case Received(_, ["over", *_]):
+                raise StartAgain("asked to")
             case Received(link, ["status", number]):
                 return [Send(link, ["answer", number, self.status()])]
         return []

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.kernel.effects import Connect, Disconnect, Effect, Send, SetTimer
-from nodes.kernel.errors import StartRefused
+from nodes.kernel.errors import StartAgain, StartRefused
 from nodes.kernel.events import (
     Connected,
     Disconnected,
@@ -326,3 +326,29 @@ def test_a_node_that_breaks_ends_and_says_how() -> None:
     machine.disk.append("log", b"x")
     machine.start()
     assert stage.crashes[1:] == [("a", "refused to start: log: spoilt")] and machine.status() is None
+
+
+class _OverOnce(Puppet):
+    def step(self, event: Event, now: Instant) -> Sequence[Effect]:
+        if isinstance(event, Received) and event.message == "over":
+            raise StartAgain("its peers go on without it")
+        return super().step(event, now)
+
+
+def test_a_node_that_starts_again_begins_from_its_files() -> None:
+    """Broken, what a life had in memory outlives it, or the node counts as one that ended by itself."""
+    stage = Stage()
+    machine = stage.machine()
+    machine._make = _OverOnce
+    machine.kill()
+    machine.start()
+    link = stage.link()
+    stage.tell(link, "write", record(1))
+    first = stage.puppet()
+    stage.world.network.send(link, stage.client, "over")
+    stage.run(30)
+    assert stage.crashes == []
+    assert machine.state == "up"
+    assert stage.puppet() is not first
+    assert stage.puppet().files["log"] == record(1).data
+    assert "ended" in stage.client.words(link)[-1]
