@@ -11,7 +11,9 @@ from typing import Final, Literal, get_args
 
 from harness.faults.fault import Does
 
-Ability = Literal["xlogs", "disk layer", "clock", "drift", "members", "options", "versions", "failover"]
+Ability = Literal[
+    "xlogs", "disk layer", "clock", "drift", "members", "options", "versions", "failover", "scenes"
+]
 """
 | ability | the nodes |
 |---|---|
@@ -23,6 +25,7 @@ Ability = Literal["xlogs", "disk layer", "clock", "drift", "members", "options",
 | options | change options while they run |
 | versions | run in another version on the same data |
 | failover | can be made the owner |
+| scenes | have moments and kinds of messages that scenes name (`harness.faults.capabilities.BringsScenes`) |
 """
 ALL_ABILITIES: Final[frozenset[Ability]] = frozenset(get_args(Ability))
 """The abilities of our own nodes; in the simulator every node has them."""
@@ -51,5 +54,6 @@ LACKS: Final[Mapping[Ability, str]] = {
     "options": "does not tell the harness how its options are changed while it runs",
     "versions": "does not tell the harness how another version of it is started",
     "failover": "keeps its owner",
+    "scenes": "names no moments of its nodes and no kinds of their messages, of which scenes are made",
 }
 """The words about a system without the ability."""

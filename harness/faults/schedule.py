@@ -15,11 +15,11 @@ import msgspec
 
 from harness.errors import WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
+from harness.faults.capabilities import BringsScenes, HasAbilities
 from harness.faults.changing import all_links, draw_shapes, draw_steps
-from harness.faults.directed import SCENES, draw_directed
+from harness.faults.directed import draw_directed
 from harness.faults.fault import Fault
 from harness.faults.membership import Membership
-from harness.faults.moments import DRAWN_SCENES
 from harness.faults.overlap import impossible
 from harness.faults.reconfiguring import draw as draw_options
 from harness.faults.rollout import DOWNGRADE, UPGRADE, Rollout
@@ -28,9 +28,7 @@ from harness.faults.table import (
     CHANGING,
     FAILOVER,
     FAULTS,
-    HOLDS,
     IN_STEPS,
-    MOMENTS,
     OOM,
     POWER_ALL,
     QUORUM,
@@ -131,8 +129,9 @@ def _can_fail_over(plan: Plan) -> bool:
     return plan.fails_over and plan.nodes - len(plan.voters) > 1
 
 
-def draw_faults(plan: Plan, owner: str, able: frozenset[Ability] = ALL_ABILITIES) -> tuple[Fault, ...]:
-    """The whole schedule of a plan; `able` as in `names_for`."""
+def draw_faults(plan: Plan, owner: str, system: HasAbilities) -> tuple[Fault, ...]:
+    """The whole schedule of a plan."""
+    able = system.abilities
     asked = names_for(plan, able)
     names = [name for name in asked if name not in (*SCENIC, UPGRADE, DOWNGRADE)]
     rollout = _rollout(plan, asked)
@@ -166,9 +165,10 @@ def draw_faults(plan: Plan, owner: str, able: frozenset[Ability] = ALL_ABILITIES
             faults.append(fault)
             members = members.after(fault)
             rollout = rollout.after(fault)
-    for name, table in ((HOLDS, SCENES), (MOMENTS, DRAWN_SCENES)):
+    for name in SCENIC:
         if name not in asked:
             continue
+        assert isinstance(system, BringsScenes), "`names_for` refuses it"
         last_ns = plan.time_limit_ns - LAST_SCENE_NS
         scenes = draw_directed(
             plan.node_names,
@@ -178,7 +178,7 @@ def draw_faults(plan: Plan, owner: str, able: frozenset[Ability] = ALL_ABILITIES
             len(faults),
             fails_over=_can_fail_over(plan),
             calm=plan.calm_s,
-            scenes=table,
+            scenes=system.scenes[name],
         )
         faults.extend(scenes)
     return tuple(faults)

@@ -96,6 +96,8 @@ class Kind:
     nodes_min: int = 1
     must: Literal["survive", "detect"] = "survive"
     needs_leader: bool = False
+    needs: Ability | None = None
+    """Beside the ability that its action needs."""
 
     def is_among_all(self, cluster: str, able: frozenset[Ability]) -> bool:
         return self.where.is_among_all(cluster) and self.must == "survive" and not lacking(self.does, able)
@@ -145,8 +147,8 @@ FAULTS: dict[str, Kind] = {
     "rolling-restart": Kind("rolling",       "restart",      in_turn, by_name(EVERYWHERE)),
     UPGRADE:           Kind("rolling",       "upgrade",      next_node, by_name(REAL) | ONE_CODE, nodes_min=2),
     DOWNGRADE:         Kind("rolling",       "downgrade",    next_node, by_name(REAL) | ONE_CODE, nodes_min=2),
-    HOLDS:             Kind("directed",      "hold",         leader, SIM | BY_MOMENT, nodes_min=2, needs_leader=True),
-    MOMENTS:           Kind("directed",      "hold",         leader, SIM | BY_MOMENT, needs_leader=True),
+    HOLDS:             Kind("directed",      "hold",         leader, SIM | BY_MOMENT, nodes_min=2, needs="scenes"),
+    MOMENTS:           Kind("directed",      "hold",         leader, SIM | BY_MOMENT, needs="scenes"),
 }
 # fmt: on
 
@@ -217,7 +219,11 @@ def lacking(does: Does, able: frozenset[Ability]) -> Ability | None:
 def why_not(name: str, cluster: str, able: frozenset[Ability] = ALL_ABILITIES, system: str = "qsync") -> str:
     """Why this fault cannot be done there to a system of these abilities; "" if it can."""
     kind = FAULTS[name]
-    return kind.where.why_not.get(cluster) or why_not_to(kind.does, cluster, able, system)
+    if why := kind.where.why_not.get(cluster):
+        return why
+    if kind.needs is not None and kind.needs not in able:
+        return f"{system} {LACKS[kind.needs]}"
+    return why_not_to(kind.does, cluster, able, system)
 
 
 def why_not_to(does: Does, cluster: str, able: frozenset[Ability], system: str) -> str:

@@ -42,7 +42,7 @@ def draw(plan: Plan, system: System, workload: Workload) -> Plan:
         for operation in operations_of(plan, system, workload, worker)
     ]
     operations.sort(key=lambda operation: (operation.at_ns, operation.worker))
-    faults = draw_faults(plan, system.owner(plan), system.abilities)
+    faults = draw_faults(plan, system.owner(plan), system)
     return msgspec.structs.replace(plan, drawn=Drawn(faults=faults, operations=tuple(operations)))
 
 
@@ -123,7 +123,7 @@ def faults_of(plan: Plan, system: System) -> tuple[Fault, ...]:
     """One after the other, in order of time."""
     if plan.drawn is not None:
         return tuple(sorted(plan.drawn.faults, key=lambda fault: fault.at_ns))
-    return draw_faults(plan, system.owner(plan), system.abilities)
+    return draw_faults(plan, system.owner(plan), system)
 
 
 def operations_of(plan: Plan, system: System, workload: Workload, worker: int) -> Iterator[Operation]:

@@ -17,11 +17,12 @@ from harness.cluster.protocol import Administered, Cluster
 from harness.cluster.versions import package, this_package
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
+from harness.faults.directed import Scenes
 from harness.faults.fault import Fault
 from harness.faults.membership import FORMULA, Membership
 from harness.faults.reconfiguring import in_force, switches_on
 from harness.faults.schedule import draw_faults
-from harness.faults.table import FAULTS, TOGETHER
+from harness.faults.table import FAULTS, HOLDS, MOMENTS, TOGETHER
 from harness.run.node_options import (
     BEAT,
     CHECKPOINTS,
@@ -47,6 +48,7 @@ from harness.systems.qsync import starts
 from harness.systems.qsync.box_cfg import HasBoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
 from harness.systems.qsync.configurations import letter_of
+from harness.systems.qsync.drawn_scenes import DRAWN
 from harness.systems.qsync.operator import ClearQueueOperator, take_over
 from harness.systems.qsync.options import QsyncOptions, said_of, settings_of
 from harness.systems.qsync.promises import (
@@ -57,6 +59,7 @@ from harness.systems.qsync.promises import (
     without_majority,
     without_versions,
 )
+from harness.systems.qsync.scenes import READY_MADE
 from harness.systems.system import Note
 from harness.wires.iproto import IPROTO, Iproto
 from nodes.iproto.messages import Answer, Call, Delete
@@ -91,6 +94,7 @@ ACK_WITHOUT_TERM = "ack-without-term"
 """The seeded bug that was how Tarantool worked up to 2.10, and is so in configurations of that time."""
 PROMOTE_TIMEOUT_NS = SECOND_NS
 MIXED_READS = "mixed"
+SCENES: dict[str, Scenes] = {HOLDS: READY_MADE, MOMENTS: DRAWN}
 T = TypeVar("T", bound=str)
 
 
@@ -223,6 +227,10 @@ class Qsync(HasBoxCfg):
         if may_join and chance.random() < 0.5 and not starts.fits(joined, _protocol(plan), plan.nodes):
             return joined
         return words
+
+    @property
+    def scenes(self) -> Mapping[str, Scenes]:
+        return SCENES
 
     @property
     def rare_turns(self) -> tuple[str, ...]:
@@ -443,7 +451,7 @@ class Qsync(HasBoxCfg):
             return tuple(fault for fault in plan.drawn.faults if fault.options)
         if not {*RECONFIGURING, "timeouts", "quorum"} & {*plan.faults}:
             return ()
-        return tuple(fault for fault in draw_faults(plan, self.owner(plan), self.abilities) if fault.options)
+        return tuple(fault for fault in draw_faults(plan, self.owner(plan), self) if fault.options)
 
     def log_rules(self, plan: Plan) -> LogRules:
         is_synchronous = plan.has_elections and settings_of(plan).promote_waits

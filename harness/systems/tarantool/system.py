@@ -172,8 +172,8 @@ class Tarantool(HasBoxCfg):
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """It writes through no disk layer of ours, and its monotonic clock stays the machine's."""
-        return ALL_ABILITIES - {"disk layer", "drift"}
+        """It writes through no disk layer of ours, its monotonic clock stays the machine's, and no moment is seen."""
+        return ALL_ABILITIES - {"disk layer", "drift", "scenes"}
 
     def why_not_here(self, does: frozenset[Does]) -> str:
         """Its wall clock takes another by libfaketime alone."""

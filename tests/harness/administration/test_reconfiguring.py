@@ -31,7 +31,7 @@ from harness.run.node_options import (
 )
 from harness.run.plan import SECOND_NS, Drawn, Plan
 from harness.run.recorder import OPTION
-from harness.systems import system_of
+from harness.systems import SYSTEMS, system_of
 from harness.systems.plans import planned
 from harness.systems.promise import CLAUSES, LINEARIZABLE_READS
 from harness.systems.qsync.options import settings_of
@@ -45,7 +45,7 @@ ROW_OF_H = system_of("qsync").promise(planned())
 def drawn(name: str, seeds: int = 60, **given: Any) -> Iterator[Fault]:
     for seed in range(seeds):
         plan = planned(cluster="sim", seed=seed, faults=(name,), **given)
-        yield from draw_faults(plan, "n1")
+        yield from draw_faults(plan, "n1", SYSTEMS["qsync"])
 
 
 def having(*faults: dict[str, Any], **given: Any) -> Plan:
@@ -98,7 +98,7 @@ def test_elections_are_switched_on_once_and_for_good(name: str) -> None:
     """If it failed, a cluster without elections would be left without an owner, or promoted by hand in mid-run."""
     for seed in range(30):
         plan = planned(cluster="sim", seed=seed, faults=(name,), configuration="C", time_limit_s=60.0)
-        modes = [fault for fault in draw_faults(plan, "n1") if MODE in fault.options]
+        modes = [fault for fault in draw_faults(plan, "n1", SYSTEMS["qsync"]) if MODE in fault.options]
         assert len(modes) <= 1
         assert all(fault.stays and fault.options == {MODE: "candidate"} for fault in modes)
     assert not any(MODE in fault.options for fault in drawn(name, election_mode="manual"))
@@ -121,7 +121,7 @@ def test_members_do_not_leave_where_too_few_have_a_vote() -> None:
         plan = planned(
             cluster="sim", seed=seed, faults=("membership",), election_mode="candidate,candidate,off"
         )
-        assert not any({*fault.nodes} & {"n1", "n2"} for fault in draw_faults(plan, "n1"))
+        assert not any({*fault.nodes} & {"n1", "n2"} for fault in draw_faults(plan, "n1", SYSTEMS["qsync"]))
 
 
 @pytest.mark.parametrize("cluster", ["local", "docker", "ssh"])

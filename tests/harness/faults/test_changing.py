@@ -12,6 +12,7 @@ from harness.faults import partitions
 from harness.faults.changing import all_links, draw_shapes, draw_steps
 from harness.faults.fault import Evidence, Fault
 from harness.faults.schedule import draw_faults, names_for
+from harness.systems import SYSTEMS
 from harness.systems.plans import planned
 
 SECOND_NS = 1_000_000_000
@@ -67,15 +68,15 @@ def test_a_partition_in_steps_is_drawn_where_it_is_named() -> None:
         "partition-in-steps" in names_for(planned(cluster=cluster)) for cluster in ("local", "sim")
     )
     plan = planned(cluster="sim", seed=5, faults=("partition-in-steps",), time_limit_s=20)
-    faults = draw_faults(plan, "n1")
+    faults = draw_faults(plan, "n1", SYSTEMS["qsync"])
     assert len(faults) > 1 and all(len(fault.shapes) == 2 for fault in faults)
 
 
 def test_the_schedule_draws_all_of_it_from_the_seed() -> None:
     """Broken if the line that repeats a run repeats other shapes, or a plan file could not hold them."""
     plan = planned(cluster="sim", seed=5, faults=("changing-partitions",), time_limit_s=20)
-    faults = draw_faults(plan, "n1")
-    assert faults == draw_faults(plan, "n1")
+    faults = draw_faults(plan, "n1", SYSTEMS["qsync"])
+    assert faults == draw_faults(plan, "n1", SYSTEMS["qsync"])
     assert len(faults) > 1
     for fault in faults:
         assert fault.links == all_links(fault.shapes)

@@ -16,6 +16,7 @@ from harness.run.assemble import parts_of
 from harness.run.draw import draw
 from harness.run.plan import SECOND_NS, Drawn, Plan, to_json
 from harness.systems.plans import from_json, planned
+from harness.systems.qsync.scenes import READY_MADE
 from tests.harness.cluster.test_elections import run
 
 NODES = ("n1", "n2", "n3")
@@ -104,7 +105,8 @@ def test_placeholders_mean_who_it_was_about() -> None:
 def test_scenes_are_drawn_from_the_seed_alone() -> None:
     """If it failed, a seed would not repeat, or every seed would be the same."""
     one, again, other = (
-        list(draw_directed(NODES, random.Random(seed), SECOND_NS, 20 * SECOND_NS, 5)) for seed in (1, 1, 2)
+        list(draw_directed(NODES, random.Random(seed), SECOND_NS, 20 * SECOND_NS, 5, scenes=READY_MADE))
+        for seed in (1, 1, 2)
     )
     assert one == again != other
     assert [each.id for each in one] == list(range(5, 5 + len(one)))
@@ -114,7 +116,9 @@ def test_scenes_are_drawn_from_the_seed_alone() -> None:
 def test_with_a_fixed_owner_nobody_else_is_promoted() -> None:
     """If it failed, a run of one owner would be judged by a promise that its own scenes break."""
     for fails_over in (True, False):
-        drawn = draw_directed(NODES, random.Random(1), SECOND_NS, 200 * SECOND_NS, 0, fails_over=fails_over)
+        drawn = draw_directed(
+            NODES, random.Random(1), SECOND_NS, 200 * SECOND_NS, 0, scenes=READY_MADE, fails_over=fails_over
+        )
         assert any(each.does == "failover" for each in drawn) == fails_over
 
 

@@ -17,6 +17,7 @@ from harness.faults.schedule import draw_faults
 from harness.faults.table import FAULTS
 from harness.run.assemble import parts_of
 from harness.run.plan import SECOND_NS, Drawn, Plan
+from harness.systems import SYSTEMS
 from harness.systems.plans import planned
 
 NAMES = st.lists(
@@ -46,7 +47,7 @@ def plans(draw: st.DrawFn) -> Plan:
 def test_impossible_sequences_are_never_drawn(plan: Plan) -> None:
     """Broken, two changes of the members are under way at once, a cluster is cut down below its quorum, a member is
     added that is there already, or a node that has left is killed, paused or restarted."""
-    faults = draw_faults(plan, "n1")
+    faults = draw_faults(plan, "n1", SYSTEMS["qsync"])
     members = Membership.at_first(plan.node_names, plan.quorum, plan.voters)
     for fault in faults:
         here = (fault.id, fault.name, fault.nodes)
@@ -72,7 +73,7 @@ def test_impossible_sequences_are_never_drawn(plan: Plan) -> None:
 @given(plans())
 def test_a_quorum_is_only_raised_and_never_above_the_members(plan: Plan) -> None:
     """Broken, a run is judged by a quorum that its nodes cannot have had."""
-    for fault in draw_faults(plan, "n1"):
+    for fault in draw_faults(plan, "n1", SYSTEMS["qsync"]):
         quorum = fault.options.get("replication_synchro_quorum")
         if quorum is not None:
             assert len(fault.nodes) / 2 < quorum <= len(fault.nodes)
@@ -83,7 +84,10 @@ def test_a_long_schedule_has_all_of_it() -> None:
     plan = planned(
         cluster="sim", faults=("membership", "rolling", "timeouts"), time_limit_s=120, seed=4, nodes=5
     )
-    assert {fault.does for fault in draw_faults(plan, "n1")} == MEMBERSHIP | {"restart", "options"}
+    assert {fault.does for fault in draw_faults(plan, "n1", SYSTEMS["qsync"])} == MEMBERSHIP | {
+        "restart",
+        "options",
+    }
 
 
 def fault(number: int, does: str, at_s: int, *nodes: str) -> Fault:
@@ -123,5 +127,5 @@ def test_who_comes_needs_a_place_that_somebody_left() -> None:
 def test_real_tarantool_is_asked_for_the_timeouts_that_it_has() -> None:
     """Broken, 2.6 is told of an election timeout, refuses it, and no such fault ever bites."""
     plan = planned(system="tarantool", configuration="A", faults=("timeouts",), time_limit_s=120, seed=2)
-    asked = {name for fault in draw_faults(plan, "n1") for name in fault.options}
+    asked = {name for fault in draw_faults(plan, "n1", SYSTEMS["qsync"]) for name in fault.options}
     assert asked == {"replication_synchro_timeout", "replication_timeout"}

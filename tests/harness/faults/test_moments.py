@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from harness.faults import schedule
 from harness.faults.directed import PLACEHOLDERS, draw_directed, in_place
 from harness.faults.fault import Fault
-from harness.faults.moments import DRAWN_SCENES, _dies_writing, _node_lags, _rivals_stand
 from harness.faults.schedule import draw_faults
 from harness.hunt.seeds import try_seed
 from harness.run.plan import SECOND_NS
+from harness.systems import SYSTEMS
 from harness.systems.plans import planned
+from harness.systems.qsync.drawn_scenes import DRAWN, _dies_writing, _node_lags, _rivals_stand
+from harness.systems.qsync.system import SCENES
 from nodes.iproto.message_kinds import KINDS
 from nodes.kernel.effects import Effect, Truncate
 from nodes.qsync import election, journal, replica
@@ -24,7 +25,7 @@ NODES = ("n1", "n2", "n3")
 
 
 def scenes(seed: int) -> list[Fault]:
-    drawn = draw_directed(NODES, random.Random(seed), SECOND_NS, 30 * SECOND_NS, 0, scenes=DRAWN_SCENES)
+    drawn = draw_directed(NODES, random.Random(seed), SECOND_NS, 30 * SECOND_NS, 0, scenes=DRAWN)
     return list(drawn)
 
 
@@ -136,9 +137,9 @@ def test_the_ready_made_scenes_are_drawn_as_before() -> None:
     """If it failed, a stored plan that asks for holds would be another run."""
     plan = planned(cluster="sim", faults=("all", "holds"), seed=5)
     both = planned(cluster="sim", faults=("all", "holds", "moments"), seed=5)
-    before = draw_faults(plan, "n1")
-    assert draw_faults(both, "n1")[: len(before)] == before
-    assert len(draw_faults(both, "n1")) > len(before)
+    before = draw_faults(plan, "n1", SYSTEMS["qsync"])
+    assert draw_faults(both, "n1", SYSTEMS["qsync"])[: len(before)] == before
+    assert len(draw_faults(both, "n1", SYSTEMS["qsync"])) > len(before)
 
 
 def test_good_nodes_survive_them() -> None:
@@ -152,7 +153,7 @@ def test_a_vote_that_a_restart_forgets_is_found(monkeypatch: pytest.MonkeyPatch)
     """If it failed, two leaders of one term would be out of reach: only a voter that dies votes twice."""
     recovered = replica.vote_of
     monkeypatch.setattr(replica, "vote_of", lambda rows: (recovered(rows)[0], 0))
-    monkeypatch.setattr(schedule, "DRAWN_SCENES", ((_rivals_stand, 1),))
+    monkeypatch.setitem(SCENES, "moments", ((_rivals_stand, 1),))
     plan = planned(cluster="sim", faults=("moments",), rate=30, election_timeout_s=0.8, time_limit_s=30)
     tried = try_seed(plan)
     assert {"leadership", "audit"} & {*tried.violated}
@@ -161,7 +162,7 @@ def test_a_vote_that_a_restart_forgets_is_found(monkeypatch: pytest.MonkeyPatch)
 def test_a_vote_for_a_candidate_that_lacks_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, a leader without the rows that a quorum has would be out of reach: rows come before votes."""
     monkeypatch.setattr(election, "covers", lambda vclock, other: True)
-    monkeypatch.setattr(schedule, "DRAWN_SCENES", ((_node_lags, 1),))
+    monkeypatch.setitem(SCENES, "moments", ((_node_lags, 1),))
     plan = planned(
         cluster="sim", faults=("moments",), rate=30, election_timeout_s=0.8, time_limit_s=15, seed=13
     )
@@ -176,7 +177,7 @@ def test_a_torn_tail_that_stays_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
         return [effect for effect in read(self, *arguments) if not isinstance(effect, Truncate)]
 
     monkeypatch.setattr(journal.Journal, "_read", read_and_leave)
-    monkeypatch.setattr(schedule, "DRAWN_SCENES", ((_dies_writing, 1),))
+    monkeypatch.setitem(SCENES, "moments", ((_dies_writing, 1),))
     plan = planned(
         cluster="sim", faults=("moments",), rate=30, election_timeout_s=0.8, time_limit_s=15, seed=0
     )

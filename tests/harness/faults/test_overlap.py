@@ -13,6 +13,7 @@ from harness.faults.fault import Fault
 from harness.faults.overlap import exclude, impossible, meet, slots_of
 from harness.faults.schedule import draw_faults
 from harness.faults.table import FAULTS, SCENIC
+from harness.systems import SYSTEMS
 from harness.systems.plans import planned
 
 
@@ -25,7 +26,7 @@ def fault(number: int, does: str, at: int, until: int, *nodes: str) -> Fault:
 def test_a_drawn_schedule_overlaps_and_keeps_to_what_is_possible(cluster: str, seed: int) -> None:
     """If it failed, a dead process would be paused, or no kill would ever happen inside a partition."""
     plan = planned(cluster=cluster, overlap=3, nodes=5, seed=seed, time_limit_s=40)
-    faults = draw_faults(plan, "n1")
+    faults = draw_faults(plan, "n1", SYSTEMS["qsync"])
     pairs = [pair for pair in itertools.combinations(faults, 2) if meet(*pair)]
     assert pairs, "nothing overlaps"
     assert not [pair for pair in pairs if exclude(*pair)]
@@ -52,7 +53,7 @@ def test_no_schedule_asks_for_what_cannot_be(
         cluster=cluster, overlap=overlap, nodes=nodes, seed=seed, time_limit_s=40, faults=tuple(names)
     )
     plan = plan if cluster == "sim" else msgspec.structs.replace(plan, node_from="older.whl")
-    faults = draw_faults(plan, "n1")
+    faults = draw_faults(plan, "n1", SYSTEMS["qsync"])
     for one, other in itertools.combinations(faults, 2):
         if not meet(one, other):
             continue
@@ -68,7 +69,7 @@ def test_no_schedule_asks_for_what_cannot_be(
 
 def test_without_overlap_there_is_one_slot() -> None:
     """If it failed, plans that were stored would no longer be carried out in their order."""
-    faults = draw_faults(planned(seed=3, time_limit_s=30), "n1")
+    faults = draw_faults(planned(seed=3, time_limit_s=30), "n1", SYSTEMS["qsync"])
     assert [len(slot) for slot in slots_of(faults)] == [len(faults)]
 
 

@@ -11,6 +11,7 @@ from harness.faults.rollout import Rollout
 from harness.faults.schedule import draw_faults, names_for
 from harness.run.draw import refuse_impossible
 from harness.run.plan import Drawn, Plan
+from harness.systems import SYSTEMS
 from harness.systems.plans import planned
 from harness.systems.qsync.system import Qsync
 from harness.workloads import WORKLOADS
@@ -24,7 +25,7 @@ def plan(*faults: str, **given: Any) -> Plan:
 @pytest.mark.parametrize("nodes", [3, 5])
 def test_each_node_has_its_turn_once_and_other_faults_lie_between(nodes: int) -> None:
     """Broken, a node is upgraded twice or never, or all are before anything else goes wrong."""
-    drawn = draw_faults(plan("rolling-upgrade", "kill", "isolate-owner", nodes=nodes), "n1")
+    drawn = draw_faults(plan("rolling-upgrade", "kill", "isolate-owner", nodes=nodes), "n1", SYSTEMS["qsync"])
     steps = [each for each in drawn if each.does == "upgrade"]
     assert sorted(step.nodes[0] for step in steps) == [f"n{number + 1}" for number in range(nodes)]
     assert all(len(step.nodes) == 1 for step in steps)
@@ -34,7 +35,7 @@ def test_each_node_has_its_turn_once_and_other_faults_lie_between(nodes: int) ->
 
 def test_the_way_back_follows_the_way_there() -> None:
     """Broken, a node goes back to a version that it never left, or the downgrade is never drawn."""
-    drawn = draw_faults(plan("rolling-upgrade", "rolling-downgrade"), "n1")
+    drawn = draw_faults(plan("rolling-upgrade", "rolling-downgrade"), "n1", SYSTEMS["qsync"])
     assert [each.does for each in drawn][:7] == ["upgrade"] * 3 + ["downgrade"] * 3 + ["upgrade"]
     assert {each.nodes for each in drawn[:3]} == {each.nodes for each in drawn[3:6]}
 

@@ -23,7 +23,7 @@ CLUSTERS = ("local", "docker", "ssh", "sim")
 
 
 def drawn(**given: Any) -> tuple[Fault, ...]:
-    return draw_faults(planned(**given), "n1")
+    return draw_faults(planned(**given), "n1", SYSTEMS["qsync"])
 
 
 @given(
@@ -38,7 +38,7 @@ def test_a_schedule_keeps_to_its_times(
 ) -> None:
     """If it failed, faults would overlap, or last beyond the load, where nobody looks at what they do."""
     plan = planned(seed=seed, time_limit_s=time_limit_s, nodes=nodes, cluster=cluster, faults=names)
-    faults = draw_faults(plan, "n1")
+    faults = draw_faults(plan, "n1", SYSTEMS["qsync"])
     assert [fault.id for fault in faults] == list(range(len(faults)))
     assert all(FIRST_NS <= fault.at_ns < fault.until_ns for fault in faults)
     assert all(fault.until_ns <= plan.time_limit_ns - LAST_HEALED_NS for fault in faults)
@@ -227,7 +227,7 @@ def test_the_table_says_of_every_fault_what_it_is(name: str) -> None:
     plan = planned(cluster=kind.where.clusters[-1], nodes=nodes, faults=_with(name), time_limit_s=30, seed=3)
     if kind.group == "rolling" and kind.does != "restart":
         plan = msgspec.structs.replace(plan, node_from="older.whl")
-    faults = draw_faults(plan, "n1")
+    faults = draw_faults(plan, "n1", SYSTEMS["qsync"])
     assert faults
     for fault in faults:
         if fault.name != name:
@@ -275,7 +275,7 @@ def test_what_is_asked_for_beside_all_comes_first(asked: str) -> None:
     names = TOGETHER.get(asked, (asked,))
     for seed in range(8):
         plan = planned(cluster="local", time_limit_s=20, faults=("all", asked), seed=seed)
-        first = draw_faults(plan, "n1")[0]
+        first = draw_faults(plan, "n1", SYSTEMS["qsync"])[0]
         assert first.name in names, (seed, first)
 
 
@@ -297,6 +297,6 @@ def test_only_nodes_that_read_our_clock_are_told_to_drift() -> None:
     """If it failed, the record would tell of a drift of a monotonic clock that is the machine's own."""
     for system, drifts in (("qsync", True), ("tarantool", False)):
         plan = planned(cluster="local", system=system, faults=("clock",), time_limit_s=20)
-        faults = draw_faults(plan, "n1", SYSTEMS[system].abilities)
+        faults = draw_faults(plan, "n1", SYSTEMS[system])
         assert faults
         assert all(fault.jump_ns and bool(fault.drift_ppm) == drifts for fault in faults)

@@ -1,6 +1,6 @@
 """Scenes with everything drawn: the trigger, the role, the message, which node is slow or full, which dies and returns.
 
-The ready-made scenes (`harness.faults.directed`) are special cases. A scene here is a *cause* (another node is
+The ready-made scenes (`scenes.py`) are special cases. A scene here is a *cause* (another node is
 promoted, the owner dies, stops or is cut off, acknowledgements are missing so that the queue fills, a node lags behind
 while another turn comes, or nothing) and one to three *hindrances* beside it. A hindrance mostly begins at a moment,
 and how long it lasts is drawn evenly over orders of magnitude, so that one ends in the middle of another.
@@ -22,8 +22,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from harness.faults.directed import MILLISECOND_NS, Scene, Scenes, soon
+from harness.faults.directed import MILLISECOND_NS, Scene, Scenes
 from harness.faults.fault import Link, Moment
+from harness.systems.qsync.scenes import soon
 
 RECORDS = ("row", "row", "confirm", "confirm", "rollback", "promote", "promote", "raft", "")
 """Kinds of records for which a disk may be slow; "" is any."""
@@ -265,4 +266,4 @@ def _one_of(scene: Scene, table: tuple[tuple[Callable[[Scene], Any], int], ...])
     scene.chance.choices(draws, weights)[0](scene)
 
 
-DRAWN_SCENES: Scenes = ((_drawn, 1),)
+DRAWN: Scenes = ((_drawn, 1),)
