@@ -11,10 +11,8 @@ from collections.abc import Mapping
 
 from harness.administration.deployed import POLL_NS, Deployed
 from harness.faults.fault import Evidence, Fault
-from harness.run.node_options import QUORUM, Value
+from harness.run.node_options import QUORUM, RUNNING, Value
 from harness.systems.system import ChangesOptions
-
-RUNNING = "while it ran"
 
 
 def wanted(fault: Fault) -> dict[str, Value]:

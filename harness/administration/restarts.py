@@ -13,9 +13,7 @@ from harness.administration.deployed import Deployed, covers, furthest, has_sync
 from harness.administration.options import wanted
 from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault
-from harness.run.node_options import QUORUM, Value
-
-RESTARTED = "by a restart"
+from harness.run.node_options import QUORUM, RESTARTED, Value
 
 
 class Restarts:

@@ -56,6 +56,8 @@ IN_STEPS = "partition-in-steps"
 FAILOVER = "failover"
 OOM = "oom"
 REMOVE, ADD = "remove-node", "add-node"
+LOST_DISK = "replace-node"
+MEMBERSHIP = "membership"
 QUORUM, TIMEOUTS = "quorum", "timeouts"
 RECONFIGURE, RECONFIGURE_AT, OTHERWISE = RECONFIGURING
 HOLDS = "holds"
@@ -81,7 +83,7 @@ NO_MACHINE = no(SIM, "virtual nodes share no machine: their work takes no time a
 """Groups of processes can always be limited where containers can be started; elsewhere it depends on the machine and on
 the user, and is done by name."""
 ONE_CODE = no(SIM, "the simulator runs the nodes of this checkout, in one process")
-STARTED_ANEW = no(
+STARTED_ANEW = by_name(SIM) | no(
     REAL, "there nodes start with the options that they had; try the faults timeouts and quorum"
 )
 BY_MOMENT = no(REAL, "only virtual time knows what a node is about to do")
@@ -138,12 +140,12 @@ FAULTS: dict[str, Kind] = {
     OOM:               Kind("memory",        "oom",          leader_or_one, DOCKER | by_name(LOCAL | SSH) | NO_MACHINE),
     REMOVE:            Kind("membership",    "remove",       another, by_name(EVERYWHERE), nodes_min=3),
     ADD:               Kind("joining",       "add",          newcomer, by_name(EVERYWHERE), nodes_min=3),
-    "replace-node":    Kind("membership",    "replace",      another, by_name(EVERYWHERE), nodes_min=3),
+    LOST_DISK:         Kind("membership",    "replace",      another, by_name(EVERYWHERE), nodes_min=3),
     TIMEOUTS:          Kind("configuration", "options",      timeouts, by_name(EVERYWHERE)),
     QUORUM:            Kind("configuration", "options",      quorum, by_name(EVERYWHERE), nodes_min=3),
-    RECONFIGURE:       Kind("configuration", "options",      by_the_schedule, by_name(SIM) | STARTED_ANEW),
-    RECONFIGURE_AT:    Kind("configuration", "options",      by_the_schedule, by_name(SIM) | STARTED_ANEW),
-    OTHERWISE:         Kind("rolling",       "restart",      by_the_schedule, by_name(SIM) | STARTED_ANEW),
+    RECONFIGURE:       Kind("configuration", "options",      by_the_schedule, STARTED_ANEW),
+    RECONFIGURE_AT:    Kind("configuration", "options",      by_the_schedule, STARTED_ANEW),
+    OTHERWISE:         Kind("rolling",       "restart",      by_the_schedule, STARTED_ANEW, needs="options"),
     "rolling-restart": Kind("rolling",       "restart",      in_turn, by_name(EVERYWHERE)),
     UPGRADE:           Kind("rolling",       "upgrade",      next_node, by_name(REAL) | ONE_CODE, nodes_min=2),
     DOWNGRADE:         Kind("rolling",       "downgrade",    next_node, by_name(REAL) | ONE_CODE, nodes_min=2),
@@ -186,7 +188,7 @@ SUMMARIES: Mapping[str, str] = {
     OOM: "there is no memory left for a node, and the kernel ends it; restart",
     REMOVE: "a node leaves the cluster: it is stopped, and no node counts it any more",
     ADD: "a fresh node with an identity of its own joins at the address of one that left",
-    "replace-node": "a node loses its disk, and a fresh one with a new identity takes its place",
+    LOST_DISK: "a node loses its disk, and a fresh one with a new identity takes its place",
     TIMEOUTS: "a timeout (synchro, election, replication) is changed on all nodes for a while",
     QUORUM: "the quorum is greater on all nodes for a while; no linearizable reads are promised then",
     RECONFIGURE: "an option is changed for a while, on one node or on all in turn "
@@ -204,7 +206,7 @@ DIRECTED: frozenset[Does] = frozenset(("hold", "slow-disk"))
 
 TOGETHER: Mapping[str, tuple[str, ...]] = {
     "lose-unsynced": ("power-owner", "power-one", "power-all"),
-    "membership": (REMOVE, ADD, "replace-node"),
+    MEMBERSHIP: (REMOVE, ADD, LOST_DISK),
     "rolling": ("rolling-restart", UPGRADE),
 }
 """Names that stand for several."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import multiprocessing
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,18 +13,17 @@ from dataclasses import dataclass
 import msgspec
 
 from checkers.history import History, jsonl
-from checkers.history.faults import FaultSpan
 from checkers.history.operation import Operation
 from harness.errors import HarnessError
 from harness.faults.overlap import MEMBERSHIP
-from harness.hunt import changes
 from harness.hunt.variety import hunted
 from harness.judge.whole_run import verdict_of
-from harness.run.assemble import header, parts_of, simulated
+from harness.run.assemble import Parts, header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.run.execute import in_virtual_time
 from harness.run.plan import Plan
 from harness.systems.qsync.logs import logs_of
+from harness.systems.system import CountsRareTurns
 from harness.workloads.failing import AS_IT_HAD_TO
 from harness.workloads.mixed_spaces import ASYNCHRONOUS as ASYNCHRONOUS_SPACE
 from harness.workloads.register import ONCE
@@ -33,13 +32,10 @@ AHEAD_PER_JOB = 4
 POWER_LOST_BYTES = "power loss lost or spoilt bytes"
 MESSAGE_HELD = "message held by a directed fault"
 DIED_AT_A_MOMENT = "node died at a moment"
-READ_ONLY = "read-only (7)"
 STOPPED_AT_A_MOMENT = "node stopped, or its disk filled, at a moment"
 MEMBER_CAME = "member left, came or lost its disk"
-MEMBER_CAME_BUSY = "member came while the queue was busy"
 RESTARTED_IN_TURN = "all nodes restarted in turn"
 FAILED = "transaction failed by a statement in its middle"
-STRAY = "write refused by a node that does not lead"
 ASYNCHRONOUS = "asynchronous transaction acknowledged"
 WRITTEN_ONCE = "row written once acknowledged"
 BY_FAULTS = (
@@ -48,13 +44,10 @@ BY_FAULTS = (
     DIED_AT_A_MOMENT,
     STOPPED_AT_A_MOMENT,
     MEMBER_CAME,
-    MEMBER_CAME_BUSY,
     RESTARTED_IN_TURN,
     FAILED,
-    STRAY,
     ASYNCHRONOUS,
     WRITTEN_ONCE,
-    *changes.ROWS,
 )
 
 
@@ -115,9 +108,14 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
         rollbacks=evidence["rollbacks"] or 0,
         configuration=plan.expectations.configuration,
         workload=plan.workload,
-        sometimes={**cluster.sometimes(), **_done_by_faults(history), **changes.counted(plan, history)},
+        sometimes={**cluster.sometimes(), **_done_by_faults(history), **_of_system(parts, history)},
         again=verdict["repeat"]["command"],
     )
+
+
+def _of_system(parts: Parts, history: History) -> Mapping[str, int]:
+    counts = parts.system if isinstance(parts.system, CountsRareTurns) else None
+    return {} if counts is None else counts.rare_turns_of(parts.plan, history)
 
 
 def _done_by_faults(history: History) -> dict[str, int]:
@@ -132,30 +130,18 @@ def _done_by_faults(history: History) -> dict[str, int]:
         fault.asked.get("on") is not None and fault.does in ("pause", "disk-error") and fault.bit
         for fault in history.faults
     )
-    changes = [fault for fault in history.faults if fault.does in MEMBERSHIP and fault.bit]
     load = [operation for operation in history.operations if operation.phase == "load"]
     return {
         POWER_LOST_BYTES: lost,
         MESSAGE_HELD: held,
         DIED_AT_A_MOMENT: moments,
         STOPPED_AT_A_MOMENT: stopped,
-        MEMBER_CAME: len(changes),
-        MEMBER_CAME_BUSY: sum(_was_busy(history, fault) for fault in changes),
+        MEMBER_CAME: sum(fault.does in MEMBERSHIP and fault.bit for fault in history.faults),
         RESTARTED_IN_TURN: sum(fault.does == "restart" and fault.bit for fault in history.faults),
         FAILED: sum(operation.error == AS_IT_HAD_TO for operation in load),
-        STRAY: sum(operation.error == READ_ONLY for operation in load),
         ASYNCHRONOUS: sum(_is_asynchronous(operation) for operation in load),
         WRITTEN_ONCE: sum(_is_written_once(operation) for operation in load),
     }
-
-
-def _was_busy(history: History, fault: FaultSpan) -> bool:
-    """Some node was seen with transactions in its queue meanwhile."""
-    return any(
-        state.status.get("limbo", 0) > 0
-        for state in history.states
-        if fault.start_ns <= state.time_ns <= (fault.end_ns or state.time_ns)
-    )
 
 
 def _is_asynchronous(operation: Operation) -> bool:

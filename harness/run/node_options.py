@@ -15,6 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 Value = bool | int | float | str
+OPTION = "option"
+"""A line of the history: from when on a node has another value of an option. How it came to have it:"""
+RUNNING, RESTARTED = "while it ran", "by a restart"
 
 MODE = "election_mode"
 FENCING = "election_fencing_mode"

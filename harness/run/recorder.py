@@ -12,10 +12,8 @@ import msgspec
 from checkers.history.jsonl import Writer
 from harness.cluster.protocol import Time
 from harness.faults.fault import Fault
+from harness.run.node_options import OPTION
 from harness.run.plan import Operation
-
-OPTION = "option"
-"""A line of the history: from when on a node has another value of an option."""
 
 
 @dataclass(slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from checkers.check import Check
+from checkers.history.history import History
 from checkers.wal.record import LogRules
 from harness.clients.client import Client
 from harness.cluster.place import Command, Version
@@ -14,6 +14,7 @@ from harness.cluster.protocol import Cluster
 from harness.faults.abilities import Ability
 from harness.faults.fault import Does
 from harness.faults.membership import Membership
+from harness.run.dice import Dice
 from harness.run.node_options import Value
 from harness.run.plan import Options, Plan
 from harness.systems.promise import Promise
@@ -217,10 +218,6 @@ class StartsFromLogs(Protocol):
         """The answers that clients got while these logs were written (`checkers.stored_start`); empty if none."""
         ...
 
-    def start_for(self, plan: Plan, chance: random.Random) -> str | None:
-        """One that fits the plan, for its `start`; None if none does."""
-        ...
-
 
 @runtime_checkable
 class MakesNodes(Protocol):
@@ -244,10 +241,57 @@ class ChangesOptions(Protocol):
 
 @runtime_checkable
 class CountsRareTurns(Protocol):
-    """A system with options that a hunt varies, and nodes that count the rare turns that a hunt is to reach."""
+    """A system with rare turns that a hunt is to reach: its nodes count some, plan and history tell the rest."""
 
     @property
     def rare_turns(self) -> tuple[str, ...]: ...
+
+    def rare_turns_of(self, plan: Plan, history: History) -> Mapping[str, int]:
+        """How often each of the rest came about."""
+        ...
+
+
+@runtime_checkable
+class VariesItself(Protocol):
+    """A system with options that a hunt draws from each seed (`harness.hunt.variety`).
+
+    `given` are the names of the fields that the user set: the hunt keeps them, whatever is drawn.
+    """
+
+    def drawn(self, dice: Dice, plan: Plan, given: frozenset[str]) -> dict[str, Any]:
+        """Fields of the plan: its nodes, its pace, its options."""
+        ...
+
+    def workloads(
+        self, plan: Plan, drawn: Mapping[str, Any], weights: Mapping[str, float]
+    ) -> dict[str, float]:
+        """How often each workload is drawn beside these fields; `weights` are the usual ones."""
+        ...
+
+    def submitting(self, dice: Dice) -> dict[str, Any]:
+        """Fields of the plan, in a workload whose writes may be answered before they are confirmed."""
+        ...
+
+    def fitted(self, plan: Plan, given: frozenset[str]) -> Plan:
+        """The plan without what says nothing beside the options that were drawn."""
+        ...
+
+    def unfit(self, plan: Plan) -> frozenset[str]:
+        """The faults that these options have no room for."""
+        ...
+
+    def varied_late(self, plan: Plan, given: frozenset[str]) -> Plan:
+        """The plan with what has streams of its own, because it could not be drawn when first seeds were kept."""
+        ...
+
+
+@runtime_checkable
+class PlansForBugs(Protocol):
+    """A system with seeded bugs of which each shows only in some plans."""
+
+    def bug_plan(self, bugs: tuple[str, ...]) -> Mapping[str, Any]:
+        """The fields of a plan in which the first of these bugs shows."""
+        ...
 
 
 @runtime_checkable

@@ -42,6 +42,7 @@ from harness.systems.qsync.configurations import (
     with_protocol,
 )
 from nodes.kernel import quorum as quorums
+from nodes.qsync.configuration import Protocol
 
 Formula = Annotated[str, Meta(min_length=1, max_length=200)]
 NEVER_S = 3600
@@ -182,6 +183,23 @@ def said_of(plan: Plan) -> QsyncOptions:
 
 def settings_of(plan: Plan) -> Settings:
     return Settings(plan, said_of(plan))
+
+
+def is_2_6(plan: Plan) -> bool:
+    """2.6 has no promotion: the one node that is not read-only owns the queue by writing to it."""
+    return plan.expectations.configuration in ("A", "B")
+
+
+def protocol_of(plan: Plan) -> Protocol:
+    return "2.6" if is_2_6(plan) else "3.2"
+
+
+def quorum_follows(plan: Plan) -> bool:
+    """The quorum may be a formula of the number of members."""
+    is_apart = any(
+        QUORUM in options for options in parsed(said_of(plan).node_options, plan.node_names).values()
+    )
+    return not isinstance(plan.quorum, int) and not is_apart
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -50,7 +49,14 @@ from harness.systems.qsync.calls import CALLS, CallClient
 from harness.systems.qsync.configurations import letter_of
 from harness.systems.qsync.drawn_scenes import DRAWN
 from harness.systems.qsync.operator import ClearQueueOperator, take_over
-from harness.systems.qsync.options import QsyncOptions, said_of, settings_of
+from harness.systems.qsync.options import (
+    QsyncOptions,
+    is_2_6,
+    protocol_of,
+    quorum_follows,
+    said_of,
+    settings_of,
+)
 from harness.systems.qsync.promises import (
     PROMISES,
     must_serve_reads,
@@ -59,7 +65,9 @@ from harness.systems.qsync.promises import (
     without_majority,
     without_versions,
 )
+from harness.systems.qsync.rare_turns import HasRareTurns
 from harness.systems.qsync.scenes import READY_MADE
+from harness.systems.qsync.variety import Varies
 from harness.systems.system import Note
 from harness.wires.iproto import IPROTO, Iproto
 from nodes.iproto.messages import Answer, Call, Delete
@@ -70,13 +78,11 @@ from nodes.qsync.configuration import (
     CHECKPOINT_INTERVAL_NS,
     Configuration,
     Identity,
-    Protocol,
     SpaceDefinition,
 )
 from nodes.qsync.election import FENCINGS, MODES
 from nodes.qsync.replica import Replica
 from nodes.qsync.service import READ_MODES
-from nodes.qsync.sometimes import ROWS
 from nodes.qsync.system_spaces import CLUSTER
 
 if TYPE_CHECKING:
@@ -99,7 +105,7 @@ T = TypeVar("T", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
-class Qsync(HasBoxCfg):
+class Qsync(HasBoxCfg, HasRareTurns, Varies):
     summary: str = "the reference node: quorum-synchronous replication and elections after Tarantool"
 
     client: CallClient = CALLS
@@ -142,9 +148,9 @@ class Qsync(HasBoxCfg):
             known = ", ".join((*READ_MODES, MIXED_READS))
             raise WrongUse(f"unknown read mode {plan.read!r}; try one of: {known}")
         must_serve_reads(plan)
-        if plan.start is not None and (why := starts.fits(plan.start, _protocol(plan), plan.nodes)):
+        if plan.start is not None and (why := starts.fits(plan.start, protocol_of(plan), plan.nodes)):
             raise WrongUse(why)
-        if _others_join(plan) and not _quorum_follows(plan):
+        if _others_join(plan) and not quorum_follows(plan):
             raise WrongUse(
                 f"--start {plan.start}: the quorum follows the members that join; leave --quorum out"
             )
@@ -176,7 +182,7 @@ class Qsync(HasBoxCfg):
                 election_timeout_ns=int(said.election_timeout_s * SECOND_NS),
                 rollback_on_timeout=settings.rolls_back,
                 synchronous_promote=settings.promote_waits or begins_later,
-                protocol=_protocol(plan),
+                protocol=protocol_of(plan),
                 unmarked_promote=None if start is None else start.unmarked_promote,
                 read_only=self.is_operated(plan) or (is_2_6(plan) and member.name != plan.node_names[0]),
                 synchro_queue_max_size=queue_size,
@@ -215,26 +221,9 @@ class Qsync(HasBoxCfg):
         rows = () if plan.start is None else starts.start_of(plan.start).answered
         return {"space": starts.SPACE.name, "rows": rows} if rows else {}
 
-    def start_for(self, plan: Plan, chance: random.Random) -> str | None:
-        cuts = {name: starts.cuts_for(name, _protocol(plan), plan.nodes) for name in starts.names()}
-        fitting = [name for name, found in cuts.items() if found]
-        if not fitting:
-            return None
-        name = chance.choice(fitting)
-        words = f"{name}@{chance.choice(cuts[name])}"
-        joined = words + starts.JOIN
-        may_join = plan.nodes > 1 and _quorum_follows(plan)
-        if may_join and chance.random() < 0.5 and not starts.fits(joined, _protocol(plan), plan.nodes):
-            return joined
-        return words
-
     @property
     def scenes(self) -> Mapping[str, Scenes]:
         return SCENES
-
-    @property
-    def rare_turns(self) -> tuple[str, ...]:
-        return ROWS
 
     @property
     def watch(self) -> Watch:
@@ -566,26 +555,9 @@ def _others_join(plan: Plan) -> bool:
     return plan.start is not None and starts.start_of(plan.start).others_join
 
 
-def _quorum_follows(plan: Plan) -> bool:
-    """The quorum may be a formula of the number of members."""
-    is_apart = any(
-        QUORUM in options for options in parsed(said_of(plan).node_options, plan.node_names).values()
-    )
-    return not isinstance(plan.quorum, int) and not is_apart
-
-
 def _before_joins(members: tuple[Identity, ...], alone: str) -> tuple[Identity, ...]:
     """The first member; its log names it replica 1. The remaining ids are learnt."""
     return tuple(replace(member, id=int(member.name == alone)) for member in members)
-
-
-def _protocol(plan: Plan) -> Protocol:
-    return "2.6" if is_2_6(plan) else "3.2"
-
-
-def is_2_6(plan: Plan) -> bool:
-    """2.6 has no promotion: the one node that is not read-only owns the queue by writing to it."""
-    return plan.expectations.configuration in ("A", "B")
 
 
 def _switches(plan: Plan) -> tuple[str, ...]:

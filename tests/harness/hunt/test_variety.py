@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import WrongUse
-from harness.hunt import hunted, variety
-from harness.hunt.bug_plans import BUG_PLANS
+from harness.hunt import hunted
 from harness.hunt.variety import survived_by
 from harness.run.assemble import parts_of
 from harness.systems.plans import planned
+from harness.systems.qsync import variety
+from harness.systems.qsync.bug_plans import BUG_PLANS
 from harness.systems.qsync.options import settings_of
 from harness.workloads import WORKLOADS
 from nodes.qsync import bugs
@@ -93,6 +94,19 @@ def test_no_seed_is_drawn_in_which_nothing_can_be_shown() -> None:
         assert {"all", *survived_by(plan)} & set(plan.faults), plan.faults
         assert plan.least_ok == 250
         assert plan.rate * plan.time_limit_s >= 4 * plan.least_ok
+
+
+def test_a_system_that_draws_nothing_itself_is_drawn_over_all_the_same() -> None:
+    """If it failed, a hunt of another store would try one plan a hundred times, or plans that its nodes cannot run."""
+    system = "tests/systems/echo/echo.py"
+    plans = [hunted(planned(cluster="sim", seed=seed, system=system), NOTHING) for seed in range(100)]
+    assert {plan.nodes for plan in plans} == {1, 2, 3, 4, 5}
+    assert len({plan.faults for plan in plans}) > 10
+    assert {"rolling-restart" in plan.faults for plan in plans} == {True, False}
+    assert not any({"holds", "moments", "failover", "reconfigure"} & {*plan.faults} for plan in plans)
+    assert len({(plan.rate, plan.overlap, plan.roaming) for plan in plans}) > 10
+    for plan in plans:
+        parts_of(plan)
 
 
 def test_what_is_said_stays() -> None:

@@ -16,13 +16,14 @@ from checkers.history.operation import Event
 from checkers.verdict import Verdict
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
-from harness.hunt.seeds import FAILED, STRAY, WRITTEN_ONCE, try_seed
+from harness.hunt.seeds import FAILED, WRITTEN_ONCE, try_seed
 from harness.run.assemble import parts_of
 from harness.run.draw import draw
 from harness.run.plan import Drawn, Operation, to_json
 from harness.systems import SYSTEMS
 from harness.systems.plans import from_json, planned
 from harness.systems.qsync.promises import FIXED_OWNER
+from harness.systems.qsync.rare_turns import STRAY
 from harness.workloads import WORKLOADS
 from harness.workloads.failing import AS_IT_HAD_TO, COMMITTED, FAILURES
 from harness.workloads.reads import STAYS_NS

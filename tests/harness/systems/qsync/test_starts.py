@@ -12,10 +12,9 @@ from harness.hunt import try_seed
 from harness.judge.words import repeat_line
 from harness.run.assemble import parts_of
 from harness.run.plan import Plan
-from harness.systems import system_of
 from harness.systems.plans import planned
 from harness.systems.qsync import starts
-from harness.systems.system import StartsFromLogs
+from harness.systems.qsync.variety import start_for
 from nodes.iproto import xlog
 
 FROM_3_2 = [name for name in starts.names() if name.startswith("unmarked-")]
@@ -142,11 +141,9 @@ def test_what_cannot_begin_so_is_refused(fields: dict[str, object], words: str) 
 
 def test_a_start_is_drawn_that_fits_the_plan() -> None:
     """Broken, a hunt draws logs that its cluster refuses."""
-    system = system_of("qsync")
-    assert isinstance(system, StartsFromLogs)
     chance = random.Random(3)
     drawn = {
-        nodes: {str(system.start_for(planned(nodes=nodes), chance)).partition("@")[0] for _ in range(50)}
+        nodes: {str(start_for(planned(nodes=nodes), chance)).partition("@")[0] for _ in range(50)}
         for nodes in (1, 3)
     }
     assert drawn == {1: {REAL}, 3: set(starts.names())}

@@ -1,19 +1,34 @@
-"""Changed and differing options, and stored logs to begin with, for the table *sometimes*: each row claims what hunts
-reach."""
+"""Rare turns that a plan and a history tell, for the table *sometimes*: each row claims what hunts reach.
+
+They are changed and differing options, stored logs to begin with, refused writes, and members that came in the middle
+of something. `nodes.qsync.sometimes` has the rows that nodes count.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from checkers.history.faults import FaultSpan
 from checkers.history.history import History
-from harness.administration.options import RUNNING
-from harness.administration.restarts import RESTARTED
-from harness.run.node_options import APART, AT_START, MODE, QUEUE_SIZE, WHILE_RUNNING
+from harness.faults.overlap import MEMBERSHIP
+from harness.run.node_options import (
+    APART,
+    AT_START,
+    MODE,
+    OPTION,
+    QUEUE_SIZE,
+    RESTARTED,
+    RUNNING,
+    WHILE_RUNNING,
+)
 from harness.run.plan import Plan
-from harness.run.recorder import OPTION
 from harness.systems.qsync import starts
+from nodes.qsync import sometimes
 
+READ_ONLY = "read-only (7)"
+MEMBER_CAME_BUSY = "member came while the queue was busy"
+STRAY = "write refused by a node that does not lead"
 ONE_NODE = "option changed on one node"
 IN_TURN = "option changed on all nodes in turn"
 IN_TURN_RESTARTED = "option changed by restarts in turn"
@@ -40,6 +55,8 @@ def begun_with(start: str) -> str:
 
 
 ROWS = (
+    MEMBER_CAME_BUSY,
+    STRAY,
     *(changed(option, RUNNING) for option in WHILE_RUNNING),
     *(changed(option, RESTARTED) for option in AT_START),
     *(differs(option) for option in DIFFERING),
@@ -49,9 +66,23 @@ ROWS = (
 )
 
 
+class HasRareTurns:
+    """Implements `harness.systems.system.CountsRareTurns`."""
+
+    @property
+    def rare_turns(self) -> tuple[str, ...]:
+        return (*sometimes.ROWS, *ROWS)
+
+    def rare_turns_of(self, plan: Plan, history: History) -> Mapping[str, int]:
+        return counted(plan, history)
+
+
 def counted(plan: Plan, history: History) -> dict[str, int]:
     """Row → how often: of changes each node once, and once more when it is changed back."""
     rows = Counter(dict.fromkeys(ROWS, 0))
+    rows[STRAY] = sum(each.error == READ_ONLY for each in history.operations if each.phase == "load")
+    came = [fault for fault in history.faults if fault.does in MEMBERSHIP and fault.bit]
+    rows[MEMBER_CAME_BUSY] = sum(_was_busy(history, fault) for fault in came)
     rows.update(_by_option(history))
     rows.update(from_the_start(plan))
     rows.update(_by_fault(history))
@@ -66,6 +97,15 @@ def from_the_start(plan: Plan) -> Iterator[str]:
         yield begun_with(start.name)
         if start.others_join:
             yield JOINED_STORED
+
+
+def _was_busy(history: History, fault: FaultSpan) -> bool:
+    """Some node was seen with transactions in its queue meanwhile."""
+    return any(
+        state.status.get("limbo", 0) > 0
+        for state in history.states
+        if fault.start_ns <= state.time_ns <= (fault.end_ns or state.time_ns)
+    )
 
 
 def _by_option(history: History) -> Iterator[str]:
