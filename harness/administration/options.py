@@ -11,13 +11,14 @@ from collections.abc import Mapping
 
 from harness.administration.deployed import POLL_NS, Deployed
 from harness.faults.fault import Evidence, Fault
-from harness.run.node_options import QUORUM, RUNNING, Value
+from harness.run.node_options import RUNNING, Value
 from harness.systems.system import ChangesOptions
 
 
-def wanted(fault: Fault) -> dict[str, Value]:
+def wanted(fault: Fault, deployed: Deployed) -> dict[str, Value]:
     """Its options; a quorum is a whole number."""
-    return {name: int(value) if name == QUORUM else value for name, value in fault.options.items()}
+    quorum = deployed.plan.expectations.decisive.quorum
+    return {name: int(value) if name == quorum else value for name, value in fault.options.items()}
 
 
 class ChangedOptions:
@@ -26,7 +27,7 @@ class ChangedOptions:
         self._deployed = deployed
         assert isinstance(deployed.system, ChangesOptions), "the ability says so"
         self._system = deployed.system
-        self._wanted = wanted(fault)
+        self._wanted = wanted(fault, deployed)
         self._asked_ns = deployed.cluster.now_ns()
         self._usual: dict[str, Mapping[str, object]] = {}
         self._seen_ns: list[int] = []
@@ -91,7 +92,7 @@ class ChangedOptions:
 
     def _tell(self, *, settled: bool) -> None:
         """While the quorum changes, some nodes count by the one and some by the other: one that starts again, too."""
-        quorum = self._wanted.get(QUORUM)
+        quorum = self._wanted.get(self._deployed.plan.expectations.decisive.quorum)
         if isinstance(quorum, int):
             self._deployed.tell(settled=settled, quorum=None if settled else quorum)
 

@@ -13,7 +13,7 @@ from harness.administration.deployed import Deployed, covers, furthest, has_sync
 from harness.administration.options import wanted
 from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault
-from harness.run.node_options import QUORUM, RESTARTED, Value
+from harness.run.node_options import RESTARTED, Value
 
 
 class Restarts:
@@ -21,7 +21,7 @@ class Restarts:
         self._fault = fault
         self._deployed = deployed
         self._asked_ns = deployed.cluster.now_ns()
-        self._wanted = wanted(fault)
+        self._wanted = wanted(fault, deployed)
         self._seen_ns: dict[str, int] = {}
         self._away: dict[str, None] = {}
         """Nodes that did not come back, or have not caught up."""
@@ -35,7 +35,7 @@ class Restarts:
 
     def _tell(self, *, settled: bool) -> None:
         """While nodes start with another quorum, some count by the one and some by the other."""
-        quorum = self._wanted.get(QUORUM)
+        quorum = self._wanted.get(self._deployed.plan.expectations.decisive.quorum)
         if isinstance(quorum, int):
             self._deployed.tell(settled=settled, quorum=None if settled else quorum)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+import random
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, runtime_checkable
 
 from harness.faults.abilities import Ability
 from harness.faults.directed import Scenes
+from harness.faults.fault import Fault
+from harness.faults.membership import Membership
+from harness.run.plan import Plan
 
 
 class HasAbilities(Protocol):
@@ -23,4 +27,28 @@ class BringsScenes(Protocol):
     @property
     def scenes(self) -> Mapping[str, Scenes]:
         """Name in the table of faults (`holds`, `moments`) → the scenes that it draws."""
+        ...
+
+
+@runtime_checkable
+class DrawsOptions(Protocol):
+    """A system with options that change in the course of a run."""
+
+    def draw_options(
+        self,
+        name: str,
+        plan: Plan,
+        members: Membership,
+        owner: str,
+        chance: random.Random,
+        before: Iterable[Fault],
+    ) -> dict[str, Any] | None:
+        """The fields of the fault `name`, which changes options of `members`; None if it can change nothing then.
+
+        `before`: what was drawn so far.
+        """
+        ...
+
+    def begins_elections(self, plan: Plan, faults: Iterable[Fault]) -> bool:
+        """One of these faults begins elections in a cluster that had none."""
         ...

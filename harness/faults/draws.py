@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from harness.faults.fault import Damage, Link
 
 MILLISECOND_NS = 1_000_000
-FACTORS = (0.5, 0.7, 1.5, 2.0)
-"""By what timeouts are multiplied."""
 
 Draw = Callable[[Sequence[str], str, random.Random], dict[str, object]]
 
@@ -125,18 +123,3 @@ def next_node(nodes: Sequence[str], leader: str, chance: random.Random) -> dict[
 
 def newcomer(absent: Sequence[str], leader: str, chance: random.Random) -> dict[str, object]:
     return {"nodes": (chance.choice(list(absent)),)}
-
-
-def quorum(nodes: Sequence[str], leader: str, chance: random.Random) -> dict[str, object]:
-    """Greater than what it is, and not greater than N: what was confirmed before it had less."""
-    least = len(nodes) // 2 + 2
-    return {
-        "nodes": tuple(nodes),
-        "options": {"replication_synchro_quorum": chance.randrange(least, len(nodes) + 1)},
-    }
-
-
-def timeouts(nodes: Sequence[str], leader: str, chance: random.Random) -> dict[str, object]:
-    """One of them, by a factor: the schedule makes seconds of it."""
-    names = ("replication_synchro_timeout", "election_timeout", "replication_timeout")
-    return {"nodes": tuple(nodes), "options": {chance.choice(names): chance.choice(FACTORS)}}

@@ -14,11 +14,10 @@ kill happens inside a partition. These exclude each other:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
 
 from harness.faults.fault import Does, Fault
-from harness.run.node_options import MODE, QUORUM
+from harness.run.node_options import Decisive
 
 MEMBERSHIP: frozenset[Does] = frozenset(("remove", "add", "replace"))
 """These change the members: one at a time."""
@@ -45,14 +44,9 @@ SETS_CLOCKS: frozenset[Does] = frozenset(("clock",))
 HINDER_NO_OWNER: frozenset[Does] = frozenset(("failover", "options", "clock", "add"))
 
 
-def changes_who_leads(options: Mapping[str, Any]) -> bool:
-    """While these options change, no node may be the owner."""
-    return MODE in options or QUORUM in options
-
-
-def hinders_no_owner(does: str, options: Mapping[str, object]) -> bool:
-    """Such a fault leaves the cluster its owner, or lets it have another."""
-    return does in HINDER_NO_OWNER and not changes_who_leads(options)
+def hinders_no_owner(does: str, options: Collection[str], decisive: Decisive) -> bool:
+    """Such a fault leaves the cluster its owner, or lets it have another. `decisive`: of the system's options."""
+    return does in HINDER_NO_OWNER and not decisive.who_leads(options)
 
 
 def meet(one: Fault, other: Fault) -> bool:
@@ -60,13 +54,13 @@ def meet(one: Fault, other: Fault) -> bool:
     return one.at_ns < other.until_ns and other.at_ns < one.until_ns
 
 
-def exclude(one: Fault, other: Fault, *, is_real: bool = False) -> bool:
+def exclude(one: Fault, other: Fault, decisive: Decisive, *, is_real: bool = False) -> bool:
     """They cannot be at work at the same time. `is_real`: on nodes that are not virtual."""
     if one.does == other.does == "failover":
         return True
     if one.does in ADMINISTERED and other.does in ADMINISTERED:
         return True
-    if "failover" in (one.does, other.does) and (MODE in one.options or MODE in other.options):
+    if "failover" in (one.does, other.does) and decisive.about_elections((*one.options, *other.options)):
         return True  # without elections a PROMOTE by hand takes effect at once, even if another node has the queue
     if "failover" in (one.does, other.does) and (one.does in MEMBERSHIP or other.does in MEMBERSHIP):
         return bool({*one.nodes} & {*other.nodes})  # a node that leaves is not promoted
@@ -87,7 +81,9 @@ def slots_of(faults: Iterable[Fault]) -> list[list[Fault]]:
     return slots
 
 
-def impossible(fault: Fault, others: Sequence[Fault], overlap: int, *, is_real: bool = False) -> str:
+def impossible(
+    fault: Fault, others: Sequence[Fault], overlap: int, decisive: Decisive, *, is_real: bool = False
+) -> str:
     """Why the fault cannot be at work beside those that began before; "" if it can."""
     beside = [other for other in others if meet(fault, other)]
     for other in beside:
@@ -95,7 +91,7 @@ def impossible(fault: Fault, others: Sequence[Fault], overlap: int, *, is_real: 
             return (
                 f"begins before fault {other.id} has ended; faults come one after the other without --overlap"
             )
-        if exclude(fault, other, is_real=is_real):
+        if exclude(fault, other, decisive, is_real=is_real):
             return f"cannot be at work beside fault {other.id} ({other.name})"
     if len(beside) >= overlap:
         return f"would be one of {len(beside) + 1} faults at once, the plan allows {overlap}"

@@ -15,13 +15,12 @@ import msgspec
 
 from harness.errors import WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
-from harness.faults.capabilities import BringsScenes, HasAbilities
+from harness.faults.capabilities import BringsScenes, DrawsOptions, HasAbilities
 from harness.faults.changing import all_links, draw_shapes, draw_steps
 from harness.faults.directed import draw_directed
 from harness.faults.fault import Fault
 from harness.faults.membership import Membership
 from harness.faults.overlap import impossible
-from harness.faults.reconfiguring import draw as draw_options
 from harness.faults.rollout import DOWNGRADE, UPGRADE, Rollout
 from harness.faults.table import (
     ADD,
@@ -34,11 +33,10 @@ from harness.faults.table import (
     QUORUM,
     REMOVE,
     SCENIC,
-    TIMEOUTS,
     TOGETHER,
     why_not,
 )
-from harness.run.node_options import RECONFIGURING
+from harness.run.node_options import CHANGE_OPTIONS
 from harness.run.plan import SECOND_NS, Plan
 
 FIRST_NS = 1 * SECOND_NS
@@ -152,14 +150,16 @@ def draw_faults(plan: Plan, owner: str, system: HasAbilities) -> tuple[Fault, ..
         until_ns = at_ns + _lasts_ns(name, plan, chance.randrange(*LASTS_NS))
         if until_ns > plan.time_limit_ns - LAST_HEALED_NS:
             break
-        fault = _fault(len(faults), name, at_ns, until_ns, plan, owner, members, faults)
+        fault = _fault(len(faults), name, at_ns, until_ns, plan, owner, members, faults, system)
         if fault is not None and fault.drift_ppm and plan.cluster != "sim" and "drift" not in able:
             fault = msgspec.structs.replace(fault, drift_ppm=0)
         if fault is not None and target:
             fault = msgspec.structs.replace(fault, nodes=(target,))
         quiet_ns = int(chance.randrange(*QUIET_NS) * plan.calm_s)
         free_ns[slot] = until_ns + _quiet_ns(name, plan, quiet_ns)
-        if fault is None or impossible(fault, faults, plan.overlap, is_real=plan.cluster != "sim"):
+        if fault is None or impossible(
+            fault, faults, plan.overlap, plan.expectations.decisive, is_real=plan.cluster != "sim"
+        ):
             free_ns[slot] = at_ns + QUIET_NS[0]
         else:
             faults.append(fault)
@@ -245,6 +245,7 @@ def _fault(
     owner: str,
     members: Membership,
     before: Sequence[Fault],
+    system: HasAbilities,
 ) -> Fault | None:
     """One fault; None if it cannot be done to the members that there are then."""
     kind = FAULTS[name]
@@ -258,17 +259,12 @@ def _fault(
         draw = draw_shapes if name == CHANGING else draw_steps
         shapes = draw(nodes, owner, chance, until_ns - at_ns, plan.heartbeat_ns)
         drawn = {"shapes": shapes, "links": all_links(shapes)}
-    if name in RECONFIGURING:
-        options = draw_options(name, plan, nodes, owner, chance, before)
+    if name in CHANGE_OPTIONS:
+        assert isinstance(system, DrawsOptions), "the ability says so"
+        options = system.draw_options(name, plan, members, owner, chance, before)
         if options is None:
             return None
         drawn = options
-    if name == TIMEOUTS:
-        drawn = {**drawn, "options": _in_seconds(plan, drawn["options"])}
-    if name == QUORUM:
-        if members.quorum >= len(nodes):
-            return None
-        drawn = {**drawn, "options": _greater(drawn["options"], members.quorum)}
     named: Any = drawn.get("nodes", ())
     if "on" not in drawn and members.why_not(kind.does, named):
         return None
@@ -276,24 +272,3 @@ def _fault(
         return None  # a cluster that needs every node left restarts none of them
     fields = {"id": number, "name": name, "does": kind.does, "at_ns": at_ns, "until_ns": until_ns}
     return msgspec.convert({**fields, "seed": chance.getrandbits(32), **drawn}, Fault)
-
-
-def _greater(options: Any, quorum: int) -> dict[str, int]:
-    """Where the plan asks for more than N / 2 + 1 the drawn quorum may be none that is greater."""
-    return {option: max(drawn, quorum + 1) for option, drawn in options.items()}
-
-
-def _in_seconds(plan: Plan, factors: Any) -> dict[str, float]:
-    """Timeouts by the names of their options; the factors were drawn."""
-    usual = timeouts_of(plan)
-    known = {name if name in usual else "replication_timeout": factor for name, factor in factors.items()}
-    return {name: round(usual[name] * factor, 3) for name, factor in known.items()}
-
-
-def timeouts_of(plan: Plan) -> dict[str, float]:
-    """The timeouts until a fault changes them, in seconds; without elections there is one less."""
-    usual = {
-        "replication_synchro_timeout": plan.expectations.rolls_back_after_s,
-        "replication_timeout": plan.heartbeat_ns / SECOND_NS,
-    }
-    return usual | ({"election_timeout": plan.expectations.election_timeout_s} if plan.has_elections else {})

@@ -38,12 +38,10 @@ from harness.faults.draws import (
     narrow,
     newcomer,
     next_node,
-    quorum,
     reorder,
     slow,
     slow_disk,
     strobe,
-    timeouts,
 )
 from harness.faults.fault import Does
 from harness.faults.partitions import bridge, halves, isolate_one, isolate_owner, majorities_ring, one_way
@@ -141,8 +139,8 @@ FAULTS: dict[str, Kind] = {
     REMOVE:            Kind("membership",    "remove",       another, by_name(EVERYWHERE), nodes_min=3),
     ADD:               Kind("joining",       "add",          newcomer, by_name(EVERYWHERE), nodes_min=3),
     LOST_DISK:         Kind("membership",    "replace",      another, by_name(EVERYWHERE), nodes_min=3),
-    TIMEOUTS:          Kind("configuration", "options",      timeouts, by_name(EVERYWHERE)),
-    QUORUM:            Kind("configuration", "options",      quorum, by_name(EVERYWHERE), nodes_min=3),
+    TIMEOUTS:          Kind("configuration", "options",      by_the_schedule, by_name(EVERYWHERE)),
+    QUORUM:            Kind("configuration", "options",      by_the_schedule, by_name(EVERYWHERE), nodes_min=3),
     RECONFIGURE:       Kind("configuration", "options",      by_the_schedule, STARTED_ANEW),
     RECONFIGURE_AT:    Kind("configuration", "options",      by_the_schedule, STARTED_ANEW),
     OTHERWISE:         Kind("rolling",       "restart",      by_the_schedule, STARTED_ANEW, needs="options"),

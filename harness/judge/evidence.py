@@ -15,11 +15,12 @@ from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
 from checkers.history.members import is_settled_at_the_end
 from checkers.history.operation import SUBMITTED, Event, Operation
-from harness.faults.overlap import STOPS_PROCESSES, changes_who_leads, hinders_no_owner
+from harness.faults.overlap import STOPS_PROCESSES, hinders_no_owner
 from harness.faults.table import DIRECTED, SCENIC
 from harness.judge.asked_faults import never_in_effect
 from harness.judge.effects import Attempts, attempts_of, missing_effects
 from harness.judge.versions import missing_steps, was_refused
+from harness.run.node_options import Decisive
 from harness.run.plan import SECOND_NS, SUBMITTING, Plan
 from harness.systems.promise import Promise
 from harness.workloads.failing import AS_IT_HAD_TO
@@ -234,9 +235,9 @@ def _missing(
     return missing
 
 
-def _leaves_a_node(fault: FaultSpan, nodes: Sequence[str]) -> bool:
+def _leaves_a_node(fault: FaultSpan, nodes: Sequence[str], decisive: Decisive) -> bool:
     """Some node runs, and may answer, while the fault is at work."""
-    if changes_who_leads(fault.asked.get("options", {})):
+    if decisive.who_leads(fault.asked.get("options", {})):
         return False  # elections begin anew
     stops = fault.does in STOPS_PROCESSES | {"oom"}
     return not (stops and nodes and {*nodes} <= {*fault.nodes})
@@ -310,17 +311,19 @@ def _is_without_effect(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
     return not fault.bit and _is_beside_another(fault, others)
 
 
-def _was_hidden(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
+def _was_hidden(fault: FaultSpan, others: Sequence[FaultSpan], decisive: Decisive) -> bool:
     """Whether it healed could not even be tried, because of another fault that was at work when it was to heal."""
-    return fault.healed is None and any(other is not fault and _hides(other, fault) for other in others)
+    return fault.healed is None and any(
+        other is not fault and _hides(other, fault, decisive) for other in others
+    )
 
 
-def _hides(other: FaultSpan, fault: FaultSpan) -> bool:
+def _hides(other: FaultSpan, fault: FaultSpan, decisive: Decisive) -> bool:
     """Whether `other` was active while `fault` healed. A removed node never returns; an added one is not up yet."""
     since_ns = fault.start_ns if fault.heal_asked_ns is None else fault.heal_asked_ns
     whom: Sequence[Sequence[str]] = fault.links or tuple((node,) for node in fault.nodes)
     are_absent = other.does in ("remove", "add") and all({*each} & {*other.nodes} for each in whom)
-    if hinders_no_owner(other.does, other.asked.get("options", {})) and not are_absent:
+    if hinders_no_owner(other.does, other.asked.get("options", {}), decisive) and not are_absent:
         return False
     until_ns = NEVER if other.does == "remove" and are_absent else other.end_ns or NEVER
     return other.start_ns <= (fault.end_ns or NEVER) and until_ns >= since_ns
@@ -348,6 +351,7 @@ def _missing_of_faults(
     plan: Plan, history: History, evidence: dict[str, Any], promise: Promise, may_differ: bool = False
 ) -> list[str]:
     missing: list[str] = []
+    decisive = plan.expectations.decisive
     if not history.faults:
         return ["faults were asked for, but there was no time for one"] if _asks_for_faults(plan) else []
     for fault in history.faults:
@@ -357,7 +361,7 @@ def _missing_of_faults(
             missing.append(f"fault {fault.id} ({fault.name}) never ended")
         elif (may_differ and _is_of_stopped(fault, history)) or fault.healed:
             continue
-        elif not (_was_hidden(fault, history.faults) or _is_without_effect(fault, history.faults)):
+        elif not (_was_hidden(fault, history.faults, decisive) or _is_without_effect(fault, history.faults)):
             missing.append(f"fault {fault.id} ({fault.name}) was not seen to heal")
     missing += missing_effects(attempts(history))
     least = 1 if plan.drawn is None else 0  # a plan that was cut down to a few operations may have none
@@ -365,7 +369,7 @@ def _missing_of_faults(
     wanted = max(least, int(evidence["asked"] * share))
     if all(_is_steered(fault, ()) for fault in history.faults):
         wanted = least
-    if not any(_leaves_a_node(fault, history.header.nodes) for fault in history.faults):
+    if not any(_leaves_a_node(fault, history.header.nodes, decisive) for fault in history.faults):
         wanted = 0  # no node is there to answer
     if evidence["ok_under_fault"] + evidence.get("submitted_under_fault", 0) < wanted:
         missing.append(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 
@@ -17,12 +17,11 @@ from harness.cluster.limits.share import Share
 from harness.cluster.place import FROM, TO, Version, Which
 from harness.cluster.protocol import Cluster
 from harness.errors import WrongUse
+from harness.faults.capabilities import DrawsOptions
 from harness.faults.overlap import LIMITS
-from harness.faults.reconfiguring import switches_on
 from harness.faults.schedule import names_for
 from harness.faults.table import MOUNTED
 from harness.run.draw import faults_of, refuse_impossible
-from harness.run.node_options import BEAT, ELECTION_TIMEOUT, FENCING
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems import System, system_of
 from harness.systems.promise import ASYNCHRONOUS_WRITES, FINAL_STATE, WRITES
@@ -221,7 +220,7 @@ def _known(table: Mapping[str, T], name: str, what: str) -> T:
 def header(parts: Parts) -> Header:
     """The first line of the history: what checkers must know of the run."""
     plan = parts.plan
-    begins_later = plan.changes_options and switches_on(plan, faults_of(plan, parts.system))
+    begins_later = _begins_elections(parts)
     return Header(
         system=plan.system,
         cluster=plan.cluster,
@@ -229,31 +228,32 @@ def header(parts: Parts) -> Header:
         nodes=plan.node_names,
         quorum=plan.quorum_size,
         owner=None if plan.fails_over or begins_later else parts.system.owner(plan),
-        heartbeat_ns=int(max(_of_nodes(plan, BEAT, plan.heartbeat_ns / SECOND_NS)) * SECOND_NS),
+        heartbeat_ns=plan.expectations.slowest_heartbeat_ns or plan.heartbeat_ns,
         seed=plan.seed,
         effects={**parts.workload.effects, DUMP: "reads"},
         extra=_expected(parts),
     )
 
 
-def _of_nodes(plan: Plan, option: str, usual: object) -> list[Any]:
-    return [plan.options_of(node).get(option, usual) for node in plan.node_names]
+def _begins_elections(parts: Parts) -> bool:
+    """In the middle of the run, and then another node may lead."""
+    if not (parts.plan.changes_options and isinstance(parts.system, DrawsOptions)):
+        return False
+    return parts.system.begins_elections(parts.plan, faults_of(parts.plan, parts.system))
 
 
 def _expected(parts: Parts) -> dict[str, object]:
     """Facts for checkers of elections. Only virtual time is so regular that being late is a fault of the store."""
     plan = parts.plan
-    fencings = _of_nodes(plan, FENCING, plan.expectations.fencing)
-    fencing = plan.expectations.fencing if plan.has_elections and "off" not in fencings else "off"
-    expected: dict[str, object] = {"fencing": fencing, "operated": plan.needs_operator}
+    expected: dict[str, object] = {"fencing": plan.expectations.fencing, "operated": plan.needs_operator}
     if isinstance(parts.system, StartsFromLogs) and (before := parts.system.acknowledged_before(plan)):
         expected[stored_start.BEFORE] = before
     promise = parts.system.promise(plan)
     if not promise.has_leader:
         expected["leaderless"] = True
     if plan.cluster == "sim" and promise.model(WRITES):
-        usual_s = plan.expectations.election_timeout_s
-        expected["leader_within_ns"] = int(10 * max(_of_nodes(plan, ELECTION_TIMEOUT, usual_s)) * SECOND_NS)
+        slowest_s = plan.expectations.slowest_election_timeout_s or plan.expectations.election_timeout_s
+        expected["leader_within_ns"] = int(10 * slowest_s * SECOND_NS)
         expected["converges"] = bool(promise.model(FINAL_STATE))
         if promise.model(ASYNCHRONOUS_WRITES) != "as synchronous":
             expected["elects_when_split"] = False

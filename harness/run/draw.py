@@ -81,7 +81,9 @@ def _refuse_impossible_fault(
     here = f"fault {fault.id} ({fault.name})"
     if fault.until_ns < fault.at_ns:
         raise WrongUse(f"{here}: until_ns {fault.until_ns} comes before at_ns {fault.at_ns}")
-    if why := impossible(fault, before, plan.overlap, is_real=plan.cluster != "sim"):
+    if why := impossible(
+        fault, before, plan.overlap, plan.expectations.decisive, is_real=plan.cluster != "sim"
+    ):
         raise WrongUse(f"{here} {why}")
     if fault.does not in can_do(plan.cluster):
         raise WrongUse(f"{here}: --cluster {plan.cluster} cannot do {fault.does!r}")

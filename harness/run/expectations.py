@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from harness.run.node_options import AT_START, Value
+from harness.run.node_options import Decisive, Value
 
 NOBODY: frozenset[str] = frozenset()
 
@@ -22,12 +22,16 @@ class Expectations:
     quorum: int | str | None = None
     """The nodes that must have a write: a number, or a formula of N (`nodes.kernel.quorum`); None: N/2 + 1."""
     heartbeat_ns: int = 250_000_000
+    slowest_heartbeat_ns: int | None = None
+    """Of the node that has the longest; None: all have the same."""
     rolls_back_after_s: float = 0.6
     """So long a leader waits for a quorum."""
     election_timeout_s: float = 0.5
     """How long an election may take; a new leader is there some of these later."""
+    slowest_election_timeout_s: float | None = None
+    """Of the node that has the longest; None: all have the same."""
     fencing: str = "off"
-    """When a leader without followers resigns: off, soft or strict."""
+    """When a leader without followers resigns, on every node: off, soft or strict."""
     has_elections: bool = False
     fails_over: bool = False
     """The leader may change in the middle of the run, or there is none."""
@@ -45,5 +49,5 @@ class Expectations:
     """Every node can serve linearizable reads."""
     settings: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
     """Node → what it is set to when the run begins, by the names of its options."""
-    changeable: tuple[str, ...] = AT_START
-    """The options that may change in the middle of the run."""
+    decisive: Decisive = field(default_factory=Decisive)
+    """Those of them on which more than one node hangs."""

@@ -62,15 +62,15 @@ def owner_within_ns(plan: Plan) -> int:
 
 
 def may_keep_owners_away(
-    others: Iterable[Fault], failover: Fault, members: Sequence[str], quorum: int
+    others: Iterable[Fault], failover: Fault, members: Sequence[str], plan: Plan
 ) -> bool:
     """These faults stop or cut off the node that was promoted, or leave no quorum that is not touched by one."""
     touched: set[str] = set()
     for other in others:
-        if not hinders_no_owner(other.does, other.options):
+        if not hinders_no_owner(other.does, other.options, plan.expectations.decisive):
             touched.update(other.nodes, *other.links)
     untouched = [node for node in members if node not in touched]
-    return bool({*failover.nodes} & touched) or len(untouched) < quorum
+    return bool({*failover.nodes} & touched) or len(untouched) < plan.quorum_size
 
 
 async def statuses_of(plan: Plan, cluster: Cluster) -> dict[str, Mapping[str, object] | None]:

@@ -125,7 +125,7 @@ class Nemesis:
         )
 
     def _exclude(self, one: Fault, other: Fault) -> bool:
-        return exclude(one, other, is_real=self.plan.cluster != "sim")
+        return exclude(one, other, self.plan.expectations.decisive, is_real=self.plan.cluster != "sim")
 
     def _later(self, drawn: Fault) -> Fault | None:
         """An operator action takes as long as it takes: a fault behind it begins later, and lasts as long."""
@@ -225,9 +225,7 @@ class Nemesis:
         while self.system.owner_now(states) is None:
             others = [fault for fault in self.active.values() if fault.id != failover.id]
             members = self.present.deployed.members.present
-            if self.course.is_interrupted or may_keep_owners_away(
-                others, failover, members, self.plan.quorum_size
-            ):
+            if self.course.is_interrupted or may_keep_owners_away(others, failover, members, self.plan):
                 return None
             if self.cluster.now_ns() >= deadline_ns:
                 return False

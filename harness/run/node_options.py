@@ -1,108 +1,35 @@
-"""Options of nodes, by the names of `box.cfg`: values that single nodes have, and the values in force in a run.
-
-| option | can change |
-|---|---|
-| those of `box.cfg` that a running node takes (`WHILE_RUNNING`) | while the node runs, and by a restart |
-| `memtx_use_mvcc_engine`, and our own `synchronous_promote` | by a restart |
-| `wal_queue_max_size` | never: it is set from the start |
-
-A plan sets all nodes alike; `--node-option n2:election_timeout=0.8` sets one apart. Modes and queue sizes have lists of
-their own in the plan.
-"""
+"""Options of nodes, for code that does not know their names: the system has these, and says what they decide."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection
+from dataclasses import dataclass
 
 Value = bool | int | float | str
+
 OPTION = "option"
 """A line of the history: from when on a node has another value of an option. How it came to have it:"""
 RUNNING, RESTARTED = "while it ran", "by a restart"
-
-MODE = "election_mode"
-FENCING = "election_fencing_mode"
-ELECTION_TIMEOUT = "election_timeout"
-SYNCHRO_TIMEOUT = "replication_synchro_timeout"
-BEAT = "replication_timeout"
-QUORUM = "replication_synchro_quorum"
-QUEUE_SIZE = "replication_synchro_queue_max_size"
-LOG_QUEUE = "wal_queue_max_size"
-TIMEOUT_BEHAVIOUR = "box_cfg_replication_synchro_timeout"
-CHECKPOINTS = "checkpoint_interval"
-MVCC = "memtx_use_mvcc_engine"
-SYNCHRONOUS_PROMOTE = "synchronous_promote"
-
-WHILE_RUNNING = (
-    MODE,
-    FENCING,
-    ELECTION_TIMEOUT,
-    SYNCHRO_TIMEOUT,
-    BEAT,
-    QUORUM,
-    QUEUE_SIZE,
-    TIMEOUT_BEHAVIOUR,
-    CHECKPOINTS,
-)
-AT_START = (*WHILE_RUNNING, MVCC, SYNCHRONOUS_PROMOTE)
-APART = (
-    FENCING,
-    ELECTION_TIMEOUT,
-    SYNCHRO_TIMEOUT,
-    BEAT,
-    QUORUM,
-    TIMEOUT_BEHAVIOUR,
-    CHECKPOINTS,
-    *AT_START[-2:],
-    LOG_QUEUE,
-)
-"""The values that `--node-option` takes."""
 RECONFIGURING = ("reconfigure", "reconfigure-at-a-moment", "restart-otherwise")
-"""Faults that change any of them."""
-ROLLS_BACK, GOES_ON = "old", "new"
-"""Values of `TIMEOUT_BEHAVIOUR`: a transaction that waits too long is rolled back, or only its client gets an error."""
-_WORDS: Mapping[str, tuple[Value, ...]] = {
-    FENCING: ("off", "soft", "strict"),
-    TIMEOUT_BEHAVIOUR: (ROLLS_BACK, GOES_ON),
-    MVCC: (True, False),
-    SYNCHRONOUS_PROMOTE: (True, False),
-}
-_WHOLE: Mapping[str, str] = {QUORUM: "a number of nodes", LOG_QUEUE: "a number of bytes"}
+"""Faults that change any option that can change."""
+CHANGE_OPTIONS = (*RECONFIGURING, "timeouts", "quorum")
 
 
-def parsed(given: Iterable[str], nodes: Iterable[str]) -> dict[str, dict[str, Value]]:
-    """Node → option → value, of words like `n2:election_timeout=0.8`; ValueError says what is wrong with one."""
-    known, found = tuple(nodes), dict[str, dict[str, Value]]()
-    for words in given:
-        node, _, setting = words.partition(":")
-        name, _, text = setting.partition("=")
-        if node not in known:
-            raise ValueError(f"option of a node: no node is called {node!r} in {words!r}; try {known[0]}:…")
-        if name not in APART:
-            raise ValueError(f"unknown option {name!r} in {words!r}; try one of: {', '.join(APART)}")
-        found.setdefault(node, {})[name] = _value(name, text, words)
-    return found
+@dataclass(frozen=True, slots=True)
+class Decisive:
+    """The options of a system on which more than one node hangs; "" if it has none."""
 
+    elections: str = ""
+    """Which part the node takes in elections."""
+    quorum: str = ""
+    """How many nodes must have a write."""
 
-def _value(name: str, text: str, words: str) -> Value:
-    if name in _WORDS:
-        value = {"true": True, "false": False}.get(text, text)
-        if value not in _WORDS[name]:
-            raise ValueError(
-                f"{words!r}: expected one of {', '.join(map(written, _WORDS[name]))}, got {text!r}"
-            )
-        return value
-    kind = _WHOLE.get(name, "seconds above 0")
-    try:
-        number = int(text) if name in _WHOLE else float(text)
-    except ValueError:
-        number = 0
-    if not 0 < number <= 86_400:
-        raise ValueError(f"{words!r}: expected {kind}, got {text!r}")
-    return number
+    def who_leads(self, options: Collection[str]) -> bool:
+        """While these options change, no node may be the owner."""
+        return self.about_elections(options) or self.about_quorum(options)
 
+    def about_elections(self, options: Collection[str]) -> bool:
+        return bool(self.elections) and self.elections in options
 
-def written(value: Value) -> str:
-    """A value as the command line has it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    def about_quorum(self, options: Collection[str]) -> bool:
+        return bool(self.quorum) and self.quorum in options

@@ -17,7 +17,7 @@ from harness.faults.fault import Count, Does, Fault
 from harness.faults.membership import quorum_of
 from harness.faults.overlap import MEMBERSHIP
 from harness.run.expectations import Expectations
-from harness.run.node_options import QUORUM, RECONFIGURING, Value
+from harness.run.node_options import CHANGE_OPTIONS, RECONFIGURING, Value
 from nodes.kernel.chance import Streams
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
@@ -255,17 +255,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def changes_quorum(self) -> bool:
         """The quorum may be another in the middle of the run, at other moments on each node."""
-        named = {"quorum", *RECONFIGURING} & {*self.faults}
-        return (
-            bool(named) if self.drawn is None else any(QUORUM in each.options for each in self.drawn.faults)
-        )
+        if self.drawn is not None:
+            return any(self.expectations.decisive.about_quorum(each.options) for each in self.drawn.faults)
+        return bool({"quorum", *RECONFIGURING} & {*self.faults})
 
     @property
     def changes_options(self) -> bool:
         """Any option may be another in the middle of the run."""
         if self.drawn is not None:
             return any(fault.options for fault in self.drawn.faults)
-        return bool({"quorum", "timeouts", *RECONFIGURING} & {*self.faults})
+        return bool({*CHANGE_OPTIONS} & {*self.faults})
 
     @property
     def writes_asynchronously(self) -> bool:

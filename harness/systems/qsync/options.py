@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 
 from harness.faults.membership import quorum_of
 from harness.run.expectations import Expectations
-from harness.run.node_options import (
+from harness.run.node_options import Decisive, Value
+from harness.run.plan import SECOND_NS, Options, Plan, Seconds
+from harness.systems.qsync.configurations import (
+    DEFAULT,
+    FENCING_MODES,
+    PROTOCOLS,
+    NamedConfiguration,
+    configuration,
+    letter_of,
+    modes_of,
+    sizes_of,
+    with_protocol,
+)
+from harness.systems.qsync.node_options import (
     AT_START,
     BEAT,
     CHECKPOINTS,
@@ -26,20 +39,7 @@ from harness.run.node_options import (
     SYNCHRO_TIMEOUT,
     SYNCHRONOUS_PROMOTE,
     TIMEOUT_BEHAVIOUR,
-    Value,
     parsed,
-)
-from harness.run.plan import SECOND_NS, Options, Plan, Seconds
-from harness.systems.qsync.configurations import (
-    DEFAULT,
-    FENCING_MODES,
-    PROTOCOLS,
-    NamedConfiguration,
-    configuration,
-    letter_of,
-    modes_of,
-    sizes_of,
-    with_protocol,
 )
 from nodes.kernel import quorum as quorums
 from nodes.qsync.configuration import Protocol
@@ -143,9 +143,13 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             configuration=said.letter,
             quorum=self.quorum,
             heartbeat_ns=int(self.replication_timeout_s * SECOND_NS),
+            slowest_heartbeat_ns=int(max(said.all_of(BEAT)) * SECOND_NS),
             rolls_back_after_s=self.synchro_timeout_s,
             election_timeout_s=self.election_timeout_s,
-            fencing=self.election_fencing,
+            slowest_election_timeout_s=max(said.all_of(ELECTION_TIMEOUT)),
+            fencing=self.election_fencing
+            if said.has_elections and "off" not in said.all_of(FENCING)
+            else "off",
             has_elections=said.has_elections,
             fails_over=said.fails_over,
             needs_operator=said.needs_operator,
@@ -155,7 +159,7 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             read_mode=said.read_mode,
             keeps_versions=said.keeps_versions,
             settings={node: said.options_of(node) for node in plan.node_names},
-            changeable=(SYNCHRO_TIMEOUT, BEAT) if said.named.protocol == "2.6" else AT_START,
+            decisive=Decisive(elections=MODE, quorum=QUORUM),
         )
 
     def idle(self, plan: Plan, said: Collection[str]) -> str:
@@ -188,6 +192,11 @@ def settings_of(plan: Plan) -> Settings:
 def is_2_6(plan: Plan) -> bool:
     """2.6 has no promotion: the one node that is not read-only owns the queue by writing to it."""
     return plan.expectations.configuration in ("A", "B")
+
+
+def changeable(plan: Plan) -> tuple[str, ...]:
+    """The options that may change in the middle of the run."""
+    return (SYNCHRO_TIMEOUT, BEAT) if settings_of(plan).named.protocol == "2.6" else AT_START
 
 
 def protocol_of(plan: Plan) -> Protocol:
@@ -228,10 +237,14 @@ class Settings:
             **parsed(said.node_options, self.plan.node_names).get(node, {}),
         }
 
+    def all_of(self, option: str) -> list[Any]:
+        """Its value on every node when the run begins."""
+        return [self.options_of(node)[option] for node in self.plan.node_names]
+
     @property
     def keeps_versions(self) -> bool:
         """Every node has MVCC from its start on: one without it refuses linearizable reads."""
-        return all(self.options_of(node)[MVCC] for node in self.plan.node_names)
+        return all(self.all_of(MVCC))
 
     @property
     def queue_sizes(self) -> tuple[int, ...]:

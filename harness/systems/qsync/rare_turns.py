@@ -12,18 +12,10 @@ from collections.abc import Iterator, Mapping
 from checkers.history.faults import FaultSpan
 from checkers.history.history import History
 from harness.faults.overlap import MEMBERSHIP
-from harness.run.node_options import (
-    APART,
-    AT_START,
-    MODE,
-    OPTION,
-    QUEUE_SIZE,
-    RESTARTED,
-    RUNNING,
-    WHILE_RUNNING,
-)
+from harness.run.node_options import OPTION, RESTARTED, RUNNING
 from harness.run.plan import Plan
 from harness.systems.qsync import starts
+from harness.systems.qsync.node_options import APART, AT_START, MODE, QUEUE_SIZE, WHILE_RUNNING
 from nodes.qsync import sometimes
 
 READ_ONLY = "read-only (7)"

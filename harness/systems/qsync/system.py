@@ -19,10 +19,17 @@ from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.directed import Scenes
 from harness.faults.fault import Fault
 from harness.faults.membership import FORMULA, Membership
-from harness.faults.reconfiguring import in_force, switches_on
 from harness.faults.schedule import draw_faults
 from harness.faults.table import FAULTS, HOLDS, MOMENTS, TOGETHER
-from harness.run.node_options import (
+from harness.run.node_options import CHANGE_OPTIONS, Value
+from harness.run.plan import SECOND_NS, Plan
+from harness.systems.promise import FINAL_STATE, WRITES, Promise
+from harness.systems.qsync import starts
+from harness.systems.qsync.box_cfg import HasBoxCfg
+from harness.systems.qsync.calls import CALLS, CallClient
+from harness.systems.qsync.configurations import letter_of
+from harness.systems.qsync.drawn_scenes import DRAWN
+from harness.systems.qsync.node_options import (
     BEAT,
     CHECKPOINTS,
     ELECTION_TIMEOUT,
@@ -33,21 +40,12 @@ from harness.run.node_options import (
     MVCC,
     QUEUE_SIZE,
     QUORUM,
-    RECONFIGURING,
     ROLLS_BACK,
     SYNCHRO_TIMEOUT,
     SYNCHRONOUS_PROMOTE,
     TIMEOUT_BEHAVIOUR,
-    Value,
     parsed,
 )
-from harness.run.plan import SECOND_NS, Plan
-from harness.systems.promise import FINAL_STATE, WRITES, Promise
-from harness.systems.qsync import starts
-from harness.systems.qsync.box_cfg import HasBoxCfg
-from harness.systems.qsync.calls import CALLS, CallClient
-from harness.systems.qsync.configurations import letter_of
-from harness.systems.qsync.drawn_scenes import DRAWN
 from harness.systems.qsync.operator import ClearQueueOperator, take_over
 from harness.systems.qsync.options import (
     QsyncOptions,
@@ -66,6 +64,7 @@ from harness.systems.qsync.promises import (
     without_versions,
 )
 from harness.systems.qsync.rare_turns import HasRareTurns
+from harness.systems.qsync.reconfiguring import ChangesInRuns, in_force, switches_on
 from harness.systems.qsync.scenes import READY_MADE
 from harness.systems.qsync.variety import Varies
 from harness.systems.system import Note
@@ -105,7 +104,7 @@ T = TypeVar("T", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
-class Qsync(HasBoxCfg, HasRareTurns, Varies):
+class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, Varies):
     summary: str = "the reference node: quorum-synchronous replication and elections after Tarantool"
 
     client: CallClient = CALLS
@@ -438,7 +437,7 @@ class Qsync(HasBoxCfg, HasRareTurns, Varies):
         """Those of the plan, drawn out or not, that change options."""
         if plan.drawn is not None:
             return tuple(fault for fault in plan.drawn.faults if fault.options)
-        if not {*RECONFIGURING, "timeouts", "quorum"} & {*plan.faults}:
+        if not {*CHANGE_OPTIONS} & {*plan.faults}:
             return ()
         return tuple(fault for fault in draw_faults(plan, self.owner(plan), self) if fault.options)
 

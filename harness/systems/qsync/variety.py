@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.faults.table import LOST_DISK, MEMBERSHIP
-from harness.run import node_options as options_of
 from harness.run.dice import Dice
 from harness.run.plan import Plan
+from harness.systems.qsync import node_options as options_of
 from harness.systems.qsync import starts
 from harness.systems.qsync.bug_plans import bug_plan
 from harness.systems.qsync.configurations import modes_of

@@ -13,28 +13,29 @@ from checkers.history.history import History
 from harness.errors import WrongUse
 from harness.faults.fault import Fault, Moment
 from harness.faults.overlap import exclude
-from harness.faults.reconfiguring import in_force
 from harness.faults.schedule import draw_faults, names_for
-from harness.hunt import changes, hunted
+from harness.hunt import hunted
 from harness.judge.promised import promise_of
-from harness.run.node_options import (
+from harness.run.node_options import RECONFIGURING
+from harness.run.plan import SECOND_NS, Drawn, Plan
+from harness.run.recorder import OPTION
+from harness.systems import SYSTEMS, system_of
+from harness.systems.plans import planned
+from harness.systems.promise import CLAUSES, LINEARIZABLE_READS
+from harness.systems.qsync import rare_turns
+from harness.systems.qsync.node_options import (
     AT_START,
     ELECTION_TIMEOUT,
     FENCING,
     MODE,
     MVCC,
     QUORUM,
-    RECONFIGURING,
     SYNCHRONOUS_PROMOTE,
     TIMEOUT_BEHAVIOUR,
     WHILE_RUNNING,
 )
-from harness.run.plan import SECOND_NS, Drawn, Plan
-from harness.run.recorder import OPTION
-from harness.systems import SYSTEMS, system_of
-from harness.systems.plans import planned
-from harness.systems.promise import CLAUSES, LINEARIZABLE_READS
 from harness.systems.qsync.options import settings_of
+from harness.systems.qsync.reconfiguring import in_force
 from nodes.qsync.configuration import Configuration
 from tests.harness.runs import drawn_out, recorded, small
 
@@ -107,11 +108,12 @@ def test_elections_are_switched_on_once_and_for_good(name: str) -> None:
 def test_nobody_is_promoted_while_election_modes_change() -> None:
     """If it failed, a PROMOTE by hand on a node without elections would discard what was acknowledged."""
     fields = {"at_ns": 0, "until_ns": 9}
+    decisive = planned().expectations.decisive
     promotes = Fault(id=1, name="failover", does="failover", nodes=("n2",), **fields)  # type: ignore[arg-type]
     for does in ("options", "restart"):
         changing = Fault(id=2, name="x", does=does, nodes=("n3",), options={MODE: "off"}, **fields)  # type: ignore[arg-type]
-        assert exclude(promotes, changing)
-        assert exclude(changing, promotes)
+        assert exclude(promotes, changing, decisive)
+        assert exclude(changing, promotes, decisive)
     assert "n3" in planned(election_mode="candidate,candidate,off").without_a_vote
 
 
@@ -184,7 +186,7 @@ def test_a_change_at_a_moment_begins_at_that_moment() -> None:
     (killed,) = (each for each in history.faults if each.does == "kill")
     assert changed.bit
     assert changed.start_ns > killed.start_ns
-    assert changes.counted(planned(cluster="sim"), history)[changes.AT_A_MOMENT] == 1
+    assert rare_turns.counted(planned(cluster="sim"), history)[rare_turns.AT_A_MOMENT] == 1
 
 
 def test_nodes_start_with_what_is_theirs() -> None:

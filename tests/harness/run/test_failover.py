@@ -55,7 +55,7 @@ def test_only_what_is_done_to_the_promoted_or_to_a_quorum_excuses_that_nobody_le
     """If it failed, a slow link at the other end of the cluster would excuse that it has no owner any more."""
     failover = Fault(id=0, name="failover", does="failover", at_ns=0, until_ns=9, nodes=("n2",))
     other = Fault(id=1, name=does, does=does, at_ns=0, until_ns=9, **fields)  # type: ignore[arg-type]
-    assert may_keep_owners_away([other], failover, NODES, 3) is may
+    assert may_keep_owners_away([other], failover, NODES, planned(nodes=5)) is may
 
 
 def test_the_operator_acts_while_no_candidate_is_a_member() -> None:

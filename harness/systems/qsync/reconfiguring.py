@@ -2,6 +2,8 @@
 
 | fault | what |
 |---|---|
+| `timeouts` | one timeout is changed on all nodes, and changed back |
+| `quorum` | the same of the quorum, which is greater for a while |
 | `reconfigure` | `box.cfg` on one node, or on all of them one after the other; later changed back |
 | `reconfigure-at-a-moment` | the same on one node, in the middle of an election, a promotion, a join or a read |
 | `restart-otherwise` | all nodes restarted with another option, in turn or at once; later with the old one |
@@ -16,10 +18,14 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from harness.faults.draws import FACTORS, MILLISECOND_NS
+from harness.faults.draws import MILLISECOND_NS
 from harness.faults.fault import Fault, Moment
-from harness.faults.table import OTHERWISE, RECONFIGURE, RECONFIGURE_AT
-from harness.run.node_options import (
+from harness.faults.membership import Membership
+from harness.faults.table import OTHERWISE, RECONFIGURE, RECONFIGURE_AT, TIMEOUTS
+from harness.faults.table import QUORUM as RAISED_QUORUM
+from harness.run.node_options import Value
+from harness.run.plan import Plan
+from harness.systems.qsync.node_options import (
     AT_START,
     BEAT,
     CHECKPOINTS,
@@ -35,9 +41,8 @@ from harness.run.node_options import (
     SYNCHRONOUS_PROMOTE,
     TIMEOUT_BEHAVIOUR,
     WHILE_RUNNING,
-    Value,
 )
-from harness.run.plan import Plan
+from harness.systems.qsync.options import changeable, said_of
 
 WEIGHTS: Mapping[str, float] = {
     MODE: 5,
@@ -53,6 +58,8 @@ WEIGHTS: Mapping[str, float] = {
     SYNCHRONOUS_PROMOTE: 0.4,
 }
 """How often each is drawn, of those that can change; the last but seldom what lessens the promise the most."""
+FACTORS = (0.5, 0.7, 1.5, 2.0)
+"""By what timeouts are multiplied."""
 ONE_NODE = 0.5
 """How often `reconfigure` is for a single node."""
 AT_ONCE = 0.5
@@ -68,10 +75,31 @@ MOMENTS: tuple[tuple[str, str], ...] = (
 """When a node's options change in the middle of something."""
 
 
-def draw(
+class ChangesInRuns:
+    """Implements `harness.faults.capabilities.DrawsOptions`."""
+
+    def draw_options(
+        self,
+        name: str,
+        plan: Plan,
+        members: Membership,
+        owner: str,
+        chance: random.Random,
+        before: Iterable[Fault],
+    ) -> dict[str, Any] | None:
+        if name == RAISED_QUORUM:
+            return _raised_quorum(members, chance)
+        if name == TIMEOUTS:
+            return _other_timeout(plan, members.present, chance)
+        return _reconfigured(name, plan, members.present, owner, chance, before)
+
+    def begins_elections(self, plan: Plan, faults: Iterable[Fault]) -> bool:
+        return switches_on(plan, faults)
+
+
+def _reconfigured(
     name: str, plan: Plan, nodes: Sequence[str], owner: str, chance: random.Random, before: Iterable[Fault]
 ) -> dict[str, Any] | None:
-    """The fields of the fault; None if nothing can be changed. `nodes`: the members; `before`: what was drawn."""
     if not plan.has_elections and chance.random() < 0.5:
         return _switched_on(name, nodes, chance, before)
     options = _options(plan, AT_START if name == OTHERWISE else WHILE_RUNNING, before)
@@ -97,6 +125,28 @@ def draw(
         "options": {option: _other(option, plan, targets, chance)},
     }
     return fields | _one_by_one(name, chance, len(targets))
+
+
+def _raised_quorum(members: Membership, chance: random.Random) -> dict[str, Any] | None:
+    """Greater than what it is, and not greater than N: what was confirmed before it had less.
+
+    Where the plan asks for more than N / 2 + 1, the drawn one may be none that is greater.
+    """
+    nodes = members.present
+    if members.quorum >= len(nodes):
+        return None
+    drawn = chance.randrange(len(nodes) // 2 + 2, len(nodes) + 1)
+    return {"nodes": tuple(nodes), "options": {QUORUM: max(drawn, members.quorum + 1)}}
+
+
+def _other_timeout(plan: Plan, nodes: Sequence[str], chance: random.Random) -> dict[str, Any]:
+    """One of them, by a factor; without elections there is one less."""
+    said = said_of(plan)
+    usual = {SYNCHRO_TIMEOUT: said.synchro_timeout_s, BEAT: said.replication_timeout_s}
+    usual |= {ELECTION_TIMEOUT: said.election_timeout_s} if plan.has_elections else {}
+    name, factor = chance.choice((SYNCHRO_TIMEOUT, ELECTION_TIMEOUT, BEAT)), chance.choice(FACTORS)
+    name = name if name in usual else BEAT
+    return {"nodes": tuple(nodes), "options": {name: round(usual[name] * factor, 3)}}
 
 
 def _one_by_one(name: str, chance: random.Random, nodes: int) -> dict[str, Any]:
@@ -127,7 +177,7 @@ def _options(plan: Plan, among: Sequence[str], before: Iterable[Fault]) -> list[
     has_room = plan.nodes >= 3 and plan.quorum_size < plan.nodes
     if not has_room or isinstance(plan.quorum, str) or plan.changes_members:
         found.remove(QUORUM)
-    return [option for option in found if option in plan.expectations.changeable]
+    return [option for option in found if option in changeable(plan)]
 
 
 def _other(option: str, plan: Plan, nodes: Sequence[str], chance: random.Random) -> Value:
