@@ -22,8 +22,7 @@ from harness.run.assemble import Parts, header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.run.execute import in_virtual_time
 from harness.run.plan import Plan
-from harness.systems.qsync.logs import logs_of
-from harness.systems.system import CountsRareTurns
+from harness.systems.system import CountsRareTurns, KeepsLogs
 from harness.workloads.failing import AS_IT_HAD_TO
 from harness.workloads.mixed_spaces import ASYNCHRONOUS as ASYNCHRONOUS_SPACE
 from harness.workloads.register import ONCE
@@ -87,11 +86,12 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
     except HarnessError as error:
         failure = error.message
     history = jsonl.parse(record.getvalue())
-    machines = cluster.world.machines.items()
+    disks = {name: machine.disk.files() for name, machine in cluster.world.machines.items()}
+    logs = parts.system.logs_of(disks) if isinstance(parts.system, KeepsLogs) else ()
     verdict = verdict_of(
         plan,
         history,
-        logs_of({name: machine.disk.files() for name, machine in machines}),
+        logs,
         failure=failure,
         effects=cluster.effects(),
         asks_by_name=not has_drawn_faults,

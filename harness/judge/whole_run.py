@@ -17,6 +17,7 @@ from harness.judge.outcome import judge
 from harness.judge.promised import promise_of
 from harness.run.plan import Plan
 from harness.systems import system_of
+from harness.systems.system import KeepsLogs
 
 
 def verdict_of(
@@ -42,12 +43,18 @@ def verdict_of(
         failure=failure or told_failure(history),
         plan_file=plan_file,
         logs=logs_of_members(logs, history),
-        rules=rules_of(system_of(plan.system).log_rules(plan), history),
+        rules=rules_of(log_rules(plan), history),
         effects=effects,
         run_check=run_check,
         asks_by_name=asks_by_name,
         key=key,
     )
+
+
+def log_rules(plan: Plan) -> LogRules | None:
+    """None if the nodes of its system leave no logs."""
+    system = system_of(plan.system)
+    return system.log_rules(plan) if isinstance(system, KeepsLogs) else None
 
 
 def told_failure(history: History) -> str | None:

@@ -74,13 +74,14 @@ def wal(batches: Batches) -> Iterator[Any]:
 
 
 def _wal(run: str, path: Path) -> Iterator[tuple[Any, ...]]:
-    from harness.systems.qsync.logs import read_log
+    from harness.run.finish import logs_in
+    from harness.systems import plans
 
-    for folder in sorted({file.parent for file in path.glob("nodes/*/*.xlog")}):
-        for record in read_log(folder).records:
+    for log in logs_in(path / "nodes", plans.read(path / "plan.json")):
+        for record in log.records:
             key, value = _key_and_value(record.tuple)
             yield (
-                run, folder.name, record.place, record.kind, record.origin, record.lsn, record.first,
+                run, log.node, record.place, record.kind, record.origin, record.lsn, record.first,
                 record.is_synchronous, record.owner, record.until, record.term, record.space,
                 key, value,
             )  # fmt: skip

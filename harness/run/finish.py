@@ -21,8 +21,9 @@ from checkers.history.history import History
 from checkers.history.jsonl import read
 from checkers.limits import Limits, given, why_ended
 from checkers.verdict import Verdict
+from checkers.wal import NodeLog
 from checkers.wal.effects import FILE as EFFECTS_FILE
-from checkers.wal.effects import Effect
+from checkers.wal.effects import Effect, of_lines
 from harness import report
 from harness.errors import ClusterError, HarnessError, StoreError, WrongUse
 from harness.judge.strongest import excused, strongest
@@ -30,8 +31,8 @@ from harness.judge.whole_run import verdict_of
 from harness.run.plan import Plan
 from harness.store import RunFolder, hashes
 from harness.store.run_folder import COLUMNS, REPORT, VERDICT, Make
-from harness.systems import plans
-from harness.systems.qsync.logs import read_effects, read_logs
+from harness.systems import plans, system_of
+from harness.systems.system import KeepsLogs
 from harness.workloads import WORKLOADS
 
 ANOMALY, UNKNOWN, BROKEN, INTERRUPTED = 1, 2, 70, 130
@@ -54,13 +55,21 @@ def _read(folder: RunFolder) -> History:
 
 
 def effects_of(nodes: Path) -> tuple[Effect, ...]:
-    """The recorded effects of the disks and links of these nodes; StoreError in one line if they cannot be read."""
+    """The recorded effects of the disks and links of these nodes, if any are; StoreError if they cannot be read."""
     try:
-        return read_effects(nodes)
+        return of_lines((nodes / EFFECTS_FILE).read_bytes())
+    except FileNotFoundError:
+        return ()
     except HistoryError as error:
         raise StoreError(f"{nodes / EFFECTS_FILE}: {error}") from error
     except OSError as error:
         raise StoreError(f"cannot read {nodes / EFFECTS_FILE}: {error.strerror}") from error
+
+
+def logs_in(nodes: Path, plan: Plan) -> tuple[NodeLog, ...]:
+    """The logs of these nodes, as the system of the plan reads them; none if it keeps none."""
+    system = system_of(plan.system)
+    return system.read_logs(nodes) if isinstance(system, KeepsLogs) else ()
 
 
 def finish(
@@ -93,7 +102,7 @@ def finish(
     verdict = verdict_of(
         plan if promise is None else msgspec.structs.replace(plan, promise=promise),
         history,
-        read_logs(folder.nodes),
+        logs_in(folder.nodes, plan),
         interrupted=interrupted,
         failure=failure,
         plan_file=folder.plan_file,

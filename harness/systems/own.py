@@ -31,7 +31,6 @@ from typing import Annotated, Any
 import msgspec
 
 from checkers.check import Check
-from checkers.wal.record import LogRules
 from harness.clients.client import Client, LibraryClient
 from harness.cluster.place import Command, node_host
 from harness.cluster.protocol import Cluster
@@ -228,9 +227,6 @@ class OwnStore:
         if self.leader != "fixed":
             promise = promise.but(leaders="", logs="", replica_reads="")
         return promise.but(**self.promised)  # type: ignore[arg-type]  # models of `CHOICES`: texts
-
-    def log_rules(self, plan: Plan) -> LogRules | None:
-        return None
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
         return ()

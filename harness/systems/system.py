@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from checkers.check import Check
 from checkers.history.history import History
-from checkers.wal.record import LogRules
+from checkers.wal.record import LogRules, NodeLog
 from harness.clients.client import Client
 from harness.cluster.place import Command, Version
 from harness.cluster.protocol import Cluster
@@ -108,16 +109,68 @@ class System(Protocol):
 
     def promise(self, plan: Plan) -> Promise: ...
 
-    def log_rules(self, plan: Plan) -> LogRules | None:
-        """How the xlogs of its nodes are to be read; None if they leave none."""
-        ...
-
     def checks(self, plan: Plan) -> tuple[Check, ...]:
         """Checks in addition to those of every workload."""
         ...
 
     def bugs(self) -> Mapping[str, str]:
         """The seeded bugs by name, with what each does."""
+        ...
+
+
+@runtime_checkable
+class KeepsLogs(Protocol):
+    """A system with nodes that leave logs, decoded once into the records that `checkers.wal` audits."""
+
+    def read_logs(self, folder: Path) -> tuple[NodeLog, ...]:
+        """The log of every node: `folder` has a folder for each, or is itself that of one."""
+        ...
+
+    def logs_of(self, disks: Mapping[str, Mapping[str, bytes]]) -> tuple[NodeLog, ...]:
+        """The same, from the bytes of each node's files by name."""
+        ...
+
+    def log_rules(self, plan: Plan) -> LogRules:
+        """By which rules the logs of a run are audited."""
+        ...
+
+
+class Inspected(Protocol):
+    """What can be said of one file: `is_torn` means that only its end is, as a crash leaves it."""
+
+    @property
+    def is_sound(self) -> bool: ...
+
+    @property
+    def is_torn(self) -> bool: ...
+
+    @property
+    def sentence(self) -> str: ...
+
+
+@runtime_checkable
+class ShowsLogFiles(Protocol):
+    """A system with log files that a person can look into."""
+
+    @property
+    def log_files(self) -> tuple[str, ...]:
+        """Their suffixes; the first is that of logs that a crash may tear."""
+        ...
+
+    def inspected(self, data: bytes) -> Inspected: ...
+
+    def rows_in(self, data: bytes) -> list[dict[str, object]]:
+        """The good rows, with the names of what they hold."""
+        ...
+
+
+@runtime_checkable
+class NamesConfigurations(Protocol):
+    """A system with named sets of options, of which each has its promise."""
+
+    @property
+    def configuration_names(self) -> tuple[str, ...]:
+        """Values of its option `configuration`."""
         ...
 
 

@@ -18,6 +18,7 @@ from harness.systems.promise import LOGS
 
 if TYPE_CHECKING:
     from checkers.verdict import Verdict
+    from checkers.wal import NodeLog
     from harness.judge.audit import Audit
 
 TOLD_MAX = 8
@@ -55,7 +56,6 @@ def _audit(path: Path, promotes: str | None, has_votes: bool | None, quorum: int
     from checkers.wal import MODEL, LogRules
     from harness.errors import WrongUse
     from harness.judge.audit import audit
-    from harness.systems.qsync.logs import read_logs
 
     if not path.is_dir():
         raise WrongUse(
@@ -68,7 +68,7 @@ def _audit(path: Path, promotes: str | None, has_votes: bool | None, quorum: int
                 f"other folders; try: ./qsync audit {path / 'nodes'}"
             )
         return _of_run(path)
-    logs = read_logs(path)
+    logs = _logs_of_any(path)
     if not logs:
         raise WrongUse(f"{path}: expected *.xlog files in a folder for each node, found none; try: {_TRY}")
     # Without a plan: the rules of real Tarantool, and nothing is assumed that was not given.
@@ -79,6 +79,15 @@ def _audit(path: Path, promotes: str | None, has_votes: bool | None, quorum: int
         members=None if quorum is None else len(logs),
     )
     return Audited(audit(logs, rules), MODEL)
+
+
+def _logs_of_any(path: Path) -> tuple[NodeLog, ...]:
+    """As the first system reads them that finds logs there."""
+    from harness.systems import SYSTEMS
+    from harness.systems.system import KeepsLogs
+
+    found = (system.read_logs(path) for system in SYSTEMS.values() if isinstance(system, KeepsLogs))
+    return next((logs for logs in found if logs), ())
 
 
 _TRY = "./qsync run, and then ./qsync audit results/latest"
@@ -105,19 +114,18 @@ def _of_run(path: Path) -> Audited:
     from harness.judge.audit import audit
     from harness.judge.outcome import checks_of
     from harness.judge.promised import promise_of
-    from harness.judge.whole_run import logs_of_members, rules_of
-    from harness.run.finish import effects_of, read_history
+    from harness.judge.whole_run import log_rules, logs_of_members, rules_of
+    from harness.run.finish import effects_of, logs_in, read_history
     from harness.store import resolve
-    from harness.systems import plans, system_of
-    from harness.systems.qsync.logs import read_logs
+    from harness.systems import plans
 
     folder = resolve(path)
     plan, history = plans.read(folder.plan_file), read_history(folder)
-    rules = rules_of(system_of(plan.system).log_rules(plan), history)
+    rules = rules_of(log_rules(plan), history)
     if rules is None:
         raise WrongUse(f"{path}: the nodes of {plan.system} leave no xlogs; try: ./qsync check {path}")
     promise = promise_of(plan, history)
-    logs = logs_of_members(read_logs(folder.nodes), history)
+    logs = logs_of_members(logs_in(folder.nodes, plan), history)
     found = audit(logs, rules, history, checks_of(plan, promise), effects=effects_of(folder.nodes))
     return Audited(found, promise.model(LOGS), promise.answers)
 

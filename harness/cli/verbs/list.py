@@ -34,7 +34,7 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
     from harness.faults.table import FAULTS
     from harness.run.assemble import CLUSTERS
     from harness.systems import SYSTEMS
-    from harness.systems.qsync.promises import FIXED_OWNER
+    from harness.systems.plans import planned
     from harness.systems.system import StartsFromLogs
     from harness.workloads import WORKLOADS
 
@@ -50,10 +50,12 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
         case "faults":
             return {name: _fault(name, cluster) for name in FAULTS}
         case "checkers":
+            plan = planned()
+            promise = SYSTEMS[plan.system].promise(plan)
             of_workloads = {
                 check.name: check.summary
                 for workload in WORKLOADS.values()
-                for check in workload.checks(FIXED_OWNER, None)
+                for check in workload.checks(promise, None)
             }
             return {
                 **of_workloads,
@@ -75,10 +77,10 @@ def _promises() -> Iterator[tuple[str, str]]:
     from harness.errors import WrongUse
     from harness.systems import SYSTEMS
     from harness.systems.plans import planned
-    from harness.systems.qsync.configurations import CONFIGURATIONS
+    from harness.systems.system import NamesConfigurations
 
     for name, system in SYSTEMS.items():
-        for letter in CONFIGURATIONS:
+        for letter in system.configuration_names if isinstance(system, NamesConfigurations) else ():
             plan = system.completed(planned(system=name, cluster="docker", configuration=letter))
             if plan.expectations.configuration != letter:
                 continue  # it takes another one where this is the default

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.cli.exit_codes import ExitCode
 from harness.cli.param_types import InputPath
 
-SUFFIXES = (".xlog", ".snap")
+if TYPE_CHECKING:
+    from harness.systems.system import ShowsLogFiles
 
 
 @click.command()
@@ -23,35 +25,45 @@ def command(paths: tuple[Path, ...], with_rows: bool) -> int:
     holds all that a node wrote, the torn end of a log is not damage if no row behind it is missing (see qsync audit).
     """
     from harness.errors import WrongUse
-    from harness.systems.qsync.logs import inspect, read_log, rows_as_json
+    from harness.systems.system import KeepsLogs
 
-    files = [file for path in paths for file in _files(path)]
+    system = _shows()
+    suffixes = system.log_files
+    files = [file for path in paths for file in _files(path, suffixes)]
     if not files:
-        raise WrongUse(
-            f"{paths[0]}: expected *.xlog or *.snap files, found none; try: a file, or a node's folder"
-        )
-    folders = {file.parent for path in paths if path.is_dir() for file in _files(path)}
+        expected = " or ".join(f"*{suffix}" for suffix in suffixes)
+        raise WrongUse(f"{paths[0]}: expected {expected} files, found none; try: a file, or a node's folder")
+    folders = {file.parent for path in paths if path.is_dir() for file in _files(path, suffixes)}
     is_sound = True
     for file in files:
         try:
             data = file.read_bytes()
         except OSError as error:
             raise WrongUse(f"{file}: cannot be read: {error.strerror}") from error
-        found = inspect(data)
-        is_legal = found.is_torn and file.suffix == ".xlog" and file.parent in folders
+        found = system.inspected(data)
+        is_legal = found.is_torn and file.suffix == suffixes[0] and file.parent in folders
         is_sound = is_sound and (found.is_sound or is_legal)
         click.echo(f"{file}: {found.sentence}")
         if with_rows:
-            for row in rows_as_json(data):
+            for row in system.rows_in(data):
                 click.echo(json.dumps(row, ensure_ascii=False, default=str))
     for folder in sorted(folders):
-        if damage := read_log(folder).damage:
-            is_sound = False
-            click.echo(f"{folder}: rows are missing: {damage}")
+        for log in system.read_logs(folder) if isinstance(system, KeepsLogs) else ():
+            if log.damage:
+                is_sound = False
+                click.echo(f"{folder}: rows are missing: {log.damage}")
     return int(ExitCode.VALID if is_sound else ExitCode.ANOMALY)
 
 
-def _files(path: Path) -> list[Path]:
+def _shows() -> ShowsLogFiles:
+    """The first system with files to look into; the files of a second one would need an option that names it."""
+    from harness.systems import SYSTEMS
+    from harness.systems.system import ShowsLogFiles
+
+    return next(system for system in SYSTEMS.values() if isinstance(system, ShowsLogFiles))
+
+
+def _files(path: Path, suffixes: tuple[str, ...]) -> list[Path]:
     if path.is_dir():
-        return sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES)
+        return sorted(file for file in path.rglob("*") if file.suffix in suffixes)
     return [path]

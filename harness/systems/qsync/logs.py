@@ -11,17 +11,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from checkers.wal.effects import FILE, Effect, RowLine, of_lines
+from checkers.wal.effects import RowLine
 from checkers.wal.record import Kind, NodeLog, Record, Snapshot
 from nodes.iproto import xlog
 from nodes.iproto.errors import XlogError
-from nodes.iproto.inspection import inspect
+from nodes.iproto.inspection import Inspection, inspect
 from nodes.iproto.messages import Key, Row, Type
 from nodes.iproto.packing import pack
 from nodes.kernel.vclock import covers, text
 
-__all__ = ["inspect"]
-
+LOGS, SNAPSHOTS = ".xlog", ".snap"
 SPACES = 280
 """The system space `_space`."""
 SYSTEM_SPACES_BELOW = 512
@@ -45,6 +44,26 @@ _KINDS: Mapping[int, Kind] = {
 }
 
 
+class HasXlogs:
+    """Implements `harness.systems.system.KeepsLogs`, but for its rules, and `ShowsLogFiles`."""
+
+    @property
+    def log_files(self) -> tuple[str, ...]:
+        return LOGS, SNAPSHOTS
+
+    def read_logs(self, folder: Path) -> tuple[NodeLog, ...]:
+        return read_logs(folder)
+
+    def logs_of(self, disks: Mapping[str, Mapping[str, bytes]]) -> tuple[NodeLog, ...]:
+        return logs_of(disks)
+
+    def inspected(self, data: bytes) -> Inspection:
+        return inspect(data)
+
+    def rows_in(self, data: bytes) -> list[dict[str, object]]:
+        return rows_as_json(data)
+
+
 def read_logs(folder: Path) -> tuple[NodeLog, ...]:
     """The log of every node: `folder` has a folder for each, or is itself that of one.
 
@@ -54,20 +73,12 @@ def read_logs(folder: Path) -> tuple[NodeLog, ...]:
     return tuple(read_log(holder) for holder in holders)
 
 
-def read_effects(folder: Path) -> tuple[Effect, ...]:
-    """The recorded effects of these nodes' disks and links; empty if there is no record. Raises HistoryError."""
-    try:
-        return of_lines((folder / FILE).read_bytes())
-    except FileNotFoundError:
-        return ()
-
-
 def read_log(folder: Path) -> NodeLog:
     """The log of one node from its files."""
     files: dict[str, bytes] = {}
     unreadable: list[str] = []
     for path in sorted(folder.iterdir()):
-        if path.suffix in (".xlog", ".snap"):
+        if path.suffix in (LOGS, SNAPSHOTS):
             try:
                 files[path.name] = path.read_bytes()
             except OSError as error:

@@ -27,8 +27,9 @@ from harness.systems.promise import FINAL_STATE, WRITES, Promise
 from harness.systems.qsync import starts
 from harness.systems.qsync.box_cfg import HasBoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
-from harness.systems.qsync.configurations import letter_of
+from harness.systems.qsync.configurations import CONFIGURATIONS, letter_of
 from harness.systems.qsync.drawn_scenes import DRAWN
+from harness.systems.qsync.logs import HasXlogs
 from harness.systems.qsync.node_options import (
     BEAT,
     CHECKPOINTS,
@@ -104,7 +105,7 @@ T = TypeVar("T", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
-class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, Varies):
+class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, Varies):
     summary: str = "the reference node: quorum-synchronous replication and elections after Tarantool"
 
     client: CallClient = CALLS
@@ -123,6 +124,10 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, Varies):
     @property
     def abilities(self) -> frozenset[Ability]:
         return ALL_ABILITIES
+
+    @property
+    def configuration_names(self) -> tuple[str, ...]:
+        return tuple(CONFIGURATIONS)
 
     @property
     def are_dialed_unready(self) -> bool:

@@ -39,7 +39,8 @@ from harness.run.plan import SECOND_NS, Plan
 from harness.systems.promise import Promise
 from harness.systems.qsync.box_cfg import HasBoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
-from harness.systems.qsync.configurations import DEFAULT
+from harness.systems.qsync.configurations import CONFIGURATIONS, DEFAULT
+from harness.systems.qsync.logs import HasXlogs
 from harness.systems.qsync.operator import ClearQueueOperator, asked, take_over
 from harness.systems.qsync.options import said_of, settings_of
 from harness.systems.qsync.promises import must_serve_reads, without_majority, without_versions
@@ -87,7 +88,7 @@ _NAMESPACE = uuid.UUID("0f6c35a7-7a0f-4a0e-9a5c-2f8f3d1f60aa")
 
 
 @dataclass(frozen=True, slots=True)
-class Tarantool(ChangesInRuns, HasBoxCfg):
+class Tarantool(ChangesInRuns, HasBoxCfg, HasXlogs):
     summary: str = "real Tarantool: 2.6 with an operator that fails over, or a newer one with its elections"
 
     client: CallClient = CALLS
@@ -181,6 +182,10 @@ class Tarantool(ChangesInRuns, HasBoxCfg):
         if "clock" not in does or _faketime_here() is not None:
             return ""
         return "there is no libfaketime, which lets a clock jump; try: apt-get install libfaketime"
+
+    @property
+    def configuration_names(self) -> tuple[str, ...]:
+        return tuple(CONFIGURATIONS)
 
     @property
     def are_dialed_unready(self) -> bool:
@@ -328,7 +333,7 @@ class Tarantool(ChangesInRuns, HasBoxCfg):
             promise = promise.but(linearizable_reads="")
         return without_power(promise) if plan.loses_power and wal_mode(plan) == "write" else promise
 
-    def log_rules(self, plan: Plan) -> LogRules | None:
+    def log_rules(self, plan: Plan) -> LogRules:
         return LogRules(
             promotes="at once", has_votes=plan.has_elections, quorum=plan.quorum_size, members=plan.nodes
         )
