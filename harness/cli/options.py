@@ -30,7 +30,6 @@ DRAWN_FROM = (
     "rate",
     "time_limit_s",
     "workload",
-    "read",
     "replica_reads",
     "overlap",
     "calm_s",
@@ -38,9 +37,8 @@ DRAWN_FROM = (
     "roaming",
     "failing",
     "write_once",
-    "commit_wait",
 )
-"""Options that decide the lines of a drawn-out plan."""
+"""Options that decide the lines of a drawn-out plan, beside those of its system (`Options.decides_operations`)."""
 
 
 def results_folder() -> Path:
@@ -103,19 +101,8 @@ def plan_options(function: F) -> F:
             "--settle-timeout", "settle_timeout_s", type=Number(), help="Seconds until all must be quiet."
         ),
         click.option(
-            "--commit-wait",
-            type=click.Choice(("complete", "submit", "none", "mixed")),
-            help="When writes are answered: confirmed, or already when they are queued.",
-        ),
-        click.option(
             "--disk", type=Text(), help="The disk under the nodes: node (their own) or mounted (ours, FUSE)."
         ),
-        click.option(
-            "--start",
-            type=Text(),
-            help="Stored logs that nodes begin with: NAME, NAME@CUT or NAME+join (list starts).",
-        ),
-        click.option("--read", type=Text(), help="Read mode: linearizable, read-confirmed, dirty or mixed."),
         click.option("--replica-reads", type=Number(), help="Share of reads that go to replicas."),
         click.option("--overlap", type=Whole(), help="How many faults may be active at once (default: 1)."),
         click.option(
@@ -178,7 +165,7 @@ def plan_of(plan_file: Path | None, **given: Any) -> Any:
 
     base = plans.read(plan_file) if plan_file is not None else None
     if base is not None and base.drawn is not None:
-        for name in DRAWN_FROM:
+        for name in (*DRAWN_FROM, *base.options.decides_operations):
             if given.get(name) is not None:
                 raise WrongUse(
                     f"{plan_file} is drawn out: {option_name(name)} cannot change it any more; edit the file instead"

@@ -66,8 +66,6 @@ _NAMED = {
     "workers": "--workers",
     "request_timeout_s": "--request-timeout",
     "settle_timeout_s": "--settle-timeout",
-    "commit_wait": "--commit-wait",
-    "read": "--read",
     "replica_reads": "--replica-reads",
     "overlap": "--overlap",
     "calm_s": "--calm",
@@ -84,7 +82,6 @@ _NAMED = {
     "node_from": "--node-from",
     "node_to": "--node-to",
     "disk": "--disk",
-    "start": "--start",
 }
 
 

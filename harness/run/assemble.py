@@ -80,7 +80,6 @@ def parts_of(plan: Plan) -> Parts:
     plan = _with_disk(system.completed(plan), system)
     system.validate(plan)
     _check_inventory(plan)
-    _check_start(plan, system)
     refuse_shares(plan)
     versions_of(plan, system)
     _check_words(plan, system, workload)
@@ -141,18 +140,6 @@ def _check_inventory(plan: Plan) -> None:
         from harness.cluster.ssh.inventory import read
 
         read(plan.inventory)
-
-
-def _check_start(plan: Plan, system: System) -> None:
-    """WrongUse if the plan names stored logs that cannot be put on the disks of new nodes."""
-    if plan.start is None:
-        return
-    if not isinstance(system, StartsFromLogs):
-        raise WrongUse(
-            f"--start: the harness has no stored logs of --system {plan.system}; try: --system qsync"
-        )
-    if plan.cluster != "sim":
-        raise WrongUse(f"--start is for --cluster sim, got --cluster {plan.cluster}")
 
 
 def versions_of(plan: Plan, system: System) -> dict[Which, Version]:

@@ -22,6 +22,7 @@ from harness.faults.rollout import Rollout
 from harness.faults.schedule import draw_faults
 from harness.faults.table import can_do, why_not_to
 from harness.generators import Context, Draft, Generator, Later
+from harness.run.expectations import COMPLETE
 from harness.run.plan import CONNECTION_NAME, Drawn, Operation, Plan
 from harness.systems.system import System
 from harness.workloads import Workload
@@ -159,7 +160,7 @@ def operations_of(plan: Plan, system: System, workload: Workload, worker: int) -
 
 def _waiting(operation: Operation, plan: Plan, workload: Workload, chance: random.Random) -> Operation:
     """The operation with its commit wait mode, if the plan asks for one and it writes."""
-    if plan.commit_wait == "complete":
+    if plan.commit_wait == COMPLETE:
         return operation
     assert isinstance(workload, Submits), "`parts_of` refuses it"
     if not workload.may_submit(operation):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from harness.run.node_options import Decisive, Value
 
+COMPLETE = "complete"
 NOBODY: frozenset[str] = frozenset()
 
 
@@ -44,7 +45,10 @@ class Expectations:
     candidates: frozenset[str] = NOBODY
     """The nodes that stand for election by themselves."""
     read_mode: str = "read-confirmed"
-    """The mode of reads if the plan does not say."""
+    """The mode of reads; "mixed" is mostly the usual one, and a few of every mode."""
+    commit_wait: str = COMPLETE
+    """When writes are answered: complete, submit and none are modes of a store; mixed: half of them complete, half at
+    once. An answer that comes at once acknowledges nothing."""
     keeps_versions: bool = True
     """Every node can serve linearizable reads."""
     settings: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
 from harness.faults.fault import Count, Does, Fault
 from harness.faults.membership import quorum_of
 from harness.faults.overlap import MEMBERSHIP
-from harness.run.expectations import Expectations
+from harness.run.expectations import COMPLETE, Expectations
 from harness.run.node_options import CHANGE_OPTIONS, RECONFIGURING, Value
 from nodes.kernel.chance import Streams
 
@@ -79,7 +79,6 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 Leadership = Literal["fixed", "elected", "none"]
-CommitWait = Literal["complete", "submit", "none", "mixed"]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,6 +86,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     A field's `msgspec.Meta` is what the command line shows: `description` is its help text.
     """
+
+    decides_operations: ClassVar[tuple[str, ...]] = ()
+    """The fields that the operations of a drawn-out plan were drawn by."""
 
     def check(self, plan: Plan) -> None:
         """ValueError if these options and the rest of the plan do not fit."""
@@ -107,7 +109,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """One run. Times are in seconds here because people write them; everything inside counts nanoseconds."""
 
     format: Literal["qsync-plan"] = "qsync-plan"
-    version: Literal[2] = 2
+    version: Literal[3] = 3
     name: Name = "run"
     system: str = "qsync"
     cluster: str = "local"
@@ -121,16 +123,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     workers: Annotated[int, msgspec.Meta(ge=1, le=WORKERS_MAX)] = 10
     request_timeout_s: Seconds = 2.0
     settle_timeout_s: Seconds = 20.0
-    commit_wait: CommitWait = "complete"
-    """When writes are answered: complete, submit and none are modes of the store; mixed: half of them complete,
-    half at once. An answer that comes at once acknowledges nothing."""
     disk: Literal["node", "mounted"] = "node"
     """What lies under the nodes: their machine's disk, or one that is mounted under each of them
     (`harness.cluster.mounted_disk`)."""
-    start: str | None = None
-    """Stored logs that the nodes begin with (`harness.systems.qsync.starts`); None: empty disks."""
-    read: str | None = None
-    """None: as the configuration; "mixed" is mostly that, and a few of every mode."""
     replica_reads: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
     """The share of reads that go to nodes which are not the owner."""
     overlap: Annotated[int, msgspec.Meta(ge=1, le=8)] = 1
@@ -192,7 +187,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def submits(self) -> bool:
         """Some writes are answered before they are confirmed."""
         drawn = () if self.drawn is None else self.drawn.operations
-        return self.commit_wait != "complete" or any(each.wait in SUBMITTING for each in drawn)
+        return self.commit_wait != COMPLETE or any(each.wait in SUBMITTING for each in drawn)
 
     @property
     def node_names(self) -> tuple[str, ...]:
@@ -237,7 +232,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def read_mode(self) -> str:
-        return self.expectations.read_mode if self.read is None else self.read
+        return self.expectations.read_mode
+
+    @property
+    def commit_wait(self) -> str:
+        return self.expectations.commit_wait
 
     @property
     def quorum_size(self) -> int:

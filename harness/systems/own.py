@@ -74,6 +74,10 @@ class OwnOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True)
         msgspec.Meta(description="Nodes that must have a write, the leader included."),
     ] = None
     """None: a majority."""
+    read: Annotated[
+        str | None, msgspec.Meta(description="Read mode: linearizable, read-confirmed, dirty or mixed.")
+    ] = None
+    """None: linearizable where another node may lead by now, else read-confirmed."""
 
     def check(self, plan: Plan) -> None:
         if self.quorum is not None and self.quorum > plan.nodes:
@@ -81,7 +85,10 @@ class OwnOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     def expectations(self, plan: Plan) -> Expectations:
         # super() would be that of the class before msgspec made it anew.
-        return replace(Options.expectations(self, plan), quorum=self.quorum)
+        expected = Options.expectations(self, plan)
+        return replace(
+            expected, quorum=self.quorum, read_mode=expected.read_mode if self.read is None else self.read
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +134,7 @@ class OwnStore:
             object.__setattr__(self, "wire", None)
 
     def completed(self, plan: Plan) -> Plan:
-        """Where another may lead by now, reads ask for what there is unless the plan says otherwise."""
-        read = plan.read or (None if self.leader == "fixed" else "linearizable")
-        return msgspec.structs.replace(plan, leader=self.leader, read=read)
+        return msgspec.structs.replace(plan, leader=self.leader)
 
     def validate(self, plan: Plan) -> None:
         if plan.cluster == "sim" and not self.hosted:

@@ -1,7 +1,12 @@
 """Plans with the options of their system: made of fields by name, and read.
 
-On disk a plan has version 2: the fields that every run has, and under `options` those of the system. A person writes,
-and a hunt draws, fields by name: there the options of the system stand beside the common ones.
+On disk a plan has the fields that every run has, and under `options` those of the system. A person writes, and a hunt
+draws, fields by name: there the options of the system stand beside the common ones. Older plans are read as well:
+
+| version | in it |
+|---|---|
+| 1 | every system had the options of qsync and of Tarantool, beside the common fields |
+| 2 | `commit_wait`, `read` and `start` were common fields |
 """
 
 from __future__ import annotations
@@ -71,7 +76,7 @@ def from_json(data: bytes, source: str) -> Plan:
     try:
         fields = msgspec.json.decode(data)
         fields = msgspec.convert(fields, dict[str, Any])
-        return planned(**(_of_version_1(fields) if fields.get("version") == 1 else fields))
+        return planned(**_of_any_version(fields))
     except (ValueError, RecursionError) as error:  # every error of msgspec is a ValueError
         told = problem(error, fields if isinstance(fields, dict) else {})
         raise WrongUse(
@@ -89,7 +94,17 @@ def read(path: Path) -> Plan:
     return from_json(data, str(path))
 
 
-def _of_version_1(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a plan of version 1, in which every system had the options of qsync and of Tarantool."""
-    rest = {name: value for name, value in fields.items() if name != "version"}
-    return fitting(rest, options_of_system(fields))
+MOVED: Mapping[str, object] = {"commit_wait": "complete", "read": None, "start": None}
+"""Common fields of version 2 that became options, and what they were if nothing was said."""
+
+
+def _of_any_version(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the system has no option for is left out if it says nothing; else the plan is refused for it."""
+    version = fields.get("version")
+    if version not in (1, 2):
+        return fields
+    kind = options_of_system(fields)
+    rest = {name: value for name, value in fields.items() if name not in ("version", *MOVED)}
+    moved = {name: fields.get(name, usual) for name, usual in MOVED.items()}
+    said = {name: value for name, value in moved.items() if value != MOVED[name]}
+    return {**(fitting(rest, kind) if version == 1 else rest), **said}

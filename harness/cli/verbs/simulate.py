@@ -14,7 +14,7 @@ import click
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.options import plan_of, plan_options, results_option
 from harness.cli.param_types import Whole
-from harness.cli.system_options import PlanCommand
+from harness.cli.system_options import SETTINGS, PlanCommand, fields_of_settings
 
 
 @click.command(cls=PlanCommand)
@@ -55,6 +55,7 @@ def command(
             f"{plan_file} is drawn out: it is one run, not many; try: qsync run --plan {plan_file}"
         )
     said = frozenset(name for name, value in given.items() if value not in (None, ()))
+    said |= {*fields_of_settings(given.get(SETTINGS) or (), type(plan.options), plan.system)}
     parts_of(hunted(plan, said) if plan_file is None else plan)
     drawing = said if plan_file is None else None
     tried: list[Tried] = []

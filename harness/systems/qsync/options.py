@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -12,6 +12,7 @@ from harness.faults.membership import quorum_of
 from harness.run.expectations import Expectations
 from harness.run.node_options import Decisive, Value
 from harness.run.plan import SECOND_NS, Options, Plan, Seconds
+from harness.systems.qsync import starts
 from harness.systems.qsync.configurations import (
     DEFAULT,
     FENCING_MODES,
@@ -55,6 +56,21 @@ OF_ELECTIONS = ("election_fencing", "synchronous_promote")
 
 class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """None: as the configuration has it. Times are in seconds."""
+
+    decides_operations: ClassVar[tuple[str, ...]] = ("read", "commit_wait")
+
+    commit_wait: Annotated[
+        Literal["complete", "submit", "none", "mixed"],
+        Meta(description="When writes are answered: confirmed (complete), or already when they are queued."),
+    ] = "complete"
+    read: Annotated[
+        str | None, Meta(description="Read mode: linearizable, read-confirmed, dirty or mixed.")
+    ] = None
+    start: Annotated[
+        str | None,
+        Meta(description="Stored logs that nodes begin with: NAME, NAME@CUT or NAME+join (list starts)."),
+    ] = None
+    """None: empty disks (`harness.systems.qsync.starts`)."""
 
     quorum: Annotated[
         Annotated[int, Meta(ge=1, le=31)] | Formula | None,
@@ -156,7 +172,8 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             voters=said.in_mode("voter") | said.without_a_vote,
             without_a_vote=said.without_a_vote,
             candidates=said.candidates,
-            read_mode=said.read_mode,
+            read_mode=said.read_mode if self.read is None else self.read,
+            commit_wait=self.commit_wait,
             keeps_versions=said.keeps_versions,
             settings={node: said.options_of(node) for node in plan.node_names},
             decisive=Decisive(elections=MODE, quorum=QUORUM),
@@ -187,6 +204,12 @@ def said_of(plan: Plan) -> QsyncOptions:
 
 def settings_of(plan: Plan) -> Settings:
     return Settings(plan, said_of(plan))
+
+
+def started_from(plan: Plan) -> starts.Start | None:
+    """The stored logs that its nodes begin with."""
+    start = said_of(plan).start
+    return None if start is None else starts.start_of(start)
 
 
 def is_2_6(plan: Plan) -> bool:

@@ -16,6 +16,7 @@ from harness.run.node_options import OPTION, RESTARTED, RUNNING
 from harness.run.plan import Plan
 from harness.systems.qsync import starts
 from harness.systems.qsync.node_options import APART, AT_START, MODE, QUEUE_SIZE, WHILE_RUNNING
+from harness.systems.qsync.options import started_from
 from nodes.qsync import sometimes
 
 READ_ONLY = "read-only (7)"
@@ -84,8 +85,8 @@ def counted(plan: Plan, history: History) -> dict[str, int]:
 def from_the_start(plan: Plan) -> Iterator[str]:
     """The rows that a plan tells before it is run."""
     yield from (differs(option) for option in DIFFERING if len(_at_first(plan, option)) > 1)
-    if plan.start is not None:
-        start = starts.start_of(plan.start)
+    start = started_from(plan)
+    if start is not None:
         yield begun_with(start.name)
         if start.others_join:
             yield JOINED_STORED

@@ -55,6 +55,7 @@ from harness.systems.qsync.options import (
     quorum_follows,
     said_of,
     settings_of,
+    started_from,
 )
 from harness.systems.qsync.promises import (
     PROMISES,
@@ -150,14 +151,15 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, Varies):
             raise WrongUse("--rollback-on-timeout: 2.6 always rolls back; try: --configuration C")
         if plan.read_mode not in (*READ_MODES, MIXED_READS):
             known = ", ".join((*READ_MODES, MIXED_READS))
-            raise WrongUse(f"unknown read mode {plan.read!r}; try one of: {known}")
+            raise WrongUse(f"unknown read mode {plan.read_mode!r}; try one of: {known}")
         must_serve_reads(plan)
-        if plan.start is not None and (why := starts.fits(plan.start, protocol_of(plan), plan.nodes)):
+        start = said_of(plan).start
+        if start is not None and plan.cluster != "sim":
+            raise WrongUse(f"--start is for --cluster sim, got --cluster {plan.cluster}")
+        if start is not None and (why := starts.fits(start, protocol_of(plan), plan.nodes)):
             raise WrongUse(why)
         if _others_join(plan) and not quorum_follows(plan):
-            raise WrongUse(
-                f"--start {plan.start}: the quorum follows the members that join; leave --quorum out"
-            )
+            raise WrongUse(f"--start {start}: the quorum follows the members that join; leave --quorum out")
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
         members = tuple(
@@ -167,7 +169,7 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, Varies):
         begins_later = switches_on(plan, self._faults(plan))
         said, settings = said_of(plan), settings_of(plan)
         apart = parsed(said.node_options, plan.node_names)
-        start = None if plan.start is None else starts.start_of(plan.start)
+        start = started_from(plan)
         alone = self.owner(plan) if _others_join(plan) else ""
         stored = () if start is None or start.makes_its_space else (starts.SPACE,)
         first = {
@@ -215,14 +217,16 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, Varies):
         return {name: starts.summary(name) for name in starts.names()}
 
     def first_files(self, plan: Plan, spaces: tuple[str, ...]) -> Mapping[str, Mapping[str, bytes]]:
-        if plan.start is None:
+        start = started_from(plan)
+        if start is None:
             return {}
         configurations = self.configurations(plan, spaces)
         read = {node: Configuration.from_json(data) for node, data in configurations.items()}
-        return starts.files_of(starts.start_of(plan.start), read)
+        return starts.files_of(start, read)
 
     def acknowledged_before(self, plan: Plan) -> Mapping[str, object]:
-        rows = () if plan.start is None else starts.start_of(plan.start).answered
+        start = started_from(plan)
+        rows = () if start is None else start.answered
         return {"space": starts.SPACE.name, "rows": rows} if rows else {}
 
     @property
@@ -319,7 +323,7 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, Varies):
         newcomers = [node for node in plan.node_names if _others_join(plan) and node != self.owner(plan)]
         if newcomers:
             await self._lead_alone(plan, cluster, newcomers, deadline_ns)
-        elif plan.start is not None:
+        elif started_from(plan) is not None:
             await self._catch_up(plan, cluster, deadline_ns)
         if self.is_operated(plan):
             await self._take_over(plan, cluster)
@@ -337,7 +341,7 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, Varies):
                     asked_ns = cluster.now_ns() + int(2 * said_of(plan).election_timeout_s * SECOND_NS)
             statuses = {node: await cluster.status(node) for node in plan.node_names}
             in_place = _is_connected if is_2_6(plan) else _is_in_place
-            has_owner = plan.start is None or self.owner_now(statuses) is not None
+            has_owner = started_from(plan) is None or self.owner_now(statuses) is not None
             if has_owner and all(in_place(status, plan.nodes) for status in statuses.values()):
                 return
             await self._wait(cluster, deadline_ns, statuses)
@@ -449,13 +453,14 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, Varies):
     def log_rules(self, plan: Plan) -> LogRules:
         is_synchronous = plan.has_elections and settings_of(plan).promote_waits
         begin_later = switches_on(plan, self._faults(plan))
+        start = started_from(plan)
         return LogRules(
             promotes="synchronous" if is_synchronous else "at once",
             has_votes=plan.has_elections or begin_later,
             first_by_hand=begin_later,
             quorum=plan.quorum_size,
             members=plan.nodes,
-            started={} if plan.start is None else starts.start_of(plan.start).vclock,
+            started={} if start is None else start.vclock,
         )
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
@@ -556,7 +561,8 @@ def _loses_power(plan: Plan) -> bool:
 
 def _others_join(plan: Plan) -> bool:
     """One node begins with a stored log, and the rest with nothing."""
-    return plan.start is not None and starts.start_of(plan.start).others_join
+    start = started_from(plan)
+    return start is not None and start.others_join
 
 
 def _before_joins(members: tuple[Identity, ...], alone: str) -> tuple[Identity, ...]:

@@ -104,8 +104,8 @@ class Tarantool(ChangesInRuns, HasBoxCfg, HasXlogs):
         if said.configuration == DEFAULT:
             is_elected = said.election_mode not in (None, "off") and said.protocol != "2.6"
             return plan.changed(configuration="F" if is_elected else "B")
-        if plan.expectations.configuration == "E" and plan.read is None:
-            return msgspec.structs.replace(plan, read="dirty")
+        if plan.expectations.configuration == "E" and said.read is None:
+            return plan.changed(read="dirty")
         return plan
 
     def validate(self, plan: Plan) -> None:
@@ -126,6 +126,10 @@ class Tarantool(ChangesInRuns, HasBoxCfg, HasXlogs):
                     f"{option} has no effect on real Tarantool in configuration {letter}; leave it out, "
                     "or try: --system qsync"
                 )
+        if said.start is not None:
+            raise WrongUse(
+                "--start: the harness has no stored logs of --system tarantool; try: --system qsync"
+            )
         if isinstance(plan.quorum, str):
             raise WrongUse(f"--quorum: real Tarantool is told a number here, no formula; got {plan.quorum!r}")
         if letter not in VERSIONS:

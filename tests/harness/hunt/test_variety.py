@@ -165,7 +165,7 @@ def test_what_came_to_the_draw_later_changes_nothing_else(monkeypatch: pytest.Mo
         assert plan.changed(**own) == before
     sizes = [plan for plan in late if len(set(settings_of(plan).queue_sizes)) > 1]
     logs = [plan for plan in late if any("wal_queue_max_size" in each for each in plan.options.node_options)]
-    starts = [plan for plan in late if plan.start is not None]
+    starts = [plan for plan in late if plan.options.start is not None]
     assert min(len(sizes), len(logs), len(starts)) >= 4
     assert max(len(sizes), len(logs), len(starts)) <= 24
 
@@ -174,6 +174,6 @@ def test_a_start_that_is_asked_for_steers_the_draw() -> None:
     """If it failed, a hunt from stored logs would end at the first seed that draws too few nodes for them."""
     for seed in range(60):
         plan = hunted(planned(cluster="sim", seed=seed, start="unmarked-by-hand@9"), frozenset(("start",)))
-        assert plan.start == "unmarked-by-hand@9"
+        assert plan.options.start == "unmarked-by-hand@9"
         assert plan.nodes >= 3
         parts_of(plan)

@@ -612,7 +612,7 @@ def test_an_owner_that_could_not_reach_anybody_must_have_rolled_back() -> None:
     assert outcome(verdict) == ("not-evidence", 3)
     said = "the owner was isolated, and yet nothing was ever rolled back"
     assert verdict["evidence"]["missing"] == [said]
-    submitting = msgspec.structs.replace(plan, commit_wait="mixed")  # such writes have no time-out
+    submitting = plan.changed(commit_wait="mixed")  # such writes have no time-out
     assert said not in judge(submitting, PROMISES["C"], history(long))["evidence"]["missing"]
     longer = plan.changed(synchro_timeout_s=0.6)
     assert outcome(judge(longer, PROMISES["C"], history(long))) == ("valid", 0)

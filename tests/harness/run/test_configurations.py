@@ -159,8 +159,8 @@ def test_without_versions_nobody_is_asked_for_linearizable_reads(system: str) ->
     assert parts_of(plan).plan.read_mode == "dirty"
     for mode in ("linearizable", "mixed"):
         with pytest.raises(WrongUse, match="without MVCC nodes refuse linearizable reads; try --read dirty"):
-            parts_of(msgspec.structs.replace(plan, read=mode))
-        assert parts_of(msgspec.structs.replace(plan, read=mode, drawn=Drawn(faults=(), operations=())))
+            parts_of(plan.changed(read=mode))
+        assert parts_of(plan.changed(read=mode, drawn=Drawn(faults=(), operations=())))
 
 
 @pytest.mark.parametrize("letter", PROMISES)

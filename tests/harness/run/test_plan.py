@@ -121,6 +121,27 @@ def test_a_plan_of_version_1_is_read_as_what_it_was() -> None:
     assert theirs.options == TarantoolOptions(quorum=2, synchro_timeout_s=0.4, mvcc=False, wal_mode="fsync")
 
 
+ECHO = "tests/systems/echo/echo.py"
+
+
+def test_a_plan_of_version_2_is_read_as_what_it_was() -> None:
+    """If it failed, stored runs would be judged by other read modes, or begin with other disks, than they had."""
+    moved = {"commit_wait": "mixed", "read": "dirty", "start": "unmarked-by-hand@9"}
+    said = {"version": 2, "seed": 4, **moved, "options": {"quorum": 2}}
+    assert from_json(json.dumps(said).encode(), "the plan") == planned(quorum=2, seed=4, **moved)
+    unsaid = {**said, "commit_wait": "complete", "read": None, "start": None}
+    assert from_json(json.dumps(unsaid).encode(), "the plan") == planned(quorum=2, seed=4)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_older_plan_keeps_what_its_system_has_and_says_the_rest(version: int) -> None:
+    """If it failed, the plan of another store would lose its read mode, or what it cannot do would be left out."""
+    said = {"version": version, "system": ECHO, "commit_wait": "complete", "read": "dirty", "start": None}
+    assert from_json(json.dumps(said).encode(), "the plan") == planned(system=ECHO, read="dirty")
+    with pytest.raises(WrongUse, match="commit_wait"):
+        from_json(json.dumps({**said, "commit_wait": "mixed"}).encode(), "the plan")
+
+
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_plan_or_one_line(data: bytes) -> None:
     """If it failed, a file that is no plan would end in a traceback."""
@@ -135,7 +156,7 @@ def test_any_bytes_are_a_plan_or_one_line(data: bytes) -> None:
 
 WRONG: dict[str, list[Any]] = {
     "format": ["qsync-history", 3],
-    "version": [3, "1"],
+    "version": [4, "1"],
     "name": ["", "../up", "a/b", ".hidden", "x" * 65, 3, "latest"],
     "system": [3],
     "cluster": [None],

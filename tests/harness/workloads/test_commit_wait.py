@@ -47,14 +47,14 @@ def operations(plan: Plan) -> tuple[Operation, ...]:
 def test_how_writes_wait_changes_nothing_else_that_is_drawn(name: str) -> None:
     """If it failed, runs of two wait modes would differ in their operations, too, and every stored seed would shift."""
     plan = replace(SMALL, workload=name)
-    plain, mixed = operations(plan), operations(replace(plan, commit_wait="mixed"))
+    plain, mixed = operations(plan), operations(plan.changed(commit_wait="mixed"))
     assert all(each.wait is None for each in plain)
     assert tuple(replace(each, wait=None) for each in mixed) == plain
     workload = WORKLOADS[name]
     assert isinstance(workload, Submits)
     assert all((each.wait is not None) == workload.may_submit(each) for each in mixed)
     assert {each.wait for each in mixed} == {None, *MIXED_WAITS}
-    assert {each.wait for each in operations(replace(plan, commit_wait="none"))} == {None, "none"}
+    assert {each.wait for each in operations(plan.changed(commit_wait="none"))} == {None, "none"}
 
 
 def test_the_modes_are_those_of_the_node() -> None:
@@ -68,7 +68,7 @@ def test_the_modes_are_those_of_the_node() -> None:
 def test_a_workload_in_which_open_writes_would_excuse_others_refuses(name: str) -> None:
     """If it failed, a lost transfer would hide behind one of which nobody knows whether it happened."""
     with pytest.raises(WrongUse, match=r"--commit-wait mixed: .* try one of: register"):
-        parts_of(replace(SMALL, workload=name, commit_wait="mixed"))
+        parts_of(SMALL.changed(workload=name, commit_wait="mixed"))
 
 
 def test_a_store_without_wait_modes_is_not_asked_for_them() -> None:
@@ -88,7 +88,7 @@ def test_a_queued_write_is_no_acknowledgement() -> None:
 
 def test_a_repeat_line_and_a_drawn_plan_ask_for_the_same() -> None:
     """If it failed, a run with wait modes could not be repeated."""
-    assert "--commit-wait mixed" in repeat_line(replace(SMALL, commit_wait="mixed"))
+    assert "--commit-wait mixed" in repeat_line(SMALL.changed(commit_wait="mixed"))
     plan = small(seed=5, commit_wait="mixed")
     drawn = draw(*_parts(plan))
     assert drawn.submits
@@ -97,7 +97,7 @@ def test_a_repeat_line_and_a_drawn_plan_ask_for_the_same() -> None:
     one = replace(
         drawn.drawn, operations=tuple(each for each in drawn.drawn.operations if each.wait == "none")
     )
-    assert replace(drawn, commit_wait="complete", drawn=one).submits
+    assert drawn.changed(commit_wait="complete", drawn=one).submits
 
 
 def _parts(plan: Plan) -> tuple[Any, Any, Any]:
@@ -109,7 +109,7 @@ def _parts(plan: Plan) -> tuple[Any, Any, Any]:
 @pytest.mark.parametrize("wait", ["mixed", "submit"])
 def test_good_nodes_pass(name: str, wait: Any) -> None:
     """If it failed, a right store would be blamed for losing what it only queued, or nothing would be evidence."""
-    tried = try_seed(replace(SMALL, workload=name, commit_wait=wait, seed=1))
+    tried = try_seed(SMALL.changed(workload=name, commit_wait=wait, seed=1))
     assert (tried.outcome, tried.violated) == ("valid", ()), tried.sentence
 
 
@@ -136,14 +136,14 @@ def test_what_is_shown_before_a_quorum_has_it_is_found_among_submitted_ones() ->
     """
     plan = SMALL.changed(time_limit_s=8, rate=100, faults=("isolate-owner",), configuration="C")
     violated = [
-        try_seed(replace(plan, commit_wait="mixed", seed=seed, bugs=("confirm-early",))).violated
+        try_seed(plan.changed(commit_wait="mixed", seed=seed, bugs=("confirm-early",))).violated
         for seed in range(6)
     ]
     assert any("linearizable" in each for each in violated), violated
 
 
 def judged(run: Run, **fields: Any) -> dict[str, Any]:
-    plan = replace(PLAN, commit_wait="mixed", **fields)
+    plan = PLAN.changed(commit_wait="mixed", **fields)
     return judge(plan, FIXED_OWNER, History.of(HEADER, run.events))
 
 

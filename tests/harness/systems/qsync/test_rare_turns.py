@@ -76,7 +76,7 @@ def test_each_kind_of_change_comes_about() -> None:
 def _hunted() -> Iterator[Tried]:
     for seed in range(600):
         plan = hunted(planned(cluster="sim", seed=seed), frozenset())
-        if {*RECONFIGURING, "timeouts", "quorum"} & {*plan.faults} or plan.start is not None:
+        if {*RECONFIGURING, "timeouts", "quorum"} & {*plan.faults} or plan.options.start is not None:
             yield try_seed(plan, has_drawn_faults=True)
 
 
