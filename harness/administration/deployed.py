@@ -98,33 +98,3 @@ class Deployed:
             "left": list(self.members.absent),
         }
         self.note(value | ({"joins": joins} if joins else {}))
-
-
-def has_synced(node: str, statuses: Statuses) -> bool:
-    """The node is back: it follows all other members, and has what they have that owned the queue when it was asked."""
-    own = statuses.get(node)
-    if own is None or own.get("role") == "loading":
-        return False
-    following = own.get("following")
-    if isinstance(following, list | tuple) and len(following) < len(statuses) - 1:
-        return False  # a store that does not report its peers is trusted when it reports that it is up
-    return all(other is not None for other in statuses.values())
-
-
-def covers(status: Mapping[str, object] | None, vclock: Mapping[str, int]) -> bool:
-    """The node has all of that in its log."""
-    if not vclock:
-        return True
-    own = status.get("vclock") if status is not None else None
-    return isinstance(own, Mapping) and all(int(own.get(origin, 0)) >= lsn for origin, lsn in vclock.items())
-
-
-def furthest(statuses: Statuses) -> dict[str, int]:
-    """The greatest lsn of each origin that any of these nodes has."""
-    found: dict[str, int] = {}
-    for status in statuses.values():
-        vclock = status.get("vclock") if status is not None else None
-        if isinstance(vclock, Mapping):
-            for origin, lsn in vclock.items():
-                found[str(origin)] = max(found.get(str(origin), 0), int(lsn))
-    return found

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.administration.deployed import Deployed, covers, furthest, has_synced
+from harness.administration.deployed import Deployed
 from harness.administration.options import wanted
 from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault
 from harness.run.node_options import RESTARTED, Value
+from harness.systems.status import covers, furthest, has_synced
 
 
 class Restarts:

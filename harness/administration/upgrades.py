@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.administration.deployed import Deployed, covers, furthest, has_synced
+from harness.administration.deployed import Deployed
 from harness.cluster.place import FROM, TO, Which
 from harness.cluster.protocol import ExchangesVersions
 from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault
+from harness.systems.status import covers, furthest, has_synced
 
 OTHER: Mapping[Which, Which] = {FROM: TO, TO: FROM}
 

@@ -7,7 +7,7 @@ reads that had to be fresh. A workload may need more (`Workload.missing`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from textwrap import shorten
 from typing import Any
 
@@ -22,7 +22,9 @@ from harness.judge.effects import Attempts, attempts_of, missing_effects
 from harness.judge.versions import missing_steps, was_refused
 from harness.run.node_options import Decisive
 from harness.run.plan import SECOND_NS, SUBMITTING, Plan
+from harness.systems import system_of
 from harness.systems.promise import Promise
+from harness.systems.system import TellsMore
 from harness.workloads.failing import AS_IT_HAD_TO
 from harness.workloads.workload import Workload
 
@@ -71,7 +73,7 @@ def evidence_of(
         "ok_under_fault": sum(_is_inside(operation, spans) for operation in done),
         **(_of_submitted(submitted, spans) if plan.submits else {}),
         "skipped": _skipped(history),
-        "rollbacks": _rollbacks(history),
+        "rollbacks": _rollbacks(plan, history),
         "faults": [
             {
                 "id": fault.id,
@@ -123,20 +125,22 @@ def _is_inside(operation: Operation, spans: Sequence[tuple[int, int]]) -> bool:
     return any(start_ns <= (operation.complete_ns or 0) <= end_ns for start_ns, end_ns in spans)
 
 
-def stopped_for_good(history: History) -> tuple[str, ...]:
+def stopped_for_good(plan: Plan, history: History) -> tuple[str, ...]:
     """A sentence for each node that in the end follows a peer no more, because its history contradicts its own."""
+    system = _tells_more(plan)
+    if system is None:
+        return ()
     newest = {state.node: state.status for state in history.states}
     return tuple(
         f"{node} stopped following {peer}: {why}"
         for node, status in sorted(newest.items())
-        for peer, why in sorted(_stopped(status).items())
+        for peer, why in sorted(system.stopped(status).items())
     )
 
 
-def _stopped(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Peer → why it is followed no more; an external store may use that word for something different."""
-    told = status.get("stopped")
-    return told if isinstance(told, Mapping) else {}
+def _tells_more(plan: Plan) -> TellsMore | None:
+    system = system_of(plan.system)
+    return system if isinstance(system, TellsMore) else None
 
 
 def left_out(history: History) -> list[dict[str, Any]]:
@@ -184,13 +188,16 @@ def left_out_in_words(evidence: dict[str, Any]) -> Iterator[str]:
         yield f"{text} ({times} times because {most}){nothing}"
 
 
-def _rollbacks(history: History) -> int | None:
+def _rollbacks(plan: Plan, history: History) -> int | None:
     """Transactions that were rolled back, as the nodes counted them; a restart begins to count anew.
 
     None: the store does not count them.
     """
-    told = (state.status.get("rollbacks") for state in history.states)
-    return max((count for count in told if isinstance(count, int)), default=None)
+    system = _tells_more(plan)
+    if system is None:
+        return None
+    told = (system.rollbacks(state.status) for state in history.states)
+    return max((count for count in told if count is not None), default=None)
 
 
 def _missing(
@@ -329,11 +336,14 @@ def _hides(other: FaultSpan, fault: FaultSpan, decisive: Decisive) -> bool:
     return other.start_ns <= (fault.end_ns or NEVER) and until_ns >= since_ns
 
 
-def _is_of_stopped(fault: FaultSpan, history: History) -> bool:
+def _is_of_stopped(plan: Plan, fault: FaultSpan, history: History) -> bool:
     """A cut between nodes of which one has stopped following the other: nothing need come through it again."""
     links = {frozenset(link) for link in fault.links} if fault.does in CUTS else set()
-    return any(
-        frozenset((state.node, peer)) in links for state in history.states for peer in _stopped(state.status)
+    system = _tells_more(plan)
+    return system is not None and any(
+        frozenset((state.node, peer)) in links
+        for state in history.states
+        for peer in system.stopped(state.status)
     )
 
 
@@ -359,7 +369,7 @@ def _missing_of_faults(
             continue
         if fault.end_index is None:
             missing.append(f"fault {fault.id} ({fault.name}) never ended")
-        elif (may_differ and _is_of_stopped(fault, history)) or fault.healed:
+        elif (may_differ and _is_of_stopped(plan, fault, history)) or fault.healed:
             continue
         elif not (_was_hidden(fault, history.faults, decisive) or _is_without_effect(fault, history.faults)):
             missing.append(f"fault {fault.id} ({fault.name}) was not seen to heal")

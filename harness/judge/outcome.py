@@ -95,7 +95,7 @@ def judge(
     promised = [verdict for model, verdict in judged if model]
     was_ended = interrupted or was_interrupted(history)
     is_damaged = may_only_be_detected(history)
-    stopped = () if promise.model(FINAL_STATE) and not is_damaged else stopped_for_good(history)
+    stopped = () if promise.model(FINAL_STATE) and not is_damaged else stopped_for_good(plan, history)
     evidence = evidence_of(
         plan, workload, history, was_ended, failure, promise=promise, may_differ=bool(stopped)
     )

@@ -35,7 +35,7 @@ from harness.run.nemesis import Nemesis
 from harness.run.plan import SECOND_NS, SUBMITTING, Operation, Plan
 from harness.run.present import Present
 from harness.run.recorder import Progress, Recorder
-from harness.systems.system import Operated, System
+from harness.systems.system import Operated, System, TellsMore
 from harness.workloads.completed import asked_of, completed
 from harness.workloads.workload import Remembers, Workload
 
@@ -116,7 +116,8 @@ class Conductor:
             await self.system.set_up(self.plan, self.cluster)
         except ClusterError:
             statuses = (await statuses_of(self.plan, self.cluster)).values()
-            if any(status is not None and status.get("stopped") for status in statuses):
+            tells = self.system if isinstance(self.system, TellsMore) else None
+            if tells is not None and any(status is not None and tells.stopped(status) for status in statuses):
                 await self._monitor.look()  # nodes that cannot follow each other are why
             raise
         if isinstance(self.cluster, BeginsAnew):

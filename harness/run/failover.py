@@ -15,6 +15,7 @@ from harness.cluster.protocol import Cluster
 from harness.faults.fault import Evidence, Fault
 from harness.faults.overlap import hinders_no_owner
 from harness.run.plan import SECOND_NS, Plan
+from harness.systems.status import rows_of
 from harness.systems.system import System
 
 POLL_NS = SECOND_NS // 20
@@ -132,9 +133,4 @@ class ReelectionOperator:
         if not fresh:
             self._tried.clear()
             fresh = ready
-        return max(fresh, key=lambda node: _written(statuses[node]), default=None)
-
-
-def _written(status: Mapping[str, object] | None) -> int:
-    vclock = (status or {}).get("vclock")
-    return sum(int(lsn) for lsn in vclock.values()) if isinstance(vclock, Mapping) else 0
+        return max(fresh, key=lambda node: rows_of(statuses[node]), default=None)

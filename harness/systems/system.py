@@ -19,6 +19,7 @@ from harness.run.dice import Dice
 from harness.run.node_options import Value
 from harness.run.plan import Options, Plan
 from harness.systems.promise import Promise
+from harness.systems.status import Status
 from harness.wires.wire import ClientWire
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
@@ -171,6 +172,23 @@ class NamesConfigurations(Protocol):
     @property
     def configuration_names(self) -> tuple[str, ...]:
         """Values of its option `configuration`."""
+        ...
+
+
+@runtime_checkable
+class TellsMore(Protocol):
+    """A system with nodes that report more than every system (`harness.systems.status`)."""
+
+    def headline(self, status: Status) -> tuple[str, ...]:
+        """What the leader's status comes to, for the live view: ("term 2", "limbo 3")."""
+        ...
+
+    def stopped(self, status: Status) -> Mapping[str, str]:
+        """The nodes that it follows no more for good, because their logs contradict its own, and why."""
+        ...
+
+    def rollbacks(self, status: Status) -> int | None:
+        """How many transactions it rolled back since its start; None if it does not say."""
         ...
 
 

@@ -93,7 +93,7 @@ class LiveView:
 
 
 def picture(snapshot: Snapshot) -> Text:
-    """Five lines: progress, operations, faults, the owner and its limbo, the nodes."""
+    """Five lines: progress, operations, faults, the owner and its state, the nodes."""
     from rich.text import Text
 
     filled = round(snapshot.part_done * BAR_WIDTH)
@@ -110,12 +110,11 @@ def picture(snapshot: Snapshot) -> Text:
         ("\nfaults      ", "dim"),
         _faults(snapshot),
     ]
-    if snapshot.owner is not None or snapshot.term is not None:  # a store without a leader has neither
+    if snapshot.owner is not None or snapshot.told:  # a store without a leader has neither
         parts += [
             ("\nowner       ", "dim"),
             (printable(snapshot.owner or "?"), "bold"),
-            ("" if snapshot.term is None else f"   term {snapshot.term}", ""),
-            ("" if snapshot.limbo is None else f"   limbo {snapshot.limbo}", ""),
+            *((f"   {printable(word)}", "") for word in snapshot.told),
         ]
     parts.append(("\nnodes       ", "dim"))
     for node in snapshot.nodes:

@@ -64,9 +64,7 @@ def state_line(snapshot: Snapshot) -> str:
     """All of a snapshot in one line, without unknown values."""
     counts = f"{snapshot.ok:,} ok  {snapshot.fail:,} fail  {snapshot.info:,} info"
     owner = "" if snapshot.owner is None else f"owner {snapshot.owner}"
-    term = "" if snapshot.term is None else f"term {snapshot.term}"
-    limbo = "" if snapshot.limbo is None else f"limbo {snapshot.limbo}"
-    who = " ".join(word for word in (owner, term, limbo) if word)
+    who = " ".join(word for word in (owner, *map(printable, snapshot.told)) if word)
     away = ", ".join(f"{node.name} {node.condition}" for node in snapshot.nodes if node.condition != "up")
     faults = f"faults: {', '.join(snapshot.faults)}" if snapshot.faults else ""
     return "   ".join(word for word in (counts, f"{snapshot.rate_per_s:,.0f}/s", who, away, faults) if word)

@@ -33,8 +33,8 @@ class Snapshot:
     rate_per_s: float = 0.0
     faults: tuple[str, ...] = ()
     owner: str | None = None
-    term: int | None = None
-    limbo: int | None = None
+    told: tuple[str, ...] = ()
+    """The owner's state in the words of its system."""
     nodes: tuple[NodeCondition, ...] = ()
     message: str = ""
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from harness.run.conductor import Conductor
     from harness.run.finish import Recorded
     from harness.run.plan import Plan
+    from harness.systems.status import Status
+    from harness.systems.system import System
     from harness.terminal.live import View
 
 
@@ -166,6 +168,15 @@ class _Meter:
         return self._rate_per_s
 
 
+def _headline(system: System, status: Status) -> tuple[str, ...]:
+    from harness.systems.system import TellsMore
+
+    if isinstance(system, TellsMore):
+        return system.headline(status)
+    term = status.get("term")
+    return (f"term {term}",) if isinstance(term, int) else ()
+
+
 def snapshot(conductor: Conductor, meter: _Meter) -> Any:
     """The present moment of a run, as the live view shows it."""
     from harness.terminal.snapshot import NodeCondition, Snapshot
@@ -183,7 +194,6 @@ def snapshot(conductor: Conductor, meter: _Meter) -> Any:
             return conditions[targets[node]]
         return "up" if progress.states.get(node) is not None else "unknown"
 
-    term, limbo = state.get("term"), state.get("limbo")
     return Snapshot(
         time_ns=time_ns,
         end_ns=plan.time_limit_ns,
@@ -193,8 +203,7 @@ def snapshot(conductor: Conductor, meter: _Meter) -> Any:
         rate_per_s=meter.rate(time_ns, progress.ok),
         faults=tuple(fault.name for fault in progress.active.values()),
         owner=owner or None,
-        term=term if isinstance(term, int) else None,
-        limbo=limbo if isinstance(limbo, int) else None,
+        told=_headline(system, state),
         nodes=tuple(NodeCondition(node, condition(node)) for node in plan.node_names),
         message="" if progress.phase == "load" else progress.phase,
     )

@@ -68,6 +68,7 @@ from harness.systems.qsync.promises import (
 from harness.systems.qsync.rare_turns import HasRareTurns
 from harness.systems.qsync.reconfiguring import ChangesInRuns, in_force, switches_on
 from harness.systems.qsync.scenes import READY_MADE
+from harness.systems.qsync.status import ReadsStatus
 from harness.systems.qsync.variety import Varies
 from harness.systems.system import Note
 from harness.wires.iproto import IPROTO, Iproto
@@ -106,7 +107,7 @@ T = TypeVar("T", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
-class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, Varies):
+class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varies):
     summary: str = "the reference node: quorum-synchronous replication and elections after Tarantool"
 
     client: CallClient = CALLS

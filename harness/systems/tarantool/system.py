@@ -45,6 +45,7 @@ from harness.systems.qsync.operator import ClearQueueOperator, asked, take_over
 from harness.systems.qsync.options import said_of, settings_of
 from harness.systems.qsync.promises import must_serve_reads, without_majority, without_versions
 from harness.systems.qsync.reconfiguring import ChangesInRuns
+from harness.systems.qsync.status import ReadsStatus
 from harness.systems.qsync.system import FIRST_SPACE_ID, NOTES, identity
 from harness.systems.system import Note
 from harness.systems.tarantool.options import TarantoolOptions
@@ -88,7 +89,7 @@ _NAMESPACE = uuid.UUID("0f6c35a7-7a0f-4a0e-9a5c-2f8f3d1f60aa")
 
 
 @dataclass(frozen=True, slots=True)
-class Tarantool(ChangesInRuns, HasBoxCfg, HasXlogs):
+class Tarantool(ChangesInRuns, HasBoxCfg, HasXlogs, ReadsStatus):
     summary: str = "real Tarantool: 2.6 with an operator that fails over, or a newer one with its elections"
 
     client: CallClient = CALLS

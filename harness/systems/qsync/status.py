@@ -1,0 +1,23 @@
+"""What the nodes of qsync, and Tarantool with our Lua, report beside the common words of a status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.systems.status import Status
+
+
+class ReadsStatus:
+    """Implements `harness.systems.system.TellsMore`."""
+
+    def headline(self, status: Status) -> tuple[str, ...]:
+        words = ((word, status.get(word)) for word in ("term", "limbo"))
+        return tuple(f"{word} {number}" for word, number in words if isinstance(number, int))
+
+    def stopped(self, status: Status) -> Mapping[str, str]:
+        told = status.get("stopped")
+        return told if isinstance(told, Mapping) else {}
+
+    def rollbacks(self, status: Status) -> int | None:
+        told = status.get("rollbacks")
+        return told if isinstance(told, int) else None

@@ -1,0 +1,58 @@
+"""The words of a node's status that the harness reads of every system. A store may leave out any of them.
+
+| word | what |
+|---|---|
+| `role` | "owner" on the node that leads; "loading" on one that does not serve yet; else any word |
+| `term` | the generation of leaders that the node knows |
+| `owner` | the node that it takes for the leader |
+| `vclock`, `lsn` | its rows: how many of each origin, or all together |
+| `following` | the nodes that it receives rows from |
+| `members`, `quorum`, `id` | where members change: who they are, how many make a quorum, its own number |
+| `version` | the version of its program |
+| `wall_ns` | its wall clock |
+
+What else a status says is the system's own (`harness.systems.system.TellsMore`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Status = Mapping[str, object]
+Statuses = Mapping[str, Status | None]
+
+
+def has_synced(node: str, statuses: Statuses) -> bool:
+    """The node is back: it follows all other members, and has what they have that owned the queue when it was asked."""
+    own = statuses.get(node)
+    if own is None or own.get("role") == "loading":
+        return False
+    following = own.get("following")
+    if isinstance(following, list | tuple) and len(following) < len(statuses) - 1:
+        return False  # a store that does not report its peers is trusted when it reports that it is up
+    return all(other is not None for other in statuses.values())
+
+
+def covers(status: Mapping[str, object] | None, vclock: Mapping[str, int]) -> bool:
+    """The node has all of that in its log."""
+    if not vclock:
+        return True
+    own = status.get("vclock") if status is not None else None
+    return isinstance(own, Mapping) and all(int(own.get(origin, 0)) >= lsn for origin, lsn in vclock.items())
+
+
+def furthest(statuses: Statuses) -> dict[str, int]:
+    """The greatest lsn of each origin that any of these nodes has."""
+    found: dict[str, int] = {}
+    for status in statuses.values():
+        vclock = status.get("vclock") if status is not None else None
+        if isinstance(vclock, Mapping):
+            for origin, lsn in vclock.items():
+                found[str(origin)] = max(found.get(str(origin), 0), int(lsn))
+    return found
+
+
+def rows_of(status: Status | None) -> int:
+    """All that it has in its log; 0 if it does not say."""
+    vclock = (status or {}).get("vclock")
+    return sum(int(lsn) for lsn in vclock.values()) if isinstance(vclock, Mapping) else 0
