@@ -47,6 +47,12 @@ def test_seeds_without_an_anomaly_are_0(qsync: Qsync, results: Path) -> None:
     assert not results.exists()
 
 
+def test_an_option_of_the_system_is_not_drawn_over(qsync: Qsync) -> None:
+    """If it failed, a hunt would try other elections than those that `-o` asked for."""
+    done = qsync(*QUICK, "-o", "election_mode=off", "--seeds", "3", "--json")
+    assert {json.loads(line)["configuration"] for line in done.out.splitlines()} == {"C"}
+
+
 def test_an_anomaly_ends_the_hunt_with_the_line_that_repeats_it(qsync: Qsync) -> None:
     """If it failed, a hunt would find something that nobody can look at."""
     done = qsync(*BUG, "--seeds", "5", "--seed", "1")
