@@ -12,13 +12,12 @@ from harness.faults.fault import Fault
 from harness.faults.membership import Membership
 from harness.run.node_options import Value
 from harness.run.plan import SECOND_NS, Plan
+from harness.systems.status import Statuses
 from harness.systems.system import HasOptions, System
 
 POLL_NS = SECOND_NS // 50
 WITHIN_NS = 20 * SECOND_NS
 """How long a step may take before it is given up: other faults may be at work beside it."""
-
-Statuses = Mapping[str, Mapping[str, object] | None]
 
 
 @dataclass(slots=True)

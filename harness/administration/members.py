@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.administration.deployed import POLL_NS, Deployed, Statuses
+from harness.administration.deployed import POLL_NS, Deployed
 from harness.errors import ClusterError, NodeEnded
 from harness.faults.fault import Evidence, Fault
 from harness.run.plan import SECOND_NS
-from harness.systems.status import covers, furthest, has_synced
+from harness.systems.status import Statuses, covers, furthest, has_synced
 from harness.systems.system import ChangesMembers, ListsMembers
 
 AGAIN_NS = SECOND_NS // 2

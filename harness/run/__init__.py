@@ -2,7 +2,8 @@
 
 | file | what |
 |---|---|
-| plan.py | everything that decides a run; expectations.py: what any system says of its options; node_options.py; dice.py: of hunts |
+| plan.py | everything that decides a run; expectations.py: what any system says of its options; node_options.py |
+| dice.py | the draws of a hunt that are the same for every system |
 | draw.py | plan → its faults and operations, drawn from its seed |
 | assemble.py | the names in a plan → system, workload and cluster, or why they do not fit |
 | execute.py | a folder and a clock for the conductor: asyncio's, or the simulator's |

@@ -15,7 +15,7 @@ from harness.cluster.protocol import Cluster
 from harness.faults.fault import Evidence, Fault
 from harness.faults.overlap import hinders_no_owner
 from harness.run.plan import SECOND_NS, Plan
-from harness.systems.status import rows_of
+from harness.systems.status import Statuses, rows_of
 from harness.systems.system import System
 
 POLL_NS = SECOND_NS // 20
@@ -28,8 +28,6 @@ OWNER_WITHIN_TIMEOUTS = 10
 """After so many election timeouts there is an owner again where nothing is wrong."""
 LEADERLESS_BEATS = 2
 """The operator acts after so many heartbeats without an owner."""
-
-Statuses = Mapping[str, Mapping[str, object] | None]
 
 
 @dataclass(slots=True)

@@ -42,6 +42,7 @@ from harness.run.plan import SECOND_NS, Leadership, Options, Plan
 from harness.systems.promise import FINAL_STATE, Promise, must_be_promises
 from harness.systems.qsync.calls import CALLS
 from harness.systems.qsync.promises import PROMISES
+from harness.systems.status import Statuses
 from harness.systems.system import System
 from harness.wires.iproto import IPROTO
 from harness.wires.wire import ClientWire
@@ -62,8 +63,6 @@ IN_A_PROCESS = "a store of one's own that brings no node cannot run in the simul
 
 RELAYED = ("local", "ssh")
 """Clusters on which a node is dialed at other addresses by each of its peers."""
-
-Statuses = Mapping[str, Mapping[str, object] | None]
 
 
 class OwnOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):

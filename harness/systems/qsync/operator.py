@@ -20,10 +20,9 @@ from harness.clients.reply import Replied
 from harness.cluster.protocol import Cluster
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.qsync.options import said_of
+from harness.systems.status import Statuses
 from harness.systems.system import Note
 from nodes.iproto.messages import Answer, Call
-
-Statuses = Mapping[str, Mapping[str, object] | None]
 
 PROCESS = -2
 MILLISECOND_NS = 1_000_000
