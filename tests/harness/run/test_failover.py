@@ -10,10 +10,11 @@ import pytest
 from harness.faults.fault import Fault
 from harness.judge import judge
 from harness.run.assemble import parts_of
-from harness.run.failover import Failover, ReelectionOperator, Statuses, may_keep_owners_away
+from harness.run.failover import Failover, ReelectionOperator, may_keep_owners_away
 from harness.run.plan import SECOND_NS
 from harness.systems.plans import planned
 from harness.systems.qsync.promises import PROMISES
+from harness.systems.status import Statuses
 from tests.harness.cluster.test_elections import run
 
 
