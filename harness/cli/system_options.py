@@ -92,7 +92,9 @@ def _param(option: LongOption, *, is_hidden: bool) -> click.Option:
     )
 
 
-def _type(option: LongOption) -> Kind:
+def _type(option: LongOption) -> click.ParamType[Any]:
+    if option.choices:
+        return click.Choice(option.choices)
     if option.kinds == {bool}:
         return YesNo()
     if float in option.kinds:

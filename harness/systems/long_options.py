@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from dataclasses import dataclass
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -20,6 +20,8 @@ class LongOption:
     help: str
     kinds: frozenset[type]
     is_list: bool
+    choices: tuple[str, ...]
+    """The words that it can be; empty if it can be any."""
     metavar: str | None = None
 
 
@@ -43,6 +45,9 @@ def _long_option(field: str, hint: Any) -> LongOption:
         help=next((meta.description for meta in metas if meta.description), ""),
         kinds=frozenset(_kinds(hint)) - {type(None)},
         is_list=any(get_origin(each) is tuple for each in _parts(hint)),
+        choices=tuple(
+            str(word) for part in _parts(hint) if get_origin(part) is Literal for word in get_args(part)
+        ),
         metavar=extra.get("metavar"),
     )
 

@@ -44,6 +44,8 @@ def only_run(results: Path) -> Path:
         (("--faults", "kill,,flood"), "unknown fault 'flood'"),
         (("--bug", "typo"), "unknown bug 'typo' of qsync; try one of: "),
         (("--read", "psychic"), "unknown read mode 'psychic'"),
+        (("--commit-wait", "never"), "'never' is not one of 'complete'"),
+        (("-o", "commit_wait=never"), "'never' is not one of 'complete'"),
         (("--promise", "peace"), "--promise 'peace' is not known; try: linearizable"),
         (("--time-limit", "-5"), "--time-limit: expected a number greater than 0, got -5.0"),
         (("--time-limit", "nan"), "--time-limit"),
