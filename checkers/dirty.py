@@ -23,10 +23,13 @@ def check(history: History) -> Verdict:
     """Whether every dirty read returned nothing, or a value that a client had asked to write before the read ended.
 
     Judged are operations read, and txn that only read, of mode "dirty"; of lists, each element. `details["asked"]`: how
-    many such reads were invoked, answered or not.
+    many such reads were invoked, answered or not; 0 if the store answered them, and each in another mode.
     """
-    asked_for = [each for each in history.select(f=("read", "txn")) if each.mode == "dirty"]
+    all_reads = history.select(f=("read", "txn"))
+    asked_for = [each for each in all_reads if each.mode == "dirty"]
     reads = [each for each in asked_for if each.type == "ok"]
+    if not reads and _are_answered_in_another_mode(history, all_reads):
+        asked_for = []
     asked: dict[tuple[str | None, object], list[Operation]] = {}
     for operation in history.select(f=("write", "cas", "txn")):
         for key, value in _written(operation):
@@ -42,6 +45,12 @@ def check(history: History) -> Verdict:
             elif all(asker.type == "fail" for asker in in_time):
                 undone += 1
     return _verdict(witnesses, len(reads), len(asked_for), undone)
+
+
+def _are_answered_in_another_mode(history: History, reads: Sequence[Operation]) -> bool:
+    """The store has no dirty reads, and says so in its answers: their promise is that of the mode which they name."""
+    dirty = {event.index for event in history.events if event.type == "invoke" and event.mode == "dirty"}
+    return any(each.type == "ok" and each.mode != "dirty" and each.invoke_index in dirty for each in reads)
 
 
 def _written(operation: Operation) -> Iterator[tuple[str | None, Any]]:

@@ -1,0 +1,27 @@
+"""Dirty reads that the store answers in another mode."""
+
+from __future__ import annotations
+
+from checkers import dirty
+from tests.checkers.test_members import Record
+
+
+def test_reads_that_are_answered_in_another_mode_are_not_missed() -> None:
+    """If it failed, a store without dirty reads would be inconclusive as soon as one such read is lost."""
+    record = Record()
+    record.line("invoke", 0, "read", key="a", node="n1", mode="dirty")
+    record.line("ok", 0, "read", key="a", node="n1", role="replica", mode="read-confirmed")
+    record.line("invoke", 1, "read", key="a", node="n1", mode="dirty")
+    record.line("fail", 1, "read", key="a", node="n1", error="timeout")
+    verdict = dirty.check(record.history)
+    assert (verdict.result, verdict.details["asked"]) == ("unknown", 0)
+
+
+def test_dirty_reads_that_are_all_lost_leave_the_run_open() -> None:
+    """If it failed, a run would be valid in which no dirty read was answered, or none of those in that mode."""
+    record = Record()
+    record.line("invoke", 0, "read", key="a", node="n1", mode="dirty")
+    record.line("fail", 0, "read", key="a", node="n1", error="timeout")
+    record.ask("read", None, "n1", "owner", key="a", mode="read-confirmed")
+    verdict = dirty.check(record.history)
+    assert (verdict.result, verdict.details["asked"]) == ("unknown", 1)
