@@ -7,6 +7,7 @@ key) is two: a linearizable read, and a transaction that compares the `mod_revis
 a comparison fails, nothing happened. Nothing is asked twice.
 
 Reads in the modes read-confirmed and dirty are serializable ones: the member answers alone, and may be behind.
+A member that leaves comes back as a new one: it is added first, and joins with an empty folder.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness import operations as op
 from harness.clients.client import Library, NotDone
-from harness.clients.flat_keys import bounds, dumped, flat, place_of
-from harness.clients.optimistic import if_unchanged
+from harness.clients.flat_keys import bounds, dumped, flat, shown
+from harness.clients.optimistic import if_unchanged, is_one_request
 from harness.cluster.http import Http
 from harness.cluster.place import Place
-from harness.operations import STEPS, Asked, Cas, Done, Dump, Mismatch, Outcome, Read, Scan, Step, Write
 from harness.systems.own import OwnStore
 
 PEER_PORT = 2380
@@ -31,8 +32,6 @@ INVALID_ARGUMENT = 3  # the gRPC code of a request that a member refuses to prop
 NEVER_PROPOSED = ("etcdserver: too many requests",)
 ALL = {"request_range": {"key": "AA==", "range_end": "AA==", "serializable": True}}
 
-Row = Mapping[str, str]
-
 
 class Member:
     """Implements `harness.clients.client.Connected`."""
@@ -40,52 +39,60 @@ class Member:
     def __init__(self, host: str, port: int, timeout_s: float) -> None:
         self._http = Http(host, port, timeout_s)
 
-    def invoke(self, asked: Asked) -> Outcome:
-        if isinstance(asked, Dump):
-            return dumped(_pair(row) for row in self._txn([ALL])[1][0])
+    def invoke(self, asked: op.Asked) -> op.Outcome:
+        match asked:
+            case op.Transaction():
+                return self._transact(asked)
+            case op.Dump():
+                return dumped(row[:2] for row in self._txn([ALL])[1][0])
+            case op.AddMember(_, address):
+                self._ask("cluster/member/add", {"peerURLs": [_peer(address)]})
+            case op.RemoveMember(number):
+                self._ask("cluster/member/remove", {"ID": str(number)})
+        return op.Done([True])
+
+    def _transact(self, asked: op.Transaction) -> op.Outcome:
         steps, is_alone = asked.steps, asked.mode in SERIALIZABLE and asked.is_read
-        written = [(step.space, step.key) for step in steps if isinstance(step, Write)]
-        if isinstance(steps[0], Cas) and len(steps) == 1:
+        if isinstance(steps[0], op.Cas) and len(steps) == 1:
             return self._compare_and_set(steps[0])
-        is_twice = len({*written}) < len(written)
-        if asked.is_read or (all(isinstance(step, Read | Write) for step in steps) and not is_twice):
+        if asked.is_read or is_one_request(steps):
             _, found = self._txn([_request(step, serializable=is_alone) for step in steps])
-            pairs = zip(steps, found, strict=True)
-            shown = [_table(rows) if isinstance(step, Scan) else _value(rows) for step, rows in pairs]
-            return Done(shown, *(ALONE if is_alone else TOGETHER))
+            return op.Done(list(map(shown, steps, found)), *(ALONE if is_alone else TOGETHER))
         return if_unchanged(steps, self._versions, self._write_if, *TOGETHER)
 
-    def _compare_and_set(self, step: Cas) -> Outcome:
-        name = {"key": _bytes(flat(step.space, step.key))}
-        is_none = {**name, "target": "VERSION", "version": "0"}
-        is_old = {**name, "target": "VALUE", "value": _bytes(json.dumps(step.old))}
-        put, look = _request(Write(step.space, step.key, step.new)), _request(Read(step.space, step.key))
-        is_done, found = self._txn([put], [is_none if step.old is None else is_old], [look])
-        return Done([True], *TOGETHER) if is_done else Mismatch(0, _value(found[0]), "owner")
+    def _compare_and_set(self, step: op.Cas) -> op.Outcome:
+        is_none, is_old = ("VERSION", "version", "0"), ("VALUE", "value", _bytes(json.dumps(step.old)))
+        target, field, wanted = is_none if step.old is None else is_old
+        same = {"key": _bytes(flat(step.space, step.key)), "target": target, field: wanted}
+        put, look = op.Write(step.space, step.key, step.new), op.Read(step.space, step.key)
+        is_done, found = self._txn([_request(put)], [same], [_request(look)])
+        return op.Done([True], *TOGETHER) if is_done else op.Mismatch(0, shown(look, found[0]), "owner")
 
     def _versions(self, places: Sequence[Any]) -> list[tuple[object, object]]:
-        _, found = self._txn([_request(Read(*place)) for place in places])
-        return [(_value(rows), rows[0]["mod_revision"] if rows else "0") for rows in found]
+        _, found = self._txn([_request(op.Read(*place)) for place in places])
+        return [rows[0][1:] if rows else (None, "0") for rows in found]
 
     def _write_if(self, versions: Mapping[Any, object], changed: Mapping[Any, object]) -> bool:
         names = {place: {"key": _bytes(flat(*place)), "target": "MOD"} for place in versions}
         same = [{**names[place], "mod_revision": version} for place, version in versions.items()]
-        puts = [_request(Write(space, key, value)) for (space, key), value in changed.items()]
+        puts = [_request(op.Write(space, key, value)) for (space, key), value in changed.items()]
         return self._txn(puts, same)[0]
 
     def status(self) -> Mapping[str, object]:
-        told = self._ask("maintenance/status", {})
-        role = "owner" if told.get("leader") == told["header"]["member_id"] else "replica"
-        return {"role": role, "term": int(told["raftTerm"]), "vclock": told["header"].get("revision", "0")}
+        told, members = self._ask("maintenance/status", {}), self._ask("cluster/member/list", {})["members"]
+        number, revision = told["header"]["member_id"], told["header"].get("revision", "0")
+        role = "owner" if told.get("leader") == number else "replica"
+        ids = {"id": int(number), "members": sorted(int(each["ID"]) for each in members)}
+        return {"role": role, "term": int(told["raftTerm"]), "vclock": revision, **ids}
 
     def close(self) -> None:
         self._http.close()
 
-    def _txn(self, success: Any, compare: Any = (), failure: Any = ()) -> tuple[bool, list[list[Row]]]:
-        """Whether the comparisons held, and the rows that each request shows; all at one moment."""
+    def _txn(self, success: Any, compare: Any = (), failure: Any = ()) -> tuple[bool, list[list[Any]]]:
+        """Whether the comparisons held, and the rows that each request shows, as `_row`; all at one moment."""
         told = self._ask("kv/txn", {"compare": compare, "success": success, "failure": failure})
-        rows = [each.get("response_range", {}).get("kvs", []) for each in told.get("responses", [])]
-        return bool(told.get("succeeded")), rows
+        found = [each.get("response_range", {}).get("kvs", []) for each in told.get("responses", [])]
+        return bool(told.get("succeeded")), [[_row(each) for each in rows] for rows in found]
 
     def _ask(self, what: str, request: Mapping[str, Any]) -> dict[str, Any]:
         """NotDone where it surely came to nothing; any other error leaves open whether it did."""
@@ -101,48 +108,42 @@ def _bytes(text: str) -> str:
     return b64encode(text.encode()).decode()
 
 
-def _pair(row: Row) -> tuple[str, object]:
-    return b64decode(row["key"]).decode(), _value([row])
+def _row(told: Mapping[str, str]) -> tuple[str, Any, str]:
+    return b64decode(told["key"]).decode(), json.loads(b64decode(told["value"])), told["mod_revision"]
 
 
-def _value(rows: Sequence[Row]) -> object:
-    return json.loads(b64decode(rows[0]["value"])) if rows else None
+def _request(step: op.Step, **how: bool) -> dict[str, object]:
+    if isinstance(step, op.Write):
+        put = {"key": flat(step.space, step.key), "value": json.dumps(step.value)}
+        return {"request_put": {name: _bytes(text) for name, text in put.items()}}
+    names = bounds(step) if isinstance(step, op.Scan) else (flat(step.space, step.key),)
+    return {"request_range": dict(zip(("key", "range_end"), map(_bytes, names), strict=False)) | how}
 
 
-def _table(rows: Sequence[Row]) -> list[tuple[str | int, object]]:
-    return [(place_of(name)[1], value) for name, value in map(_pair, rows)]
-
-
-def _request(step: Step, **how: bool) -> dict[str, object]:
-    match step:
-        case Write(space, key, value):
-            return {"request_put": {"key": _bytes(flat(space, key)), "value": _bytes(json.dumps(value))}}
-        case Scan():
-            first, below = map(_bytes, bounds(step))
-            return {"request_range": {"key": first, "range_end": below, **how}}
-        case _:
-            return {"request_range": {"key": _bytes(flat(step.space, step.key)), **how}}
+def _peer(address: str) -> str:
+    return f"http://{address.split(':', maxsplit=1)[0]}:{PEER_PORT}"
 
 
 def start(place: Place) -> tuple[str, ...]:
-    addresses = {place.node: place.listen, **place.peers}
-    peers = {node: f"http://{addresses[node].split(':')[0]}:{PEER_PORT}" for node in sorted(addresses)}
+    peers = {node: _peer(address) for node, address in {place.node: place.listen, **place.peers}.items()}
     mine, clients = peers[place.node], f"http://{place.listen}"
     return tuple(
         f"etcd --name {place.node} --data-dir {place.data}/etcd --logger zap"
         f" --listen-client-urls {clients} --advertise-client-urls {clients}"
         f" --listen-peer-urls {mine} --initial-advertise-peer-urls {mine}"
-        f" --initial-cluster {','.join(f'{node}={url}' for node, url in peers.items())}"
-        " --heartbeat-interval 100 --election-timeout 500 --snapshot-count 500".split()
+        f" --initial-cluster {','.join(f'{node}={url}' for node, url in sorted(peers.items()))}"
+        f" --initial-cluster-state {'existing' if place.joins else 'new'}"
+        " --heartbeat-interval 100 --election-timeout 500 --snapshot-count 500 --strict-reconfig-check=false".split()
     )
 
 
 SYSTEM = OwnStore(
     "etcd 3.4",
     start=start,
-    client=Library(Member, frozenset({*STEPS, Dump})),
+    client=Library(Member, frozenset({*op.STEPS, op.Dump, *op.MEMBER_CHANGES})),
     promised={"replica_reads": "monotone-prefix"},  # serializable: stale, but no member goes back
     may_end_under=("disk-error",),
+    cannot_join_says=("cannot fetch cluster info from peer urls", "error validating peerURLs"),
     leader="elected",
     packages=("etcd-server",),
     needs_one_address_list=True,

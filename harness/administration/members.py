@@ -13,21 +13,21 @@ before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from harness.administration.deployed import POLL_NS, Deployed
 from harness.errors import ClusterError, NodeEnded
 from harness.faults.fault import Evidence, Fault
 from harness.run.plan import SECOND_NS
 from harness.systems.status import Statuses, covers, furthest, has_synced
-from harness.systems.system import ChangesMembers, ListsMembers
+from harness.systems.system import AdmitsMembers, ChangesMembers, ListsMembers
 
 AGAIN_NS = SECOND_NS // 2
 """How long an operator waits before a newcomer is tried once more."""
 
 
-def is_agreed(statuses: Statuses) -> bool:
-    """All report the same members and the same quorum, and there are as many members as nodes."""
+def is_agreed(statuses: Statuses, count: int | None = None) -> bool:
+    """All report the same members and the same quorum, and `count` members: as many as there are nodes if not given."""
     told = [
         None if status is None else (status.get("members"), status.get("quorum"))
         for status in statuses.values()
@@ -36,7 +36,7 @@ def is_agreed(statuses: Statuses) -> bool:
     return (
         first is not None
         and isinstance(first[0], list | tuple)
-        and len(first[0]) == len(statuses)
+        and len(first[0]) == (len(statuses) if count is None else count)
         and all(each == first for each in told)
     )
 
@@ -128,7 +128,7 @@ class _Change:
         deployed, node = self._deployed, self._node
         statuses = await deployed.statuses()
         generation = deployed.generations[node] = deployed.generations.get(node, 0) + 1
-        members = deployed.members.having(node)
+        before, members = deployed.members.present, deployed.members.having(node)
         configuration = self._system.newcomer(
             deployed.plan, deployed.spaces, node, deployed.generations, members
         )
@@ -138,7 +138,7 @@ class _Change:
         wanted = furthest(statuses)
         deployed.members = members
         self._tell(settled=False, joins=node)
-        if not await self._started(configuration):
+        if not await self._started(configuration, before):
             return False
         deadline_ns = deployed.deadline_ns()
         while not await self._all_told() and deployed.cluster.now_ns() < deadline_ns:
@@ -157,12 +157,17 @@ class _Change:
         self._tell(settled=True)
         return True
 
-    async def _started(self, configuration: bytes) -> bool:
+    async def _started(self, configuration: bytes, members: Collection[str]) -> bool:
         """If the node ends while it joins, note it and start it again on an empty disk, as an operator would."""
         deployed, deadline_ns = self._deployed, self._deployed.deadline_ns()
+        is_admitted_first = isinstance(deployed.system, AdmitsMembers)
         while True:
+            if not await self._is_admitted(members, deadline_ns):
+                return False
             try:
-                await deployed.administered.start_again(self._node, configuration=configuration)
+                await deployed.administered.start_again(
+                    self._node, configuration=configuration, members=members if is_admitted_first else ()
+                )
                 return True
             except NodeEnded as error:
                 self._ended.append(error.message)
@@ -173,6 +178,28 @@ class _Change:
             except ClusterError as error:
                 self._detail = error.message
                 return False
+
+    async def _is_admitted(self, members: Collection[str], deadline_ns: int) -> bool:
+        """Where members count a new node before it starts: all of `members` do, and no earlier one that never came."""
+        deployed, system = self._deployed, self._system
+        if not isinstance(system, AdmitsMembers):
+            return True
+        refused: str | None = "no node leads"
+        while deployed.cluster.now_ns() < deadline_ns:
+            told = await deployed.statuses(members)
+            owner = deployed.system.owner_now(told)
+            if refused is None and is_agreed(told, len(members) + 1):
+                return True
+            if refused is not None and owner is not None and None not in told.values():
+                known = {status.get("id") for status in told.values() if status is not None}
+                strangers = [number for number in _members(told[owner]) if number not in known]
+                if strangers:
+                    await self._system.remove_member(owner, strangers[0], deployed.cluster)
+                else:
+                    refused = await system.admit(owner, self._node, deployed.cluster)
+            await deployed.cluster.sleep_until(deployed.cluster.now_ns() + POLL_NS)
+        self._detail = f"the members do not count the new {self._node}: {refused or 'not all know of it'}"
+        return False
 
     def _failures(self) -> str:
         if not self._ended:
@@ -242,6 +269,6 @@ class Replacement(_Change):
         return await self._evidence(heal_asked_ns, healed=healed, counters={"disks_lost": 1})
 
 
-def _members(status: Mapping[str, object] | None) -> tuple[object, ...]:
+def _members(status: Mapping[str, object] | None) -> tuple[int, ...]:
     told = status.get("members") if status is not None else None
     return tuple(told) if isinstance(told, list | tuple) else ()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from harness.operations import Done, Scan
+from harness.operations import Done, Scan, Step
 
 _DIGITS = 20
 _BEHIND = "0"
@@ -26,6 +26,16 @@ def bounds(scan: Scan) -> tuple[str, str]:
     """The first key, and what all keys are below."""
     first = f"{scan.space}/" if scan.first is None else flat(scan.space, scan.first)
     return first, scan.space + _BEHIND if scan.below is None else flat(scan.space, scan.below)
+
+
+def shown(step: Step, rows: Sequence[tuple[str, object, *tuple[object, ...]]]) -> object:
+    """The result of a Read or a Scan, from the rows that the store shows of it: flat key, value, and what else.
+
+    Of any other step the result is not looked at.
+    """
+    if isinstance(step, Scan):
+        return [(place_of(row[0])[1], row[1]) for row in rows]
+    return rows[0][1] if rows else None
 
 
 def dumped(pairs: Iterable[tuple[str, object]]) -> Done:

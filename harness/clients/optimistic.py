@@ -6,10 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.clients.client import NotDone
-from harness.operations import Done, Outcome, Step
+from harness.operations import Done, Outcome, Read, Step, Write
 from harness.operations.evaluate import Evaluated, Place, evaluate, places_of
 
 Versions = Mapping[Place, object]
+
+
+def is_one_request(steps: Sequence[Step]) -> bool:
+    """They read and write given values, and write no key twice: a store can be asked for all of them in one request."""
+    written = [(step.space, step.key) for step in steps if isinstance(step, Write)]
+    return all(isinstance(step, Read | Write) for step in steps) and len({*written}) == len(written)
 
 
 def if_unchanged(

@@ -72,6 +72,8 @@ class Place:
     """Where "tarantool" and "faketime" lie there, if they do; None: as on this machine, or in the image of nodes."""
     program: str = ""
     """The binary of the version that the node is to run there, if that is another than the usual one."""
+    joins: bool = False
+    """The node is new and has no data; `peers` are then the members that it joins, if the store is told them."""
 
     @property
     def is_here(self) -> bool:

@@ -6,7 +6,7 @@ processes, containers, SSH) or in virtual time (the simulator) without knowing w
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Collection, Coroutine, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -131,11 +131,24 @@ class Administered(Protocol):
         """kill -9, and its disk is lost: it can only come back as a new node."""
         ...
 
-    async def start_again(self, node: str, *, configuration: bytes | None = None) -> None:
+    async def start_again(
+        self, node: str, *, configuration: bytes | None = None, members: Collection[str] = ()
+    ) -> None:
         """Start a node that was stopped; with a configuration, another one on an empty disk.
+
+        `members`, if there are any: a command made anew starts it, for a `Place` that joins these.
 
         Raises ClusterError; NodeEnded if that one ended by itself: then it may be tried again.
         """
+        ...
+
+
+@runtime_checkable
+class HasAddresses(Protocol):
+    """A cluster in which all nodes and clients dial a node at the same address."""
+
+    def address(self, node: str) -> str:
+        """ "HOST:PORT"."""
         ...
 
 

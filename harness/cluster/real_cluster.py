@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
@@ -19,7 +19,7 @@ from harness.cluster.connections import Connections
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.library_clients import LibraryClients
 from harness.cluster.node_log import shift_log
-from harness.cluster.place import Which
+from harness.cluster.place import FROM, Which
 from harness.cluster.process_faults import Processes
 from harness.cluster.protocol import Ended
 from harness.cluster.real_time import RealTime
@@ -92,8 +92,8 @@ class RealCluster(RealTime):
         """The processes of the nodes, which were started."""
 
     @abstractmethod
-    async def _renew(self, node: str, version: Which) -> None:
-        """Start the node, which does not run, in that version from now on."""
+    async def _renew(self, node: str, version: Which, members: Collection[str] = ()) -> None:
+        """Start the node, which does not run, in that version from now on; as a new one that joins `members`."""
 
     @abstractmethod
     def _folder(self, node: str) -> Path:
@@ -182,10 +182,14 @@ class RealCluster(RealTime):
     async def destroy(self, node: str) -> None:
         await self._processes().kill(node)
 
-    async def start_again(self, node: str, *, configuration: bytes | None = None) -> None:
+    async def start_again(
+        self, node: str, *, configuration: bytes | None = None, members: Collection[str] = ()
+    ) -> None:
         if configuration is not None:
             await self._storage(node).forget()
             await self._configure(node, configuration)
+        if members:
+            await self._renew(node, FROM, members)
         processes = self._processes()
         try:
             if node in self._not_begun:  # the fault that had it down is over

@@ -7,6 +7,7 @@ Neither knows the other's words: a workload runs on every store with a client th
 
 from __future__ import annotations
 
+from harness.operations.members import MEMBER_CHANGES, AddMember, MemberChange, RemoveMember
 from harness.operations.outcome import Completion, Done, Mismatch, Outcome, failed, unexpected
 from harness.operations.steps import (
     STEPS,
@@ -26,8 +27,10 @@ from harness.operations.steps import (
 )
 
 __all__ = [
+    "MEMBER_CHANGES",
     "STEPS",
     "Add",
+    "AddMember",
     "Append",
     "Asked",
     "Cas",
@@ -36,9 +39,11 @@ __all__ = [
     "Dump",
     "Effect",
     "Insert",
+    "MemberChange",
     "Mismatch",
     "Outcome",
     "Read",
+    "RemoveMember",
     "Scan",
     "Step",
     "Take",

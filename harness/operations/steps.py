@@ -19,6 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from harness.operations.members import MemberChange
+
 Effect = Literal["reads", "writes", "both"]
 Key = str | int
 
@@ -113,4 +115,4 @@ class Dump:
     is_read: ClassVar[bool] = True
 
 
-Asked = Transaction | Dump
+Asked = Transaction | Dump | MemberChange

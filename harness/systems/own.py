@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from importlib.metadata import EntryPoint
@@ -32,11 +32,13 @@ import msgspec
 
 from checkers.check import Check
 from harness.clients.client import Client, LibraryClient
+from harness.cluster.performing import performing
 from harness.cluster.place import Command, node_host
-from harness.cluster.protocol import Cluster
+from harness.cluster.protocol import Cluster, HasAddresses
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import Ability
-from harness.operations import Dump
+from harness.faults.membership import Membership
+from harness.operations import MEMBER_CHANGES, AddMember, Done, Dump, MemberChange, RemoveMember
 from harness.run.expectations import Expectations
 from harness.run.plan import SECOND_NS, Leadership, Options, Plan
 from harness.systems.promise import FINAL_STATE, Promise, must_be_promises
@@ -51,6 +53,8 @@ from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 
 SET_UP_TIMEOUT_NS = 10 * SECOND_NS
+MEMBERS_TIMEOUT_NS = 3 * SECOND_NS
+OPERATOR_PROCESS = -2
 POLL_NS = SECOND_NS // 50
 CONFIGURATION = "C"
 NAME = "SYSTEM"
@@ -122,6 +126,8 @@ class OwnStore:
     """Files and folders of this machine that its nodes need in containers, by absolute paths: (__file__,)."""
     needs_one_address_list: bool = False
     """Every node must know all nodes by the same addresses, as members of etcd do."""
+    cannot_join_says: tuple[str, ...] = ()
+    """Words in the last lines of a new node that ends, with exit 1, because no member could take it in."""
     may_end_under: tuple[str, ...] = ()
     """Faults under which a node may end by itself, as `harness.systems.promise.Promise` has them: ("disk-error",)."""
 
@@ -151,7 +157,9 @@ class OwnStore:
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        return frozenset(self.able)
+        """Members change if the client speaks that. The leader is asked to change them."""
+        is_asked = self.leader != "none" and self.client.speaks >= MEMBER_CHANGES
+        return frozenset((*self.able, *(("members",) if is_asked else ())))
 
     @property
     def are_dialed_unready(self) -> bool:
@@ -160,13 +168,47 @@ class OwnStore:
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
         """The content of the file at `Place.config`."""
-        told = {
-            "nodes": plan.node_names,
-            "owner": self.owner(plan),
-            "quorum": plan.quorum_size,
-            "spaces": spaces,
-        }
-        return {name: msgspec.json.encode({"name": name, **told}) for name in plan.node_names}
+        return {name: self._configuration(plan, spaces, name) for name in plan.node_names}
+
+    def _configuration(
+        self, plan: Plan, spaces: tuple[str, ...], node: str, joined: Membership | None = None
+    ) -> bytes:
+        return msgspec.json.encode(
+            {
+                "name": node,
+                "nodes": plan.node_names if joined is None else joined.present,
+                "owner": self.owner(plan),
+                "quorum": plan.quorum_size if joined is None else joined.quorum,
+                "spaces": spaces,
+                **({"joins": True} if joined is not None else {}),
+            }
+        )
+
+    def newcomer(
+        self,
+        plan: Plan,
+        spaces: tuple[str, ...],
+        node: str,
+        generations: Mapping[str, int],
+        members: Membership,
+    ) -> bytes:
+        return self._configuration(plan, spaces, node, members)
+
+    async def admit(self, owner: str, node: str, cluster: Cluster) -> str | None:
+        address = cluster.address(node) if isinstance(cluster, HasAddresses) else ""
+        return await self._change(AddMember(node, address), owner, cluster)
+
+    async def remove_member(self, owner: str, number: int, cluster: Cluster) -> str | None:
+        return await self._change(RemoveMember(number), owner, cluster)
+
+    async def _change(self, change: MemberChange, owner: str, cluster: Cluster) -> str | None:
+        client = performing(self.client, cluster)
+        outcome = await client.perform(OPERATOR_PROCESS, owner, change, MEMBERS_TIMEOUT_NS)
+        return None if isinstance(outcome, Done) else outcome.error
+
+    def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
+        last = next((line for line in reversed(last_words) if line.strip()), "")
+        return last if how == "exit 1" and any(words in last for words in self.cannot_join_says) else ""
 
     def node_makers(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, Callable[[], Node]]:
         if not self.hosted:

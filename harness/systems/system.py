@@ -244,6 +244,16 @@ class ChangesMembers(Protocol):
 
 
 @runtime_checkable
+class AdmitsMembers(Protocol):
+    """A system with members that count a new node before it starts; its command says whom it joins (`Place.joins`)."""
+
+    async def admit(self, owner: str, node: str, cluster: Cluster) -> str | None:
+        """Ask the owner to count a new node at the address `node`, before each start of that node on an empty disk;
+        None if that is confirmed, else why not."""
+        ...
+
+
+@runtime_checkable
 class HasOptions(Protocol):
     """A system that can start a node with different options (`harness.run.node_options`)."""
 

@@ -6,6 +6,7 @@ import io
 import json
 from base64 import b64encode
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,19 @@ import pytest
 from harness.cli.main import main
 from harness.clients.client import NotDone
 from harness.cluster.containers.image import connect
+from harness.cluster.place import Place
 from harness.errors import ClusterError, WrongUse
-from harness.operations import Append, Cas, Done, Mismatch, Read, Transaction, Write
+from harness.operations import (
+    AddMember,
+    Append,
+    Cas,
+    Done,
+    Mismatch,
+    Read,
+    RemoveMember,
+    Transaction,
+    Write,
+)
 from harness.run.assemble import parts_of
 from harness.systems import system_of
 from harness.systems.plans import planned
@@ -114,6 +126,55 @@ def test_a_serializable_read_says_so(mode: str | None, is_alone: bool) -> None:
     assert done == Done([5], *role)
 
 
+def test_members_are_known_by_their_ids_and_changed_by_them() -> None:
+    """If it failed, the harness would not see who is a member, or would remove another one. Ids need 64 bits."""
+    number = 2**63 + 1
+    connection, asked = answering(
+        (
+            200,
+            {"header": {"member_id": str(number), "revision": "7"}, "leader": str(number), "raftTerm": "2"},
+        ),
+        (200, {"members": [{"ID": str(number), "peerURLs": ["http://10.0.0.1:2380"]}, {"ID": "5"}]}),
+        (200, {"member": {"ID": "6"}}),
+        (200, {"members": []}),
+    )
+    told = connection.status()
+    assert (told["role"], told["id"], told["members"]) == ("owner", number, [5, number])
+    assert connection.invoke(AddMember("n3", "10.0.0.3:3301")) == Done([True])
+    assert connection.invoke(RemoveMember(number)) == Done([True])
+    assert asked[2:] == [
+        {"path": "/v3/cluster/member/add", "peerURLs": ["http://10.0.0.3:2380"]},
+        {"path": "/v3/cluster/member/remove", "ID": str(number)},
+    ]
+
+
+def test_a_new_member_joins_those_that_are_there() -> None:
+    """If it failed, a newcomer would found a cluster of its own, or be refused for a list that is not the others'."""
+    fields = dict.fromkeys(("config", "log", "clock"), "")
+    peers = {"n1": "10.0.0.1:3301"}
+    command = system_of(STORE).command(planned(system=STORE, cluster="docker", nodes=3))
+    place = Place(node="n3", data="/data", listen="10.0.0.3:3301", peers=peers, epoch_ns=0, **fields)
+    words = command(replace(place, joins=True))
+    assert words[words.index("--initial-cluster-state") + 1] == "existing"
+    assert words[words.index("--initial-cluster") + 1] == "n1=http://10.0.0.1:2380,n3=http://10.0.0.3:2380"
+    assert "new" in command(place)
+
+
+@pytest.mark.parametrize(
+    ("how", "last", "is_allowed"),
+    [
+        ("exit 1", '"error":"cannot fetch cluster info from peer urls: could not retrieve"', True),
+        ("exit 1", '"error":"error validating peerURLs"', True),
+        ("exit 1", '"error":"failed to find database snapshot file"', False),
+        ("signal 11", '"error":"error validating peerURLs"', False),
+    ],
+)
+def test_a_newcomer_without_members_to_join_has_not_crashed(how: str, last: str, is_allowed: bool) -> None:
+    """If it failed, a partition beside a join would be a false alarm, or a crash would pass."""
+    system: Any = system_of(STORE)
+    assert bool(system.cannot_join(how, (last, ""))) is is_allowed
+
+
 def test_where_and_with_which_workloads_it_runs() -> None:
     """If it failed, a run that cannot work would end in the words of a member that finds no peers."""
     with pytest.raises(WrongUse, match=r"one list of addresses.*try: --cluster docker"):
@@ -124,7 +185,8 @@ def test_where_and_with_which_workloads_it_runs() -> None:
             parts_of(msgspec.structs.replace(docker, workload=name))
     with pytest.raises(WrongUse, match="asynchronous space"):
         parts_of(msgspec.structs.replace(docker, workload="mixed-spaces"))
-    for fault in ("clock", "failover", "remove-node"):
+    parts_of(msgspec.structs.replace(docker, faults=("membership",)))
+    for fault in ("clock", "failover", "timeouts"):
         with pytest.raises(WrongUse, match="cannot do the fault"):
             parts_of(msgspec.structs.replace(docker, faults=(fault,)))
 

@@ -7,7 +7,7 @@ was killed leaves its containers; the next run, or `qsync doctor --clean`, remov
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,15 +131,18 @@ class ContainerCluster(RealCluster):
             if version.root is not None:
                 self._images[which] = node_image(client, root=version.root)
 
-    async def _renew(self, node: str, version: Which) -> None:
-        await self._running().exchange(self._spec(node, version))
+    async def _renew(self, node: str, version: Which, members: Collection[str] = ()) -> None:
+        await self._running().exchange(self._spec(node, version, members))
+
+    def address(self, node: str) -> str:
+        return f"{self._addresses[node]}:{PORT}"
 
     def _write_config(self, node: str) -> None:
         folder = self._folder(node)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / CONFIG).write_bytes(self._settings.configs[node])
 
-    def _spec(self, node: str, which: Which) -> ContainerSpec:
+    def _spec(self, node: str, which: Which, members: Collection[str] = ()) -> ContainerSpec:
         version = self._settings.versions.get(which)
         binary = version.shipped if version is not None else None
         place = Place(
@@ -148,12 +151,13 @@ class ContainerCluster(RealCluster):
             data=DATA,
             log=f"{DATA}/log.jsonl",
             clock=f"{DATA}/clock",
-            listen=f"{self._addresses[node]}:{PORT}",
-            peers={peer: f"{self._addresses[peer]}:{PORT}" for peer in self._nodes if peer != node},
+            listen=self.address(node),
+            peers={peer: self.address(peer) for peer in members or self._nodes if peer != node},
             epoch_ns=self._settings.epoch_ns,
             python="python3",
             root=NODE_ROOT,
             program=f"{PROGRAM}-{which}" if binary else "",
+            joins=bool(members),
         )
         return ContainerSpec(
             node=node,

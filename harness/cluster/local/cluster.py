@@ -17,7 +17,7 @@ import contextlib
 import errno
 import random
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -271,18 +271,18 @@ class LocalCluster(RealCluster):
         ports = await relay.listen((*link, port) for link, port in zip(links, wanted, strict=True))
         self._routes.update(zip(links, ports, strict=True))
 
-    async def _renew(self, node: str, version: Which) -> None:
-        self._running().start_with(self._options(node, version))
+    async def _renew(self, node: str, version: Which, members: Collection[str] = ()) -> None:
+        self._running().start_with(self._options(node, version, members))
 
     def _write_config(self, node: str) -> None:
         folder = self._folder(node)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / CONFIG).write_bytes(self._settings.configs[node])
 
-    def _options(self, node: str, which: Which) -> StartOptions:
+    def _options(self, node: str, which: Which, members: Collection[str] = ()) -> StartOptions:
         folder, port = self._folder(node), self._chosen_ports[node]
         version = self._settings.versions.get(which)
-        peers = {peer: self._routes[node, peer] for peer in self._nodes if peer != node}
+        peers = {peer: self._routes[node, peer] for peer in members or self._nodes if peer != node}
         settings = self._settings
         place = Place(
             node=node,
@@ -294,6 +294,7 @@ class LocalCluster(RealCluster):
             peers={peer: f"{_HOST}:{route}" for peer, route in peers.items()},
             epoch_ns=settings.epoch_ns,
             program=str(version.program) if version and version.program else "",
+            joins=bool(members),
         )
         command = settings.command or node_host(settings.system, settings.durability, settings.host_command)
         early_port = port if settings.are_dialed_unready else 0

@@ -6,7 +6,7 @@ byte. In one seed of ten, messages go through the bytes of the store's protocol,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -196,7 +196,9 @@ class SimCluster:
         if machine.state != "down":
             machine.kill()
 
-    async def start_again(self, node: str, *, configuration: bytes | None = None) -> None:
+    async def start_again(
+        self, node: str, *, configuration: bytes | None = None, members: Collection[str] = ()
+    ) -> None:
         machine = self.world.machines[node]
         await self.sleep_until(self.now_ns() + STARTS_IN_NS)
         if machine.state != "down":

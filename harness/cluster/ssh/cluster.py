@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,10 +161,10 @@ class SshCluster(RealCluster):
         text = self._settings.configs[node].decode()
         await self._machines[node].ask("write", path=f"nodes/{node}/{CONFIG}", text=text)
 
-    async def _renew(self, node: str, version: Which) -> None:
-        self._processes().start_with(self._options(node, version))
+    async def _renew(self, node: str, version: Which, members: Collection[str] = ()) -> None:
+        self._processes().start_with(self._options(node, version, members))
 
-    def _options(self, node: str, which: Which) -> StartOptions:
+    def _options(self, node: str, which: Which, members: Collection[str] = ()) -> StartOptions:
         machine, settings = self._machines[node], self._settings
         bundle, data = f"{machine.folder}/bundle", f"{machine.folder}/nodes/{node}"
         version = settings.versions.get(which)
@@ -178,12 +178,17 @@ class SshCluster(RealCluster):
             log=f"{data}/log.jsonl",
             clock=f"{data}/clock",
             listen=f"{machine.host.binds}:{self._ports[node]}",
-            peers={peer: f"{_RELAY_HOST}:{self._routes[node, peer]}" for peer in self._nodes if peer != node},
+            peers={
+                peer: f"{_RELAY_HOST}:{self._routes[node, peer]}"
+                for peer in members or self._nodes
+                if peer != node
+            },
             epoch_ns=settings.epoch_ns + machine.clocks.monotonic_ns,
             python=machine.facts["python"],
             root=bundle,
             programs={**machine.facts["programs"], **machine.host.programs},
             program=f"{theirs}/{PROGRAM}" if version is not None and version.shipped is not None else "",
+            joins=bool(members),
         )
         return StartOptions(
             node=node,

@@ -53,6 +53,7 @@ from harness.clients.reply import Lost, NotSent, Replied, Reply
 from harness.operations import (
     STEPS,
     Add,
+    AddMember,
     Append,
     Asked,
     Cas,
@@ -63,6 +64,7 @@ from harness.operations import (
     Mismatch,
     Outcome,
     Read,
+    RemoveMember,
     Scan,
     Step,
     Take,
@@ -99,6 +101,8 @@ def call_of(asked: Asked, sync: int) -> Call:
     match asked:
         case Dump():
             return Call(sync, DUMP, ())
+        case AddMember() | RemoveMember():
+            raise AssertionError(f"no call of this client asks for {asked}")
         case Transaction(steps, mode, wait):
             options = {**({"read": mode} if mode else {}), **({"wait": wait} if wait else {})}
             return Call(sync, TRANSACTION, ([statement_of(step) for step in steps], options))

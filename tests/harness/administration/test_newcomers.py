@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Collection, Coroutine, Generator, Mapping
 from typing import Any, cast
 
 from harness.administration.deployed import Deployed
@@ -69,8 +69,11 @@ class _Cluster:
     async def destroy(self, node: str) -> None:
         await self.terminate(node)
 
-    async def start_again(self, node: str, *, configuration: bytes | None = None) -> None:
+    async def start_again(
+        self, node: str, *, configuration: bytes | None = None, members: Collection[str] = ()
+    ) -> None:
         assert configuration is not None
+        assert not members, "nodes of Tarantool register themselves"
         self.started.append(json.loads(configuration))
         if len(self.started) <= self.fails:
             raise NodeEnded(f"{node} ended: unknown request type 40")
