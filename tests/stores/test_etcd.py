@@ -203,14 +203,16 @@ BUSY = ("too little load", "too few answers", "the harness itself stood still", 
 
 
 @pytest.mark.docker
-def test_etcd_is_valid_under_a_kill_and_a_partition(tmp_path: Path) -> None:
-    """If it failed, the store that people copy would raise false alarms, or would not start."""
+@pytest.mark.parametrize("faults", ["kill,isolate-one", "remove-node,add-node"])
+def test_etcd_is_valid_under(faults: str, tmp_path: Path) -> None:
+    """If it failed, the store that people copy would raise false alarms, or would not start, or its members would not
+    change."""
     try:
         connect().close()
     except ClusterError as error:
         pytest.skip(f"etcd runs in containers: {error.message}")
     load = ("--nodes", "3", "--rate", "40", "--workers", "10", "--time-limit", "15", "--read", "mixed")
-    options = (*load, "--faults", "kill,isolate-one", "--results", str(tmp_path))
+    options = (*load, "--faults", faults, "--results", str(tmp_path))
     for seed in range(TRIES):
         printed = io.StringIO()
         with redirect_stdout(printed):
@@ -219,7 +221,7 @@ def test_etcd_is_valid_under_a_kill_and_a_partition(tmp_path: Path) -> None:
         assert verdict["violations"] == [], verdict["sentence"]
         others = [each for each in verdict["evidence"]["missing"] if not each.startswith(BUSY)]
         assert not others, others
-        assert {"kill", "isolate-one"} <= set(verdict["evidence"]["kinds_that_bit"]), verdict["sentence"]
+        assert {*faults.split(",")} <= set(verdict["evidence"]["kinds_that_bit"]), verdict["sentence"]
         if verdict["outcome"] == "valid":
             return
     raise AssertionError(f"not one run of etcd was valid: {verdict['sentence']}")
