@@ -21,6 +21,7 @@ import pytest
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.cluster.changing_cut import part_of
 from harness.cluster.local.cluster import LocalCluster, LocalSettings
+from harness.cluster.place import Place, node_host
 from harness.cluster.protocol import Cluster
 from harness.cluster.stall import StallWatch
 from harness.errors import ClusterError, WrongUse
@@ -138,6 +139,26 @@ def in_order(evidence: Evidence) -> bool:
     ]
     known = [time_ns for time_ns in times if time_ns is not None]
     return len(known) == len(times) and known == sorted(known)
+
+
+def test_a_new_node_is_started_by_a_command_for_the_members_that_it_joins(tmp_path: Path) -> None:
+    """If it failed, a store that names its members on the command line would name one that has left, or found a
+    cluster of its own."""
+    places: list[Place] = []
+
+    def command(place: Place) -> tuple[str, ...]:
+        places.append(place)
+        return node_host("qsync", "synced", TOY)(place)
+
+    async def story(cluster: LocalCluster) -> None:
+        await cluster.terminate("n3")
+        await cluster.start_again("n3", configuration=b'{"name": "n3"}', members=("n1",))
+        assert await cluster.status("n3") is not None
+
+    play(tmp_path, story, command=command)
+    usual, joining = [place for place in places if place.node == "n3"]
+    assert (usual.joins, [*usual.peers]) == (False, ["n1", "n2"])
+    assert (joining.joins, joining.peers) == (True, {"n1": usual.peers["n1"]})
 
 
 def test_nodes_come_up_answer_and_leave_nothing_behind(tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from harness.cli.main import main
+from harness.clients.client import Library
 from harness.errors import WrongUse
 from harness.judge import judge, repeat_line
+from harness.operations import MEMBER_CHANGES, AddMember
 from harness.run.assemble import parts_of
 from harness.run.plan import Leadership
 from harness.systems import system_of
@@ -216,3 +218,20 @@ def test_the_page_has_each_name_and_word_of_a_promise() -> None:
     page = (EXAMPLE.parent / "put-your-store-under-test.md").read_text()
     words = {*CHOICES, *(word for choices in CHOICES.values() for word in choices if word)}
     assert [word for word in sorted(words) if f"`{word}`" not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("leader", "spoken", "can"),
+    [
+        ("elected", MEMBER_CHANGES, True),
+        ("none", MEMBER_CHANGES, False),
+        ("elected", frozenset({AddMember}), False),
+    ],
+)
+def test_members_change_where_a_leader_can_be_asked_to(
+    leader: Leadership, spoken: frozenset[type], can: bool
+) -> None:
+    """If it failed, a run would end in the middle for a store that cannot do what was asked, or refuse one that can."""
+    connected: Any = None
+    client = Library(lambda host, port, timeout_s: connected, spoken)
+    assert ("members" in OwnStore("", leader=leader, client=client).abilities) is can
