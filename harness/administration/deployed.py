@@ -40,10 +40,16 @@ class Deployed:
     """Writes a line of the history: a node's option changes."""
     joined: dict[str, bytes] = field(default_factory=dict)
     """The configuration of each node that came in the course of the run."""
+    full_ns: dict[str, int] = field(default_factory=dict)
+    """When each of them was a full member; it had no data before."""
     lasting: dict[str, Value] = field(default_factory=dict)
     """Options that were changed for good: nodes start with them from now on."""
     refused_versions: list[str] = field(default_factory=list)
     """Nodes that did not come up in the other version: no further step is made."""
+
+    def was_joining(self, node: str, time_ns: int) -> bool:
+        """A new node had come there, and was no full member by then."""
+        return node in self.joined and time_ns <= self.full_ns.get(node, time_ns)
 
     @property
     def administered(self) -> Administered:

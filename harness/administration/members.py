@@ -133,6 +133,7 @@ class _Change:
             deployed.plan, deployed.spaces, node, deployed.generations, members
         )
         deployed.joined[node] = configuration
+        deployed.full_ns.pop(node, None)
         if deployed.lasting:
             configuration = deployed.configuration(node, {})
         wanted = furthest(statuses)
@@ -150,6 +151,7 @@ class _Change:
         if not joined:
             self._detail = f"the new {node} is not a full member yet"
             return False
+        deployed.full_ns[node] = deployed.cluster.now_ns()
         status = await deployed.cluster.status(node)
         number = (status or {}).get("id")
         self._detail += self._failures()

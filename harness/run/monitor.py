@@ -85,7 +85,8 @@ class Monitor:
 
     def _note_end(self, ended: Ended) -> None:
         """A newcomer that said that no member can take it in ended in order; every other end is a crash."""
-        if isinstance(self.system, TellsWhyItCannotJoin):
+        is_new = self.present.deployed.was_joining(ended.node, ended.time_ns)
+        if is_new and isinstance(self.system, TellsWhyItCannotJoin):
             why = self.system.cannot_join(ended.how, ended.last_words)
             if why:
                 self.recorder.record("info", "monitor", CANNOT_JOIN, node=ended.node, value={"why": why})

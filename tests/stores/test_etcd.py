@@ -165,6 +165,7 @@ def test_a_new_member_joins_those_that_are_there() -> None:
     [
         ("exit 1", '"error":"cannot fetch cluster info from peer urls: could not retrieve"', True),
         ("exit 1", '"error":"error validating peerURLs"', True),
+        ("exit 1", '"error":"incompatible with current running cluster"', True),
         ("exit 1", '"error":"failed to find database snapshot file"', False),
         ("signal 11", '"error":"error validating peerURLs"', False),
     ],

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from harness.cluster.protocol import Ended
 from harness.errors import ClusterError
 from harness.judge.detected import could_not_join
+from harness.run.conductor import Conductor
 from harness.systems.qsync.system import Qsync
 from tests.harness.fake_cluster import FakeCluster
 from tests.harness.run.conducted import MILLISECOND_NS, PAUSE, AtTime, Recorded, drawn, operation
@@ -36,17 +37,26 @@ class TellsWhy(Qsync):
 
 
 def test_a_newcomer_whom_nobody_takes_in_has_not_crashed() -> None:
-    """If it failed, a store would be accused of a crash where it said that there is nobody to join."""
+    """If it failed, a store would be accused of a crash where it said that there is nobody to join; or a member that
+    lost all that it had could say so, too, and had not crashed."""
     said = NOBODY_THERE
     cluster = FakeCluster()
     ends = [
         Ended("n2", 0, "exit 1", ("hello", said)),
         Ended("n2", 1, "exit 1", (said,)),
+        Ended("n2", 9, "exit 1", (said,)),
         Ended("n3", 2, "exit 1", ("other words",)),
+        Ended("n1", 3, "exit 1", (said,)),
     ]
-    at: AtTime = {5: lambda _: cluster.to_end.extend(ends)}
-    history = Recorded(drawn(operation(10)), cluster, at=at, system=TellsWhy()).history
-    assert [crash.node for crash in history.crashes] == ["n3"]
+
+    def ended(conductor: Conductor) -> None:
+        deployed = conductor._deployed
+        deployed.joined.update(n2=b"", n3=b"")
+        deployed.full_ns["n2"] = 5
+        cluster.to_end.extend(ends)
+
+    history = Recorded(drawn(operation(10)), cluster, at={5: ended}, system=TellsWhy()).history
+    assert [crash.node for crash in history.crashes] == ["n2", "n3", "n1"]
     assert could_not_join(history) == (f"n2 could not join 2 times, and ended: {said}",)
 
 
