@@ -48,10 +48,12 @@ class Line:
         done: asyncio.Future[Any] = self._loop.create_future()
         asked = threading.Event()
         self._todo.put((lambda: self._do(work, timeout_s, asked), done))
-        await asyncio.wait((done,), timeout=timeout_s)
-        if done.done():
-            return done.result()
-        done.cancel()
+        try:
+            await asyncio.wait((done,), timeout=timeout_s)
+            if done.done():
+                return done.result()
+        finally:
+            done.cancel()  # by a caller that gives up earlier, too: an error that is told later reaches no caller
         self.close()
         if asked.is_set():
             raise TooLate

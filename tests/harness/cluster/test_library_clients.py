@@ -7,6 +7,7 @@ one was given up must never carry another.
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import json
 import socket
@@ -108,6 +109,33 @@ def test_a_connection_whose_deadline_passed_carries_nothing_more(process: int) -
     scripts.play(story)
     assert [len(each.asked) for each in scripts.made] == [1, 1]
     assert scripts.made[0].is_closed.is_set()
+
+
+def test_an_error_that_comes_after_its_caller_gave_up_is_not_printed() -> None:
+    """If it failed, the screen of a run would show tracebacks of its own."""
+    told: list[object] = []
+    goes_on = threading.Event()
+
+    def late(connection: Scripted) -> Outcome:
+        assert goes_on.wait(PATIENCE_S)
+        raise TimeoutError("timed out")
+
+    async def story(clients: LibraryClients) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda loop, context: told.append(context))
+        asking = loop.create_task(clients.perform(1, "n1", WRITE, LONG_NS))
+        await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait((asking,))
+        goes_on.set()
+        assert await clients.perform(1, "n1", WRITE, LONG_NS) == Done((1,))
+        gc.collect()
+
+    def first_late(connection: Scripted) -> Outcome:
+        return done(connection) if goes_on.is_set() else late(connection)
+
+    Scripts(first_late).play(story)
+    assert not told
 
 
 def test_what_ends_when_it_is_given_up_is_unknown_all_the_same() -> None:
