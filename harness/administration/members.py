@@ -2,7 +2,8 @@
 
 - remove: the node is stopped (SIGTERM), a write that needs a quorum deletes its identity from `_cluster`, and
   the remaining nodes no longer count it;
-- add: a node starts on an empty disk under a new identity, joins, catches up, and all count it;
+- add: a node starts on an empty disk under a new identity, joins, catches up, and all count it; some stores count it
+  before it starts (`AdmitsMembers`);
 - replace: the node is killed and its disk is lost; at the end its identity is deleted, and a new node joins in its
   place.
 

@@ -148,7 +148,7 @@ class HasAddresses(Protocol):
     """A cluster in which all nodes and clients dial a node at the same address."""
 
     def address(self, node: str) -> str:
-        """ "HOST:PORT"."""
+        """HOST:PORT, as in `harness.cluster.place.Place.listen`."""
         ...
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from harness.clients.client import NotDone
-from harness.clients.flat_keys import bounds, dumped, flat, place_of
-from harness.clients.optimistic import if_unchanged
+from harness.clients.flat_keys import bounds, dumped, flat, place_of, shown
+from harness.clients.optimistic import if_unchanged, is_one_request
 from harness.operations import (
     Add,
     Append,
@@ -121,3 +121,26 @@ def test_flat_keys_sort_as_keys_do_and_come_back() -> None:
     assert dumped([(flat("set", 1), "x"), (flat("r", "a"), None)]) == Done(
         [{"spaces": {"set": [[1, "x"]], "r": [["a", None]]}}]
     )
+
+
+def test_what_rows_show_is_the_result_of_the_step() -> None:
+    """If it failed, a client of a flat store would answer a read with another key's value, or a range by flat keys."""
+    rows = [(flat("s", 7), "x", "version 3"), (flat("s", "a"), [1], "version 4")]
+    assert shown(Scan("s", None, None), rows) == [(7, "x"), ("a", [1])]
+    assert (shown(Read("s", 7), rows[:1]), shown(Read("s", 8), [])) == ("x", None)
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_one"),
+    [
+        ((Write(*A, 1), Read(*B), Write(*B, 2), Read(*A)), True),
+        ((Write(*A, 1), Write(*A, 2)), False),
+        ((Read(*A), Append(*B, 1)), False),
+        ((Cas(*A, 1, 2), Write(*B, 2)), False),
+    ],
+)
+def test_what_needs_a_value_that_the_client_computes_is_not_one_request(
+    steps: tuple[Step, ...], is_one: bool
+) -> None:
+    """If it failed, a store would be asked to append, or to write one key twice in a transaction."""
+    assert is_one_request(steps) is is_one
