@@ -15,9 +15,8 @@ import pytest
 
 from harness.cli.main import main
 from harness.clients.client import NotDone
-from harness.cluster.containers.image import connect
 from harness.cluster.place import Place
-from harness.errors import ClusterError, WrongUse
+from harness.errors import WrongUse
 from harness.operations import (
     AddMember,
     Append,
@@ -33,6 +32,7 @@ from harness.run.assemble import parts_of
 from harness.systems import system_of
 from harness.systems.plans import planned
 from harness.workloads import WORKLOADS
+from tests import needs
 
 STORE = str(Path(__file__).parents[2] / "stores/etcd.py")
 A = ("register", "a")
@@ -208,10 +208,7 @@ BUSY = ("too little load", "too few answers", "the harness itself stood still", 
 def test_etcd_is_valid_under(faults: str, tmp_path: Path) -> None:
     """If it failed, the store that people copy would raise false alarms, or would not start, or its members would not
     change."""
-    try:
-        connect().close()
-    except ClusterError as error:
-        pytest.skip(f"etcd runs in containers: {error.message}")
+    needs.docker().close()
     load = ("--nodes", "3", "--rate", "40", "--workers", "10", "--time-limit", "15", "--read", "mixed")
     options = (*load, "--faults", faults, "--results", str(tmp_path))
     for seed in range(TRIES):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
@@ -12,22 +11,17 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from harness.report import write
+from tests import needs
 from tests.harness.report.run_folders import build
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="no chromium on the path: the page was not opened in a browser"
-    ),
-]
+pytestmark = [pytest.mark.browser, needs.chromium]
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(
-            executable_path=CHROMIUM,
+            executable_path=needs.CHROMIUM,
             args=[
                 "--no-sandbox",
                 "--disable-gpu",

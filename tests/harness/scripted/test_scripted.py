@@ -15,15 +15,15 @@ import pytest
 
 from harness.errors import ClusterError
 from nodes.iproto.messages import Answer, Eval, Insert, Key, Message, Refusal, Replace, Row, Type
+from tests import needs
 from tests.harness.scripted.replica import CLUSTER_SPACE, ScriptedReplica
 from tests.harness.scripted.source import ScriptedSource
 from tests.nodes.host import tarantools
-from tests.nodes.host.tarantools import REGISTER, UUID, Tarantool, has_tarantool
+from tests.nodes.host.tarantools import REGISTER, UUID, Tarantool
 from tests.nodes.host.test_qsync import free_ports
 
 TIMES = 10
 PATIENCE_S = 60.0
-REAL = pytest.mark.skipif(not has_tarantool(), reason="no `tarantool` on PATH")
 
 
 async def ask(port: int, request: Message) -> Message:
@@ -89,7 +89,7 @@ def run(scene: Awaitable[None]) -> None:
 
 
 @pytest.mark.real
-@REAL
+@needs.tarantool
 @pytest.mark.parametrize("time", range(TIMES))
 def test_a_write_reported_rolled_back_is_committed_elsewhere(time: int, tmp_path: Path) -> None:
     """If it failed, the finding would hang on luck again; or 2.6.0 would have been mended.
@@ -147,7 +147,7 @@ async def heal(master: Tarantool, other: Tarantool) -> None:
 
 
 @pytest.mark.real
-@REAL
+@needs.tarantool
 @pytest.mark.parametrize("time", range(TIMES))
 def test_a_pending_write_is_read_and_then_rolled_back(time: int, tmp_path: Path) -> None:
     """If it failed, dirty reads would be a matter of luck."""
@@ -167,7 +167,7 @@ def test_a_pending_write_is_read_and_then_rolled_back(time: int, tmp_path: Path)
 
 
 @pytest.mark.real
-@REAL
+@needs.tarantool
 @pytest.mark.parametrize("time", range(TIMES))
 def test_a_master_that_recovered_a_pending_write_dies_of_the_next_quorum(time: int, tmp_path: Path) -> None:
     """If it failed, the crash would be a matter of luck, or 2.6.0 would have been mended."""

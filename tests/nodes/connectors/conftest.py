@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.nodes.connectors.servers import HAS_TARANTOOL, START, Server
+from tests import needs
+from tests.nodes.connectors.servers import START, Server
 
-_REAL = [pytest.mark.real, pytest.mark.skipif(not HAS_TARANTOOL, reason="no `tarantool` on PATH")]
+_REAL = [pytest.mark.real, needs.tarantool]
 
 
 @pytest.fixture(scope="module", params=["ours", pytest.param("tarantool", marks=_REAL)])

@@ -6,7 +6,6 @@ Connectors and plain requests are tried on both: what the real one answers is wh
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import subprocess
 import sys
@@ -26,7 +25,6 @@ from tests.reserved_ports import reserved
 
 PATIENCE_S = 60.0
 UUID = "00000000-0000-4000-8000-00000000000{}"
-HAS_TARANTOOL = shutil.which("tarantool") is not None
 
 _UNSIGNED = (IndexDefinition(parts=(Part(0, "unsigned"),)),)
 SPACES = (

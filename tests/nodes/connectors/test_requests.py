@@ -28,9 +28,10 @@ from nodes.iproto.messages import (
     Upsert,
 )
 from nodes.qsync.access import scramble
-from tests.nodes.connectors.servers import HAS_TARANTOOL, Link, Server
+from tests import needs
+from tests.nodes.connectors.servers import Link, Server
 
-pytestmark = [pytest.mark.real, pytest.mark.skipif(not HAS_TARANTOOL, reason="no `tarantool` on PATH")]
+pytestmark = [pytest.mark.real, needs.tarantool]
 
 STEPS = 1500
 SPACES = (512, 513, 514, 515, 516)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -56,10 +55,6 @@ print('ready')
 io.stdout:flush()
 """
 )
-
-
-def has_tarantool() -> bool:
-    return shutil.which("tarantool") is not None
 
 
 def ask(port: int, request: Message, patience_s: float = PATIENCE_S) -> Message:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs
 from tests.nodes.host.hosts import PATIENCE_S, ROOT, StartHost, command_line, eventually, is_gone
 
 
@@ -154,7 +155,7 @@ def test_a_node_ends_when_its_stdin_does(start_host: StartHost) -> None:
     assert process.popen.wait(PATIENCE_S) == 129
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a stopped process reads no end of file")
+@needs.linux  # elsewhere a stopped process reads no end of file, so it stays
 @pytest.mark.parametrize("stopped", [False, True])
 def test_a_node_dies_with_its_parent(tmp_path: Path, stopped: bool) -> None:
     """Broken, a harness killed with -9 would leave nodes behind, paused ones for ever."""

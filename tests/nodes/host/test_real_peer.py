@@ -17,6 +17,7 @@ import pytest
 from nodes.iproto import xlog
 from nodes.iproto.messages import Answer
 from nodes.qsync.configuration import Configuration, Identity, SpaceDefinition
+from tests import needs
 from tests.nodes.host.hosts import Process, StartHost, eventually
 from tests.nodes.host.tarantools import (
     CLUSTER,
@@ -26,17 +27,13 @@ from tests.nodes.host.tarantools import (
     Line,
     Tarantool,
     call,
-    has_tarantool,
     is_refused,
     put,
     rows,
 )
 from tests.nodes.host.test_qsync import free_ports
 
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(not has_tarantool(), reason="no `tarantool` on PATH"),
-]
+pytestmark = [pytest.mark.real, needs.tarantool]
 
 SPACES = (
     SpaceDefinition(id=REGISTER, name="register", is_sync=True),

@@ -6,7 +6,6 @@ Only this tells a codec that speaks Tarantool's language from one that agrees wi
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import subprocess
 import threading
@@ -37,12 +36,10 @@ from nodes.iproto.messages import (
     Type,
     Unknown,
 )
+from tests import needs
 from tests.reserved_ports import reserved
 
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(shutil.which("tarantool") is None, reason="no `tarantool` on PATH"),
-]
+pytestmark = [pytest.mark.real, needs.tarantool]
 
 PATIENCE_S = 60
 SPACE, SYNC_SPACE = 512, 513
@@ -367,7 +364,7 @@ def ours(path: Path) -> None:
     path.write_bytes(xlog.encode_header("XLOG", instance_uuid, read.meta.vclock) + b"".join(blocks))
 
 
-@pytest.mark.skipif(shutil.which("tarantoolctl") is None, reason="no `tarantoolctl` on PATH")
+@needs.tarantoolctl
 def test_tarantoolctl_prints_what_we_write(tmp_path: Path) -> None:
     """Whoever looks into a reference node's log with Tarantool's tool would see nothing, or something else."""
     rows = [

@@ -8,7 +8,6 @@ version wrote them that did not say whether a PROMOTE waits.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from nodes.kernel.errors import StartRefused
 from nodes.kernel.events import Instant, Started
 from nodes.qsync.filter import number
 from nodes.qsync.replica import Replica
+from tests import needs
 from tests.nodes.qsync.conversation import configuration
 from tests.nodes.qsync.virtual_cluster import NAMES, VirtualCluster
 
@@ -243,7 +243,7 @@ WITHOUT_RAFT = {name: options for name, options in OPTIONS.items() if name != "2
 
 
 @pytest.mark.real
-@pytest.mark.skipif(shutil.which("tarantool") is None, reason="no `tarantool` on PATH")
+@needs.tarantool
 def test_logs_of_real_2_6_lose_nothing_at_any_record(tmp_path: Path) -> None:
     """Broken, a log that real 2.6.0 wrote is read, and what it confirmed is not there: its queue has no PROMOTE."""
     base = configuration("n1", nodes=1, quorum=1)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests import needs
 
 NODE = Path(__file__).parents[3] / "nodes" / "tarantool" / "node.lua"
 BESIDE = """
@@ -33,7 +34,7 @@ os.exit(0)
 
 
 @pytest.mark.real
-@pytest.mark.skipif(shutil.which("tarantool") is None, reason="no `tarantool` on PATH")
+@needs.tarantool
 def test_replication_is_resumed_from_those_who_are_members_then(tmp_path: Path) -> None:
     """If it failed, an operator who starts replication anew while members change would undo the change at that node,
     and the store be accused of a node that never gets what the others have."""

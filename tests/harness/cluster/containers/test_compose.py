@@ -22,11 +22,11 @@ from harness.cli.main import main
 from harness.clients.reply import Replied
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.control import control_image
-from harness.cluster.containers.image import connect, node_image
-from harness.errors import ClusterError
+from harness.cluster.containers.image import node_image
 from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Answer, Call
 from nodes.qsync.configuration import Configuration
+from tests import needs
 from tests.harness.processes import PATIENCE_S
 
 ROOT = Path(__file__).parents[4]
@@ -64,14 +64,8 @@ class Project:
 
 @pytest.fixture
 def client() -> Iterator[Any]:
-    try:
-        found = connect()
-    except ClusterError as error:
-        pytest.skip(error.message)
-    if not shutil.which("docker-compose"):
-        plugin = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
-        if plugin.returncode:
-            pytest.skip("neither docker-compose nor the compose plugin is here")
+    needs.compose()
+    found = needs.docker()
     yield found
     found.close()
 
@@ -177,13 +171,12 @@ def test_the_harness_runs_in_the_control_container(client: Any, project: Project
 
 
 @pytest.mark.docker
+@needs.ssh
 @pytest.mark.parametrize("project", [("docker-compose.yml", "docker-compose.ssh.yml")], indirect=True)
 def test_the_machines_let_the_throwaway_key_in_and_nobody_else(
     client: Any, project: Project, tmp_path: Path
 ) -> None:
     """If it failed, `--cluster ssh` would find no machines to try itself on, or anybody could log in to them."""
-    if shutil.which("ssh") is None or shutil.which("ssh-keygen") is None:
-        pytest.skip("no ssh here")
     folder = tmp_path / "compose"
     shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("ssh"))
     subprocess.run(["sh", folder / "make-key.sh"], env={**os.environ, **project.environment}, check=True)

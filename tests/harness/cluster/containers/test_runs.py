@@ -19,7 +19,6 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from harness.cli.main import main
-from harness.cluster.containers.image import connect
 from harness.cluster.ownership import (
     OWNER_LABEL,
     RUN_LABEL,
@@ -28,9 +27,9 @@ from harness.cluster.ownership import (
     tables,
     this_harness,
 )
-from harness.errors import ClusterError
 from harness.run.plan import to_json
 from nodes.version import VERSION
+from tests import needs
 from tests.harness.administration.test_upgrades import OLDER, plan
 from tests.harness.in_effect import faults_in_effect, until_in_effect
 from tests.harness.node_versions import INCOMPATIBLE, wheel
@@ -41,10 +40,7 @@ ROOT = Path(__file__).parents[4]
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    try:
-        found = connect()
-    except ClusterError as error:
-        pytest.skip(error.message)
+    found = needs.docker()
     yield found
     found.close()
 

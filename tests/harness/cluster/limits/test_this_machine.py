@@ -11,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster.limits.enclosure import Enclosure, launcher, remove_leftovers, why_not
+from harness.cluster.limits.enclosure import Enclosure, launcher, remove_leftovers
 from harness.cluster.limits.group import Group, group_of
 from harness.cluster.limits.machine import LimitsHere
 from harness.cluster.ownership import RunId, lives, this_harness
+from tests import needs
 
 WITHIN_S = 60.0
 BUSY = "b = b'x' * (20 << 20)\nprint(flush=True)\nwhile True: pass"
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")
+pytestmark = needs.limits
 
 
 @pytest.fixture

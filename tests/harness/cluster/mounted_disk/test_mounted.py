@@ -26,9 +26,10 @@ from harness.cluster.mounted_disk.volume import GRAVES
 from harness.errors import ClusterError
 from harness.wires.iproto import IPROTO
 from nodes.host.medium import Orders
+from tests import needs
 from tests.harness.processes import is_gone, wait_until
 
-pytestmark = pytest.mark.skipif(bool(mounts.why_not()), reason=mounts.why_not())
+pytestmark = needs.mounted_disks
 ROOT = Path(__file__).parents[4]
 SEEDS = range(12)
 HOUR_NS = 3600 * 10**9

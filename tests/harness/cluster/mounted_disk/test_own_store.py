@@ -10,13 +10,13 @@ import pytest
 
 from harness.clients.reply import Lost, Replied
 from harness.cluster.local.cluster import LocalCluster
-from harness.cluster.mounted_disk import mounts
 from harness.faults.fault import Fault
 from harness.run.assemble import local, parts_of
 from harness.systems.plans import planned
 from nodes.iproto.messages import Answer, Call
+from tests import needs
 
-pytestmark = pytest.mark.skipif(bool(mounts.why_not()), reason=mounts.why_not())
+pytestmark = needs.mounted_disks
 SECOND_NS = 1_000_000_000
 WRITES = 20
 ROUNDS = 20

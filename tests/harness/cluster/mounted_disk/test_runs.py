@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,8 @@ from harness.run.assemble import parts_of
 from harness.run.plan import Plan
 from harness.systems.plans import planned
 from harness.systems.promise import WRITES
+from tests import needs
 from tests.harness.in_effect import TRIES, faults_in_effect, until_in_effect
-
-needs_mounts = pytest.mark.skipif(bool(mounts.why_not()), reason=mounts.why_not())
 
 
 def run(folder: Path, *words: str) -> dict[str, Any]:
@@ -78,9 +76,9 @@ def test_what_is_promised_of_a_log_that_nobody_syncs() -> None:
     assert writes(faults=("kill",)) == ("linearizable", False)
 
 
-@needs_mounts
+@needs.mounted_disks
 @pytest.mark.real
-@pytest.mark.skipif(shutil.which("tarantool") is None, reason="there is no tarantool")
+@needs.tarantool
 def test_real_tarantool_loses_power(tmp_path: Path) -> None:
     """If it failed, what a real store loses with its power could not be seen, or would be judged by no promise."""
     words = ("--system", "tarantool", "--faults", "power-all,power-one", "--time-limit", "12", "--seed", "7")
@@ -96,7 +94,7 @@ def test_real_tarantool_loses_power(tmp_path: Path) -> None:
     assert list(Path(verdict["folder"]).glob("nodes/n1/*.xlog")), "its files are not where they belong"
 
 
-@needs_mounts
+@needs.mounted_disks
 @pytest.mark.docker
 def test_a_mounted_disk_reaches_into_containers(tmp_path: Path) -> None:
     """If it failed, disk faults in containers would befall a folder that no node sees."""

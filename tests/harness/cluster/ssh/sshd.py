@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import time
@@ -13,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.harness.processes import PATIENCE_S
+from tests.needs import SSHD
 from tests.reserved_ports import reserved
-
-SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 
 
 @dataclass(frozen=True, slots=True)

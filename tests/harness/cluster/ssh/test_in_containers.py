@@ -19,10 +19,11 @@ from typing import Any
 import pytest
 
 from harness.cli.main import main
-from harness.cluster.containers.image import connect, node_image
+from harness.cluster.containers.image import node_image
 from harness.cluster.ssh import inventory
 from harness.cluster.ssh.session import Session
 from harness.errors import ClusterError
+from tests import needs
 from tests.harness.in_effect import until_in_effect
 from tests.harness.processes import wait_until
 
@@ -61,10 +62,7 @@ class Hosts:
 
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
-    try:
-        client = connect()
-    except ClusterError as error:
-        pytest.skip(error.message)
+    client = needs.docker()
     folder = tmp_path_factory.mktemp("hosts")
     name = f"sshd-of-a-test-{secrets.token_hex(4)}"
     network = client.networks.create(name, internal=True)

@@ -6,7 +6,6 @@ import asyncio
 import io
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,24 +18,19 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from harness.cli.main import main
-from harness.cluster.limits.enclosure import why_not
 from harness.cluster.ssh import inventory
 from harness.cluster.ssh.leftovers import remove_leftovers
 from harness.cluster.ssh.machine import Machine
 from harness.cluster.ssh.remote.bootstrap import FORMAT, MARK, PREFIX
 from harness.run.plan import to_json
 from nodes.version import VERSION
+from tests import needs
 from tests.harness.administration.test_upgrades import OLDER, plan
-from tests.harness.cluster.ssh.sshd import SSHD, Sshd, sshd
+from tests.harness.cluster.ssh.sshd import Sshd, sshd
 from tests.harness.in_effect import TRIES, until_in_effect
 from tests.harness.processes import is_gone, wait_until
 
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(
-        not Path(SSHD).exists() or os.geteuid() != 0, reason="needs sshd, and to be root for it"
-    ),
-]
+pytestmark = [pytest.mark.real, needs.sshd, needs.root]
 ROOT = Path(__file__).parents[4]
 
 
@@ -157,7 +151,7 @@ def test_far_members_leave_and_come_on_empty_disks(host: Sshd) -> None:
     assert host.left == []
 
 
-@pytest.mark.skipif(shutil.which("tarantool") is None, reason="there is no tarantool")
+@needs.tarantool
 def test_real_tarantool_is_driven_as_anywhere(host: Sshd) -> None:
     """If it failed, real stores could be judged on this machine only."""
     for _ in range(TRIES):  # what it then finds is no business of this test
@@ -289,7 +283,7 @@ def test_what_a_host_lacks_is_told_in_one_line(host: Sshd) -> None:
     assert "cannot be reached" in told(port=1)
 
 
-@pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")
+@needs.limits
 def test_far_nodes_are_limited_and_ended_for_want_of_memory(host: Sshd) -> None:
     """If it failed, nobody could see what a store does on a host that has little of a core or of memory."""
     faults = ("--faults", "oom,cpu-limit,memory-limit", "--time-limit", "12")

@@ -18,12 +18,13 @@ from typing import IO, Any
 import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from harness.cluster.limits.enclosure import FAR_NAME, remove_leftovers, why_not
+from harness.cluster.limits.enclosure import FAR_NAME, remove_leftovers
 from harness.cluster.limits.group import Group, group_of
 from harness.cluster.ssh.remote import bootstrap
+from tests import needs
 from tests.harness.processes import is_gone, wait_until
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="hosts are Linux")
+pytestmark = needs.linux
 ROOT = Path(__file__).parents[4]
 
 
@@ -214,7 +215,7 @@ def entered(pid: int) -> Group:
     return group_of(pid)
 
 
-@pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")
+@needs.limits
 def test_a_node_runs_in_a_group_of_its_own_and_the_group_goes_with_the_supervisor(tmp_path: Path) -> None:
     """If it failed, nobody could limit a far node, or every run would leave groups on the hosts."""
     with supervised(tmp_path) as host:
@@ -233,7 +234,7 @@ def test_a_node_runs_in_a_group_of_its_own_and_the_group_goes_with_the_superviso
         wait_until(lambda: not any(folder.exists() for folder in group.folders))
 
 
-@pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")
+@needs.limits
 def test_groups_of_a_supervisor_that_was_killed_are_removed_later(tmp_path: Path) -> None:
     """If it failed, they would pile up on the hosts; or those of a run that goes on would be taken for left over."""
     with supervised(tmp_path) as host:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import subprocess
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
@@ -26,10 +25,10 @@ from harness.systems.promise import LINEARIZABLE_READS, REPLICA_READS, WRITES
 from harness.systems.qsync.options import settings_of
 from harness.systems.tarantool.system import FOREVER_S, LUA, VERSIONS, Tarantool
 from nodes.iproto.messages import Answer, Call
+from tests import needs
 
 ROOT = Path(__file__).parents[4]
 TARANTOOL = Tarantool()
-needs_tarantool = pytest.mark.skipif(shutil.which("tarantool") is None, reason="no `tarantool` on PATH")
 
 SHIM = """
 _TARANTOOL = '{version}'
@@ -89,7 +88,7 @@ def said_by(folder: Path, version: str, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.real
-@needs_tarantool
+@needs.tarantool
 def test_a_server_with_elections_is_told_to_elect(tmp_path: Path) -> None:
     """If it failed, a newer server would be driven by hand as 2.6 is, and nobody would see what its elections do."""
     asked = said_by(tmp_path, "3.2.0-0-g1234567", configuration="F", election_timeout_s=0.7)
@@ -114,7 +113,7 @@ def test_a_server_with_elections_is_told_to_elect(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-@needs_tarantool
+@needs.tarantool
 @pytest.mark.parametrize(
     ("version", "fields", "absent"),
     [
@@ -146,7 +145,7 @@ def test_each_version_is_asked_for_what_it_has(
 
 
 @pytest.mark.real
-@needs_tarantool
+@needs.tarantool
 @pytest.mark.parametrize(
     ("version", "configuration", "words"),
     [
@@ -173,7 +172,7 @@ def test_a_server_of_another_version_says_so(
 
 
 @pytest.mark.real
-@needs_tarantool
+@needs.tarantool
 def test_the_packaged_server_has_no_elections(tmp_path: Path) -> None:
     """If it failed, a run of 2.6.0 with elections would be one without, and nobody would be told."""
     with redirect_stderr(io.StringIO()) as said, redirect_stdout(io.StringIO()):

@@ -21,7 +21,8 @@ from harness.run.assemble import parts_of
 from harness.run.draw import faults_of
 from harness.run.plan import Plan
 from harness.systems.plans import from_json, planned
-from harness.systems.tarantool.system import FAKETIME_LIBRARY, Tarantool
+from harness.systems.tarantool.system import Tarantool
+from tests import needs
 from tests.harness.in_effect import TRIES
 
 TARANTOOL = Tarantool()
@@ -122,7 +123,7 @@ def _of(verdict: dict[str, Any], checker: str) -> dict[str, Any]:
 
 
 @pytest.mark.real
-@pytest.mark.skipif(shutil.which("tarantool") is None, reason="no `tarantool` on PATH")
+@needs.tarantool
 def test_a_calm_run_is_clean(tmp_path: Path) -> None:
     """If it failed, nothing that the harness says of a real server could be believed."""
     words = ("--faults", "none", "--time-limit", "4", "--seed", "1", "--synchro-timeout", "60")
@@ -141,7 +142,7 @@ def test_a_calm_run_is_clean(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.skipif(shutil.which("tarantool") is None, reason="no `tarantool` on PATH")
+@needs.tarantool
 def test_members_leave_and_come(tmp_path: Path) -> None:
     """If it failed, no run would tell what real Tarantool does while its members change."""
     words = (
@@ -167,7 +168,7 @@ def test_members_leave_and_come(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.skipif(shutil.which("tarantool") is None, reason="no `tarantool` on PATH")
+@needs.tarantool
 def test_another_binary_takes_over_the_data(tmp_path: Path) -> None:
     """If it failed, an upgrade of a real server would start the binary that was there, or lose what it had."""
     older = tmp_path / "tarantool-2.6.9"
@@ -201,7 +202,7 @@ def test_every_stored_plan_is_one_and_stands_on_the_page(monkeypatch: pytest.Mon
 
 
 @pytest.mark.real
-@pytest.mark.skipif(shutil.which("tarantool") is None, reason="no `tarantool` on PATH")
+@needs.tarantool
 @pytest.mark.parametrize(
     ("plan", "violations", "findings"),
     [
@@ -229,8 +230,8 @@ def test_a_stored_plan_raises_again_what_was_found(
 
 
 @pytest.mark.real
-@pytest.mark.skipif(shutil.which("tarantool") is None, reason="no `tarantool` on PATH")
-@pytest.mark.skipif(not any(Path("/usr/lib").glob(FAKETIME_LIBRARY)), reason="no libfaketime")
+@needs.tarantool
+@needs.faketime
 def test_killed_nodes_leave_nothing_in_shared_memory(tmp_path: Path) -> None:
     """If it failed, each kill would leave two files in the memory of the machine, until it has none."""
     verdict = _run(tmp_path, "--faults", "kill", "--time-limit", "10", "--seed", "4", "--rate", "30")[1]

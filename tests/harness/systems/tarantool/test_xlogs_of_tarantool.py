@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,11 +9,9 @@ import pytest
 
 from checkers.wal import LogRules, check, replay
 from harness.systems.qsync.logs import read_log
+from tests import needs
 
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(shutil.which("tarantool") is None, reason="no `tarantool` on PATH"),
-]
+pytestmark = [pytest.mark.real, needs.tarantool]
 
 SCRIPT = """
 box.cfg{log = 'tarantool.log', feedback_enabled = false, replication_synchro_timeout = 0.1}

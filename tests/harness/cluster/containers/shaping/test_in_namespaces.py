@@ -15,8 +15,9 @@ from harness.cluster.containers.shaped_faults import ShapingProcess
 from harness.cluster.containers.shaping.echo import Echo
 from harness.cluster.containers.shaping.namespace import Namespace, rules
 from harness.errors import ClusterError
+from tests import needs
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, needs.root]
 MILLISECOND = 1_000_000
 ADDRESSES = {"a": "10.99.213.1", "b": "10.99.213.2", "client": "10.99.213.3"}
 LINK = [("a", "b")]
@@ -26,8 +27,6 @@ PATIENCE_S = 60.0
 @pytest.fixture
 def pids() -> Iterator[dict[str, int]]:
     """A process in each of two namespaces that see each other."""
-    if os.geteuid():
-        pytest.skip("namespaces need root")
     names = {node: f"qsync-{os.getpid()}-{node}" for node in "ab"}
     sleepers: dict[str, subprocess.Popen[bytes]] = {}
     try:
