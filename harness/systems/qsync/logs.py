@@ -28,6 +28,7 @@ INDEXES = 288
 TRUNCATIONS = 330
 FLAGS_SINCE = (2, 10)
 LOCAL_GROUP = 1
+SPACE_ID, TUPLE = Key.SPACE_ID.value, Key.TUPLE.value
 
 _KINDS: Mapping[int, Kind] = {
     Type.INSERT.value: "write",
@@ -181,7 +182,9 @@ class _Reader:
 
     def take_definition(self, row: Row) -> None:
         """What a row says of spaces, if it does."""
-        space_id, values = row.body.get(Key.SPACE_ID.value), row.body.get(Key.TUPLE.value)
+        space_id, values = row.body.get(SPACE_ID), row.body.get(TUPLE)
+        if space_id not in (SPACES, INDEXES, TRUNCATIONS):
+            return  # most rows of a snapshot
         match values:
             case (int(space), 0, _, _, _, parts) if space_id == INDEXES and not _is_first_field(parts):
                 self._not_comparable.add(space)
@@ -191,7 +194,7 @@ class _Reader:
                 self._not_comparable.add(space)
         if space_id != SPACES:
             return
-        match row.body.get(Key.TUPLE.value):
+        match values:
             case (int(id), _, _, _, _, {"is_sync": is_sync}, *_):
                 (self.synchronous_spaces.add if is_sync else self.synchronous_spaces.discard)(id)
             case (int(id), *_):
@@ -213,7 +216,7 @@ def _is_first_field(parts: object) -> bool:
 
 def _data_of(row: Row) -> tuple[int, tuple[object, ...]] | None:
     """Space and tuple of a row of a snapshot, if it is of a user."""
-    space, values = row.body.get(Key.SPACE_ID.value), row.body.get(Key.TUPLE.value)
+    space, values = row.body.get(SPACE_ID), row.body.get(TUPLE)
     if isinstance(space, int) and space >= SYSTEM_SPACES_BELOW and isinstance(values, tuple) and values:
         return space, values
     return None
@@ -230,14 +233,14 @@ def _is_synchronous(row: Row, kind: Kind, synchronous_spaces: Set[int] | None) -
     """`synchronous_spaces` None: the row's flags say what waits."""
     if synchronous_spaces is None:
         return row.wait_ack
-    return kind == "write" and row.body.get(Key.SPACE_ID.value, 0) in synchronous_spaces
+    return kind == "write" and row.body.get(SPACE_ID, 0) in synchronous_spaces
 
 
 def _record_of(row: Row, place: str, synchronous_spaces: Set[int] | None) -> Record | None:
     kind = _kind_of(row)
     if kind is None:
         return None
-    values = row.body.get(Key.TUPLE.value, ())
+    values = row.body.get(TUPLE, ())
     by_operations = row.type in (Type.UPDATE, Type.UPSERT)
     return Record(
         kind=kind,
@@ -248,7 +251,7 @@ def _record_of(row: Row, place: str, synchronous_spaces: Set[int] | None) -> Rec
         ends=row.is_commit,
         is_synchronous=_is_synchronous(row, kind, synchronous_spaces),
         body=pack(dict(row.body)),
-        space=_number(row.body.get(Key.SPACE_ID.value, 0)),
+        space=_number(row.body.get(SPACE_ID, 0)),
         tuple=values if isinstance(values, tuple) and kind == "write" and not by_operations else (),
         time_ns=int(row.timestamp * 1e9),
         key=_first(row.body.get(Key.KEY.value) or values),

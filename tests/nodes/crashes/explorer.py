@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 
 from harness.systems.qsync.logs import log_of
 from nodes.host.files import Files
@@ -239,9 +239,7 @@ def _check(process: Recovery, crash: Crash) -> None:
     """All that was promised is there, and whoever reads the files agrees."""
     promise = crash.promise
     for files in (crash.state.files(), process.folder.files()):
-        damage = log_of(
-            "n1", {name: data for name, data in files.items() if name.endswith(("xlog", "snap"))}
-        ).damage
+        damage = _damage(tuple(each for each in files.items() if each[0].endswith(("xlog", "snap"))))
         assert damage is None, _told(crash, damage)
     missing = [row for row in promise.rows if not process.has_row(*row)]
     assert not missing, _told(crash, f"rows are lost: {sorted(missing)}")
@@ -251,6 +249,11 @@ def _check(process: Recovery, crash: Crash) -> None:
         term, vote = process.term_and_vote()
         assert term >= promise.term, _told(crash, f"term {term}, but {promise.term} was said")
         assert term > promise.term or not promise.vote or vote == promise.vote, _told(crash, "another vote")
+
+
+@lru_cache(maxsize=1_000)
+def _damage(files: tuple[tuple[str, bytes], ...]) -> str | None:
+    return log_of("n1", dict(files)).damage
 
 
 def _told(crash: Crash, what: str) -> str:
