@@ -57,6 +57,8 @@ def command(checks: bool, marked: str | None, pytest_arguments: tuple[str, ...])
 def run_tests(marked: str | None, pytest_arguments: tuple[str, ...]) -> int:
     """Become pytest, so that signals and the terminal reach it directly."""
     expression = marked or " and ".join(f"not {marker}" for marker in MARKED)
+    # Hundreds of processes start in a run. With this variable each would compile every module that it imports.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.stdout.flush()
     pytest = [sys.executable, "-P", "-m", "pytest", "-q", *_spread(marked)]
     os.execv(sys.executable, [*pytest, "-m", expression, *pytest_arguments])
