@@ -48,7 +48,9 @@ def test_a_bug_names_checkers_that_there_are(name: str) -> None:
     assert set(bugs.bug(name).checkers) <= run | elsewhere
 
 
-@pytest.mark.parametrize("other", [0, 1], ids=["its seed", "another seed"])
+@pytest.mark.parametrize(
+    "other", [0, pytest.param(1, marks=pytest.mark.nightly)], ids=["its seed", "another seed"]
+)
 @pytest.mark.parametrize("name", STORED)
 def test_a_known_bug_is_found(name: str, other: int) -> None:
     """If it failed, the harness would be blind to a bug that Tarantool really had, or the plan to all but one seed."""

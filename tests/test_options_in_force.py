@@ -17,7 +17,7 @@ from harness.systems.plans import read
 PLANS = sorted((Path(__file__).parent / "plans" / "changed-options").glob("*.json"))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
 def test_a_stored_change_of_options_is_survived(path: Path, seed: int) -> None:
     """If it failed, what a row means would hang on the options of its reader again."""

@@ -170,7 +170,7 @@ async def endure(cluster: SimCluster, fault: Fault, lasts_ns: int = 2 * SECOND_N
     return await cluster.heal(fault)
 
 
-@pytest.mark.parametrize("seed", [3, 9])
+@pytest.mark.parametrize("seed", [pytest.param(3, marks=pytest.mark.nightly), 9], ids=["values", "bytes"])
 @pytest.mark.parametrize("name", FAULTS)
 def test_every_fault_takes_effect_and_healed(name: str, seed: int) -> None:
     """If it failed, a fault would only be believed to have happened, or to be over."""

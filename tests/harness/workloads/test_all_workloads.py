@@ -121,7 +121,7 @@ def test_every_check_of_a_workload_has_a_name_and_a_sentence(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("mode", ["off", "candidate"])
+@pytest.mark.parametrize("mode", [pytest.param("off", marks=pytest.mark.nightly), "candidate"])
 def test_good_nodes_pass(name: str, mode: str) -> None:
     """If it failed, the workload would raise a false alarm, or could not gather evidence."""
     tried = try_seed(SMALL.changed(workload=name, election_mode=mode, seed=1))

@@ -47,7 +47,9 @@ def same_everywhere(cluster: VirtualCluster, *names: str) -> None:
         assert memory(cluster.replayed(name)) == first, name
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(s, marks=pytest.mark.nightly) for s in range(6, 24))]
+)
 def test_a_node_joins_whatever_dies_on_the_way(seed: int) -> None:
     """Broken, a crash in the middle of a join leaves a node that has half of the data and thinks it has all."""
     cluster = cluster_with(seed, joiner())
