@@ -24,10 +24,10 @@ def tried(plan: Plan, seeds: range) -> list[Tried]:
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_known_bug_is_found(bug: str) -> None:
     """If it failed, the whole spine would be blind: a store that loses acknowledged writes would pass."""
-    found = tried(DEFAULT.changed(configuration="C", bugs=(bug,)), range(1, 4))
-    assert [(one.outcome, one.exit_code) for one in found] == [("anomaly", 1)] * 3
-    assert all({"linearizable", "convergence"} & set(one.violated) for one in found)
-    assert all(one.sentence for one in found)
+    (one,) = tried(DEFAULT.changed(configuration="C", bugs=(bug,)), range(3, 4))
+    assert (one.outcome, one.exit_code) == ("anomaly", 1)
+    assert {"linearizable", "convergence"} & set(one.violated)
+    assert one.sentence
 
 
 @pytest.mark.nightly
@@ -40,8 +40,8 @@ def test_a_known_bug_is_found_for_nine_of_ten_seeds(bug: str) -> None:
 
 def test_a_store_without_a_bug_is_left_in_peace() -> None:
     """If it failed, an alarm would be no reason to look."""
-    found = tried(DEFAULT, range(5))
-    assert [(one.outcome, one.exit_code) for one in found] == [("valid", 0)] * 5
+    found = tried(DEFAULT, range(2))
+    assert [(one.outcome, one.exit_code) for one in found] == [("valid", 0)] * 2
     assert all(one.ok >= 2_000 and one.kinds_that_bit >= 3 for one in found)
     assert all(one.violated == () for one in found)
 
@@ -57,9 +57,9 @@ def test_three_hundred_seeds_without_an_anomaly(first_seed: int) -> None:
 
 def test_every_seed_is_tried_once_in_whatever_order() -> None:
     """If it failed, a hunt over several processes would leave seeds out, or give other results than one process."""
-    plan = small(time_limit_s=3.0, faults=("none",))
-    together = list(hunt(plan, range(20, 26), jobs=2))
-    assert sorted(together, key=lambda one: one.seed) == tried(plan, range(20, 26))
+    plan = small(time_limit_s=2.0, faults=("none",))
+    together = list(hunt(plan, range(20, 24), jobs=2))
+    assert sorted(together, key=lambda one: one.seed) == tried(plan, range(20, 24))
 
 
 def test_a_hunt_that_is_stopped_leaves_nothing_running() -> None:

@@ -50,8 +50,7 @@ def check_of(verdict: dict[str, Any], name: str) -> dict[str, Any]:
     return next(check for check in verdict["checks"] if check["checker"] == name)
 
 
-@pytest.mark.parametrize("election_mode", ["off", "candidate"])
-@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize(("seed", "election_mode"), [(3, "off"), (4, "candidate")])
 def test_the_logs_of_sound_nodes_agree_and_settling_flips_nothing(seed: int, election_mode: str) -> None:
     """Breaks if a rule over logs, or settling, were a false alarm about a correct system."""
     verdict = judged(small(seed=seed, time_limit_s=20.0, election_mode=election_mode))

@@ -25,7 +25,7 @@ def tried(seed: int, **fields: object) -> tuple[str, tuple[str, ...], str]:
     return one.outcome, one.violated, one.sentence
 
 
-@pytest.mark.parametrize("seed", [1, 2, 9])  # in 9 all messages travel as bytes
+@pytest.mark.parametrize("seed", [1, 9])  # in 9 all messages travel as bytes
 def test_a_store_without_a_leader_passes_under_all_faults(seed: int) -> None:
     """Breaks if the harness needs a leader, IPROTO, or files of qsync's."""
     outcome, _, sentence = tried(seed)
@@ -48,8 +48,7 @@ def test_its_bugs_are_found(method: str, monkeypatch: pytest.MonkeyPatch) -> Non
     stored = hosted.stored
     monkeypatch.setattr(hosted, method, {"stored": answers_at_once, "persist": forgets}[method])
     faults = {"stored": ("isolate-one", "one-way"), "persist": ("power-all",)}[method]
-    found = [tried(seed, faults=faults) for seed in range(4)]
-    assert any("linearizable" in violated for _, violated, _ in found), found
+    assert any("linearizable" in tried(seed, faults=faults)[1] for seed in range(4))
 
 
 SPOKEN = [(name, workload) for name in (*SYSTEMS, ECHO) for workload in WORKLOADS]
