@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -124,9 +123,8 @@ def _configurations(chance: random.Random, history: History, key: Any) -> dict[s
     return {"kind": "configurations", "keys": [key], "until": chance.randrange(len(history.events) + 1)}
 
 
-@pytest.mark.parametrize("forge", [_zones, _witness, _configurations])
 @pytest.mark.parametrize("name", REGISTERS)
-def test_no_proof_speaks_against_a_true_history(name: str, forge: Callable[..., dict[str, Any]]) -> None:
+def test_no_proof_speaks_against_a_true_history(name: str) -> None:
     """If this fails, the verifier accepts that a correct store was broken: the worst that it could do."""
     chance = random.Random(2)
     refused = 0
@@ -134,9 +132,11 @@ def test_no_proof_speaks_against_a_true_history(name: str, forge: Callable[..., 
         history, verdict = judged(name, chance)
         if verdict.result != "valid":
             continue
-        proof = forge(chance, history, history.operations[0].key)
-        verified = verify.check(history, with_proofs(verdict, "invalid", [proof]), asked(verdict))
-        assert not verified.holds and verified.refused and not verified.accepted, (proof, history.operations)
+        for forge in (_zones, _witness, _configurations):
+            proof = forge(chance, history, history.operations[0].key)
+            verified = verify.check(history, with_proofs(verdict, "invalid", [proof]), asked(verdict))
+            assert not verified.holds and verified.refused, (proof, history.operations)
+            assert not verified.accepted, (proof, history.operations)
         refused += 1
 
 

@@ -73,7 +73,7 @@ def _one_key(model: Model, calls: list[Call]) -> bool:
 @pytest.mark.parametrize("name", tiny_histories.MODELS)
 def test_agreement(name: str) -> None:
     """If this fails, a checker raises a false alarm or misses an anomaly, or hands out a proof that is none."""
-    seen = agree(name, 3_000, seed=1)
+    seen = agree(name, 2_000, seed=1)
     assert min(seen["valid"], seen["invalid"], seen["order"]) > 150, seen
     assert seen["zones" if name == "unique-register" else "witness"] > 50, seen
 
