@@ -184,21 +184,28 @@ def rests_on_what_was_judged(verdict: dict[str, Any]) -> None:
     assert unjudged <= empty & {*OF_READS, "kept", *never_asked}, unjudged
 
 
+def judged_alike(qsync: Qsync, name: str, run: RunFolder, *, with_options: bool) -> str | None:
+    """The outcome, by all ways the same."""
+    try:
+        code, outcome = same(qsync, run)
+        if with_options:
+            same_with_options(qsync, run, code, outcome)
+        audited_alike(qsync, run)
+        verdict = run.read_verdict()
+        if verdict is not None:
+            rests_on_what_was_judged(verdict)
+    except AssertionError as error:
+        error.add_note(f"of the run {name}")
+        raise
+    return outcome
+
+
 def test_every_verb_gives_a_stored_run_the_same_outcome(qsync: Qsync, tmp_path: Path) -> None:
     """If it failed, a run would be valid by one verb and an anomaly, unknown or no evidence by another."""
-    outcomes = {}
-    for name, run in stored(tmp_path, KINDS):
-        try:
-            code, outcomes[name] = same(qsync, run)
-            if name in WITH_OPTIONS:
-                same_with_options(qsync, run, code, outcomes[name])
-            audited_alike(qsync, run)
-            verdict = run.read_verdict()
-            if verdict is not None:
-                rests_on_what_was_judged(verdict)
-        except AssertionError as error:
-            error.add_note(f"of the run {name}")
-            raise
+    outcomes = {
+        name: judged_alike(qsync, name, run, with_options=name in WITH_OPTIONS)
+        for name, run in stored(tmp_path, KINDS)
+    }
     expected = {
         "sound-5-nothing": "valid",
         "sound-5-a_torn_log": "valid",
@@ -253,16 +260,7 @@ def test_there_are_two_hundred_stored_runs() -> None:
 def test_two_hundred_stored_runs(qsync: Qsync, tmp_path: Path, kind: Kind) -> None:
     """If it failed, there would be a workload, a configuration or a fault under which verbs disagree."""
     for name, run in stored(tmp_path, (kind,)):
-        try:
-            code, outcome = same(qsync, run)
-            same_with_options(qsync, run, code, outcome)
-            audited_alike(qsync, run)
-            verdict = run.read_verdict()
-            if verdict is not None:
-                rests_on_what_was_judged(verdict)
-        except AssertionError as error:
-            error.add_note(f"of the run {name}")
-            raise
+        judged_alike(qsync, name, run, with_options=True)
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
