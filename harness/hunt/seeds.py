@@ -86,8 +86,8 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
     except HarnessError as error:
         failure = error.message
     history = jsonl.parse(record.getvalue())
-    disks = {name: machine.disk.files() for name, machine in cluster.world.machines.items()}
-    logs = parts.system.logs_of(disks) if isinstance(parts.system, KeepsLogs) else ()
+    files = cluster.files()
+    logs = parts.system.logs_of(files) if isinstance(parts.system, KeepsLogs) else ()
     verdict = verdict_of(
         plan,
         history,
@@ -95,6 +95,7 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
         failure=failure,
         effects=cluster.effects(),
         asks_by_name=not has_drawn_faults,
+        files=files,
     )
     evidence = verdict["evidence"]
     return Tried(

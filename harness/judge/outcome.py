@@ -72,6 +72,7 @@ def judge(
     run_check: RunCheck = run_here,
     asks_by_name: bool = True,
     key: str | None = None,
+    of_nodes: Sequence[Check] = (),
 ) -> dict[str, Any]:
     """The content of verdict.json. `plan_file` is where the plan is kept, for the line that repeats the run.
 
@@ -80,13 +81,14 @@ def judge(
     `run_check` runs a check: in this process, or spread over workers.
     `asks_by_name`: the user wrote down the names of the faults, and each must take effect
     (`harness.judge.asked_faults`).
+    `of_nodes` are the system's checks of what its nodes left, beside those of `checks_of`.
     `key`: the only one that checks of single keys judge. The other keys are skipped, so the run cannot be valid.
     Raises WrongUse if there is no such key, or no such check.
     """
     workload = WORKLOADS[plan.workload]
     checks = checks_of(plan, promise)
     left_out = () if key is None else _left_out_by(key, checks, history)
-    judged = [(check.model, _judged(check, history, run_check, key)) for check in checks]
+    judged = [(check.model, _judged(check, history, run_check, key)) for check in (*checks, *of_nodes)]
     audited = None if rules is None else audit(logs, rules, history, checks, effects)
     if audited is not None:
         violated = [each.checker for _, each in judged if each.result == "invalid"]

@@ -12,12 +12,13 @@ from checkers.history.history import History
 from checkers.history.members import have_changed, left, quorums
 from checkers.wal import LogRules, NodeLog
 from checkers.wal.effects import Effect
-from harness.errors import FAILED
+from harness.cluster.place import TRACE
+from harness.errors import FAILED, StoreError
 from harness.judge.outcome import judge
 from harness.judge.promised import promise_of
 from harness.run.plan import Plan
 from harness.systems import system_of
-from harness.systems.system import KeepsLogs
+from harness.systems.system import JudgesNodes, KeepsLogs, NodeFiles
 
 
 def verdict_of(
@@ -32,9 +33,11 @@ def verdict_of(
     run_check: RunCheck = run_here,
     asks_by_name: bool = True,
     key: str | None = None,
+    files: NodeFiles | None = None,
 ) -> dict[str, Any]:
     """The content of verdict.json, by `judge`. `logs`: of all nodes that left one; `effects`: what their disks and
-    links did, where the simulator kept it."""
+    links did, where the simulator kept it; `files`: what nodes left, for a system with checks of that."""
+    system = system_of(plan.system)
     return judge(
         plan,
         promise_of(plan, history),
@@ -48,7 +51,26 @@ def verdict_of(
         run_check=run_check,
         asks_by_name=asks_by_name,
         key=key,
+        of_nodes=system.checks_of_nodes(plan, files or {}) if isinstance(system, JudgesNodes) else (),
     )
+
+
+def files_in(nodes: Path, plan: Plan) -> NodeFiles:
+    """All that these nodes left, if the system of the plan has checks of it. Raises StoreError."""
+    if not isinstance(system_of(plan.system), JudgesNodes):
+        return {}
+    try:
+        return {
+            folder.name: {
+                str(path.relative_to(folder)): path.read_bytes()
+                for path in sorted((*folder.glob("*"), *folder.glob(f"{TRACE}/*")))
+                if path.is_file()
+            }
+            for folder in sorted(nodes.iterdir())
+            if folder.is_dir()
+        }
+    except OSError as error:
+        raise StoreError(f"cannot read what the nodes left: {error}") from error
 
 
 def log_rules(plan: Plan) -> LogRules | None:

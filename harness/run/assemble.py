@@ -32,6 +32,7 @@ from harness.systems.system import (
     MakesNodes,
     NeedsFiles,
     StartsFromLogs,
+    TracesMessages,
     WatchesItsWorld,
 )
 from harness.wires.wire import SimulatedWire
@@ -264,6 +265,7 @@ def simulated(parts: Parts, folder: Path | None, *, record_trace: bool = False) 
         files=parts.system.first_files(plan, parts.workload.spaces)
         if isinstance(parts.system, StartsFromLogs)
         else {},
+        described=parts.system.described if isinstance(parts.system, TracesMessages) else None,
     )
 
 

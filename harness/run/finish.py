@@ -27,7 +27,7 @@ from checkers.wal.effects import Effect, of_lines
 from harness import report
 from harness.errors import ClusterError, HarnessError, StoreError, WrongUse
 from harness.judge.strongest import excused, strongest
-from harness.judge.whole_run import verdict_of
+from harness.judge.whole_run import files_in, verdict_of
 from harness.run.plan import Plan
 from harness.store import RunFolder, hashes
 from harness.store.run_folder import COLUMNS, REPORT, VERDICT, Make
@@ -109,6 +109,7 @@ def finish(
         effects=effects_of(folder.nodes),
         run_check=run_check,
         key=key,
+        files=files_in(folder.nodes, plan),
     )
     if not why_ended():
         verdicts = [Verdict.from_json(check) for check in verdict["checks"]]

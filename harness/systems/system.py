@@ -23,6 +23,7 @@ from harness.systems.status import Status
 from harness.wires.wire import ClientWire
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
+from nodes.kernel.trace import Described
 
 if TYPE_CHECKING:
     from harness.cluster.sim.cluster import Watch
@@ -133,6 +134,29 @@ class KeepsLogs(Protocol):
 
     def log_rules(self, plan: Plan) -> LogRules:
         """By which rules the logs of a run are audited."""
+        ...
+
+
+NodeFiles = Mapping[str, Mapping[str, bytes]]
+"""Node → path in its folder ("wal-000001.log", "trace/trace-000001.jsonl") → bytes."""
+
+
+@runtime_checkable
+class JudgesNodes(Protocol):
+    """A system with nodes that leave files which checks of its own judge, beside what clients saw."""
+
+    def checks_of_nodes(self, plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
+        """The checks of a run that left these files; each gets the run's history."""
+        ...
+
+
+@runtime_checkable
+class TracesMessages(Protocol):
+    """A system with nodes whose hosts record the messages between them (`nodes.kernel.trace`)."""
+
+    @property
+    def described(self) -> Described:
+        """Which messages these are, and what to call them."""
         ...
 
 

@@ -151,18 +151,22 @@ class SimCluster:
             except OSError as error:
                 raise StoreError(f"cannot write what the nodes leave behind: {error}") from error
 
-    def _write_files(self, nodes: Path) -> None:
+    def files(self) -> dict[str, dict[str, bytes]]:
+        """What each node leaves: the files of its disk, and the record of its messages by their paths."""
+        encode = msgspec.json.Encoder().encode_lines
+        left: dict[str, dict[str, bytes]] = {}
         for name, machine in self.world.machines.items():
-            folder = nodes / name
-            folder.mkdir(parents=True, exist_ok=True)
-            for file, data in machine.disk.files().items():
-                (folder / file).write_bytes(data)
-            (folder / "log.jsonl").write_bytes(b"".join(self._logs[name]))
+            left[name] = dict(machine.disk.files())
             for life, rows in enumerate(self.world.messages[name], 1):
-                (folder / TRACE).mkdir(exist_ok=True)
-                (folder / TRACE / TRACE_FILE.format(life)).write_bytes(
-                    msgspec.json.Encoder().encode_lines(rows)
-                )
+                left[name][f"{TRACE}/{TRACE_FILE.format(life)}"] = encode(rows)
+        return left
+
+    def _write_files(self, nodes: Path) -> None:
+        for name, files in self.files().items():
+            folder = nodes / name
+            for path, data in {**files, "log.jsonl": b"".join(self._logs[name])}.items():
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_bytes(data)
         if self._effects is not None:
             (nodes / FILE).write_bytes(to_lines(self.effects()))
 
