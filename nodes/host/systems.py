@@ -45,7 +45,17 @@ def qsync(config: bytes) -> Hosted:
     )
 
 
-SYSTEMS: dict[str, System] = {"qsync": qsync}
+def twophase(config: bytes) -> Hosted:
+    from nodes.framed import FramedCodec
+    from nodes.twophase.configuration import Configuration
+    from nodes.twophase.dispatch import described
+    from nodes.twophase.node import TwoPhase
+
+    configuration = Configuration.from_json(config)
+    return Hosted(configuration.name, TwoPhase(configuration), FramedCodec(), described)
+
+
+SYSTEMS: dict[str, System] = {"qsync": qsync, "twophase": twophase}
 
 
 class NoSystem(Exception):

@@ -1,0 +1,286 @@
+"""The state on which all nodes agree: what the entries of the discovery log, in their order, come to.
+
+An entry is a list, and an entry that does not fit (a life that has left already, a second cut) has no effect:
+
+| entry | |
+|---|---|
+| `["join", node, life, role]` | the node is a member; a server's former life has left by it |
+| `["left", node, life]` | it is no member any more |
+| `["rebalanced", node, life, source, source life, partitions]` | it has a full copy of them, and is in sync |
+| `["cut", id, node]`, `["cut-done", id, node, ok, why]` | a cut begins; a member has finished its part |
+| `["snapshot", id]`, `["snapshot-ready", id, node]`, `["snapshot-done", id, node]` | a base snapshot |
+| `["resolved", xid, commits]` | the fate of a transaction without its near node; the first one counts |
+
+*In sync* is an owner of a partition that has every committed transaction of it. An owner that leaves is in sync no
+more, except for the last: the partition then waits until that owner is back. `version` is the index of the last entry
+that changed members or owners in sync. A transaction is mapped on one version, and prepares only where that is the
+newest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from nodes.twophase.configuration import Configuration
+from nodes.twophase.variants import VARIANTS, Named
+
+Entry = list[Any]
+TOPOLOGY_WORDS = frozenset({"join", "left", "rebalanced"})
+"""Entries that raise the version."""
+
+NOT_YET = 0
+"""The life of a server that has never joined."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    life: int
+    role: str
+
+
+@dataclass(slots=True)
+class Cut:
+    """A cut that was asked for. Its number counts all of them; a refused one has its number, too."""
+
+    named: Named
+    asked_by: str
+    waiting: list[str]
+    state: Literal["runs", "ok", "failed", "refused"] = "runs"
+    why: str = ""
+
+
+@dataclass(slots=True)
+class Snapshot:
+    id: str
+    not_ready: list[str]
+    not_done: list[str]
+    state: Literal["runs", "ok", "failed", "refused"] = "runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The consequences of an entry. `left` are (node, life)."""
+
+    joined: tuple[str, int] | None = None
+    left: tuple[tuple[str, int], ...] = ()
+    role: str = ""
+    is_topology: bool = False
+
+
+@dataclass
+class Agreed:
+    configuration: Configuration
+    fails_with_servers: bool = True
+    version: int = 0
+    members: dict[str, Member] = field(default_factory=dict)
+    in_sync: list[list[str]] = field(default_factory=list)
+    """By partition, in the order of its owners."""
+    cuts: dict[str, Cut] = field(default_factory=dict)
+    running: Cut | None = None
+    snapshots: dict[str, Snapshot] = field(default_factory=dict)
+    barrier: Snapshot | None = None
+    resolved: dict[str, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        conf = self.configuration
+        self.lives = dict.fromkeys(conf.baseline, NOT_YET)
+        """The newest life of every node that was ever a member."""
+        self.present = set(conf.baseline)
+        """Servers that have not left. Those of life 0 have not come yet."""
+        self.in_sync = [self.owners(partition) for partition in range(conf.partitions)]
+
+    # ---- questions
+
+    def owners(self, partition: int) -> list[str]:
+        baseline = self.configuration.baseline
+        return [
+            baseline[(partition + each) % len(baseline)] for each in range(self.configuration.backups + 1)
+        ]
+
+    def life_of(self, node: str) -> int:
+        """Of a member; 0 for any other node."""
+        member = self.members.get(node)
+        return 0 if member is None else member.life
+
+    def is_member(self, node: str, life: int) -> bool:
+        return life > 0 and self.life_of(node) == life
+
+    def has_left(self, node: str, life: int) -> bool:
+        newest = self.lives.get(node, 0)
+        return life < newest or (life == newest and node not in self.members and newest > 0)
+
+    def primary(self, partition: int) -> str | None:
+        """The first owner in sync. None while any owner in sync is away: it may know what no present one does."""
+        owners = self.in_sync[partition]
+        return owners[0] if all(owner in self.members for owner in owners) else None
+
+    def missing(self, node: str) -> list[int]:
+        """The partitions that a node owns without being in sync."""
+        return [
+            partition
+            for partition, in_sync in enumerate(self.in_sync)
+            if node not in in_sync and node in self.owners(partition)
+        ]
+
+    # ---- entries
+
+    def apply(self, index: int, entry: Entry) -> Change:
+        match entry:
+            case ["join", node, life, role]:
+                change = self._join(node, life, role)
+            case ["left", node, life]:
+                change = self._leave(node, life)
+            case ["rebalanced", node, life, source, source_life, partitions]:
+                change = self._rebalanced(node, life, source, source_life, partitions)
+            case ["cut", cut, node]:
+                return self._begin_cut(cut, node)
+            case ["cut-done", cut, node, ok, why]:
+                return self._cut_done(cut, node, ok, why)
+            case ["snapshot", snapshot]:
+                return self._begin_snapshot(snapshot)
+            case ["snapshot-ready", snapshot, node]:
+                return self._snapshot_step(snapshot, node, is_done=False)
+            case ["snapshot-done", snapshot, node]:
+                return self._snapshot_step(snapshot, node, is_done=True)
+            case ["resolved", xid, commits]:
+                self.resolved.setdefault(xid, commits)
+                return Change()
+            case _:
+                return Change()
+        if change.is_topology:
+            self.version = index
+        return change
+
+    def _join(self, node: str, life: int, role: str) -> Change:
+        if life <= self.lives.get(node, 0):
+            return Change()
+        before = self.members.get(node)
+        left = ((node, before.life),) if before is not None else ()
+        if before is not None:
+            self._drop_from_in_sync(node)
+        self.members[node] = Member(life, role)
+        self.lives[node] = life
+        if role == "server":
+            self.present.add(node)
+            self._server_changed(f"server {node} joined")
+        elif self.running is not None:
+            self.running.waiting = [each for each in self.running.waiting if each != node]
+            self._end_cut_if_done()
+        return Change((node, life), left, role, is_topology=True)
+
+    def _leave(self, node: str, life: int) -> Change:
+        member = self.members.get(node)
+        if member is None:
+            if life != NOT_YET or node not in self.present:
+                return Change()
+            self.present.discard(node)
+            self._drop_from_in_sync(node)
+            return Change(is_topology=True)
+        if member.life != life:
+            return Change()
+        del self.members[node]
+        self.present.discard(node)
+        self._drop_from_in_sync(node)
+        if member.role == "server":
+            self._server_changed(f"server {node} left")
+        elif self.running is not None and node in self.running.waiting:
+            self.running.waiting.remove(node)
+            self._end_cut_if_done()
+        return Change(None, ((node, life),), member.role, is_topology=True)
+
+    def _drop_from_in_sync(self, node: str) -> None:
+        for owners in self.in_sync:
+            if node in owners and len(owners) > 1:
+                owners.remove(node)
+
+    def _rebalanced(
+        self, node: str, life: int, source: str, source_life: int, partitions: Sequence[int]
+    ) -> Change:
+        """Only where the source is still the primary: a different primary has committed without the new copy."""
+        if not self.is_member(node, life) or not self.is_member(source, source_life):
+            return Change()
+        fresh = [p for p in partitions if self.primary(p) == source and node not in self.in_sync[p]]
+        for partition in fresh:
+            together = {*self.in_sync[partition], node}
+            self.in_sync[partition] = [owner for owner in self.owners(partition) if owner in together]
+        return Change(is_topology=bool(fresh))
+
+    # ---- cuts and snapshots
+
+    def _begin_cut(self, cut: str, node: str) -> Change:
+        if cut in self.cuts:
+            return Change()
+        number = len(self.cuts) + 1
+        named = VARIANTS[self.configuration.variant].named(cut, number, self.version)
+        begun = self.cuts[cut] = Cut(named, node, list(self.members))
+        busy = self._busy()
+        if busy is None and begun.waiting:
+            self.running = begun
+        else:
+            begun.state, begun.why = "refused", busy or "no node is a member"
+        return Change()
+
+    def _busy(self) -> str | None:
+        if self.running is not None:
+            return f"the cut {self.running.named.id} runs"
+        if self.barrier is not None:
+            return f"the snapshot {self.barrier.id} runs"
+        return None
+
+    def _cut_done(self, cut: str, node: str, ok: bool, why: str) -> Change:
+        running = self.running
+        if running is None or running.named.id != cut or node not in running.waiting:
+            return Change()
+        running.waiting.remove(node)
+        if not ok:
+            self._fail_cut(f"{node}: {why}")
+        else:
+            self._end_cut_if_done()
+        return Change()
+
+    def _end_cut_if_done(self) -> None:
+        if self.running is not None and not self.running.waiting:
+            self.running.state = "ok"
+            self.running = None
+
+    def _fail_cut(self, why: str) -> None:
+        if self.running is not None:
+            self.running.state, self.running.why = "failed", why
+            self.running = None
+
+    def _server_changed(self, why: str) -> None:
+        if self.fails_with_servers:
+            self._fail_cut(why)
+        elif self.running is not None:
+            self.running.waiting = [each for each in self.running.waiting if each in self.members]
+            self._end_cut_if_done()
+        if self.barrier is not None:
+            self.barrier.state = "failed"
+            self.barrier = None
+
+    def _begin_snapshot(self, snapshot: str) -> Change:
+        if snapshot in self.snapshots:
+            return Change()
+        servers = [name for name, member in self.members.items() if member.role == "server"]
+        begun = Snapshot(snapshot, list(servers), list(servers))
+        self.snapshots[snapshot] = begun
+        complete = set(servers) == set(self.configuration.baseline)
+        in_sync = not any(self.missing(server) for server in servers)
+        if self._busy() is None and complete and in_sync:
+            self.barrier = begun
+        else:
+            begun.state = "refused"
+        return Change()
+
+    def _snapshot_step(self, snapshot: str, node: str, *, is_done: bool) -> Change:
+        running = self.barrier
+        if running is not None and running.id == snapshot:
+            waiting = running.not_done if is_done else running.not_ready
+            if node in waiting:
+                waiting.remove(node)
+            if not running.not_done:
+                running.state = "ok"
+                self.barrier = None
+        return Change()

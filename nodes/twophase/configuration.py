@@ -1,0 +1,84 @@
+"""A node's configuration, of itself and its cluster; the same plan gives every node its own."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+MILLISECOND = 1_000_000
+
+Role = Literal["server", "client"]
+Concurrency = Literal["pessimistic", "optimistic"]
+Isolation = Literal["read-committed", "repeatable-read", "serializable"]
+Variant = Literal["shipped", "seed-counter", "seed-colour"]
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Times are nanoseconds on the monotonic clock."""
+
+    name: str
+    role: Role = "server"
+    baseline: tuple[str, ...]
+    """The servers, in the order in which partitions are dealt out to them."""
+    clients: tuple[str, ...] = ()
+    """The nodes that coordinate transactions and have no log."""
+    partitions: int = 8
+    backups: int = 1
+    """Copies of a partition besides the primary."""
+    concurrency: Concurrency = "pessimistic"
+    isolation: Isolation = "serializable"
+    one_phase: bool = True
+    """A transaction with one primary and at most one backup commits in one round (backup first)."""
+    variant: Variant = "shipped"
+    """How a cut is named in messages: its id and the topology's version; a counter; a colour and a timestamp."""
+    atomic_spaces: tuple[str, ...] = ()
+    """Spaces that the workload declares as outside of transactions. Cuts promise nothing about them."""
+    recovery_rollback_fails_cut: bool = False
+    """A transaction that recovery rolls back makes a running cut fail as well."""
+    lanes: int = 2
+    """Connections for transactions to each peer: messages of different transactions overtake each other."""
+    beat_ns: int = 100 * MILLISECOND
+    """How often nodes report to each other."""
+    election_ns: int = 500 * MILLISECOND
+    """How long a server hears no coordinator before it stands; up to twice as long, by chance."""
+    leave_ns: int = 1_500 * MILLISECOND
+    """How long the coordinator hears nothing of a node before the node has left."""
+    lock_ns: int = 500 * MILLISECOND
+    """How long a transaction may collect locks and values."""
+    prepare_ns: int = 1_000 * MILLISECOND
+    """How long a transaction may prepare."""
+    segment_bytes: int = 4 << 20
+    """The size after which a new file of the log begins."""
+    bugs: tuple[str, ...] = ()
+    """Names of files in `nodes.twophase.bugs`."""
+    restore: str | None = None
+    """The cut that the data begin with: what the log holds behind it is not taken."""
+    seed: int = 0
+    """Decides what a node leaves to chance: its election time-outs."""
+
+    def __post_init__(self) -> None:
+        nodes = (*self.baseline, *self.clients)
+        if len(set(nodes)) < len(nodes):
+            raise ValueError(f"expected every node once, got {', '.join(nodes)}")
+        mine = self.baseline if self.role == "server" else self.clients
+        if self.name not in mine:
+            raise ValueError(f"expected a {self.role} named {self.name!r} among {', '.join(mine) or 'none'}")
+        if not 0 <= self.backups < len(self.baseline):
+            raise ValueError(f"expected backups from 0 to {len(self.baseline) - 1}, got {self.backups}")
+        if self.partitions < 1 or self.lanes < 1 or self.segment_bytes < 1:
+            raise ValueError("expected at least 1 partition, 1 lane and 1 byte a segment")
+        times = (self.beat_ns, self.election_ns, self.leave_ns, self.lock_ns, self.prepare_ns)
+        if min(times) <= 0:
+            raise ValueError(f"expected times above 0, got {min(times)} ns")
+
+    def to_json(self) -> bytes:
+        return msgspec.json.encode(self)
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Configuration:
+        """ValueError says in one sentence what is wrong."""
+        try:
+            return msgspec.json.decode(data, type=cls)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"not a configuration of a two-phase node: {error}") from error

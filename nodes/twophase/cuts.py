@@ -1,0 +1,232 @@
+"""The cut at one node, from its beginning to FINISH.
+
+    marker or discovery ──▶ recording ──▶ published ──▶ START written ──▶ collected ──▶ FINISH written
+                            the recorder   the node has   the active       all of them have finished,
+                            notes what     changed its    transactions,    and are on one side each
+                            leaves active  colour: Mark   and the recorded
+
+Each arrow is an event of its own: other messages may come in between. A message with the marker of a cut that this node
+has not begun begins it, and waits until the id is published; only then is its payload taken in.
+
+Of the collected transactions, one that rolls back does not count; one with the sign of this cut is AFTER (*excluded*,
+if its record stands before START); any other is BEFORE (*included*, if its record stands behind START). A commit by
+recovery carries no sign: then there is no FINISH, and the cut has failed.
+
+A client changes its colour and marks its messages. It has no log, and nothing to wait for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from nodes.kernel.effects import Mark
+from nodes.twophase.agreed import Entry
+from nodes.twophase.site import Site
+from nodes.twophase.sometimes import (
+    CUT_FAILED,
+    CUT_OF_RECOVERY,
+    CUT_OVERTAKEN,
+    EXCLUDED,
+    INCLUDED,
+    MARKER_FIRST,
+    RECORDED,
+)
+from nodes.twophase.states import State
+from nodes.twophase.stock import Local
+from nodes.twophase.variants import VARIANTS, Named
+from nodes.twophase.wal import Wal
+
+
+class Phase(Enum):
+    RECORDING = auto()
+    PUBLISHED = auto()
+    STARTED = auto()
+    COLLECTED = auto()
+    FINISHED = auto()
+    FAILED = auto()
+
+
+@dataclass(slots=True)
+class LocalCut:
+    cut: Named
+    phase: Phase = Phase.RECORDING
+    recorded: dict[str, Local] = field(default_factory=dict)
+    waiting: set[str] = field(default_factory=set)
+    included: list[str] = field(default_factory=list)
+    excluded: list[str] = field(default_factory=list)
+    start: int = -1
+    """The position of the START record."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.phase in (Phase.FINISHED, Phase.FAILED)
+
+
+class Cuts:
+    def __init__(
+        self,
+        site: Site,
+        wal: Wal,
+        actives: Callable[[], Iterable[Local]],
+        propose: Callable[[Entry], None],
+        hindrance: Callable[[], str],
+    ) -> None:
+        """`hindrance` says why this node can take part in no cut; empty: it can."""
+        self._site = site
+        self._wal = wal
+        self._actives = actives
+        self._propose = propose
+        self._hindrance = hindrance
+        self.variant = VARIANTS[site.configuration.variant]
+        self._here: LocalCut | None = None
+        self._newest: Named | None = None
+        """The newest cut that this node has published."""
+        self.running: Named | None = None
+        """The cut that our messages are marked with."""
+        self._known = 0
+        """Up to this number, cuts have begun here or have been heard of."""
+
+    # ---- markers and signs
+
+    def sign(self) -> object:
+        """That of a transaction which commits now."""
+        return self.variant.sign(self._newest, self.running is not None)
+
+    def marker(self) -> object:
+        return None if self.running is None else self.variant.marker(self.running)
+
+    def meet(self, marker: object) -> bool:
+        """True: the message with this marker has to wait until the node has changed its colour."""
+        if marker is None:
+            return False
+        cut = self.variant.cut_of(marker)
+        here = self._here
+        is_here = here is not None and here.cut.number == cut.number
+        is_unfinished = is_here and here is not None and not here.is_over
+        if not self._site.decisions.is_known(cut.number <= self._known, is_unfinished):
+            self._site.sometimes.note(MARKER_FIRST)
+            self._begin(cut)
+            return True
+        return is_here and here is not None and here.phase is Phase.RECORDING
+
+    # ---- discovery
+
+    def discovered(self, cut: Named) -> None:
+        """A cut began in the discovery log, and we are a member."""
+        if cut.number <= self._known:
+            return
+        if self._site.decisions.takes_part(not any(True for _ in self._actives())):
+            self._begin(cut)
+        else:
+            self._known = cut.number
+            self._propose(["cut-done", cut.id, self._site.name, True, ""])
+
+    def ended(self, cut: Named) -> None:
+        """It is over at all nodes: well, or with a failure."""
+        self._known = max(self._known, cut.number)
+        if self._newest is None or self._newest.number < cut.number:
+            self._newest = cut  # of a time when we were no member
+        if self.running is not None and self.running.number <= cut.number:
+            self.running = None
+        here = self._here
+        if here is not None and here.cut.number <= cut.number and not here.is_over:
+            here.phase = Phase.FAILED
+
+    # ---- the steps
+
+    def _begin(self, cut: Named) -> None:
+        if self._here is not None and not self._here.is_over:
+            self._site.sometimes.note(CUT_OVERTAKEN)  # its end is still on its way to us
+            self._here.phase = Phase.FAILED
+        self._known = max(self._known, cut.number)
+        here = self._here = LocalCut(cut)
+        for local in self._actives():
+            if local.commits is not None:
+                self._record(here, local)
+        self._soon(here, self._publish)
+
+    def _soon(self, here: LocalCut, step: Callable[[LocalCut], None]) -> None:
+        self._site.soon(f"cut {here.cut.number}", lambda: None if here.is_over else step(here))
+
+    def _publish(self, here: LocalCut) -> None:
+        here.phase = Phase.PUBLISHED
+        self._newest = self.running = here.cut
+        self._site.out.append(Mark("cut", {"cut": here.cut.id}))
+        self._soon(here, self._start)
+
+    def _start(self, here: LocalCut) -> None:
+        if not self._site.is_server:
+            here.phase = Phase.FINISHED
+            return self._done(here)
+        why = self._hindrance()
+        if why:
+            return self._fail(here, why)
+        here.phase = Phase.STARTED
+        here.start = self._wal.append(["start", here.cut.id, here.cut.number, here.cut.version])
+        return self._soon(here, self._collect)
+
+    def _collect(self, here: LocalCut) -> None:
+        here.phase = Phase.COLLECTED
+        open_here = {
+            local.xid: local for local in self._actives() if local.state in (State.PREPARING, State.PREPARED)
+        }
+        collected = here.recorded | open_here
+        here.waiting = set(self._site.decisions.awaited(tuple(collected)))
+        for local in list(here.recorded.values()):
+            if local.state in (State.COMMITTED, State.ROLLED_BACK):
+                self._take_side(here, local)
+        here.recorded = {}
+        self._finish_if_all(here)
+
+    def _record(self, here: LocalCut, local: Local) -> None:
+        if local.writes and self._site.decisions.tracks_committing:
+            self._site.sometimes.note(RECORDED)
+            here.recorded[local.xid] = local
+
+    def leaves_active(self, local: Local) -> None:
+        here = self._here
+        if here is not None and here.phase in (Phase.RECORDING, Phase.PUBLISHED, Phase.STARTED):
+            self._record(here, local)
+
+    def finished(self, local: Local) -> None:
+        """A transaction is committed, or rolled back, and on disk."""
+        here = self._here
+        if here is not None and here.phase is Phase.COLLECTED:
+            self._take_side(here, local)
+            self._finish_if_all(here)
+
+    def _take_side(self, here: LocalCut, local: Local) -> None:
+        if here.is_over or local.xid not in here.waiting:
+            return
+        here.waiting.discard(local.xid)
+        if not local.commits:
+            if local.is_recovered and self._site.configuration.recovery_rollback_fails_cut:
+                self._fail(here, f"{local.xid} was rolled back by recovery")
+        elif self._site.decisions.spoils(local.is_recovered):
+            self._site.sometimes.note(CUT_OF_RECOVERY)
+            self._fail(here, f"{local.xid} was committed by recovery")
+        elif self.variant.is_after(local.sign, local.version, here.cut):
+            if local.position < here.start:
+                here.excluded.append(local.xid)
+        elif local.position > here.start:
+            here.included.append(local.xid)
+
+    def _finish_if_all(self, here: LocalCut) -> None:
+        if here.waiting or here.is_over:
+            return
+        here.phase = Phase.FINISHED
+        self._site.sometimes.note(INCLUDED, len(here.included))
+        self._site.sometimes.note(EXCLUDED, len(here.excluded))
+        included, excluded = self._site.decisions.sets_of_finish(sorted(here.included), sorted(here.excluded))
+        record = ["finish", here.cut.id, list(included), list(excluded)]
+        self._wal.append(record, lambda: self._done(here))
+
+    def _done(self, here: LocalCut) -> None:
+        self._propose(["cut-done", here.cut.id, self._site.name, True, ""])
+
+    def _fail(self, here: LocalCut, why: str) -> None:
+        here.phase = Phase.FAILED
+        self._site.sometimes.note(CUT_FAILED)
+        self._propose(["cut-done", here.cut.id, self._site.name, False, why])

@@ -1,0 +1,47 @@
+"""The rows of one server, by partition, and how keys fall to partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from zlib import crc32
+
+from nodes.iproto.packing import pack
+
+Place = tuple[str, str | int]
+"""Space and key."""
+
+Row = Sequence[Any]
+"""[space, key, value, version]; versions of a key count its commits."""
+
+
+def partition_of(place: Place, partitions: int) -> int:
+    return crc32(pack(place)) % partitions
+
+
+class Data:
+    def __init__(self, partitions: int) -> None:
+        self._partitions = partitions
+        self._rows: list[dict[Place, tuple[object, int]]] = [{} for _ in range(partitions)]
+
+    def get(self, place: Place) -> tuple[object, int]:
+        """Value and version; None and 0 if there is none."""
+        return self._rows[partition_of(place, self._partitions)].get(place, (None, 0))
+
+    def apply(self, writes: Iterable[Row]) -> None:
+        """Backups may hear of two commits in the wrong order: the newer version stays."""
+        for space, key, value, version in writes:
+            place = (space, key)
+            if version > self.get(place)[1]:
+                self._rows[partition_of(place, self._partitions)][place] = (value, version)
+
+    def rows(self, partition: int) -> list[list[Any]]:
+        return [
+            [space, key, value, version]
+            for (space, key), (value, version) in sorted(
+                self._rows[partition].items(), key=lambda row: (row[0][0], str(row[0][1]))
+            )
+        ]
+
+    def replace(self, partition: int, rows: Iterable[Row]) -> None:
+        self._rows[partition] = {(space, key): (value, version) for space, key, value, version in rows}

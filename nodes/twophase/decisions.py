@@ -1,0 +1,79 @@
+"""The decisions of a node, one method or value each, with the right answer.
+
+The parts of a node ask here where one wrong answer makes a bug that is known. A seeded bug (`nodes.twophase.bugs`) is a
+subclass with one other answer; no part knows of any. Whatever a decision needs is its argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+Sign = object
+"""The name of the cut after which a transaction commits, as a message carries it; None: no cut runs."""
+
+
+class Decisions:
+    """Those of one node in one life of its process."""
+
+    # ---- messages
+
+    def is_marked(self, word: str) -> bool:
+        """Messages of this kind carry the marker of the running cut: all those of transactions."""
+        return True
+
+    marker_comes_first = True
+    """The marker of a message is handled before its payload."""
+
+    def sign_in_finish(self, signed: Sign, running: Sign) -> Sign:
+        """The sign in a finish message: `signed`, taken when the transaction committed."""
+        return signed
+
+    # ---- commits
+
+    def sign_of_commit(self, received: Sign, running: Sign) -> Sign:
+        """The sign of a transaction that a different node committed first: the one that came from there."""
+        return received
+
+    def sign_of_one_phase(self, running: Sign) -> Sign:
+        """The sign of a one-phase commit, at the backup (the primary without one), which commits first."""
+        return running
+
+    # ---- the cut at one node
+
+    def takes_part(self, is_idle: bool) -> bool:
+        """A node that learns of a cut by discovery begins it."""
+        return True
+
+    tracks_committing = True
+    """Transactions that are being committed, and have left the active ones, are looked at too."""
+
+    def awaited(self, collected: Collection[str]) -> Collection[str]:
+        """The collected transactions that must finish before FINISH is written."""
+        return collected
+
+    def sets_of_finish(
+        self, included: Sequence[str], excluded: Sequence[str]
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        """The two sets that FINISH records."""
+        return included, excluded
+
+    def spoils(self, is_recovered_commit: bool) -> bool:
+        """A collected transaction makes the cut fail: if it was committed by recovery, its side is unknown."""
+        return is_recovered_commit
+
+    def is_known(self, is_seen: bool, is_unfinished_here: bool) -> bool:
+        """A marker is of a cut that this node has begun before, or has heard the end of."""
+        return is_seen
+
+    fails_with_servers = True
+    """A server that joins or leaves makes the running cut fail."""
+
+    # ---- restore
+
+    def is_in(self, is_before_start: bool, is_included: bool, is_excluded: bool) -> bool:
+        """A transaction belongs to the cut."""
+        return not is_excluded if is_before_start else is_included
+
+    def is_restorable(self, finished: Collection[str], baseline: Collection[str]) -> bool:
+        """A cut with a FINISH on these nodes can be restored."""
+        return set(finished) >= set(baseline)

@@ -1,0 +1,299 @@
+"""Discovery: one log for all nodes, in which a majority of the servers holds every entry (Raft, Ongaro 2014).
+
+The servers elect a *coordinator*, which appends what nodes propose and hands it out. An entry that a majority has on
+disk is committed; every node delivers the committed entries in their order, each in its own time. A server that has
+heard a coordinator of late refuses to vote (section 4.2.3), so that a node behind a bad link disturbs no other.
+
+The coordinator also detects failures: a node whose life is new gets a "join" entry, a silent one a "left" entry.
+Clients have no vote and no log: they report that they are alive, and the coordinator sends them what they lack.
+
+Messages here may be lost: the next beat says the same again. A proposal is repeated until its entry is delivered.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from nodes.twophase.agreed import NOT_YET, TOPOLOGY_WORDS, Agreed, Entry
+from nodes.twophase.discovery_log import DiscoveryLog
+from nodes.twophase.site import Site
+
+Tell = Callable[[str, list[Any]], None]
+Deliver = Callable[[int, Entry], None]
+BATCH = 64
+"""The most entries in one message."""
+
+
+class Discovery:
+    def __init__(self, site: Site, agreed: Agreed, tell: Tell, deliver: Deliver) -> None:
+        """`tell`: put a message on the discovery link of a node, if it stands."""
+        self._site = site
+        self._agreed = agreed
+        self._tell = tell
+        self._deliver = deliver
+        self.log = DiscoveryLog(site)
+        self.role: Literal["follower", "candidate", "coordinator"] = "follower"
+        self.coordinator: str | None = None
+        self.committed = 0
+        self.delivered = 0
+        self._proposals: list[Entry] = []
+        self._votes: set[str] = set()
+        self._heard_ns = 0
+        """When the coordinator was last heard."""
+        self._patience_ns = 0
+        self._matched: dict[str, int] = {}
+        self._next: dict[str, int] = {}
+        self._alive_ns: dict[str, int] = {}
+        self._lives: dict[str, tuple[int, str]] = {}
+        """Of the nodes that report: life and role."""
+        self._chance = random.Random(0)
+        self._backlog: dict[int, Entry] = {}
+
+    @property
+    def _servers(self) -> tuple[str, ...]:
+        return self._site.configuration.baseline
+
+    @property
+    def majority(self) -> int:
+        return len(self._servers) // 2 + 1
+
+    def start(self, files: Mapping[str, bytes]) -> None:
+        configuration = self._site.configuration
+        self._chance = random.Random(f"{configuration.seed}/{self._site.name}/{self._site.life}")
+        if self._site.is_server:
+            self.log.read(files)
+        self._hear()
+
+    def newest_topology(self) -> int:
+        """The index of the last entry in our log, committed or not, that changes the topology."""
+        entries = self.log.entries
+        known = self._agreed.version
+        return next(
+            (i for i in range(len(entries), known, -1) if entries[i - 1][1][0] in TOPOLOGY_WORDS), known
+        )
+
+    def propose(self, entry: Entry) -> None:
+        """Repeat until it is delivered. Entries are such that a second one changes nothing."""
+        if entry not in self._proposals:
+            self._proposals.append(entry)
+            self._pass_on(entry)
+
+    def withdraw(self, entry: Entry) -> None:
+        if entry in self._proposals:
+            self._proposals.remove(entry)
+
+    # ---- time
+
+    def beat(self) -> None:
+        site = self._site
+        if self.role == "coordinator":
+            self._detect_failures()
+            for peer in self._servers:
+                if peer != site.name:
+                    self._replicate(peer)
+            return self._repeat_proposals()
+        if not site.is_server:
+            for peer in self._servers:
+                self._tell(peer, ["alive", 0, site.life, self.delivered])
+        elif site.now.monotonic_ns - self._heard_ns > self._patience_ns:
+            self._stand()
+        return self._repeat_proposals()
+
+    def _repeat_proposals(self) -> None:
+        for entry in self._proposals:
+            self._pass_on(entry)
+
+    def _pass_on(self, entry: Entry) -> None:
+        if self.role == "coordinator":
+            if not any(waiting == entry for _, waiting in self.log.entries[self.committed :]):
+                self._append(entry)
+        elif self.coordinator is not None:
+            self._tell(self.coordinator, ["propose", 0, entry])
+
+    def _hear(self) -> None:
+        self._heard_ns = self._site.now.monotonic_ns
+        election_ns = self._site.configuration.election_ns
+        self._patience_ns = election_ns + self._chance.randrange(election_ns)
+
+    def _detect_failures(self) -> None:
+        now_ns, agreed = self._site.now.monotonic_ns, self._agreed
+        for node, (life, role) in sorted(self._lives.items()):
+            if life > agreed.lives.get(node, NOT_YET):
+                self._pass_on(["join", node, life, role])
+        for node in sorted({*agreed.members, *agreed.present}):
+            silent_ns = now_ns - self._alive_ns.setdefault(node, now_ns)
+            if node != self._site.name and silent_ns > self._site.configuration.leave_ns:
+                self._pass_on(["left", node, agreed.life_of(node)])
+
+    # ---- elections
+
+    def _stand(self) -> None:
+        self._hear()
+        log, name = self.log, self._site.name
+        log.promise(log.term + 1, name)
+        self.role, self.coordinator, self._votes = "candidate", None, {name}
+        for peer in self._servers:
+            if peer != name:
+                self._tell(peer, ["vote?", 0, log.term, log.last_index, log.last_term])
+        self._count_votes()
+
+    def _follow(self, term: int) -> None:
+        if term > self.log.term:
+            self.log.promise(term, None)
+            self.coordinator = None
+        if self.role != "follower":
+            self.role = "follower"
+            self._hear()
+
+    def _count_votes(self) -> None:
+        if self.role != "candidate" or len(self._votes) < self.majority:
+            return
+        self.role, self.coordinator = "coordinator", self._site.name
+        self._alive_ns.clear()  # everybody gets the whole time: we have listened to no node so far
+        self._matched = dict.fromkeys(self._servers, 0)
+        self._next = dict.fromkeys(self._servers, self.log.last_index + 1)
+        self._lives = {self._site.name: (self._site.life, "server")}
+        self._append(["noop"])
+        self.beat()
+
+    def take(self, peer: str, life: int, message: list[Any]) -> None:
+        """A message of a peer, in that life of it."""
+        match message:
+            case ["vote?", _, term, last_index, last_term]:
+                self._asked_to_vote(peer, term, last_index, last_term)
+            case ["vote", _, term, granted]:
+                if term > self.log.term:
+                    self._follow(term)
+                elif term == self.log.term and granted and self.role == "candidate":
+                    self._votes.add(peer)
+                    self._count_votes()
+            case ["append", _, term, before, term_before, entries, committed]:
+                self._take_entries(peer, term, before, term_before, entries, committed)
+            case ["appended", _, term, ok, match]:
+                self._note_appended(peer, life, term, ok, match)
+            case ["propose", _, entry]:
+                if self.role == "coordinator":
+                    self._pass_on(entry)
+            case ["alive", _, client_life, delivered]:
+                self._serve_client(peer, client_life, delivered)
+            case ["learn", _, first, entries]:
+                self._learn(peer, first, entries)
+
+    def _asked_to_vote(self, peer: str, term: int, last_index: int, last_term: int) -> None:
+        log, now_ns = self.log, self._site.now.monotonic_ns
+        hears = (
+            self.coordinator is not None and now_ns - self._heard_ns < self._site.configuration.election_ns
+        )
+        if hears or self.role == "coordinator":
+            return
+        if term > log.term:
+            self._follow(term)
+        is_complete = (last_term, last_index) >= (log.last_term, log.last_index)
+        granted = term == log.term and log.vote in (None, peer) and is_complete
+        if granted:
+            log.promise(term, peer)
+            self._hear()
+        self._tell(peer, ["vote", 0, log.term, granted])
+
+    # ---- replication
+
+    def _append(self, entry: Entry) -> None:
+        self.log.append(self.log.term, entry, self._advance)
+        for peer in self._servers:
+            if peer != self._site.name:
+                self._replicate(peer)
+
+    def _replicate(self, peer: str) -> None:
+        log, first = self.log, self._next[peer]
+        entries = [list(each) for each in log.entries[first - 1 : first - 1 + BATCH]]
+        self._tell(peer, ["append", 0, log.term, first - 1, log.term_at(first - 1), entries, self.committed])
+        self._next[peer] = first + len(
+            entries
+        )  # if it is lost, the follower answers the next beat that it has a gap
+
+    def _take_entries(
+        self, peer: str, term: int, before: int, term_before: int, entries: list[Any], committed: int
+    ) -> None:
+        log = self.log
+        if term < log.term:
+            return self._tell(peer, ["appended", 0, log.term, False, 0])
+        self._follow(term)
+        self.coordinator = peer
+        self._hear()
+        if before > log.last_index or log.term_at(before) != term_before:
+            known = min(before - 1, log.last_index)
+            return self._tell(peer, ["appended", 0, term, False, known])
+        log.take(before + 1, entries, lambda: None)
+        match = before + len(entries)
+        self._tell(peer, ["appended", 0, term, True, match])  # leaves when they are on disk
+        self._commit(min(committed, match))
+        return None
+
+    def _note_appended(self, peer: str, life: int, term: int, ok: bool, match: int) -> None:
+        if term > self.log.term:
+            return self._follow(term)
+        if self.role != "coordinator" or term < self.log.term:
+            return None
+        self._alive_ns[peer] = self._site.now.monotonic_ns
+        if self._lives.get(peer, (0, ""))[0] < life:
+            self._lives[peer] = (life, "server")
+        if not ok:
+            self._next[peer] = max(1, match + 1)
+            return self._replicate(peer)
+        self._matched[peer] = max(self._matched[peer], match)
+        if self._next[peer] <= self.log.last_index:
+            self._replicate(peer)
+        self._advance()
+        return None
+
+    def _advance(self) -> None:
+        """Commit what a majority has on disk, if the newest of it is of our term (section 3.6.2)."""
+        if self.role != "coordinator":
+            return
+        self._matched[self._site.name] = self.log.durable
+        index = sorted(self._matched.values(), reverse=True)[self.majority - 1]
+        if index > self.committed and self.log.term_at(index) == self.log.term:
+            self._commit(index)
+            for peer in self._servers:
+                if peer != self._site.name:
+                    self._replicate(peer)
+            for client in self._site.configuration.clients:
+                self._teach(client)
+
+    def _commit(self, index: int) -> None:
+        self.committed = max(self.committed, index)
+        while self.delivered < self.committed:
+            self.delivered += 1
+            self._hand_out(self.log.entries[self.delivered - 1][1])
+
+    def _hand_out(self, entry: Entry) -> None:
+        self.withdraw(entry)
+        self._deliver(self.delivered, entry)
+
+    # ---- clients
+
+    def _serve_client(self, client: str, life: int, delivered: int) -> None:
+        if self.role == "coordinator":
+            self._alive_ns[client] = self._site.now.monotonic_ns
+            self._lives[client] = (life, "client")
+            self._next[client] = delivered + 1
+            self._teach(client, is_answer=True)
+
+    def _teach(self, client: str, *, is_answer: bool = False) -> None:
+        first = self._next.get(client)
+        if first is None:
+            return
+        entries = [entry for _, entry in self.log.entries[first - 1 : min(first - 1 + BATCH, self.committed)]]
+        if entries or is_answer:
+            self._tell(client, ["learn", 0, first, entries])
+            self._next[client] = first + len(entries)
+
+    def _learn(self, peer: str, first: int, entries: list[Entry]) -> None:
+        self.coordinator = peer
+        self._hear()
+        for index, entry in enumerate(entries, first):
+            if index == self.delivered + 1:
+                self.delivered = index
+                self._hand_out(entry)

@@ -1,0 +1,82 @@
+"""What the steps of a transaction do to values, one after the other.
+
+| step | result |
+|---|---|
+| `["read", space, key]` | the value, None if there is none |
+| `["insert", space, key, value]` | fails if there is a value |
+| `["write", space, key, value]` | |
+| `["cas", space, key, old, new]` | a mismatch if the value is not `old` |
+| `["append", space, key, element]` | |
+| `["take", space, key]` | the first element of the list, which is taken off it; None: the list is empty |
+| `["add", space, key, amount, least]` | the sum; a mismatch if that is less than `least` |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Step = list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The step found `found`, not what it wanted."""
+
+    found: object
+
+
+class Impossible(Exception):
+    """The step can never be done: "duplicate-key" or "illegal-parameters"."""
+
+
+class WrongSteps(ValueError):
+    """The message says what was expected and what came."""
+
+
+def checked(steps: object) -> list[Step]:
+    """The steps that a client sent. Raises WrongSteps."""
+    if not isinstance(steps, list) or not steps:
+        raise WrongSteps(f"expected a list of steps, got {steps!r}"[:100])
+    for step in steps:
+        match step:
+            case ["read" | "take", str(), str() | int()]:
+                continue
+            case ["insert" | "write" | "append", str(), str() | int(), _]:
+                continue
+            case ["cas", str(), str() | int(), _, _]:
+                continue
+            case ["add", str(), str() | int(), int(), None | int()]:
+                continue
+        raise WrongSteps(f"expected a step such as [read, space, key], got {step!r}"[:100])
+    return steps
+
+
+def evaluated(step: Step, old: Any) -> tuple[object, object] | Mismatch:
+    """Result and new value. Raises Impossible."""
+    match step:
+        case ["read", *_]:
+            return old, old
+        case ["insert", _, _, value]:
+            if old is not None:
+                raise Impossible("duplicate-key")
+            return True, value
+        case ["write", _, _, value]:
+            return True, value
+        case ["cas", _, _, wanted, value]:
+            return (True, value) if old == wanted else Mismatch(old)
+        case ["append", _, _, element]:
+            return True, [*_elements(old), element]
+        case ["take", *_]:
+            first, *rest = _elements(old) or [None]
+            return first, (rest if _elements(old) else old)
+        case ["add", _, _, amount, least]:
+            if not isinstance(old, int | None):
+                raise Impossible("illegal-parameters")
+            total = (old or 0) + amount
+            return Mismatch(old or 0) if least is not None and total < least else (total, total)
+    raise AssertionError(step)
+
+
+def _elements(value: object) -> list[object]:
+    return list(value) if isinstance(value, list) else []

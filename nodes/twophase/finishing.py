@@ -1,0 +1,143 @@
+"""The end of a transaction at one participant.
+
+    finish ──▶ COMMITTING: sign taken, left `active` ──(an event of its own)──▶ record ──(on disk)──▶ COMMITTED
+    finish ──▶ MARKED_ROLLBACK ──▶ record, if it was prepared ──(on disk)──▶ ROLLED_BACK
+
+A primary passes the finish on to its backups when its own record is on disk, and answers when they have answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nodes.twophase.agreed import Agreed
+from nodes.twophase.cuts import Cuts
+from nodes.twophase.site import Then
+from nodes.twophase.sometimes import ONE_PHASE, ONE_PHASE_IN_CUT, RECOVERED_COMMIT, RECOVERED_ROLLBACK
+from nodes.twophase.states import State
+from nodes.twophase.stock import Local, Send, Stock
+
+TO_NEAR = "finished"
+"""This answer waits for our backups. A primary gets its answer when our own record is on disk: two nodes may be each
+other's backups in one transaction."""
+
+
+class Finishing:
+    def __init__(
+        self, stock: Stock, agreed: Agreed, cuts: Cuts, send: Send, settled: Callable[[], None]
+    ) -> None:
+        """`settled` is called when a transaction is over here."""
+        self._stock = stock
+        self._agreed = agreed
+        self._cuts = cuts
+        self._send = send
+        self._settled = settled
+
+    def finish(
+        self,
+        local: Local,
+        commits: bool,
+        sign: object = None,
+        *,
+        is_recovered: bool = False,
+        written: Then | None = None,
+    ) -> None:
+        """`written` is called when the COMMITTED record is on its way to the disk: what is sent then leaves behind."""
+        if local.commits is not None:
+            assert local.commits == commits, f"{local.xid} both commits and rolls back"
+            if written is not None:
+                written()
+            return
+        site = self._stock.site
+        local.commits, local.sign, local.is_recovered = commits, sign, is_recovered
+        if is_recovered:
+            site.sometimes.note(RECOVERED_COMMIT if commits else RECOVERED_ROLLBACK)
+        local.change(State.COMMITTING if commits else State.MARKED_ROLLBACK)
+        self._cuts.leaves_active(local)
+        if commits:
+            site.soon(f"commit {local.xid}", lambda: self._write(local, written))
+        elif local.prepared:
+            self._stock.wal.append(["rolled-back", local.xid], lambda: self._rolled_back(local))
+        else:
+            self._rolled_back(local)
+
+    def _write(self, local: Local, written: Then | None) -> None:
+        record = ["committed", local.xid, local.sign, local.is_recovered, local.participants, local.writes]
+        local.position = self._stock.wal.append(record, lambda: self._committed(local))
+        if written is not None:
+            written()
+
+    def _committed(self, local: Local) -> None:
+        local.change(State.COMMITTED)
+        self._stock.data.apply(local.writes)
+        self._stock.outcomes[local.xid] = True
+        if local.one_phase:
+            self._stock.site.sometimes.note(ONE_PHASE)
+            self._stock.site.sometimes.note(ONE_PHASE_IN_CUT, self._cuts.running is not None)
+        self._over(local)
+
+    def _rolled_back(self, local: Local) -> None:
+        local.change(State.ROLLED_BACK)
+        if local.prepared:
+            self._stock.outcomes[local.xid] = False
+        self._over(local)
+
+    def _over(self, local: Local) -> None:
+        del self._stock.locals[local.xid]
+        self._stock.closing[local.xid] = local
+        self._stock.locks.release(local.xid)
+        self._cuts.finished(local)
+        is_told = local.one_phase and local.commits  # such a backup has committed before us
+        local.unfinished = [] if is_told else self._present(local)
+        sign = self._stock.site.decisions.sign_in_finish(local.sign, self._cuts.sign())
+        for peer, _ in local.unfinished:
+            self._send(peer, "backup-finish", [local.xid, local.commits, sign])
+        self._answer(local, [answer for answer in local.answers if answer[2] != TO_NEAR])
+        self._close_if_all(local)
+
+    def _present(self, local: Local) -> list[tuple[str, int]]:
+        return [backup for backup in local.backups if self._agreed.is_member(*backup)]
+
+    def _close_if_all(self, local: Local) -> None:
+        if not local.unfinished and self._stock.closing.pop(local.xid, None) is not None:
+            self._answer(local, local.answers)
+            self._settled()
+
+    def _answer(self, local: Local, answers: Sequence[tuple[str, int, str, list[Any]]]) -> None:
+        local.answers = [answer for answer in local.answers if answer not in answers]
+        for peer, life, word, payload in answers:
+            if self._agreed.is_member(peer, life):
+                self._send(peer, word, payload)
+
+    # ---- messages
+
+    def take_finish(self, peer: str, life: int, word: str, xid: str, commits: bool, sign: object) -> None:
+        """Of the near node, or of the primary. `word` is how to answer."""
+        stock = self._stock
+        local = stock.locals.get(xid)
+        if local is not None and not local.writes:  # only locks
+            stock.locks.release(xid)
+            del stock.locals[xid]
+            local = None
+        open_or_closing = local or stock.closing.get(xid)
+        if open_or_closing is None or (local is None and word != TO_NEAR):
+            self._send(peer, word, [xid])
+            return
+        open_or_closing.answers.append((peer, life, word, [xid]))
+        if local is not None:
+            received = stock.site.decisions.sign_of_commit(sign, self._cuts.sign())
+            self.finish(local, commits, received)
+
+    def take_backup_finished(self, peer: str, xid: str) -> None:
+        local = self._stock.closing.get(xid)
+        if local is not None:
+            local.unfinished = [each for each in local.unfinished if each[0] != peer]
+            self._close_if_all(local)
+
+    def left(self, node: str, life: int) -> None:
+        """A backup that has left answers no more."""
+        for local in list(self._stock.closing.values()):
+            if (node, life) in local.unfinished:
+                local.unfinished.remove((node, life))
+                self._close_if_all(local)

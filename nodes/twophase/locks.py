@@ -1,0 +1,56 @@
+"""Exclusive locks on keys at a primary, first come, first served."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from nodes.twophase.data import Place
+
+Granted = Callable[[], None]
+
+
+class Locks:
+    def __init__(self) -> None:
+        self._holders: dict[Place, list[str]] = {}
+        """One, except for prepared writes of other nodes' transactions, which are held whatever stands there."""
+        self._waiting: dict[Place, deque[tuple[str, Granted]]] = {}
+
+    def acquire(self, place: Place, xid: str, granted: Granted) -> None:
+        """Call `granted` when the transaction has the lock: now, or when those before it have left."""
+        if self.take(place, xid):
+            granted()
+        else:
+            self._waiting.setdefault(place, deque()).append((xid, granted))
+
+    def take(self, place: Place, xid: str) -> bool:
+        """The lock, if it can be had at once."""
+        holders = self._holders.setdefault(place, [xid])
+        return holders == [xid]
+
+    def hold(self, place: Place, xid: str) -> None:
+        """A write that is prepared, as its primary has allowed it: keys stay locked when a backup becomes primary."""
+        holders = self._holders.setdefault(place, [])
+        if xid not in holders:
+            holders.append(xid)
+
+    def release(self, xid: str) -> None:
+        """All of a transaction, its place in queues too. The next in turn are granted."""
+        for place in list(self._waiting):
+            queue = self._waiting[place] = deque(each for each in self._waiting[place] if each[0] != xid)
+            if not queue:
+                del self._waiting[place]
+        for place in [place for place, holders in self._holders.items() if xid in holders]:
+            self._holders[place].remove(xid)
+            if not self._holders[place]:
+                del self._holders[place]
+                self._grant_next(place)
+
+    def _grant_next(self, place: Place) -> None:
+        queue = self._waiting.get(place)
+        if queue:
+            xid, granted = queue.popleft()
+            if not queue:
+                del self._waiting[place]
+            self._holders[place] = [xid]
+            granted()

@@ -1,0 +1,404 @@
+"""The near node of a transaction: collects locks and values, evaluates the steps, prepares, confirms, commits.
+
+    ACTIVE: lock or read, step by step ─▶ PREPARING: prepare ─▶ all PREPARED ─▶ confirm ─▶ COMMITTING: finish ─▶ answer
+
+*Confirm*: a strict majority of the servers says that its log holds no newer change of the topology, committed or not. A
+change that was committed before the first of them said so would be in one of these logs. So at that moment all
+participants were prepared and no owner had been replaced: what recovery finds later is PREPARED, everywhere. The same
+question stands before the answer to a transaction that only reads. One-phase commits need none: primary and backup are
+all the owners, and both have taken part.
+
+"ok" is answered when all participants that are members have the finish on disk; "fail" when they have rolled back, for
+else recovery could still commit; a one-phase commit whose primary leaves is "info".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodes.twophase.agreed import Agreed
+from nodes.twophase.cuts import Cuts
+from nodes.twophase.data import Place, partition_of
+from nodes.twophase.evaluation import Impossible, Mismatch, evaluated
+from nodes.twophase.finishing import Finishing
+from nodes.twophase.preparing import TOPOLOGY_CHANGED
+from nodes.twophase.site import Site
+from nodes.twophase.sometimes import (
+    LOCK_TIME_OUT,
+    NEAR_IS_CLIENT,
+    NOT_CONFIRMED,
+    PRIMARY_LEFT_IN_FINISH,
+    SUSPENDED,
+)
+from nodes.twophase.states import State, changed
+from nodes.twophase.stock import Send, Stock
+
+Answer = Callable[[dict[str, Any]], None]
+
+
+@dataclass(eq=False)
+class Transaction:
+    xid: str
+    steps: list[list[Any]]
+    version: int
+    answer: Answer | None
+    pause_ns: int = 0
+    state: State = State.ACTIVE
+    number: int = 0
+    """Of the step that comes next."""
+    values: dict[Place, tuple[object, int]] = field(default_factory=dict)
+    """As they were found: value and version."""
+    now: dict[Place, object] = field(default_factory=dict)
+    """As the steps have made them."""
+    results: list[object] = field(default_factory=list)
+    asked: set[Place] = field(default_factory=set)
+    contacted: dict[str, int] = field(default_factory=dict)
+    """Primaries that know of it, and their lives."""
+    backups: dict[str, list[str]] = field(default_factory=dict)
+    """Of each primary that prepares: the backups of what is written there."""
+    unprepared: set[str] = field(default_factory=set)
+    one_phase: bool = False
+    was_prepared: bool = False
+    """Prepare requests were sent: from now on only an acknowledged rollback is one."""
+    confirmed: set[str] | None = None
+    unfinished: dict[str, int] = field(default_factory=dict)
+    sign: object = None
+    outcome: dict[str, Any] = field(default_factory=dict)
+    askers: list[str] = field(default_factory=list)
+
+    def change(self, state: State) -> None:
+        self.state = changed(self.state, state)
+
+
+class Near:
+    def __init__(
+        self,
+        site: Site,
+        agreed: Agreed,
+        cuts: Cuts,
+        stock: Stock,
+        finishing: Finishing,
+        send: Send,
+        ask_confirmation: Callable[[str, int], None],
+    ) -> None:
+        """`ask_confirmation(xid, version)` asks every server, this one included."""
+        self._site = site
+        self._agreed = agreed
+        self._cuts = cuts
+        self._stock = stock
+        self._finishing = finishing
+        self._send = send
+        self._ask_confirmation = ask_confirmation
+        self.open: dict[str, Transaction] = {}
+        self._decided: dict[str, tuple[bool, object]] = {}
+        """Commits or not, and the sign, for participants that ask later."""
+        self._last = 0
+
+    # ---- a client's request
+
+    def begin(self, steps: list[list[Any]], options: dict[str, Any], answer: Answer) -> None:
+        if not self._agreed.is_member(self._site.name, self._site.life):
+            return answer({"type": "fail", "error": "not a member yet"})
+        self._last += 1
+        xid = f"{self._site.name}-{self._site.life}-{self._last}"
+        pause_ns = int(options.get("suspend_ms", 0)) * 1_000_000
+        transaction = Transaction(xid, steps, self._agreed.version, answer, pause_ns)
+        self.open[xid] = transaction
+        self._site.after(
+            f"near {xid}", self._site.configuration.lock_ns, lambda: self._lock_timed_out(transaction)
+        )
+        if self._is_optimistic:
+            for step in steps:
+                if not self._request(transaction, (step[1], step[2])):
+                    return None
+        return self._advance(transaction)
+
+    @property
+    def _is_optimistic(self) -> bool:
+        return self._site.configuration.concurrency == "optimistic"
+
+    def _lock_timed_out(self, transaction: Transaction) -> None:
+        if transaction.state is State.ACTIVE:
+            self._site.sometimes.note(LOCK_TIME_OUT)
+            self._roll_back(transaction, "lock wait timed out")
+
+    def _primary_of(self, place: Place) -> str | None:
+        return self._agreed.primary(partition_of(place, self._site.configuration.partitions))
+
+    def _request(self, transaction: Transaction, place: Place) -> bool:
+        """Ask for a value, with its lock if that is due. False: the transaction is over."""
+        if place in transaction.asked:
+            return True
+        primary = self._primary_of(place)
+        if primary is None or self._agreed.version != transaction.version:
+            self._roll_back(transaction, TOPOLOGY_CHANGED if primary else "no owner in sync is a member")
+            return False
+        transaction.asked.add(place)
+        only_reads = all(step[0] == "read" for step in transaction.steps if (step[1], step[2]) == place)
+        is_weak = self._site.configuration.isolation == "read-committed" and only_reads
+        mode = "read" if self._is_optimistic or is_weak else "lock"
+        if mode == "lock":
+            transaction.contacted[primary] = self._agreed.life_of(primary)
+        self._send(primary, "lock", [transaction.xid, transaction.version, *place, mode])
+        return True
+
+    def take_locked(self, xid: str, space: str, key: Any, value: object, version: int) -> None:
+        transaction = self.open.get(xid)
+        if transaction is not None and transaction.state is State.ACTIVE:
+            transaction.values[space, key] = (value, version)
+            self._advance(transaction)
+
+    def take_refused(self, xid: str, why: str) -> None:
+        transaction = self.open.get(xid)
+        if transaction is not None and transaction.state is State.ACTIVE:
+            self._roll_back(transaction, why)
+
+    def _advance(self, transaction: Transaction) -> None:
+        """Do the steps whose values are there."""
+        while transaction.number < len(transaction.steps):
+            step = transaction.steps[transaction.number]
+            place = (step[1], step[2])
+            if place not in transaction.values:
+                self._request(transaction, place)
+                return None
+            old = transaction.now.get(place, transaction.values[place][0])
+            try:
+                done = evaluated(step, old)
+            except Impossible as error:
+                return self._roll_back(transaction, str(error))
+            if isinstance(done, Mismatch):
+                transaction.now.clear()  # it only reads, then
+                transaction.outcome = {"type": "mismatch", "step": transaction.number, "found": done.found}
+                break
+            result, transaction.now[place] = done
+            transaction.results.append(result)
+            transaction.number += 1
+        if not transaction.outcome:
+            transaction.outcome = {"type": "ok", "results": transaction.results}
+        return self._suspend_or_prepare(transaction)
+
+    def _suspend_or_prepare(self, transaction: Transaction) -> None:
+        if not transaction.pause_ns:
+            return self._prepare(transaction)
+        transaction.change(State.SUSPENDED)
+        self._site.sometimes.note(SUSPENDED)
+
+        def resume() -> None:
+            if transaction.state is State.SUSPENDED:
+                transaction.change(State.ACTIVE)
+                self._prepare(transaction)
+
+        self._site.after(f"near {transaction.xid}", transaction.pause_ns, resume)
+        return None
+
+    # ---- prepare
+
+    def _prepare(self, transaction: Transaction) -> None:
+        agreed, configuration = self._agreed, self._site.configuration
+        if agreed.version != transaction.version:
+            return self._roll_back(transaction, TOPOLOGY_CHANGED)
+        before = transaction.values
+        writes = [(place, value) for place, value in transaction.now.items() if value != before[place][0]]
+        validates = self._is_optimistic and configuration.isolation == "serializable"
+        reads = before if validates and (writes or len(before) > 1) else {}
+        by_primary: dict[str, tuple[list[Any], list[Any]]] = {}
+        for place, (_, version) in reads.items():
+            by_primary.setdefault(self._must_primary(place), ([], []))[0].append([*place, version])
+        participants: dict[int, list[str]] = {}
+        for place, value in writes:
+            primary = self._must_primary(place)
+            by_primary.setdefault(primary, ([], []))[1].append([*place, value])
+            partition = partition_of(place, configuration.partitions)
+            participants[partition] = list(agreed.in_sync[partition])
+            backups = transaction.backups.setdefault(primary, [])
+            backups += [node for node in participants[partition] if node not in (primary, *backups)]
+        involved = {*by_primary, *transaction.contacted}
+        transaction.one_phase = (
+            configuration.one_phase
+            and bool(writes)
+            and len(involved) == 1
+            and all(len(backups) <= 1 for backups in transaction.backups.values())
+        )
+        if not by_primary:
+            return self._confirm(transaction)
+        transaction.change(State.PREPARING)
+        transaction.was_prepared = bool(writes)
+        transaction.unprepared = set(by_primary)
+        self._site.after(
+            f"near {transaction.xid}", configuration.prepare_ns, lambda: self._prepare_timed_out(transaction)
+        )
+        named = [[partition, nodes] for partition, nodes in sorted(participants.items())]
+        for primary, (its_reads, its_writes) in by_primary.items():
+            transaction.contacted[primary] = agreed.life_of(primary)
+            payload = [
+                transaction.xid,
+                transaction.version,
+                transaction.one_phase,
+                named,
+                its_reads,
+                its_writes,
+            ]
+            self._send(primary, "prepare", payload)
+        return None
+
+    def _must_primary(self, place: Place) -> str:
+        primary = self._primary_of(place)
+        assert primary is not None, place  # the version is the one on which we have asked it
+        return primary
+
+    def _prepare_timed_out(self, transaction: Transaction) -> None:
+        undecided = transaction.state in (State.PREPARING, State.PREPARED, State.ACTIVE)
+        if undecided and not (transaction.one_phase and transaction.state is State.PREPARING):
+            self._site.sometimes.note(NOT_CONFIRMED, transaction.confirmed is not None)
+            self._roll_back(transaction, "timed out before the commit")
+
+    def take_prepared(self, peer: str, xid: str, ok: bool, why: str, sign: object) -> None:
+        transaction = self.open.get(xid)
+        if transaction is None or transaction.state is not State.PREPARING:
+            return None
+        if not ok:
+            return self._roll_back(transaction, why)
+        transaction.unprepared.discard(peer)
+        if transaction.unprepared:
+            return None
+        if transaction.one_phase:
+            transaction.sign = sign
+            transaction.change(State.COMMITTING)
+            return self._end(transaction, State.COMMITTED)
+        transaction.change(State.PREPARED)
+        return self._confirm(transaction)
+
+    # ---- confirm
+
+    def _confirm(self, transaction: Transaction) -> None:
+        transaction.confirmed = set()
+        self._site.after(
+            f"near {transaction.xid}",
+            self._site.configuration.prepare_ns,
+            lambda: self._prepare_timed_out(transaction),
+        )
+        self._ask_confirmation(transaction.xid, transaction.version)
+
+    def ask_again(self) -> None:
+        """At each beat: confirmations may be lost."""
+        for transaction in list(self.open.values()):
+            if transaction.confirmed is not None and transaction.state in (State.ACTIVE, State.PREPARED):
+                self._ask_confirmation(transaction.xid, transaction.version)
+
+    def take_confirmed(self, peer: str, xid: str, ok: bool) -> None:
+        transaction = self.open.get(xid)
+        if transaction is None or transaction.confirmed is None:
+            return None
+        if transaction.state not in (State.ACTIVE, State.PREPARED):
+            return None
+        if not ok:
+            self._site.sometimes.note(NOT_CONFIRMED)
+            return self._roll_back(transaction, TOPOLOGY_CHANGED)
+        transaction.confirmed.add(peer)
+        if len(transaction.confirmed) > len(self._site.configuration.baseline) // 2:
+            self._commit(transaction)
+        return None
+
+    # ---- finish
+
+    def _commit(self, transaction: Transaction) -> None:
+        """The near node commits first: its sign is the transaction's."""
+        site, xid = self._site, transaction.xid
+        site.cancel(f"near {xid}")
+        transaction.change(State.COMMITTING)
+        transaction.sign = self._cuts.sign()
+        self._decide(transaction, True)
+        if transaction.was_prepared:
+            site.sometimes.note(NEAR_IS_CLIENT, not site.is_server)
+        here = self._stock.locals.get(xid)
+        if here is not None and here.prepared:
+            self._finishing.finish(
+                here, True, transaction.sign, written=lambda: self._send_finish(transaction, True)
+            )
+        else:
+            self._send_finish(transaction, True)
+
+    def _decide(self, transaction: Transaction, commits: bool) -> None:
+        self._decided[transaction.xid] = (commits, transaction.sign)
+        if not transaction.was_prepared:
+            self._answer(transaction)  # there are only locks to give back
+        for node in transaction.askers:
+            self._send(node, "outcome", [transaction.xid, commits, transaction.sign])
+
+    def _send_finish(self, transaction: Transaction, commits: bool) -> None:
+        agreed = self._agreed
+        sign = self._site.decisions.sign_in_finish(transaction.sign, self._cuts.sign())
+        for node, life in transaction.contacted.items():
+            if agreed.is_member(node, life):
+                transaction.unfinished[node] = life
+                self._send(node, "finish", [transaction.xid, commits, sign])
+            else:
+                self._tell_backups(transaction, node, commits)
+        self._end_if_finished(transaction)
+
+    def _tell_backups(self, transaction: Transaction, primary: str, commits: bool) -> None:
+        """The primary has left: its backups hear from us what it would have passed on."""
+        sign = self._site.decisions.sign_in_finish(transaction.sign, self._cuts.sign())
+        for backup in transaction.backups.get(primary, ()):
+            life = self._agreed.life_of(backup)
+            if life and backup not in transaction.unfinished:
+                self._site.sometimes.note(PRIMARY_LEFT_IN_FINISH)
+                transaction.unfinished[backup] = life
+                self._send(backup, "finish", [transaction.xid, commits, sign])
+
+    def _roll_back(self, transaction: Transaction, why: str) -> None:
+        self._site.cancel(f"near {transaction.xid}")
+        transaction.change(State.MARKED_ROLLBACK)
+        transaction.outcome = {"type": "fail", "error": why}
+        self._decide(transaction, False)
+        self._send_finish(transaction, False)
+
+    def take_finished(self, peer: str, xid: str) -> None:
+        transaction = self.open.get(xid)
+        if transaction is not None and transaction.unfinished.pop(peer, None) is not None:
+            self._end_if_finished(transaction)
+
+    def _end_if_finished(self, transaction: Transaction) -> None:
+        if not transaction.unfinished:
+            commits = transaction.state is State.COMMITTING
+            self._end(transaction, State.COMMITTED if commits else State.ROLLED_BACK)
+
+    def _end(self, transaction: Transaction, state: State) -> None:
+        self._site.cancel(f"near {transaction.xid}")
+        transaction.change(state)
+        del self.open[transaction.xid]
+        self._answer(transaction)
+
+    def _answer(self, transaction: Transaction) -> None:
+        """Once."""
+        if transaction.answer is not None:
+            transaction.answer({**transaction.outcome, "xid": transaction.xid})
+            transaction.answer = None
+
+    # ---- others
+
+    def take_outcome_question(self, peer: str, xid: str) -> None:
+        """A participant that has restarted. Of a transaction that we do not know nothing was decided: it never will."""
+        if xid in self._decided:
+            self._send(peer, "outcome", [xid, *self._decided[xid]])
+        elif xid in self.open:
+            self.open[xid].askers.append(peer)
+        else:
+            self._send(peer, "outcome", [xid, False, None])
+
+    def left(self, node: str, life: int) -> None:
+        for transaction in list(self.open.values()):
+            if transaction.unfinished.get(node) == life:
+                del transaction.unfinished[node]
+                self._tell_backups(transaction, node, transaction.state is State.COMMITTING)
+                self._end_if_finished(transaction)
+            elif transaction.contacted.get(node) != life:
+                continue
+            elif transaction.one_phase and transaction.state is State.PREPARING:
+                transaction.change(State.COMMITTING)
+                transaction.outcome = {"type": "info", "error": f"the primary {node} left during the commit"}
+                self._end(transaction, State.COMMITTED)
+            elif transaction.state in (State.ACTIVE, State.SUSPENDED, State.PREPARING):
+                self._roll_back(transaction, f"the primary {node} left")

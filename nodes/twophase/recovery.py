@@ -1,0 +1,150 @@
+"""The fate of transactions that have lost their near node.
+
+A participant in doubt asks all owners in sync of all partitions of the transaction (`check`). Each answer is final: a
+node that has learned that the near node left takes no prepare and no finish from it any more. One that committed →
+commit. Else one that rolled back, or has no PREPARED record → roll back. Else all are prepared → commit.
+
+Two participants may ask different nodes, because owners leave and join meanwhile, and would decide differently. So the
+decision goes into the discovery log ("resolved"): the first one counts, for all.
+
+A participant that has restarted may be in doubt about a transaction with a near node that lives: it asks that one
+(`outcome?`). In one phase the near node decides nothing, and is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from nodes.twophase.agreed import Agreed, Entry
+from nodes.twophase.finishing import Finishing
+from nodes.twophase.sometimes import ASKED_NEAR, IN_DOUBT_AT_START
+from nodes.twophase.stock import Local, Send, Stock
+
+COMMITTED, ROLLED_BACK, PREPARED, ABSENT = "committed", "rolled back", "prepared", "absent"
+
+
+@dataclass(slots=True)
+class Doubt:
+    local: Local
+    answers: dict[tuple[str, int], tuple[str, list[int]]] = field(default_factory=dict)
+    """(node, life) → its state, and the partitions that are prepared there."""
+    asked: set[tuple[str, int]] = field(default_factory=set)
+    """Sessions lose nothing while a life lasts: once is enough."""
+
+
+class Recovery:
+    def __init__(
+        self,
+        stock: Stock,
+        agreed: Agreed,
+        finishing: Finishing,
+        send: Send,
+        propose: Callable[[Entry], None],
+    ) -> None:
+        self._stock = stock
+        self._agreed = agreed
+        self._finishing = finishing
+        self._send = send
+        self._propose = propose
+        self.doubts: dict[str, Doubt] = {}
+
+    def doubt(self, local: Local) -> None:
+        self.doubts.setdefault(local.xid, Doubt(local))
+
+    def doubt_at_start(self, local: Local) -> None:
+        self._stock.site.sometimes.note(IN_DOUBT_AT_START)
+        self.doubt(local)
+
+    def pursue(self) -> None:
+        """When members have changed, and at each beat: ask who was not asked, and decide when all have answered."""
+        if self._agreed.is_member(self._stock.site.name, self._stock.site.life):
+            for xid in list(self.doubts):
+                self._pursue(xid)
+
+    def _pursue(self, xid: str) -> None:
+        doubt, agreed = self.doubts[xid], self._agreed
+        local = doubt.local
+        near = (local.near, local.near_life)
+        if local.commits is not None:
+            del self.doubts[xid]
+        elif xid in agreed.resolved:
+            self.resolve(xid)
+        elif local.one_phase or agreed.has_left(*near):
+            self._ask(doubt)
+        elif near not in doubt.asked:
+            doubt.asked.add(near)
+            self._stock.site.sometimes.note(ASKED_NEAR)
+            self._send(local.near, "outcome?", [xid])
+
+    def _ask(self, doubt: Doubt) -> None:
+        agreed, local = self._agreed, doubt.local
+        owners = [agreed.in_sync[partition] for partition in local.partitions]
+        here = (self._stock.site.name, self._stock.site.life)
+        doubt.answers[here] = self.state_of(local.xid)
+        is_complete = True
+        for node in dict.fromkeys(owner for in_sync in owners for owner in in_sync):
+            life = agreed.life_of(node)
+            if not life:
+                is_complete = False  # an owner has to come back: only it knows
+            elif (node, life) not in doubt.answers:
+                is_complete = False
+                if (node, life) not in doubt.asked:
+                    doubt.asked.add((node, life))
+                    self._send(node, "check", [local.xid, agreed.version])
+        if is_complete:
+            self._propose(["resolved", local.xid, self._commits(doubt)])
+
+    def _commits(self, doubt: Doubt) -> bool:
+        agreed = self._agreed
+        states = {
+            node: answer for (node, life), answer in doubt.answers.items() if agreed.is_member(node, life)
+        }
+        owners = {p: agreed.in_sync[p] for p in doubt.local.partitions}
+        of_owners = [states[node][0] for in_sync in owners.values() for node in in_sync]
+        if COMMITTED in of_owners:
+            return True
+        if ROLLED_BACK in of_owners:
+            return False
+        return all(p in states[node][1] for p, in_sync in owners.items() for node in in_sync)
+
+    def state_of(self, xid: str) -> tuple[str, list[int]]:
+        local = self._stock.locals.get(xid)
+        committed = self._stock.outcomes.get(xid)
+        if local is not None and local.commits is not None:
+            committed = local.commits
+        if committed is not None:
+            return (COMMITTED if committed else ROLLED_BACK), []
+        if local is not None and local.prepared:
+            return PREPARED, list(local.prepared)
+        return ABSENT, []
+
+    # ---- messages and entries
+
+    def take_check(self, peer: str, xid: str) -> None:
+        self._send(peer, "checked", [xid, *self.state_of(xid)])
+
+    def take_checked(self, peer: str, life: int, xid: str, state: str, prepared: list[int]) -> None:
+        doubt = self.doubts.get(xid)
+        if doubt is not None:
+            doubt.answers[peer, life] = (state, prepared)
+            self._pursue(xid)
+
+    def take_outcome(self, xid: str, commits: bool, sign: object) -> None:
+        doubt = self.doubts.pop(xid, None)
+        if doubt is not None:
+            self._finishing.finish(doubt.local, commits, sign)
+
+    def resolve(self, xid: str) -> None:
+        """The log has the fate of a transaction."""
+        doubt = self.doubts.pop(xid, None)
+        if doubt is not None:
+            self._finishing.finish(doubt.local, self._agreed.resolved[xid], is_recovered=True)
+
+    def rebalanced(self, outcomes: list[tuple[str, bool]]) -> None:
+        """A full copy came with the fates of transactions."""
+        known = dict(outcomes)
+        for xid, doubt in list(self.doubts.items()):
+            if xid in known:
+                del self.doubts[xid]
+                self._finishing.finish(doubt.local, known[xid], is_recovered=True)

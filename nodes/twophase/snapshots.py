@@ -1,0 +1,57 @@
+"""Base snapshots: all servers write their rows at a moment at which no transaction is prepared anywhere.
+
+    "snapshot" ──▶ no prepare with writes is taken any more ──▶ all is over here: "snapshot-ready"
+    all are ready ──▶ the file, a record in the log, "snapshot-done" ──▶ all are done: transactions go on
+
+A server that joins or leaves ends it without a result. The file of one server alone is worth nothing: `restore.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nodes.twophase.agreed import Agreed, Entry, Snapshot
+from nodes.twophase.records import framed
+from nodes.twophase.sometimes import SNAPSHOT
+from nodes.twophase.stock import Stock
+
+FILE = "base-{:06}.snap"
+
+
+class Snapshots:
+    def __init__(self, stock: Stock, agreed: Agreed, propose: Callable[[Entry], None]) -> None:
+        self._stock = stock
+        self._agreed = agreed
+        self._propose = propose
+        self._ready: str | None = None
+        self._written: str | None = None
+
+    def look(self) -> None:
+        """An entry about snapshots was delivered, or a transaction is over here."""
+        site, stock, running = self._stock.site, self._stock, self._agreed.barrier
+        if running is None or not site.is_server or not self._agreed.is_member(site.name, site.life):
+            return
+        is_quiet = not stock.closing and not any(local.writes for local in stock.locals.values())
+        if self._ready != running.id and is_quiet:
+            self._ready = running.id
+            self._propose(["snapshot-ready", running.id, site.name])
+        if not running.not_ready and self._written != running.id:
+            self._written = running.id
+            self._write(running.id)
+
+    def _write(self, snapshot: str) -> None:
+        site, stock = self._stock.site, self._stock
+        stock.last_base += 1
+        file = FILE.format(stock.last_base)
+        rows = [
+            row for partition in range(site.configuration.partitions) for row in stock.data.rows(partition)
+        ]
+        site.persist(file, framed([snapshot, rows]), "base file", is_whole=True)
+        done = ["snapshot-done", snapshot, site.name]
+        stock.wal.append(["base", snapshot, file], lambda: self._propose(done))
+
+    def ended(self, snapshot: Snapshot) -> None:
+        if snapshot.state == "ok" and self._stock.site.is_server:
+            self._stock.site.sometimes.note(SNAPSHOT)
+            self._stock.is_flagged = False
+            self._stock.wal.append(["base-done", snapshot.id])

@@ -1,0 +1,130 @@
+"""All that a server holds: rows, log, locks, and the transactions that it takes part in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodes.kernel.errors import StartRefused
+from nodes.twophase.data import Data, partition_of
+from nodes.twophase.locks import Locks
+from nodes.twophase.records import Record
+from nodes.twophase.site import Site
+from nodes.twophase.states import State, changed
+from nodes.twophase.wal import Wal
+
+Send = Callable[[str, str, list[Any]], None]
+"""(peer, word, payload): to the present life of a member. The first field of a payload is the xid."""
+
+Participants = Sequence[Sequence[Any]]
+"""[[partition, [node, …]], …]: the owners that were in sync when the transaction was mapped."""
+
+
+@dataclass(eq=False)
+class Local:
+    """A transaction at one participant: as primary, as backup, or both."""
+
+    xid: str
+    near: str
+    near_life: int
+    version: int
+    one_phase: bool = False
+    participants: Participants = ()
+    state: State = State.ACTIVE
+    writes: list[list[Any]] = field(default_factory=list)
+    """[space, key, value, version]"""
+    prepared: list[int] = field(default_factory=list)
+    """The partitions with a PREPARED record here. What is sent now leaves behind it."""
+    unwritten: int = 0
+    """PREPARED records on their way to the disk."""
+    unanswered: list[str] = field(default_factory=list)
+    """Backups that have not answered the prepare."""
+    backups: list[tuple[str, int]] = field(default_factory=list)
+    """Backups that we, as primary, have asked: name and life."""
+    unfinished: list[tuple[str, int]] = field(default_factory=list)
+    """Those of them that have not answered the finish."""
+    answers: list[tuple[str, int, str, list[Any]]] = field(default_factory=list)
+    """What to say when it has finished: peer, its life, word, payload."""
+    is_primary: bool = False
+    primaries: list[tuple[str, int]] = field(default_factory=list)
+    """Those that we are a backup for: name and life."""
+    refusal: str = ""
+    commits: bool | None = None
+    sign: object = None
+    is_recovered: bool = False
+    position: int = -1
+    """Of the COMMITTED record in the log."""
+
+    def change(self, state: State) -> None:
+        self.state = changed(self.state, state)
+
+    @property
+    def partitions(self) -> list[int]:
+        return [partition for partition, _ in self.participants]
+
+
+class Stock:
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.data = Data(site.configuration.partitions)
+        self.wal = Wal(site)
+        self.locks = Locks()
+        self.locals: dict[str, Local] = {}
+        """Not finished here."""
+        self.closing: dict[str, Local] = {}
+        """Finished here, and not at all backups yet."""
+        self.outcomes: dict[str, bool] = {}
+        """Of every transaction that was prepared here or came with a full copy: committed, or rolled back."""
+        self.is_flagged = False
+        """A partition was rebalanced and no base snapshot was taken since: the log alone does not make the data."""
+        self.last_base = 0
+
+    def partition(self, write: Sequence[Any]) -> int:
+        return partition_of((write[0], write[1]), self.site.configuration.partitions)
+
+    def busy(self) -> set[int]:
+        """Partitions with transactions that are prepared, or finished and not so at all backups."""
+        moving = [local for local in self.locals.values() if local.writes] + list(self.closing.values())
+        return {self.partition(write) for local in moving for write in local.writes}
+
+    def load(self, records: Sequence[Record]) -> list[Local]:
+        """What a log comes to; returns the transactions that are in doubt."""
+        for record in records:
+            match record:
+                case ["prepared", xid, near, life, version, one_phase, participants, writes]:
+                    local = self.locals.setdefault(
+                        xid, Local(xid, near, life, version, one_phase, participants)
+                    )
+                    local.state = State.PREPARED
+                    local.writes += writes
+                    local.prepared += sorted({self.partition(write) for write in writes})
+                case ["committed", xid, _, _, _, writes]:
+                    self.data.apply(writes)
+                    self.locals.pop(xid, None)
+                    self.outcomes[xid] = True
+                case ["rolled-back", xid]:
+                    self.locals.pop(xid, None)
+                    self.outcomes[xid] = False
+                case ["rebalanced", copies, outcomes]:
+                    self.install(copies, outcomes)
+                case ["base", *_]:
+                    self.last_base += 1
+                case ["base-done", _]:
+                    self.is_flagged = False
+                case ["start" | "finish", *_]:
+                    pass
+                case _:
+                    raise StartRefused(f"the log has a record of an unknown kind: {record!r}"[:120])
+        for local in self.locals.values():
+            for write in local.writes:
+                self.locks.hold((write[0], write[1]), local.xid)
+        return list(self.locals.values())
+
+    def install(self, copies: Sequence[Sequence[Any]], outcomes: Sequence[Sequence[Any]]) -> None:
+        """Full copies of partitions, and the fate of the transactions in them."""
+        self.is_flagged = True
+        for partition, rows in copies:
+            self.data.replace(partition, rows)
+        for xid, committed in outcomes:
+            self.outcomes.setdefault(xid, committed)

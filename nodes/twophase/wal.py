@@ -1,0 +1,81 @@
+"""The log of a server, in files `wal-000001.log`, `wal-000002.log`, …; nothing of it is ever taken away.
+
+| record | |
+|---|---|
+| `["prepared", xid, near, life, version, one phase, participants, writes]` | before a prepare is answered |
+| `["committed", xid, sign, recovered, participants, writes]` | before a finish is answered |
+| `["rolled-back", xid]` | of a transaction that was prepared |
+| `["start", cut, number, version]` | the node has begun a cut |
+| `["finish", cut, included, excluded]` | and has finished it |
+| `["rebalanced", [[partition, rows], …], outcomes]` | full copies of partitions |
+| `["base", snapshot, file]`, `["base-done", snapshot]` | a base snapshot is in that file; every server has its own |
+
+`participants` are `[[partition, [node, …]], …]`, `writes` and `rows` are `[[space, key, value, version], …]`,
+`outcomes` are `[[xid, committed], …]`. A node that starts reads the whole log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nodes.kernel.effects import Truncate
+from nodes.kernel.errors import StartRefused
+from nodes.twophase.records import Record, framed, records_of
+from nodes.twophase.site import Site, Then
+from nodes.twophase.sometimes import TORN_TAIL
+
+SEGMENT = "wal-{:06}.log"
+
+
+def is_segment(name: str) -> bool:
+    return name.startswith("wal-") and name.endswith(".log")
+
+
+def read_log(files: Mapping[str, bytes]) -> tuple[list[Record], dict[str, int]]:
+    """All records, and the whole length of each file. Raises StartRefused if something is missing in the middle."""
+    names = sorted(filter(is_segment, files))
+    expected = [SEGMENT.format(number) for number in range(1, len(names) + 1)]
+    if names != expected:
+        gap = next(name for name in expected if name not in names)
+        raise StartRefused(f"the log has a gap: expected {gap}, got {', '.join(names)}")
+    records: list[Record] = []
+    lengths: dict[str, int] = {}
+    for name in names:
+        found, lengths[name] = records_of(name, files[name])
+        records += found
+        if lengths[name] < len(files[name]) and name != names[-1]:
+            raise StartRefused(
+                f"{name} is damaged at byte {lengths[name]}, and the log goes on in the next file"
+            )
+    return records, lengths
+
+
+class Wal:
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._segment = 1
+        self._size = 0
+        self.position = 0
+        """How many records were written before the next one."""
+
+    def read(self, files: Mapping[str, bytes]) -> list[Record]:
+        records, lengths = read_log(files)
+        for name, whole in lengths.items():
+            if whole < len(files[name]):
+                self._site.out.append(Truncate(name, whole))
+                self._site.sometimes.note(TORN_TAIL)
+            self._size = whole
+        self._segment = max(len(lengths), 1)
+        self.position = len(records)
+        return records
+
+    def append(self, record: Record, then: Then | None = None) -> int:
+        """Write at the end; `then` when it is on disk. Returns the record's position."""
+        data = framed(record)
+        if self._size and self._size + len(data) > self._site.configuration.segment_bytes:
+            self._segment += 1
+            self._size = 0
+        self._size += len(data)
+        self._site.persist(SEGMENT.format(self._segment), data, record[0], then)
+        self.position += 1
+        return self.position - 1
