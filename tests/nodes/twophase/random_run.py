@@ -1,0 +1,160 @@
+"""Random runs of the two-phase store in the virtual world, and what must hold afterwards.
+
+The bank: transfers between accounts, each of which also appends its number to two lists. An "ok" transfer is in both
+lists, a "fail" in none, any other in both or none; the accounts always sum up to the same.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodes.twophase.data import partition_of
+from tests.nodes.twophase.virtual_cluster import Asked, VirtualCluster
+
+ACCOUNTS, LISTS, EACH = 6, 6, 100
+TOTAL = ACCOUNTS * EACH
+
+
+@dataclass
+class Run:
+    cluster: VirtualCluster
+    chance: random.Random
+    transfers: dict[str, tuple[Asked, str, str]] = field(default_factory=dict)
+    """Number → the request, and its two lists."""
+    sums: list[Asked] = field(default_factory=list)
+    cuts: list[Asked] = field(default_factory=list)
+
+    def transfer(self) -> None:
+        chance = self.chance
+        source, target = chance.sample(range(ACCOUNTS), 2)
+        first, second = (f"l{each}" for each in chance.sample(range(LISTS), 2))
+        tag, amount = f"t{len(self.transfers)}", chance.randint(1, 20)
+        steps: list[list[Any]] = [
+            ["add", "bank", source, -amount, 0],
+            ["add", "bank", target, amount, None],
+            ["append", "log", first, tag],
+            ["append", "log", second, tag],
+        ]
+        if chance.random() < 0.9:
+            steps.sort(key=lambda step: (step[1], str(step[2])))
+        options = {"suspend_ms": 30} if chance.random() < 0.03 else {}
+        if chance.random() < 0.3:  # of one key, or two: one primary more often
+            steps = [["append", "log", first, tag]]
+            second = first
+        self.transfers[tag] = (self.cluster.client.txn(self.any_node(), *steps, **options), first, second)
+
+    def any_node(self) -> str:
+        return self.chance.choice((*self.cluster.servers, *self.cluster.clients))
+
+    def read_sum(self) -> None:
+        steps: list[list[Any]] = [["read", "bank", account] for account in range(ACCOUNTS)]
+        self.sums.append(self.cluster.client.txn(self.any_node(), *steps))
+
+    def cut(self) -> None:
+        name = f"k{len(self.cuts)}"
+        self.cuts.append(self.cluster.client.ask(self.any_node(), "cut", name))
+
+    def load(self, milliseconds: int, *, with_cuts: bool = False, every_ms: int = 4) -> None:
+        """Requests at random moments."""
+        until_ns = self.cluster.world.agenda.now_ns + milliseconds * 1_000_000
+        while self.cluster.world.agenda.now_ns < until_ns:
+            self.transfer()
+            if self.chance.random() < 0.04:
+                self.read_sum()
+            if with_cuts and self.chance.random() < 0.06:
+                self.cut()
+            self.cluster.run(self.chance.random() * 2 * every_ms)
+
+
+def begun(seed: int, **settings: Any) -> Run:
+    """A cluster with full accounts."""
+    cluster = VirtualCluster(seed, **{"clients": ("c1",), **settings})
+    cluster.settle()
+    fill = cluster.client.txn("n1", *[["write", "bank", account, EACH] for account in range(ACCOUNTS)])
+    cluster.run_until(lambda: fill.answer is not None)
+    assert fill.type == "ok", fill.answer
+    return Run(cluster, random.Random(f"run {seed}"))
+
+
+def disturb(run: Run) -> None:
+    """One fault, with load before, during and after."""
+    cluster, chance = run.cluster, run.chance
+    nodes = (*cluster.servers, *cluster.clients)
+    victim = chance.choice(nodes)
+    machine = cluster.machine(victim)
+    match chance.choice(("kill", "power", "pause", "isolate", "one way", "blink")):
+        case "kill" | "power" as how:
+            machine.kill() if how == "kill" else machine.lose_power()
+            run.load(chance.choice((20, 300, 1_200)))
+            if machine.state == "down":
+                machine.start()
+        case "pause":
+            machine.pause()
+            run.load(chance.choice((50, 1_500)))
+            machine.resume()
+        case "isolate":
+            pairs = cluster.isolate(victim)
+            run.load(chance.choice((50, 1_500)))
+            cluster.heal(pairs)
+        case "one way":
+            other = chance.choice([node for node in nodes if node != victim])
+            cluster.world.network.cut([(victim, other)])
+            run.load(chance.choice((50, 800)))
+            cluster.heal([(victim, other)])
+        case "blink":
+            pairs = cluster.isolate(victim)
+            run.load(10)
+            cluster.heal(pairs)
+    cluster.restart_refused()
+    run.load(100)
+
+
+def calm(run: Run) -> None:
+    """No faults any more: everything comes to its end."""
+    run.cluster.settle(within_ms=30_000)
+    run.cluster.run_until(
+        lambda: not any(status["transactions"] for status in run.cluster.statuses().values()),
+        within_ms=10_000,
+    )
+
+
+def check_stores(run: Run) -> dict[tuple[str, Any], Any]:
+    """All owners hold the same rows, on disk too; returns them."""
+    cluster = run.cluster
+    agreed = cluster.node(cluster.servers[0]).agreed
+    rows: dict[tuple[str, Any], Any] = {}
+    for partition in range(agreed.configuration.partitions):
+        copies = {owner: cluster.node(owner).stock.data.rows(partition) for owner in agreed.owners(partition)}
+        assert len({repr(copy) for copy in copies.values()}) == 1, (partition, copies)
+        first = next(iter(copies.values()))
+        assert all(
+            partition_of((space, key), agreed.configuration.partitions) == partition
+            for space, key, *_ in first
+        )
+        rows |= {(space, key): value for space, key, value, _ in first}
+    for server in cluster.servers:
+        again = cluster.replayed(server)
+        assert [again.data.rows(p) for p in range(agreed.configuration.partitions)] == [
+            cluster.node(server).stock.data.rows(p) for p in range(agreed.configuration.partitions)
+        ], server
+    return rows
+
+
+def check_history(run: Run, rows: dict[tuple[str, Any], Any]) -> None:
+    """Nothing answered is lost, nothing refused is there, nothing is there by half."""
+    assert sum(rows["bank", account] for account in range(ACCOUNTS)) == TOTAL
+    for asked in run.sums:
+        if asked.type == "ok":
+            assert sum(asked.answer["results"]) == TOTAL, asked
+    for tag, (asked, first, second) in run.transfers.items():
+        there = [tag in (rows.get(("log", name)) or []) for name in (first, second)]
+        assert there[0] == there[1], (tag, asked, there)
+        if asked.type == "ok":
+            assert there[0], (tag, asked)
+        elif asked.type in ("fail", "mismatch"):
+            assert not there[0], (tag, asked)
+    for name in {name for _, *names in run.transfers.values() for name in names}:
+        tags = rows.get(("log", name)) or []
+        assert len(set(tags)) == len(tags), (name, tags)

@@ -1,0 +1,229 @@
+"""Transactions, alone and together, with and without faults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nodes.framed import FramedCodec
+from nodes.twophase.data import partition_of
+from nodes.twophase.sometimes import (
+    IN_DOUBT_AT_START,
+    NEAR_IS_CLIENT,
+    ONE_PHASE,
+    REBALANCED,
+    RECOVERED_COMMIT,
+    RECOVERED_ROLLBACK,
+    RESENT,
+    TORN_TAIL,
+)
+from tests.nodes.twophase.random_run import Run, begun, calm, check_history, check_stores, disturb
+from tests.nodes.twophase.virtual_cluster import Asked, VirtualCluster
+
+
+def settled(**settings: Any) -> VirtualCluster:
+    cluster = VirtualCluster(1, clients=("c1",), **settings)
+    cluster.settle()
+    return cluster
+
+
+def answered(cluster: VirtualCluster, asked: Asked) -> Any:
+    cluster.run_until(lambda: asked.answer is not None)
+    return {key: value for key, value in asked.answer.items() if key != "xid"}
+
+
+@pytest.mark.parametrize("concurrency", ["pessimistic", "optimistic"])
+@pytest.mark.parametrize("node", ["n2", "c1"])
+def test_steps(concurrency: str, node: str) -> None:
+    """If it failed, a client would get another result than the step's."""
+    cluster = settled(concurrency=concurrency)
+
+    def ask(*steps: list[Any]) -> Any:
+        return answered(cluster, cluster.client.txn(node, *steps))
+
+    assert ask(["read", "r", "x"], ["write", "r", "x", 1], ["read", "r", "x"]) == {
+        "type": "ok",
+        "results": [None, True, 1],
+    }
+    assert ask(["cas", "r", "x", 1, 2], ["add", "r", 7, 5, None]) == {"type": "ok", "results": [True, 5]}
+    assert ask(["add", "r", 7, -9, None], ["cas", "r", "x", 1, 3]) == {
+        "type": "mismatch",
+        "step": 1,
+        "found": 2,
+    }
+    assert ask(["add", "r", 7, -6, 0]) == {"type": "mismatch", "step": 0, "found": 5}
+    assert ask(["insert", "r", "x", 4]) == {"type": "fail", "error": "duplicate-key"}
+    assert ask(
+        ["append", "l", "x", "a"], ["append", "l", "x", "b"], ["take", "l", "x"], ["take", "l", "y"]
+    ) == {
+        "type": "ok",
+        "results": [True, True, "a", None],
+    }
+    assert ask(["read", "r", "x"], ["read", "r", 7], ["read", "l", "x"])["results"] == [2, 5, ["b"]]
+    assert ask(["add", "l", "x", 1, None])["error"] == "illegal-parameters"
+    assert ask(["jump", "l", "x"])["error"].startswith("illegal-parameters: expected a step")
+
+
+def test_all_owners_have_it_on_disk_when_it_is_answered() -> None:
+    """If it failed, an answered write could be lost with one machine."""
+    cluster = settled(backups=2)
+    asked = cluster.client.txn("c1", ["write", "r", 1, 1], ["write", "r", 2, 2])
+    while asked.answer is None:
+        assert cluster.world.agenda.advance()
+    for name in cluster.servers:
+        again = cluster.replayed(name).data
+        assert [again.get(("r", key))[0] for key in (1, 2)] == [1, 2]
+
+
+def test_a_deadlock_ends() -> None:
+    """If it failed, two transactions would wait for each other for ever."""
+    cluster = settled()
+    asked = [
+        cluster.client.txn(node, ["write", "r", first, "a"], ["write", "r", second, "a"])
+        for key in range(0, 20, 2)
+        for node, first, second in (("n1", key, key + 1), ("n2", key + 1, key))
+    ]
+    cluster.run(1_500)
+    assert {each.type for each in asked} == {"ok", "fail"}
+    assert {each.answer["error"] for each in asked if each.type == "fail"} == {"lock wait timed out"}
+    assert cluster.is_settled()
+    assert not any(cluster.node(name).stock.locks._holders for name in cluster.servers)
+
+
+def test_a_suspended_transaction_keeps_its_locks() -> None:
+    """If it failed, a pause would break isolation."""
+    cluster = settled()
+    first = cluster.client.txn("n1", ["add", "r", 1, 1, None], suspend_ms=300)
+    cluster.run(50)
+    second = cluster.client.txn("n2", ["add", "r", 1, 1, None])
+    cluster.run(150)
+    assert (first.answer, second.answer) == (None, None)
+    cluster.run(400)
+    assert (first.answer["results"], second.answer["results"]) == ([1], [2])
+
+
+def near_and_participants(cluster: VirtualCluster) -> tuple[list[list[Any]], str]:
+    """The steps of a transaction over two primaries; n3 is no backup of n1, and hears of it from the near node alone."""
+    keys = {cluster.node("n1").agreed.primary(partition_of(("r", key), 8)): key for key in range(40)}
+    return [["write", "r", keys["n1"], "v"], ["write", "r", keys["n3"], "v"]], "c1"
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_the_near_node_dies_when_all_are_prepared(is_told: bool) -> None:
+    """If it failed, prepared transactions would wait for ever, or end differently on two nodes."""
+    cluster = settled()
+    steps, near = near_and_participants(cluster)
+    asked = cluster.client.txn(near, *steps)
+    servers = cluster.servers
+    while not all(any(local.prepared for local in cluster.node(s).stock.locals.values()) for s in servers):
+        assert cluster.world.agenda.advance()
+    if is_told:
+        cluster.world.network.cut([(near, "n3")])
+        while not any(cluster.node(s).stock.closing for s in servers):
+            assert cluster.world.agenda.advance()
+    cluster.machine(near).kill()
+    cluster.run(3_000)
+    if is_told:
+        cluster.heal([(near, "n3")])
+    cluster.machine(near).start()
+    cluster.settle()
+    assert asked.answer is None
+    rows = [cluster.node(s).stock.data.get(("r", step[2]))[0] for s in servers for step in steps]
+    assert rows.count("v") == 4
+    assert cluster.count_living().get(RECOVERED_COMMIT, 0) >= 1
+
+
+def test_the_near_node_dies_before_all_are_prepared() -> None:
+    """If it failed, half a transaction would be committed."""
+    cluster = settled()
+    steps, near = near_and_participants(cluster)
+    cluster.client.txn(near, *steps)
+    cluster.machine("n3").hold_record("prepared")
+    while not any(local.prepared for local in cluster.node("n3").stock.locals.values()):
+        assert cluster.world.agenda.advance()
+    cluster.machine(near).kill()
+    cluster.machine("n3").lose_power()
+    cluster.run(3_000)
+    cluster.machine("n3").start()
+    cluster.machine(near).start()
+    cluster.settle()
+    rows = [cluster.node(s).stock.data.get(("r", step[2]))[0] for s in cluster.servers for step in steps]
+    assert set(rows) in ({None}, {None, "v"})
+    assert rows.count("v") in (0, 4)
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {"concurrency": "pessimistic", "backups": 1},
+    {"concurrency": "optimistic", "backups": 2},
+    {"concurrency": "optimistic", "backups": 1, "one_phase": False},
+    {"concurrency": "pessimistic", "backups": 0},
+    {"concurrency": "pessimistic", "backups": 2, "segment_bytes": 5_000},
+]
+
+
+def random_run(seed: int, faults: int) -> Run:
+    run = begun(seed, **SETTINGS[seed % len(SETTINGS)])
+    for _ in range(faults):
+        run.load(60)
+        disturb(run)
+    calm(run)
+    check_history(run, check_stores(run))
+    return run
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_runs_with_faults(seed: int) -> None:
+    """If it failed, an answered transaction would be lost, half done, or done twice."""
+    run = random_run(seed, faults=3)
+    types = [asked.type for asked, *_ in run.transfers.values()]
+    assert types.count("ok") > 20, types
+    assert types.count("fail") > 0, types
+
+
+@pytest.mark.nightly
+def test_random_runs_with_faults_often() -> None:
+    """As above; and the rare turns come about."""
+    counts: dict[str, int] = {}
+    sums = 0
+    for seed in range(1_000, 1_150):
+        run = random_run(seed, faults=6)
+        sums += sum(asked.type == "ok" for asked in run.sums)
+        for row, times in run.cluster.count_living().items():
+            counts[row] = counts.get(row, 0) + times
+    rare = (
+        RECOVERED_COMMIT,
+        RECOVERED_ROLLBACK,
+        IN_DOUBT_AT_START,
+        REBALANCED,
+        RESENT,
+        ONE_PHASE,
+        NEAR_IS_CLIENT,
+    )
+    assert [row for row in (*rare, TORN_TAIL) if not counts.get(row)] == []
+    assert sums > 100
+
+
+def test_bytes_on_the_wire() -> None:
+    """If it failed, nodes would only understand each other inside one process."""
+    cluster = VirtualCluster(7, clients=("c1",), codec=FramedCodec())
+    cluster.settle()
+    asked = [cluster.client.txn(node, ["add", "r", 1, 1, None]) for node in ("n1", "n2", "c1")]
+    cluster.run(500)
+    assert sorted(each.answer["results"][0] for each in asked) == [1, 2, 3]
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    """If it failed, a failure could not be repeated."""
+
+    def digest() -> str:
+        cluster = VirtualCluster(11, clients=("c1",), record_trace=True)
+        cluster.run(700)
+        for number in range(30):
+            cluster.client.txn("n1", ["add", "r", number % 5, 1, None], ["add", "r", number % 3, 1, None])
+            cluster.run(3)
+        cluster.machine("n2").lose_power()
+        cluster.run(1_000)
+        return cluster.world.trace_digest()
+
+    assert digest() == digest()
