@@ -42,7 +42,7 @@ class Member:
 
 @dataclass(slots=True)
 class Cut:
-    """A cut that was asked for. Its number counts all of them; a refused one has its number, too."""
+    """A cut that was asked for. Numbers count those that have begun; a refused one has the number 0."""
 
     named: Named
     asked_by: str
@@ -212,22 +212,21 @@ class Agreed:
     def _begin_cut(self, cut: str, node: str) -> Change:
         if cut in self.cuts:
             return Change()
-        number = len(self.cuts) + 1
+        busy = self._busy() or ("" if self.members else "no node is a member")
+        if busy:
+            self.cuts[cut] = Cut(Named(cut, 0), node, [], "refused", busy)
+            return Change()
+        number = 1 + sum(each.state != "refused" for each in self.cuts.values())
         named = VARIANTS[self.configuration.variant].named(cut, number, self.version)
-        begun = self.cuts[cut] = Cut(named, node, list(self.members))
-        busy = self._busy()
-        if busy is None and begun.waiting:
-            self.running = begun
-        else:
-            begun.state, begun.why = "refused", busy or "no node is a member"
+        self.running = self.cuts[cut] = Cut(named, node, list(self.members))
         return Change()
 
-    def _busy(self) -> str | None:
+    def _busy(self) -> str:
         if self.running is not None:
             return f"the cut {self.running.named.id} runs"
         if self.barrier is not None:
             return f"the snapshot {self.barrier.id} runs"
-        return None
+        return ""
 
     def _cut_done(self, cut: str, node: str, ok: bool, why: str) -> Change:
         running = self.running
@@ -268,7 +267,7 @@ class Agreed:
         self.snapshots[snapshot] = begun
         complete = set(servers) == set(self.configuration.baseline)
         in_sync = not any(self.missing(server) for server in servers)
-        if self._busy() is None and complete and in_sync:
+        if not self._busy() and complete and in_sync:
             self.barrier = begun
         else:
             begun.state = "refused"

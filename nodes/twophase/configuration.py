@@ -48,6 +48,10 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How long a transaction may collect locks and values."""
     prepare_ns: int = 1_000 * MILLISECOND
     """How long a transaction may prepare."""
+    step_ns: int = 0
+    """How long each step of a cut and of a commit may take, by chance: other messages come in between."""
+    delivery_ns: int = 0
+    """How long each entry of the discovery log may take from the moment a node has it to its delivery, by chance."""
     segment_bytes: int = 4 << 20
     """The size after which a new file of the log begins."""
     bugs: tuple[str, ...] = ()

@@ -103,13 +103,13 @@ class Cuts:
             return False
         cut = self.variant.cut_of(marker)
         here = self._here
-        is_here = here is not None and here.cut.number == cut.number
-        is_unfinished = is_here and here is not None and not here.is_over
-        if not self._site.decisions.is_known(cut.number <= self._known, is_unfinished):
-            self._site.sometimes.note(MARKER_FIRST)
-            self._begin(cut)
-            return True
-        return is_here and here is not None and here.phase is Phase.RECORDING
+        is_beginning = here is not None and here.cut.number == cut.number and here.phase is Phase.RECORDING
+        is_running = self.running is not None and self.running.number == cut.number
+        if self._site.decisions.is_known(cut.number <= self._known, is_beginning or is_running):
+            return is_beginning
+        self._site.sometimes.note(MARKER_FIRST)
+        self._begin(cut)
+        return True
 
     # ---- discovery
 

@@ -61,8 +61,8 @@ class Decisions:
         """A collected transaction makes the cut fail: if it was committed by recovery, its side is unknown."""
         return is_recovered_commit
 
-    def is_known(self, is_seen: bool, is_unfinished_here: bool) -> bool:
-        """A marker is of a cut that this node has begun before, or has heard the end of."""
+    def is_known(self, is_seen: bool, is_running: bool) -> bool:
+        """The marker of a cut that this node has learned of, ended or not (`is_running`), begins nothing."""
         return is_seen
 
     fails_with_servers = True

@@ -12,7 +12,7 @@ Messages here may be lost: the next beat says the same again. A proposal is repe
 
 from __future__ import annotations
 
-import random
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -48,8 +48,8 @@ class Discovery:
         self._alive_ns: dict[str, int] = {}
         self._lives: dict[str, tuple[int, str]] = {}
         """Of the nodes that report: life and role."""
-        self._chance = random.Random(0)
-        self._backlog: dict[int, Entry] = {}
+        self._waiting: deque[Entry] = deque()
+        """Committed, and not delivered yet."""
 
     @property
     def _servers(self) -> tuple[str, ...]:
@@ -60,8 +60,6 @@ class Discovery:
         return len(self._servers) // 2 + 1
 
     def start(self, files: Mapping[str, bytes]) -> None:
-        configuration = self._site.configuration
-        self._chance = random.Random(f"{configuration.seed}/{self._site.name}/{self._site.life}")
         if self._site.is_server:
             self.log.read(files)
         self._hear()
@@ -96,7 +94,7 @@ class Discovery:
             return self._repeat_proposals()
         if not site.is_server:
             for peer in self._servers:
-                self._tell(peer, ["alive", 0, site.life, self.delivered])
+                self._tell(peer, ["alive", 0, site.life, self.committed])
         elif site.now.monotonic_ns - self._heard_ns > self._patience_ns:
             self._stand()
         return self._repeat_proposals()
@@ -115,7 +113,7 @@ class Discovery:
     def _hear(self) -> None:
         self._heard_ns = self._site.now.monotonic_ns
         election_ns = self._site.configuration.election_ns
-        self._patience_ns = election_ns + self._chance.randrange(election_ns)
+        self._patience_ns = election_ns + self._site.chance.randrange(election_ns)
 
     def _detect_failures(self) -> None:
         now_ns, agreed = self._site.now.monotonic_ns, self._agreed
@@ -123,6 +121,8 @@ class Discovery:
             if life > agreed.lives.get(node, NOT_YET):
                 self._pass_on(["join", node, life, role])
         for node in sorted({*agreed.members, *agreed.present}):
+            if node not in agreed.members and self._site.configuration.restore is not None:
+                continue  # a cluster is restored as a whole, or not at all
             silent_ns = now_ns - self._alive_ns.setdefault(node, now_ns)
             if node != self._site.name and silent_ns > self._site.configuration.leave_ns:
                 self._pass_on(["left", node, agreed.life_of(node)])
@@ -176,8 +176,8 @@ class Discovery:
             case ["propose", _, entry]:
                 if self.role == "coordinator":
                     self._pass_on(entry)
-            case ["alive", _, client_life, delivered]:
-                self._serve_client(peer, client_life, delivered)
+            case ["alive", _, client_life, known]:
+                self._serve_client(peer, client_life, known)
             case ["learn", _, first, entries]:
                 self._learn(peer, first, entries)
 
@@ -263,22 +263,37 @@ class Discovery:
                 self._teach(client)
 
     def _commit(self, index: int) -> None:
-        self.committed = max(self.committed, index)
-        while self.delivered < self.committed:
-            self.delivered += 1
-            self._hand_out(self.log.entries[self.delivered - 1][1])
+        while self.committed < index:
+            self.committed += 1
+            self._hand_out(self.log.entries[self.committed - 1][1])
 
     def _hand_out(self, entry: Entry) -> None:
+        self._waiting.append(entry)
+        delivery_ns = self._site.configuration.delivery_ns
+        if not delivery_ns:
+            self._deliver_next()
+        elif len(self._waiting) == 1:
+            self._site.after("deliver", self._site.chance.randrange(delivery_ns), self._deliver_in_time)
+
+    def _deliver_in_time(self) -> None:
+        self._deliver_next()
+        if self._waiting:
+            delivery_ns = self._site.configuration.delivery_ns
+            self._site.after("deliver", self._site.chance.randrange(delivery_ns), self._deliver_in_time)
+
+    def _deliver_next(self) -> None:
+        entry = self._waiting.popleft()
         self.withdraw(entry)
+        self.delivered += 1
         self._deliver(self.delivered, entry)
 
     # ---- clients
 
-    def _serve_client(self, client: str, life: int, delivered: int) -> None:
+    def _serve_client(self, client: str, life: int, known: int) -> None:
         if self.role == "coordinator":
             self._alive_ns[client] = self._site.now.monotonic_ns
             self._lives[client] = (life, "client")
-            self._next[client] = delivered + 1
+            self._next[client] = known + 1
             self._teach(client, is_answer=True)
 
     def _teach(self, client: str, *, is_answer: bool = False) -> None:
@@ -294,6 +309,6 @@ class Discovery:
         self.coordinator = peer
         self._hear()
         for index, entry in enumerate(entries, first):
-            if index == self.delivered + 1:
-                self.delivered = index
+            if index == self.committed + 1:
+                self.committed = index
                 self._hand_out(entry)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nodes.kernel.effects import Effect
+from nodes.kernel.effects import Effect, Remove
 from nodes.kernel.errors import StartRefused
 from nodes.kernel.events import (
     Accepted,
@@ -37,7 +37,7 @@ from nodes.kernel.events import (
     Stopping,
     TimerFired,
 )
-from nodes.twophase import bugs
+from nodes.twophase import bugs, discovery_log
 from nodes.twophase.agreed import TOPOLOGY_WORDS, Agreed, Entry
 from nodes.twophase.clients import Clients
 from nodes.twophase.configuration import Configuration
@@ -51,6 +51,7 @@ from nodes.twophase.near import Near
 from nodes.twophase.preparing import Preparing
 from nodes.twophase.rebalance import Rebalance
 from nodes.twophase.recovery import Recovery
+from nodes.twophase.restore import NotRestorable, must_begin_anew, restore
 from nodes.twophase.site import Site
 from nodes.twophase.snapshots import Snapshots
 from nodes.twophase.sometimes import COORDINATOR_DIED_IN_CUT, CUT_OF_FLAG, CUT_REFUSED
@@ -119,14 +120,31 @@ class TwoPhase:
                 pass
 
     def _start(self, files: Mapping[str, bytes]) -> None:
-        self.site.life = next_life(self.site, files)
-        self.discovery.start(files)
+        self.site.begin(next_life(self.site, files))
         if self.site.is_server:
-            for local in self.stock.load(self.stock.wal.read(files)):
-                self.recovery.doubt_at_start(local)
+            records = self.stock.wal.read(files)
+            if must_begin_anew(self.site.configuration.restore, records):
+                files = self._begin_anew(files)
+            else:
+                for local in self.stock.load(records):
+                    self.recovery.doubt_at_start(local)
+        self.discovery.start(files)
         self.links.start()
         self.links.beat()
         self._beat()
+
+    def _begin_anew(self, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """With the rows of a cut, and a cluster that has agreed on nothing yet; returns the files that still count."""
+        cut = self.site.configuration.restore
+        assert cut is not None
+        try:
+            rows = restore(files, cut, self.site.decisions).rows
+        except NotRestorable as refused:
+            raise StartRefused(str(refused)) from None
+        self.site.out.append(Remove(discovery_log.FILE))  # first: a node that dies here restores once more
+        self.stock.wal.append(["restored", cut, rows])
+        self.stock.begin_with(rows)
+        return {name: data for name, data in files.items() if name != discovery_log.FILE}
 
     def _beat(self) -> None:
         self.site.after("beat", self.site.configuration.beat_ns, self._beat)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -25,12 +26,17 @@ class Site:
         self.is_server = configuration.role == "server"
         self.life = 0
         """Counts the starts of the process, from 1; on disk before any message leaves."""
+        self.chance = random.Random(0)
         self.now = Instant(0, 0)
         self.out: list[Effect] = []
         self.sometimes = Sometimes()
         self._last_token = 0
         self._after_record: dict[int, Then] = {}
         self._after_time: dict[str, Then] = {}
+
+    def begin(self, life: int) -> None:
+        self.life = life
+        self.chance = random.Random(f"{self.configuration.seed}/{self.name}/{life}")
 
     def persist(
         self, file: str, data: bytes, record: str, then: Then | None = None, *, is_whole: bool = False
@@ -55,7 +61,7 @@ class Site:
 
     def soon(self, name: str, then: Then) -> None:
         """In an event of its own: other messages may come first."""
-        self.after(name, 0, then)
+        self.after(name, self.chance.randrange(self.configuration.step_ns + 1), then)
 
     def cancel(self, name: str) -> None:
         if self._after_time.pop(name, None) is not None:

@@ -108,6 +108,8 @@ class Stock:
                     self.outcomes[xid] = False
                 case ["rebalanced", copies, outcomes]:
                     self.install(copies, outcomes)
+                case ["restored", _, rows]:
+                    self.begin_with(rows)
                 case ["base", *_]:
                     self.last_base += 1
                 case ["base-done", _]:
@@ -120,6 +122,14 @@ class Stock:
             for write in local.writes:
                 self.locks.hold((write[0], write[1]), local.xid)
         return list(self.locals.values())
+
+    def begin_with(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Nothing of what was counts any more."""
+        self.data = Data(self.site.configuration.partitions)
+        self.data.apply(rows)
+        self.locals.clear()
+        self.outcomes.clear()
+        self.is_flagged = False
 
     def install(self, copies: Sequence[Sequence[Any]], outcomes: Sequence[Sequence[Any]]) -> None:
         """Full copies of partitions, and the fate of the transactions in them."""

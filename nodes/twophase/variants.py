@@ -4,7 +4,10 @@
 |---|---|---|---|
 | `shipped` | the id of the request | id, number, topology's version | the running cut's id, None if none runs |
 | `seed-counter` | its number | number | the number of the newest cut, None before the first |
-| `seed-colour` | its number | colour, number as timestamp | the newest cut's colour: white for odd numbers, else red |
+| `seed-colour` | its number | colour, number as timestamp | both, of the newest cut; white for odd numbers, else red |
+
+The seed signs with the colour alone. That is not enough where a cut fails before every node has changed its colour: a
+node two cuts behind has the colour of the newest one.
 
 A transaction is on the side AFTER if its sign says so, or, as shipped, if its topology is newer than the cut's.
 """
@@ -87,16 +90,16 @@ class Colour(Counter):
         return "white" if cut.number % 2 else "red"
 
     def marker(self, cut: Named) -> object:
-        return [self._colour(cut), cut.number]
+        return self.sign(cut, True)
 
     def cut_of(self, marker: Any) -> Named:
         return self.named("", marker[1], NO_VERSION)
 
     def sign(self, newest: Named | None, is_running: bool) -> object:
-        return self._colour(newest) if newest is not None else None
+        return [self._colour(newest), newest.number] if newest is not None else None
 
     def is_after(self, sign: object, version: int, cut: Named) -> bool:
-        return sign == self._colour(cut)
+        return sign == self.marker(cut)
 
 
 VARIANTS: dict[Name, Variant] = {"shipped": Shipped(), "seed-counter": Counter(), "seed-colour": Colour()}

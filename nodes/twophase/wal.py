@@ -9,6 +9,7 @@
 | `["finish", cut, included, excluded]` | and has finished it |
 | `["rebalanced", [[partition, rows], …], outcomes]` | full copies of partitions |
 | `["base", snapshot, file]`, `["base-done", snapshot]` | a base snapshot is in that file; every server has its own |
+| `["restored", cut, rows]` | the node begins anew with these rows; what stands before counts no more |
 
 `participants` are `[[partition, [node, …]], …]`, `writes` and `rows` are `[[space, key, value, version], …]`,
 `outcomes` are `[[xid, committed], …]`. A node that starts reads the whole log.
@@ -20,6 +21,7 @@ from collections.abc import Mapping
 
 from nodes.kernel.effects import Truncate
 from nodes.kernel.errors import StartRefused
+from nodes.twophase.cut_index import CutIndex, entry_of
 from nodes.twophase.records import Record, framed, records_of
 from nodes.twophase.site import Site, Then
 from nodes.twophase.sometimes import TORN_TAIL
@@ -33,40 +35,50 @@ def is_segment(name: str) -> bool:
 
 def read_log(files: Mapping[str, bytes]) -> tuple[list[Record], dict[str, int]]:
     """All records, and the whole length of each file. Raises StartRefused if something is missing in the middle."""
+    by_segment, lengths = read_segments(files)
+    return [record for records in by_segment for record in records], lengths
+
+
+def read_segments(files: Mapping[str, bytes]) -> tuple[list[list[Record]], dict[str, int]]:
+    """The records of each file."""
     names = sorted(filter(is_segment, files))
     expected = [SEGMENT.format(number) for number in range(1, len(names) + 1)]
     if names != expected:
         gap = next(name for name in expected if name not in names)
         raise StartRefused(f"the log has a gap: expected {gap}, got {', '.join(names)}")
-    records: list[Record] = []
+    segments: list[list[Record]] = []
     lengths: dict[str, int] = {}
     for name in names:
         found, lengths[name] = records_of(name, files[name])
-        records += found
+        segments.append(found)
         if lengths[name] < len(files[name]) and name != names[-1]:
             raise StartRefused(
                 f"{name} is damaged at byte {lengths[name]}, and the log goes on in the next file"
             )
-    return records, lengths
+    return segments, lengths
 
 
 class Wal:
     def __init__(self, site: Site) -> None:
         self._site = site
+        self._index = CutIndex(site)
         self._segment = 1
         self._size = 0
         self.position = 0
         """How many records were written before the next one."""
 
     def read(self, files: Mapping[str, bytes]) -> list[Record]:
-        records, lengths = read_log(files)
+        segments, lengths = read_segments(files)
         for name, whole in lengths.items():
             if whole < len(files[name]):
                 self._site.out.append(Truncate(name, whole))
                 self._site.sometimes.note(TORN_TAIL)
             self._size = whole
         self._segment = max(len(lengths), 1)
+        records = [record for segment in segments for record in segment]
         self.position = len(records)
+        entries = [entry_of(record, n) for n, segment in enumerate(segments, 1) for record in segment]
+        self._index.read(files, [entry for entry in entries if entry is not None])
         return records
 
     def append(self, record: Record, then: Then | None = None) -> int:
@@ -77,5 +89,8 @@ class Wal:
             self._size = 0
         self._size += len(data)
         self._site.persist(SEGMENT.format(self._segment), data, record[0], then)
+        entry = entry_of(record, self._segment)
+        if entry is not None:
+            self._index.append(entry)
         self.position += 1
         return self.position - 1

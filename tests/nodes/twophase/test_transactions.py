@@ -104,7 +104,7 @@ def test_a_suspended_transaction_keeps_its_locks() -> None:
 
 
 def near_and_participants(cluster: VirtualCluster) -> tuple[list[list[Any]], str]:
-    """The steps of a transaction over two primaries; n3 is no backup of n1, and hears of it from the near node alone."""
+    """The steps of a transaction over n1 and n3, which is no backup of n1: only the near node tells it the end."""
     keys = {cluster.node("n1").agreed.primary(partition_of(("r", key), 8)): key for key in range(40)}
     return [["write", "r", keys["n1"], "v"], ["write", "r", keys["n3"], "v"]], "c1"
 

@@ -1,0 +1,59 @@
+"""Where cuts and bases stand in the log: `[kind, name, number of the file]`, one record each in `cuts.index`.
+
+The index saves reading the whole log to restore a cut. It can lack what was written last, because it is written behind
+the log; a node that starts writes what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from nodes.kernel.effects import Truncate
+from nodes.kernel.errors import StartRefused
+from nodes.twophase.records import Record, framed, records_of
+from nodes.twophase.site import Site
+
+FILE = "cuts.index"
+KINDS = frozenset({"start", "finish", "base", "base-done", "rebalanced", "restored"})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    kind: str
+    name: str
+    segment: int
+
+
+def entry_of(record: Record, segment: int) -> Entry | None:
+    """None for a record that is not of a cut or a base."""
+    if record[0] not in KINDS:
+        return None
+    return Entry(record[0], "" if record[0] == "rebalanced" else record[1], segment)
+
+
+def read_index(files: Mapping[str, bytes]) -> list[Entry]:
+    records, _ = records_of(FILE, files.get(FILE, b""))
+    return [Entry(*record) for record in records]
+
+
+class CutIndex:
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def read(self, files: Mapping[str, bytes], expected: Sequence[Entry]) -> None:
+        """`expected`: what the log comes to. It begins with what the index has."""
+        data = files.get(FILE, b"")
+        known, whole = records_of(FILE, data)
+        if whole < len(data):
+            self._site.out.append(Truncate(FILE, whole))
+        if [Entry(*record) for record in known] != list(expected[: len(known)]):
+            raise StartRefused(
+                f"{FILE} names cuts that the log does not hold: remove it, and it is written anew"
+            )
+        for entry in expected[len(known) :]:
+            self.append(entry)
+
+    def append(self, entry: Entry) -> None:
+        data = framed([entry.kind, entry.name, entry.segment])
+        self._site.persist(FILE, data, "index")

@@ -1,0 +1,141 @@
+"""The rows of a server as of a cut, from its files: the last base snapshot before the cut, and the log behind that.
+
+Before START every commit counts that FINISH does not exclude; behind START, only those that FINISH includes. STARTs of
+cuts without a FINISH are ignored. A whole cluster can be restored to a cut that has a FINISH on every server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nodes.twophase.cut_index import read_index
+from nodes.twophase.decisions import Decisions
+from nodes.twophase.records import Record, records_of
+from nodes.twophase.wal import SEGMENT, read_log
+
+
+class NotRestorable(Exception):
+    """The message is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """`rows`: [space, key, value, version]. `before`: the transactions behind the base that belong to the cut."""
+
+    cut: str
+    rows: list[list[Any]]
+    before: frozenset[str]
+
+
+def restore(files: Mapping[str, bytes], cut: str, decisions: Decisions | None = None) -> Restored:
+    """Of one server. Raises NotRestorable; StartRefused if a file is damaged."""
+    decides = decisions or Decisions()
+    records = _of_one_life(list(_relevant(files, cut)), cut)
+    start = _place(records, "start", cut)
+    finish = _place(records, "finish", cut)
+    if finish < start:
+        raise NotRestorable(f"the cut {cut} has its FINISH before its START")
+    first, rows = _base(files, records[:start])
+    if any(record[0] == "rebalanced" for record in records[first:finish]):
+        raise NotRestorable(f"a partition was rebalanced between the last base snapshot and the cut {cut}")
+    included, excluded = (set(names) for names in records[finish][2:4])
+    before: set[str] = set()
+    table = {(space, key): (value, version) for space, key, value, version in rows}
+    for place, record in enumerate(records[first:finish], first):
+        if record[0] != "committed":
+            continue
+        xid, writes = record[1], record[5]
+        if decides.is_in(place < start, xid in included, xid in excluded):
+            before.add(xid)
+            for space, key, value, version in writes:
+                if version > table.get((space, key), (None, 0))[1]:
+                    table[space, key] = (value, version)
+        included.discard(xid)
+    if included:
+        raise NotRestorable(f"the cut {cut} includes {min(included)}, which the log does not hold")
+    return Restored(
+        cut,
+        [[space, key, value, version] for (space, key), (value, version) in sorted(table.items(), key=str)],
+        frozenset(before),
+    )
+
+
+def must_begin_anew(cut: str | None, records: Sequence[Record]) -> bool:
+    """A node is to be restored to this cut, and its log does not say that it was."""
+    return cut is not None and not any(record[:2] == ["restored", cut] for record in records)
+
+
+def check_restorable(
+    files_by_node: Mapping[str, Mapping[str, bytes]],
+    cut: str,
+    baseline: Collection[str],
+    decisions: Decisions | None = None,
+) -> None:
+    """Raises NotRestorable: nothing may be restored anywhere then."""
+    finished = [node for node, files in files_by_node.items() if _has_finish(files, cut)]
+    if not (decisions or Decisions()).is_restorable(finished, baseline):
+        missing = ", ".join(sorted(set(baseline) - set(finished)))
+        raise NotRestorable(f"the cut {cut} has no FINISH on {missing}")
+
+
+def _has_finish(files: Mapping[str, bytes], cut: str) -> bool:
+    """By the index, or, because that may lag behind, by the log."""
+    return any((entry.kind, entry.name) == ("finish", cut) for entry in read_index(files)) or any(
+        record[:2] == ["finish", cut] for record in read_log(files)[0]
+    )
+
+
+def _of_one_life(records: list[Record], cut: str) -> list[Record]:
+    """A restored cluster counts its cuts anew, in the same log: the records since the last time before this FINISH."""
+    finishes = [place for place, record in enumerate(records) if record[:2] == ["finish", cut]]
+    last = finishes[-1] if finishes else len(records)
+    begins = [place for place, record in enumerate(records) if record[0] == "restored"]
+    first = max((place for place in begins if place <= last), default=0)
+    end = min((place for place in begins if place > last), default=len(records))
+    return records[first:end]
+
+
+def _relevant(files: Mapping[str, bytes], cut: str) -> Iterator[Record]:
+    """The records from the base before a cut to its FINISH, by the index; all, if it does not know the cut."""
+    index = read_index(files)
+    known = [entry for entry in index if entry.name == cut and entry.kind in ("start", "finish")]
+    if [entry.kind for entry in known] != ["start", "finish"]:
+        yield from read_log(files)[0]
+        return
+    start, finish = known
+    done = [entry.name for entry in index[: index.index(start)] if entry.kind == "base-done"]
+    bases = [
+        entry.segment
+        for entry in index[: index.index(start)]
+        if entry.kind == "restored" or (entry.kind == "base" and entry.name in done)
+    ]
+    for number in range(bases[-1] if bases else 1, finish.segment + 1):
+        name = SEGMENT.format(number)
+        if name not in files:
+            raise NotRestorable(f"the log has a gap: {name} is missing")
+        yield from records_of(name, files[name])[0]
+
+
+def _place(records: list[Record], kind: str, cut: str) -> int:
+    places = [place for place, record in enumerate(records) if record[0] == kind and record[1] == cut]
+    if len(places) != 1:
+        found = "no" if not places else "more than one"
+        raise NotRestorable(f"the cut {cut} has {found} {kind.upper()} in this log")
+    return places[0]
+
+
+def _base(files: Mapping[str, bytes], records: list[Record]) -> tuple[int, list[list[Any]]]:
+    """Where the records behind the last base begin, and its rows."""
+    done = {record[1] for record in records if record[0] == "base-done"}
+    for place in range(len(records) - 1, -1, -1):
+        record = records[place]
+        if record[0] == "restored":
+            return place + 1, record[2]
+        if record[0] == "base" and record[1] in done:
+            if record[2] not in files:
+                raise NotRestorable(f"the file {record[2]} of the base snapshot {record[1]} is missing")
+            content, _ = records_of(record[2], files[record[2]])
+            return place + 1, content[0][1]
+    return 0, []

@@ -1,0 +1,273 @@
+"""Cuts: consistent on the right node, by a plain oracle over logs and messages; failed where they must fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nodes.kernel.events import Instant, Started
+from nodes.kernel.trace import Envelope
+from nodes.twophase.agreed import Cut
+from nodes.twophase.node import TwoPhase
+from nodes.twophase.sometimes import (
+    CUT_OF_FLAG,
+    CUT_OF_RECOVERY,
+    CUT_REFUSED,
+    EXCLUDED,
+    INCLUDED,
+    MARKER_FIRST,
+    MARKER_HELD,
+    ONE_PHASE_IN_CUT,
+    RECORDED,
+    RECOVERED_ROLLBACK,
+)
+from tests.nodes.twophase.cut_oracle import Findings, judge, logs_of
+from tests.nodes.twophase.random_run import Run, begun, calm, disturb
+from tests.nodes.twophase.restored import check_restored
+from tests.nodes.twophase.virtual_cluster import VirtualCluster
+
+UNEVEN: dict[str, Any] = {"step_ns": 300_000, "delivery_ns": 2_000_000}
+"""Steps and deliveries take their time: messages come in between."""
+
+SETTINGS: list[dict[str, Any]] = [
+    {"concurrency": "pessimistic", "backups": 1},
+    {"concurrency": "optimistic", "backups": 2, "one_phase": False},
+    {"concurrency": "optimistic", "partitions": 2, "variant": "seed-counter"},
+    {"concurrency": "pessimistic", "partitions": 2, "variant": "seed-colour"},
+    {"concurrency": "optimistic", "backups": 1, "one_phase": False},
+    {"concurrency": "pessimistic", "backups": 0, "variant": "seed-colour"},
+]
+
+
+def cut_run(seed: int, milliseconds: int = 250, **settings: Any) -> Run:
+    run = begun(seed, **{**SETTINGS[seed % len(SETTINGS)], **UNEVEN, **settings})
+    run.load(milliseconds, with_cuts=True, every_ms=2)
+    calm(run)
+    return run
+
+
+def good_cuts(run: Run) -> list[str]:
+    cuts = run.cluster.node(run.cluster.servers[0]).agreed.cuts.values()
+    return [cut.named.id for cut in cuts if cut.state == "ok"]
+
+
+def files_of(run: Run) -> dict[str, dict[str, bytes]]:
+    return {server: dict(run.cluster.machine(server).disk.files()) for server in run.cluster.servers}
+
+
+def judged(run: Run) -> Findings:
+    traces = {node: lives[0] for node, lives in run.cluster.world.messages.items()}
+    return judge(logs_of(files_of(run)), good_cuts(run), traces)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_transaction_is_torn(seed: int) -> None:
+    """If it failed, a cut would hold half a transaction, or a message from its future."""
+    run = cut_run(seed)
+    found = judged(run)
+    assert not found, found
+    assert found.judged >= 2
+    for cut in good_cuts(run):
+        check_restored(files_of(run), cut, run.cluster.node("n1").agreed)
+
+
+@pytest.mark.nightly
+def test_no_transaction_is_torn_in_many_runs() -> None:
+    """As above; and the rare turns come about."""
+    counts: dict[str, int] = {}
+    for seed in range(1_000, 1_300):
+        run = cut_run(seed, 400)
+        found = judged(run)
+        assert not found, (seed, found)
+        for row, times in run.cluster.count_living().items():
+            counts[row] = counts.get(row, 0) + times
+    rare = (INCLUDED, EXCLUDED, RECORDED, MARKER_FIRST, MARKER_HELD, ONE_PHASE_IN_CUT, CUT_REFUSED)
+    assert [row for row in rare if not counts.get(row)] == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(2_000, 2_040))
+def test_cuts_between_faults(seed: int) -> None:
+    """If it failed, a cut that is reported as good would restore to a state that never was."""
+    run = begun(seed, **SETTINGS[seed % len(SETTINGS)], **UNEVEN)
+    for number in range(4):
+        run.load(50, with_cuts=True)
+        disturb(run)
+        run.load(200, with_cuts=True)
+        calm(run)
+        run.cluster.client.ask("n1", "snapshot", f"s{number}")
+        run.cluster.run(300)
+        run.load(200, with_cuts=True)
+    calm(run)
+    cuts = good_cuts(run)
+    assert len(cuts) > 2
+    for cut in cuts:
+        check_restored(files_of(run), cut, run.cluster.node("n1").agreed)
+
+
+# ---- cuts that fail, and those after them
+
+
+def settled(**settings: Any) -> VirtualCluster:
+    cluster = VirtualCluster(5, clients=("c1",), **settings)
+    cluster.settle()
+    return cluster
+
+
+def cut_of(cluster: VirtualCluster, name: str) -> Cut:
+    return cluster.node("n1").agreed.cuts[name]
+
+
+def test_a_second_cut_is_refused_and_the_next_one_works() -> None:
+    """If it failed, two cuts would run into each other, or one would block all others."""
+    cluster = settled(delivery_ns=5_000_000)
+    asked = [cluster.client.ask(node, "cut", name) for node, name in (("n1", "a"), ("n2", "b"), ("c1", "c"))]
+    cluster.run(400)
+    assert sorted(each.type for each in asked) == ["fail", "fail", "ok"]
+    refused = next(each for each in asked if each.type == "fail")
+    assert refused.answer["error"].startswith("cut refused: the cut ")
+    again = cluster.client.ask("n3", "cut", "d")
+    cluster.run(400)
+    assert again.type == "ok"
+    assert cut_of(cluster, "d").state == "ok"
+    listed = cluster.client.ask("c1", "cuts")
+    cluster.run(100)
+    assert [cut["state"] for cut in listed.answer].count("ok") == 2
+
+
+def prepared_everywhere(cluster: VirtualCluster) -> None:
+    """A transaction of c1 is prepared on all its participants, and c1 can say no more."""
+    cluster.client.txn("c1", *[["write", "r", key, 1] for key in range(6)])
+    machines = [cluster.node(server) for server in cluster.servers]
+    while not all(any(local.prepared for local in node.stock.locals.values()) for node in machines):
+        assert cluster.world.agenda.advance()
+    cluster.world.network.cut([("c1", server) for server in cluster.servers])
+
+
+def test_a_server_that_leaves_makes_the_cut_fail() -> None:
+    """If it failed, a cut without a server would be reported as good."""
+    cluster = settled(one_phase=False)
+    prepared_everywhere(cluster)
+    asked = cluster.client.ask("n1", "cut", "a")
+    cluster.run(50)
+    assert asked.type == "ok"
+    assert cut_of(cluster, "a").state == "runs"
+    cluster.machine("n3").kill()
+    cluster.run(1_500)
+    assert (cut_of(cluster, "a").state, cut_of(cluster, "a").why) == ("failed", "server n3 left")
+    cluster.machine("n3").start()
+    cluster.heal([("c1", server) for server in cluster.servers])
+    cluster.settle()
+    logs = logs_of({server: cluster.machine(server).disk.files() for server in cluster.servers})
+    assert all(["start", "a"] in [record[:2] for record in log] for log in logs.values())
+    assert not any(record[0] == "finish" for log in logs.values() for record in log)
+
+
+def test_a_commit_by_recovery_makes_the_cut_fail() -> None:
+    """If it failed, a transaction without a sign would be BEFORE at one node and AFTER at another."""
+    cluster = settled(one_phase=False)
+    prepared_everywhere(cluster)
+    cluster.client.ask("n1", "cut", "a")
+    cluster.run(2_000)
+    assert cut_of(cluster, "a").state == "failed"
+    assert "was committed by recovery" in cut_of(cluster, "a").why
+    assert cluster.count_living()[CUT_OF_RECOVERY] > 0
+    cluster.client.ask("n1", "cut", "b")
+    cluster.run(400)
+    assert cut_of(cluster, "b").state == "ok"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_rollback_by_recovery(fails: bool) -> None:
+    """If it failed, the option would have no effect."""
+    cluster = settled(one_phase=False, recovery_rollback_fails_cut=fails)
+    network = cluster.world.network
+    network.kinds_of = word_of
+    network.stop([("c1", "n2")], ["prepare"])
+    cluster.client.txn("c1", *[["write", "r", key, 1] for key in range(6)])
+    machines = [cluster.node(server) for server in ("n1", "n3")]
+    while not all(any(local.prepared for local in node.stock.locals.values()) for node in machines):
+        assert cluster.world.agenda.advance()
+    cluster.client.ask("n1", "cut", "a")
+    cluster.run(20)
+    cluster.machine("c1").lose_power()
+    cluster.run(2_000)
+    assert cluster.count_living()[RECOVERED_ROLLBACK] > 0
+    assert cut_of(cluster, "a").state == ("failed" if fails else "ok"), cut_of(cluster, "a")
+
+
+def word_of(message: object) -> tuple[str]:
+    inner = message.message if isinstance(message, Envelope) else message
+    assert isinstance(inner, list)
+    return (inner[0],)
+
+
+def test_a_rebalanced_server_takes_part_after_a_base_snapshot() -> None:
+    """If it failed, a cut would rest on a log that does not hold all of its data."""
+    cluster = settled()
+    filled = cluster.client.txn("n1", *[["write", "r", key, key] for key in range(20)])
+    cluster.run(300)
+    assert filled.type == "ok"
+    cluster.machine("n2").lose_power()
+    cluster.run(1_000)
+    cluster.machine("n2").start()
+    cluster.settle()
+    cluster.client.ask("n1", "cut", "a")
+    cluster.run(300)
+    assert cut_of(cluster, "a").why == "n2: a partition was rebalanced since the last base snapshot"
+    asked = cluster.client.ask("n3", "snapshot", "s")
+    cluster.run(500)
+    assert asked.type == "ok"
+    assert cluster.node("n1").agreed.snapshots["s"].state == "ok"
+    more = cluster.client.txn("c1", ["write", "r", 3, "new"])
+    cluster.run(100)
+    cluster.client.ask("n1", "cut", "b")
+    cluster.run(300)
+    assert (more.type, cut_of(cluster, "b").state) == ("ok", "ok")
+    assert cluster.count_living()[CUT_OF_FLAG] == 1
+    files = {server: cluster.machine(server).disk.files() for server in cluster.servers}
+    rows = check_restored(files, "b", cluster.node("n1").agreed)
+    assert rows == {("r", key): "new" if key == 3 else key for key in range(20)}
+
+
+def test_a_cluster_begins_with_a_cut() -> None:
+    """If it failed, what was restored could not be used."""
+    run = cut_run(1)
+    cut = good_cuts(run)[-1]
+    agreed = run.cluster.node("n1").agreed
+    rows = check_restored(files_of(run), cut, agreed)
+    again = VirtualCluster(1, clients=("c1",), restore=cut, **{**SETTINGS[1], **UNEVEN})
+    for name, machine in again.world.machines.items():
+        machine.kill()
+        for file in machine.disk.files():
+            machine.disk.remove(file)
+        for file, data in run.cluster.machine(name).disk.files().items():
+            machine.disk.put_whole(file, data)
+        machine.start()
+    again.crashes.clear()
+    again.settle()
+    for server in again.servers:
+        stored = again.node(server).stock.data
+        owned = [p for p in range(8) if server in agreed.owners(p)]
+        assert all(value == rows[space, key] for p in owned for space, key, value, _ in stored.rows(p))
+    asked = again.client.txn("c1", ["add", "bank", 0, 1, None])
+    again.client.ask("n1", "cut", "fresh")
+    again.run(500)
+    assert asked.answer["results"] == [rows["bank", 0] + 1]
+    assert cut_of(again, "fresh").state == "ok"
+    for server in again.servers:
+        again.machine(server).lose_power()
+        again.machine(server).start()
+    again.settle()
+    read = again.client.txn("c1", ["read", "bank", 0])
+    again.run(200)
+    assert read.answer["results"] == [rows["bank", 0] + 1]
+
+
+def test_a_node_without_the_cut_does_not_begin() -> None:
+    """If it failed, a cluster would be restored by half."""
+    cluster = settled()
+    node = TwoPhase(VirtualCluster(1, restore="gone").configurations["n1"])
+    with pytest.raises(Exception, match="the cut gone has no START in this log"):
+        node.step(Started(cluster.machine("n1").disk.files()), Instant(0, 0))

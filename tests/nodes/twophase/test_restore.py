@@ -1,0 +1,106 @@
+"""Restore, on logs written by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nodes.twophase.cut_index import FILE as INDEX
+from nodes.twophase.records import framed
+from nodes.twophase.restore import NotRestorable, Restored, check_restorable, restore
+from tests.nodes.twophase.test_cuts import cut_run, files_of, good_cuts
+
+
+def committed(xid: str, key: str, version: int) -> list[Any]:
+    return ["committed", xid, None, False, [], [["r", key, f"{xid}'s", version]]]
+
+
+def log(*records: list[Any], **more: bytes) -> dict[str, bytes]:
+    return {"wal-000001.log": b"".join(map(framed, records)), **more}
+
+
+START, FINISH = ["start", "k", 1, 0], ["finish", "k", ["t3"], ["t2"]]
+WHOLE = [
+    committed("t1", "a", 1),
+    committed("t2", "b", 1),
+    START,
+    committed("t3", "c", 1),
+    committed("t4", "d", 1),
+    FINISH,
+    committed("t5", "e", 1),
+]
+
+
+def keys(restored: Restored) -> list[str]:
+    return [key for _, key, _, _ in restored.rows]
+
+
+def test_the_sets_correct_what_start_divides() -> None:
+    """If it failed, a restored state would have transactions of the other side."""
+    restored = restore(log(*WHOLE), "k")
+    assert restored.before == {"t1", "t3"}
+    assert keys(restored) == ["a", "c"]
+
+
+def test_a_failed_cut_before_it_does_not_matter() -> None:
+    """If it failed, a cut could not be restored after one that has failed."""
+    assert restore(log(["start", "j", 0, 0], *WHOLE[:2], ["start", "x", 0, 0], *WHOLE[2:]), "k").before == {
+        "t1",
+        "t3",
+    }
+
+
+def test_it_begins_with_the_last_base_that_all_have_finished() -> None:
+    """If it failed, restore would begin with a base that only one node has, or read too much."""
+    base = {"base-000001.snap": framed(["s", [["r", "z", "old", 4], ["r", "a", "of base", 7]]])}
+    done: list[list[Any]] = [["base", "s", "base-000001.snap"], ["base-done", "s"]]
+    rebalanced = ["rebalanced", [], []]
+    restored = restore(log(committed("t0", "y", 1), rebalanced, *done, *WHOLE, **base), "k")
+    assert keys(restored) == ["a", "c", "z"]
+    assert restored.rows[0][2] == "of base"  # its version is newer than t1's
+    assert keys(restore(log(committed("t0", "y", 1), done[0], *WHOLE, **base), "k")) == ["a", "c", "y"]
+    with pytest.raises(NotRestorable, match=r"the file base-000001\.snap of the base snapshot s is missing"):
+        restore(log(*done, *WHOLE), "k")
+
+
+@pytest.mark.parametrize(
+    ("records", "why"),
+    [
+        (WHOLE[3:], "the cut k has no START in this log"),
+        (WHOLE[:5], "the cut k has no FINISH in this log"),
+        ([START, *WHOLE], "the cut k has more than one START in this log"),
+        ([FINISH, START], "the cut k has its FINISH before its START"),
+        (
+            [["rebalanced", [], []], *WHOLE],
+            "a partition was rebalanced between the last base snapshot and the cut k",
+        ),
+        ([START, FINISH], "the cut k includes t3, which the log does not hold"),
+    ],
+)
+def test_what_cannot_be_restored_is_refused(records: list[list[Any]], why: str) -> None:
+    """If it failed, a state would be made up."""
+    with pytest.raises(NotRestorable, match=rf"^{why}$"):
+        restore(log(*records), "k")
+
+
+def test_all_servers_must_have_finished() -> None:
+    """If it failed, a cluster would be restored to a cut that has failed."""
+    files = {"n1": log(*WHOLE), "n2": log(*WHOLE[:4]), "n3": log(*WHOLE)}
+    with pytest.raises(NotRestorable, match=r"^the cut k has no FINISH on n2, n4$"):
+        check_restorable(files, "k", ["n1", "n2", "n3", "n4"])
+    check_restorable(files, "k", ["n1", "n3"])
+
+
+def test_the_index_finds_what_the_whole_log_has() -> None:
+    """If it failed, a restore by the index would differ from one by the whole log."""
+    run = cut_run(2, segment_bytes=3_000)
+    files = files_of(run)["n2"]
+    assert len([name for name in files if name.startswith("wal-")]) > 5
+    cuts = good_cuts(run)
+    assert cuts
+    for cut in cuts:
+        expected = restore({name: data for name, data in files.items() if name != INDEX}, cut)
+        assert restore(files, cut) == expected
+        torn = {**files, INDEX: files[INDEX][:-3]}
+        assert restore(torn, cut) == expected
