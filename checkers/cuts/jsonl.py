@@ -1,0 +1,107 @@
+"""Trace files: a JSON array a line.
+
+    ["life", node, life, wall_ns, ns]              a life begins; the rows that follow are its rows
+    ["send", seq, peer, word, xid, ns]             xid null: of no transaction
+    ["receive", node, life, seq, ns]               by its sender's node, life and number
+    ["mark", kind, fields, ns]                     ["mark", "cut", {"cut": id}, ns] is the colour change
+
+A line that cannot be read ends its life there: the life is torn. A file whose first line is no life is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from checkers.cuts.trace import LifeRows, Trace, trace_of
+from checkers.history.errors import HistoryError
+
+KINDS = frozenset({"send", "receive", "mark"})
+_LIFE_FIELDS = 5
+
+
+def read(paths: Iterable[Path], *, is_one_clock: bool = True) -> Trace:
+    """The trace in these files. Raises HistoryError for a file that is none, OSError for one that is not there."""
+    lives = [life for path in paths for life in lives_of(path.name, path.read_bytes())]
+    return trace_of(lives, is_one_clock=is_one_clock)
+
+
+def lives_of(name: str, text: bytes) -> Iterator[LifeRows]:
+    """The lives in the text of one file; `name` is for messages."""
+    lines = text.split(b"\n")
+    ends_whole = lines[-1] == b""
+    lines = lines[:-1] if ends_whole else lines
+    begun: list[Any] | None = None
+    rows: list[list[Any]] = []
+    torn = ""
+    for number, line in enumerate(lines, 1):
+        row = _row(line) if ends_whole or number < len(lines) else None
+        if row is not None and row[0] == "life":
+            if begun is not None:
+                yield _life(begun, rows, torn)
+            begun, rows, torn = row, [], ""
+        elif begun is None:
+            raise HistoryError(
+                expected='a trace that begins with ["life", node, life, wall_ns, ns]',
+                came=f"{name}: {line[:80]!r}",
+                attempt="give the trace files of a run",
+                line=number,
+            )
+        elif row is None and not torn:
+            torn = f"{name} line {number} is torn"
+        elif row is not None and not torn:
+            rows.append(row)
+    if begun is not None:
+        yield _life(begun, rows, torn)
+
+
+def _row(line: bytes) -> list[Any] | None:
+    """The row of a line; None if there is none in it."""
+    try:
+        row = msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        return None
+    if not isinstance(row, list) or not row:
+        return None
+    if row[0] == "life":
+        is_whole = (
+            len(row) == _LIFE_FIELDS
+            and isinstance(row[1], str)
+            and all(type(each) is int for each in row[2:])
+        )
+        return row if is_whole else None
+    return row if row[0] in KINDS else None
+
+
+def _life(begun: list[Any], rows: list[list[Any]], torn: str) -> LifeRows:
+    _, node, life, wall_ns, time_ns = begun
+    return LifeRows(node=node, life=life, rows=tuple(rows), wall_ns=wall_ns, time_ns=time_ns, torn=torn)
+
+
+def lines_of(trace: Trace) -> Iterator[bytes]:
+    """The lines of a trace, life by life."""
+    for life in trace.lives:
+        yield _line(["life", life.node, life.life, life.wall_ns, life.time_ns])
+        absent = {row: (node, number) for row, node, number in trace.absent}
+        for row in range(life.first, life.end):
+            yield _line(_written(trace, row, absent))
+
+
+def _written(trace: Trace, row: int, absent: dict[int, tuple[str, int]]) -> list[Any]:
+    seq, peer, ns = int(trace.seq[row]), int(trace.peer[row]), int(trace.time_ns[row])
+    match int(trace.kind[row]):
+        case 0:
+            xid = trace.xids[trace.xid[row]] if trace.xid[row] >= 0 else None
+            return ["send", seq, trace.peers[peer], trace.words[trace.what[row]], xid, ns]
+        case 1:
+            sender = trace.lives[peer] if peer >= 0 else None
+            node, life = absent[row] if sender is None else (sender.node, sender.life)
+            return ["receive", node, life, seq, ns]
+    return ["mark", trace.words[trace.what[row]], trace.fields.get(row, {}), ns]
+
+
+def _line(row: list[Any]) -> bytes:
+    return msgspec.json.encode(row) + b"\n"

@@ -1,0 +1,154 @@
+"""trace.parquet: the columns of a trace, for millions of messages.
+
+One row an event, in the order of `Trace`: lives one after the other. Lives, words, names and colour changes
+lie in the metadata as JSON. Pages carry checksums. pyarrow is imported when a function is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy
+
+from checkers.cuts.trace import CUT_MARK, MARK, Life, Trace
+from checkers.history.errors import HistoryError
+
+FORMAT = b"qsync-trace"
+_COLUMNS = {
+    "kind": numpy.int8,
+    "seq": numpy.int32,
+    "peer": numpy.int32,
+    "what": numpy.int32,
+    "xid": numpy.int32,
+    "time_ns": numpy.int64,
+}
+_OF_VERDICTS = ("kind", "seq", "peer")
+_GROUP_ROWS = 1 << 20
+
+
+class _Head(msgspec.Struct, frozen=True, kw_only=True):
+    lives: list[tuple[str, int, int, int, int, str]]
+    """Node, life, number of rows, wall_ns, time_ns, torn."""
+    words: tuple[str, ...]
+    xids: tuple[str, ...]
+    cuts: tuple[str, ...]
+    peers: tuple[str, ...]
+    marks: list[tuple[int, int, int]]
+    """Row, cut, time_ns."""
+    absent: tuple[tuple[int, str, int], ...]
+    fields: dict[int, dict[str, Any]]
+    is_one_clock: bool
+
+
+def write(path: Path, trace: Trace) -> None:
+    """Write the trace; an older file is replaced."""
+    import pyarrow
+    import pyarrow.parquet
+
+    marks = zip(trace.mark_row.tolist(), trace.mark_cut.tolist(), trace.mark_ns.tolist(), strict=True)
+    head = _Head(
+        lives=[
+            (each.node, each.life, each.end - each.first, each.wall_ns, each.time_ns, each.torn)
+            for each in trace.lives
+        ],
+        words=trace.words,
+        xids=trace.xids,
+        cuts=trace.cuts,
+        peers=trace.peers,
+        marks=list(marks),
+        absent=trace.absent,
+        fields={row: dict(fields) for row, fields in trace.fields.items() if not _is_plain(trace, row)},
+        is_one_clock=trace.is_one_clock,
+    )
+    rows = len(trace)
+    columns = {name: getattr(trace, name) for name in _COLUMNS}
+    table = pyarrow.table({name: column for name, column in columns.items() if len(column) == rows})
+    table = table.replace_schema_metadata({FORMAT: msgspec.json.encode(head)})
+    pyarrow.parquet.write_table(
+        table, path, compression="zstd", row_group_size=_GROUP_ROWS, write_page_checksum=True
+    )
+
+
+def read(path: Path, *, whole: bool = True) -> Trace:
+    """The trace in such a file; `whole` False leaves out words, transactions and times, which verdicts can do without.
+
+    Raises HistoryError if it is no such file or has changed, OSError if there is none.
+    """
+    import pyarrow.parquet
+
+    with _damage_told(path):
+        file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
+        metadata = file.schema_arrow.metadata or {}
+        if FORMAT not in metadata:
+            raise ValueError("a table without that metadata")
+        head = msgspec.json.decode(metadata[FORMAT], type=_Head)
+        names = [name for name in (_COLUMNS if whole else _OF_VERDICTS) if name in file.schema_arrow.names]
+        columns = _read(file, names)
+        marks = numpy.array(head.marks, numpy.int64).reshape(-1, 3)
+        return Trace(
+            lives=tuple(_lives(head)),
+            **columns,
+            mark_row=numpy.ascontiguousarray(marks[:, 0]),
+            mark_cut=numpy.ascontiguousarray(marks[:, 1].astype(numpy.int32)),
+            mark_ns=numpy.ascontiguousarray(marks[:, 2]),
+            words=head.words,
+            xids=head.xids,
+            cuts=head.cuts,
+            peers=head.peers,
+            absent=head.absent,
+            fields={**{int(row): {"cut": head.cuts[cut]} for row, cut, _ in head.marks}, **head.fields},
+            is_one_clock=head.is_one_clock,
+        )
+
+
+def _read(file: Any, names: list[str]) -> dict[str, Any]:
+    """The columns, row group by row group, so that no second copy of all of them is there."""
+    rows = file.metadata.num_rows
+    columns = {name: numpy.empty(rows if name in names else 0, wanted) for name, wanted in _COLUMNS.items()}
+    first = 0
+    for group in range(file.num_row_groups):
+        table = file.read_row_group(group, columns=names)
+        for name in names:
+            columns[name][first : first + len(table)] = table.column(name).to_numpy()
+        first += len(table)
+    return columns
+
+
+def _lives(head: _Head) -> Iterator[Life]:
+    first = 0
+    for node, life, rows, wall_ns, time_ns, torn in head.lives:
+        yield Life(
+            node=node, life=life, first=first, end=first + rows, wall_ns=wall_ns, time_ns=time_ns, torn=torn
+        )
+        first += rows
+
+
+def _is_plain(trace: Trace, row: int) -> bool:
+    """The mark of a cut, with no more than its id."""
+    is_cut = trace.kind[row] == MARK and trace.words[trace.what[row]] == CUT_MARK
+    return bool(is_cut) and len(trace.fields[row]) == 1 and isinstance(trace.fields[row].get("cut"), str)
+
+
+@contextmanager
+def _damage_told(path: Path) -> Iterator[None]:
+    import pyarrow
+
+    try:
+        yield
+    except (pyarrow.ArrowException, msgspec.DecodeError, LookupError, ValueError) as error:
+        why = str(error)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        why = str(error)
+    else:
+        return
+    raise HistoryError(
+        expected="a trace.parquet as it was written",
+        came=f"{path.name}: {' '.join(why.split())}",
+        attempt="read the trace files that it was made of",
+    )
