@@ -61,11 +61,7 @@ def executed(drawn: Sequence[Step], *, nodes: int, honest: bool) -> list[LifeRow
         elif choice % 4 == 0:
             done[node].append(_life(node, lives[node], starts[node]))
             lives[node], starts[node] = [lives[node][0] + 1, []], now
-    return [
-        life
-        for node in range(nodes)
-        for life in (*done[node], _life(node, lives[node], starts[node]))
-    ]
+    return [life for node in range(nodes) for life in (*done[node], _life(node, lives[node], starts[node]))]
 
 
 def _life(node: int, life: list[Any], start: int) -> LifeRows:

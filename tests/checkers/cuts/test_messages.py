@@ -30,7 +30,9 @@ def _same(drawn: list[Step], nodes: int, honest: bool) -> None:
 
 @given(steps(), st.integers(2, 4), st.booleans())
 @settings(max_examples=400)
-def test_the_pass_over_all_cuts_says_what_sets_of_events_say(drawn: list[Step], nodes: int, honest: bool) -> None:
+def test_the_pass_over_all_cuts_says_what_sets_of_events_say(
+    drawn: list[Step], nodes: int, honest: bool
+) -> None:
     """A wrong count or verdict on some order of sends, receives, restarts and colour changes."""
     _same(drawn, nodes, honest)
 

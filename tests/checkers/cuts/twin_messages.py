@@ -27,7 +27,9 @@ def judged(lives: Sequence[LifeRows], cuts: Sequence[str]) -> list[Said]:
             event = (life.node, life.life, position)
             events[event] = list(row)
             of_node.setdefault(life.node, []).append(event)
-    sent = {(node, life, row[1]): (node, life, at) for (node, life, at), row in events.items() if row[0] == "send"}
+    sent = {
+        (node, life, row[1]): (node, life, at) for (node, life, at), row in events.items() if row[0] == "send"
+    }
     past = _pasts(events, sent)
     return [_of_cut(cut, events, of_node, sent, past) for cut in cuts]
 
@@ -45,11 +47,10 @@ def _pasts(
     grew = True
     while grew:
         grew = False
-        for event, before in past.items():
-            more = set().union(*(past[each] for each in before)) - before if before else set()
-            if more:
-                before |= more
-                grew = True
+        for before in past.values():
+            size = len(before)
+            before.update(*[past[each] for each in before])
+            grew = grew or len(before) > size
     return past
 
 
@@ -63,7 +64,9 @@ def _of_cut(
     inside: set[Event] = set()
     outside: set[Event] = set()
     for line in of_node.values():
-        changes = [place for place, event in enumerate(line) if events[event][:3] == ["mark", "cut", {"cut": cut}]]
+        changes = [
+            place for place, event in enumerate(line) if events[event][:3] == ["mark", "cut", {"cut": cut}]
+        ]
         if changes:
             inside |= set(line[: changes[0]])
             outside |= set(line[changes[0] :])

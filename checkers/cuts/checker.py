@@ -1,0 +1,406 @@
+"""Judges cuts: `check(Given(…))` says on each level what the material shows of each cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from checkers.cuts import closure, finish, form, messages, proofs, transactions
+from checkers.cuts.logs import Cut, Logs, Operation
+from checkers.cuts.membership import whole_cuts
+from checkers.cuts.report import LEVELS, Judgement, Level, Report, skipped
+from checkers.cuts.state import Invariant, Restored
+from checkers.cuts.state import judge as judge_state
+from checkers.cuts.state import not_judged as state_not_judged
+from checkers.cuts.trace import Trace, name_of, told
+from checkers.cuts.transactions import Members
+from checkers.verdict import Witness
+
+UNFINISHED = "the cut did not finish"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What there is to judge by; None or nothing: levels that need it are not judged.
+
+    cuts          in the order of their series
+    baseline      the servers that a cut must finish on
+    restored      by cut
+    invariant     of every restored state
+    strict_sets   FINISH names only transactions with a side other than that of their position (see `form`)
+    """
+
+    cuts: Sequence[Cut]
+    baseline: Sequence[str] = ()
+    trace: Trace | None = None
+    logs: Logs | None = None
+    operations: Sequence[Operation] | None = None
+    restored: Mapping[str, Restored] = field(default_factory=dict)
+    invariant: Invariant | None = None
+    strict_sets: bool = False
+
+
+def check(given: Given) -> Report:
+    """Every level for every cut. Raises ValueError if two cuts have one id."""
+    return _Checker(given).report()
+
+
+class _Checker:
+    def __init__(self, given: Given) -> None:
+        ids = [cut.id for cut in given.cuts]
+        if len(set(ids)) < len(ids):
+            raise ValueError("expected cuts with different ids")
+        self.given = given
+        self.ids = ids
+        logs = given.logs
+        self.whole = [False] * len(ids) if logs is None else whole_cuts(logs, ids, given.baseline)
+        self.ended = [
+            finish.ended(cut, logs, given.baseline, is_whole=is_whole)
+            for cut, is_whole in zip(given.cuts, self.whole, strict=True)
+        ]
+        self.judged_cuts = [cut for cut, is_whole in zip(ids, self.whole, strict=True) if is_whole]
+        self.members: Members | None = None
+        if logs is not None and self.judged_cuts:
+            self.members = transactions.members(logs, self.judged_cuts)
+        self.notes: list[str] = []
+
+    def report(self) -> Report:
+        judgements: dict[Level, tuple[Judgement, ...]] = {
+            "messages": tuple(self._messages()),
+            "transactions": tuple(self._transactions()),
+            "form": tuple(self._form()),
+            "closure": tuple(self._closure()),
+            "external-causality": tuple(self._external()),
+            "acknowledged": tuple(self._acknowledged()),
+            "state": tuple(self._state()),
+            "finish": tuple(self._finish()),
+        }
+        assert judgements.keys() == LEVELS.keys()
+        return Report(cuts=tuple(self.ids), judgements=judgements, notes=tuple(self.notes))
+
+    def _messages(self) -> Iterable[Judgement]:
+        trace = self.given.trace
+        if trace is None:
+            yield from (skipped("messages", cut, "there is no trace", lacks=True) for cut in self.ids)
+            return
+        said = self.said = messages.judge(trace, self.ids, [cut.ended_ns for cut in self.given.cuts])
+        if said.broken:
+            self.notes.append(f"the recording is broken: {said.broken}")
+        elif not said.is_cross_checked and self.ids:
+            self.notes.append("the trace is too long to be checked a second time by vector clocks")
+        for place, cut in enumerate(self.ids):
+            yield self._message(trace, said, place, cut)
+
+    def _message(self, trace: Trace, said: messages.Messages, place: int, cut: str) -> Judgement:
+        if self.ended[place].is_finished is False:
+            return skipped("messages", cut, UNFINISHED, lacks=False)
+        if said.broken:
+            return _unknown("messages", cut, f"the recording is broken: {said.broken}")
+        if not said.marked[place].any():
+            return skipped("messages", cut, "the trace has no colour change of this cut", lacks=True)
+        crossing = said.crossings[place]
+        if crossing is not None:
+            witness = self._crossing(trace, cut, crossing)
+            return Judgement(
+                level="messages",
+                cut=cut,
+                result="invalid",
+                summary=witness.summary,
+                count=int(said.counts[place]),
+                witnesses=(witness,),
+                proof=proofs.message(trace, said, place),
+            )
+        if said.unknown[place]:
+            return _unknown("messages", cut, said.unknown[place])
+        return Judgement(
+            level="messages",
+            cut=cut,
+            result="valid",
+            summary="every message that was received inside was sent inside",
+            proof=proofs.frontier(trace, said, place),
+        )
+
+    def _crossing(self, trace: Trace, cut: str, crossing: messages.Crossing) -> Witness:
+        send, receive = told(trace, crossing.send), told(trace, crossing.receive)
+        changes = [
+            f"{told(trace, row)}: the colour change of {cut}"
+            for row, code in zip(trace.mark_row.tolist(), trace.mark_cut.tolist(), strict=True)
+            if trace.cuts[code] == cut
+            and trace.lives[trace.life_of(row)].node
+            in {trace.lives[trace.life_of(end)].node for end in (crossing.path[0], crossing.receive)}
+        ]
+        return Witness(
+            rule="message-from-outside",
+            summary=f"{receive}, inside {cut}; it was sent outside",
+            events=(),
+            node=trace.lives[trace.life_of(crossing.receive)].node,
+            explanation=(send, *(told(trace, row) for row in crossing.path[:-2]), receive, *changes),
+        )
+
+    def _over_members(
+        self, level: Level, *, needs: str = ""
+    ) -> tuple[Members | None, list[tuple[str, int, Judgement | None]]]:
+        """The members, and by cut its place among the judged ones or why it is not judged."""
+        rows: list[tuple[str, int, Judgement | None]] = []
+        for place, cut in enumerate(self.ids):
+            why: Judgement | None = None
+            if self.given.logs is None:
+                why = skipped(level, cut, "there are no logs", lacks=True)
+            elif not self.given.baseline:
+                why = skipped(level, cut, "it is not known which servers are the baseline", lacks=True)
+            elif not self.whole[place]:
+                ended = self.ended[place]
+                why = skipped(level, cut, ended.missing or UNFINISHED, lacks=bool(ended.missing))
+            elif needs:
+                why = skipped(level, cut, needs, lacks=True)
+            rows.append((cut, self.judged_cuts.index(cut) if cut in self.judged_cuts else -1, why))
+        return self.members, rows
+
+    def _transactions(self) -> Iterable[Judgement]:
+        members, rows = self._over_members("transactions")
+        if members is not None:
+            counts = transactions.counted(members.torn, len(members.cuts))
+            first = transactions.first_of(members.torn, len(members.cuts))
+        for cut, place, why in rows:
+            if why is not None or members is None:
+                assert why is not None
+                yield why
+            elif first[place] < 0:
+                summary = "all participants agree on every transaction"
+                proof = proofs.sides_held(members.logs, cut)
+                yield Judgement(level="transactions", cut=cut, result="valid", summary=summary, proof=proof)
+            else:
+                xid = int(members.torn[first[place], 0])
+                said = transactions.sides(members, xid, place)
+                witness = _torn(members.logs, cut, xid, said)
+                yield Judgement(
+                    level="transactions",
+                    cut=cut,
+                    result="invalid",
+                    summary=witness.summary,
+                    count=int(counts[place]),
+                    witnesses=(witness,),
+                    proof=proofs.torn(members.logs, xid, said),
+                )
+
+    def _form(self) -> Iterable[Judgement]:
+        logs = self.given.logs
+        by_cut: dict[str, list[Witness]] = {cut: [] for cut in self.ids}
+        if logs is not None:
+            found = [*form.breaches(logs, self.given.cuts, self.whole, strict_sets=self.given.strict_sets)]
+            if self.members is not None:
+                found += form.shrinking(logs, self.judged_cuts, self.members.of_logs)
+            for each in found:
+                told_records = tuple(logs.told(record) for record in each.records)
+                by_cut[each.cut].append(
+                    Witness(rule=each.rule, summary=each.summary, events=(), explanation=told_records)
+                )
+        if self.given.trace is not None:
+            for cut, doubled in zip(self.ids, self.said.doubled, strict=True):
+                for node, row in doubled:
+                    summary = f"{node} changed its colour for {cut} a second time"
+                    where = (told(self.given.trace, row),)
+                    by_cut[cut].append(
+                        Witness(rule="second-colour-change", summary=summary, events=(), explanation=where)
+                    )
+        for cut, witnesses in by_cut.items():
+            if witnesses:
+                yield _invalid("form", cut, witnesses)
+            elif logs is None:
+                yield skipped("form", cut, "there are no logs", lacks=True)
+            else:
+                summary = "the records of the cut have their form"
+                yield Judgement(level="form", cut=cut, result="valid", summary=summary)
+
+    def _closure(self) -> Iterable[Judgement]:
+        members, rows = self._over_members("closure")
+        gaps = None
+        if members is not None:
+            gaps = closure.by_key(members.logs, members.of_logs, len(members.cuts))
+        for cut, place, why in rows:
+            if why is not None or members is None or gaps is None:
+                assert why is not None
+                yield why
+                continue
+            gap = gaps.first[place]
+            if gap is not None:
+                logs = members.logs
+                summary = (
+                    f"on {logs.nodes[gap.node]} {logs.xids[gap.later]} is before {cut}, and {logs.xids[gap.earlier]}, "
+                    f"which wrote key {logs.keys[gap.key]} earlier, is not"
+                )
+                witness = Witness(
+                    rule="version-gap",
+                    summary=summary,
+                    events=(),
+                    key=logs.keys[gap.key],
+                    node=logs.nodes[gap.node],
+                )
+                yield Judgement(
+                    level="closure",
+                    cut=cut,
+                    result="invalid",
+                    summary=summary,
+                    count=int(gaps.counts[place]),
+                    witnesses=(witness,),
+                    proof=proofs.gap(logs, gap),
+                )
+            elif gaps.doubled:
+                yield _unknown("closure", cut, gaps.doubled)
+            elif not len(members.logs.writes):
+                yield skipped("closure", cut, "the logs tell no versions", lacks=True)
+            else:
+                yield Judgement(
+                    level="closure",
+                    cut=cut,
+                    result="valid",
+                    summary="what is before the cut has all earlier versions of each key",
+                    proof=proofs.sides_held(members.logs, cut),
+                )
+
+    def _external(self) -> Iterable[Judgement]:
+        operations = self.given.operations
+        needs = "" if operations is not None else "there are no operations"
+        members, rows = self._over_members("external-causality", needs=needs)
+        found = [] if members is None or operations is None else closure.external(members, operations)
+        for cut, place, why in rows:
+            if why is not None:
+                yield why
+                continue
+            inversion = found[place]
+            if inversion is None:
+                summary = "what is before the cut has all that its clients knew"
+                assert members is not None
+                proof = proofs.sides_held(members.logs, cut)
+                yield Judgement(
+                    level="external-causality", cut=cut, result="valid", summary=summary, proof=proof
+                )
+                continue
+            earlier, later = inversion.earlier, inversion.later
+            summary = (
+                f"{name_of(later.xid)} is before {cut}, and {name_of(earlier.xid)}, which was acknowledged before it "
+                f"was invoked, is not"
+            )
+            witness = Witness(
+                rule=inversion.rule,
+                summary=summary,
+                events=(),
+                start_ns=earlier.completed_ns,
+                end_ns=later.invoked_ns,
+            )
+            yield Judgement(
+                level="external-causality",
+                cut=cut,
+                result="invalid",
+                summary=summary,
+                count=1,
+                witnesses=(witness,),
+                proof=proofs.inversion(inversion),
+            )
+
+    def _acknowledged(self) -> Iterable[Judgement]:
+        operations = self.given.operations
+        needs = "" if operations is not None else "there are no operations"
+        members, rows = self._over_members("acknowledged", needs=needs)
+        cuts = [cut for cut in self.given.cuts if cut.id in self.judged_cuts]
+        wrong, missing = (
+            ([], [])
+            if members is None or operations is None
+            else finish.out_of_bounds(members, cuts, operations)
+        )
+        for cut, place, why in rows:
+            if why is not None:
+                yield why
+                continue
+            if (found := wrong[place]) is not None:
+                yield _invalid("acknowledged", cut, [_out_of_bounds(cut, found)])
+            elif missing[place]:
+                yield skipped("acknowledged", cut, missing[place], lacks=True)
+            else:
+                summary = "what was acknowledged before is in it, and nothing that was invoked after its end"
+                yield Judgement(level="acknowledged", cut=cut, result="valid", summary=summary)
+
+    def _state(self) -> Iterable[Judgement]:
+        given = self.given
+        for cut in self.ids:
+            restored = given.restored.get(cut)
+            if restored is None:
+                yield skipped("state", cut, "the cut was not restored", lacks=False)
+                continue
+            since = given.restored.get(restored.since)
+            earlier = None if since is None else since.state
+            witnesses = [
+                Witness(rule=each.rule, summary=each.summary, events=(), explanation=each.keys)
+                for each in judge_state(restored, given.invariant, earlier)
+            ]
+            left_out = state_not_judged(restored, given.invariant, earlier)
+            told_too = f" (not judged: {', '.join(left_out)})" if left_out else ""
+            if witnesses:
+                yield _invalid("state", cut, witnesses)
+            elif {"differs-from-oracle", "replica-differs", "invariant", "differs-from-delta"} <= set(
+                left_out
+            ):
+                yield skipped("state", cut, "there is nothing to compare the restored state with", lacks=True)
+            else:
+                summary = f"the restored state is what it should be{told_too}"
+                yield Judgement(level="state", cut=cut, result="valid", summary=summary)
+
+    def _finish(self) -> Iterable[Judgement]:
+        for cut, ended in zip(self.given.cuts, self.ended, strict=True):
+            if ended.rule:
+                yield _invalid("finish", cut.id, [Witness(rule=ended.rule, summary=ended.why, events=())])
+            elif ended.missing or ended.is_finished is None:
+                why = ended.missing or "nothing says how the cut ended"
+                yield skipped("finish", cut.id, why, lacks=True)
+            else:
+                cause = cut.causes[0] if cut.causes else ""
+                summary = "it finished everywhere" if ended.is_finished else f"it did not finish: {cause}"
+                yield Judgement(level="finish", cut=cut.id, result="valid", summary=summary)
+
+
+def _unknown(level: Level, cut: str, why: str) -> Judgement:
+    return Judgement(level=level, cut=cut, result="unknown", summary=why)
+
+
+def _invalid(level: Level, cut: str, witnesses: Sequence[Witness]) -> Judgement:
+    return Judgement(
+        level=level,
+        cut=cut,
+        result="invalid",
+        summary=witnesses[0].summary,
+        count=len(witnesses),
+        witnesses=tuple(witnesses),
+    )
+
+
+def _torn(logs: Logs, cut: str, xid: int, said: Sequence[transactions.Side]) -> Witness:
+    name = logs.xids[xid]
+    has = next(each for each in said if each.is_before)
+    lacks = next(each for each in said if not each.is_before)
+    is_torn = lacks.word == "after"
+    return Witness(
+        rule="torn-transaction" if is_torn else "missing-transaction",
+        summary=f"{name} is before {cut} on {has.node}, and {lacks.word} on {lacks.node}",
+        events=(),
+        node=lacks.node,
+        explanation=tuple(
+            f"{each.node}: {each.word}" + (f", by {logs.told(each.record)}" if each.record >= 0 else "")
+            for each in said
+        ),
+    )
+
+
+def _out_of_bounds(cut: str, found: finish.Wrong) -> Witness:
+    each = found.operation
+    why = {
+        "acknowledged-not-included": "was acknowledged before the cut was asked for, and is not in it",
+        "acknowledged-in-no-log": "was acknowledged before the cut was asked for, and no log has it",
+        "invoked-later-included": "was invoked after the end of the cut, and is in it",
+    }[found.rule]
+    return Witness(
+        rule=found.rule,
+        summary=f"{name_of(each.xid)} {why} ({cut})",
+        events=(),
+        start_ns=each.invoked_ns,
+        end_ns=each.completed_ns if each.completed_ns >= 0 else None,
+    )

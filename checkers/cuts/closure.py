@@ -1,0 +1,179 @@
+"""L3 and L4: what a BEFORE must have because of what it has.
+
+L3, by key: the writers of a key that are in BEFORE are a prefix of its versions, on every server by itself. It is
+enough to look at neighbours: a BEFORE that is no prefix has some version without the one just before it.
+
+L4, external causality: a transaction that was acknowledged before another was invoked is in BEFORE if the other is.
+Clients can carry causes from one node to another where no message of the store can show it, so a protocol that colours
+its own messages does not promise this. It is a class of its own: a finding, and no torn transaction.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy
+
+from checkers.cuts.logs import Logs, Operation
+from checkers.cuts.membership import Ranges, running, to_ranges
+from checkers.cuts.trace import Int64s, name_of
+from checkers.cuts.transactions import Members, counted, first_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """On log `node` BEFORE has the writer `later` of a version, and not the writer `earlier` of the one before it."""
+
+    node: int
+    key: int
+    earlier: int
+    later: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gaps:
+    """By cut how many there are and one of them. `doubled`: a sentence if a version of a key has two writers."""
+
+    counts: Int64s
+    first: list[Gap | None]
+    doubled: str = ""
+
+
+def by_key(logs: Logs, of_logs: Ranges, cuts: int) -> Gaps:
+    """L3 for these cuts, which `of_logs` is of."""
+    written = _written(logs, of_logs)
+    neighbours = (written[1:, :2] == written[:-1, :2]).all(axis=1)
+    differ = (written[1:, 2:] != written[:-1, 2:]).all(axis=1)  # in version and in writer
+    later = numpy.flatnonzero(neighbours & differ) + 1
+    node, key = written[later, 0], written[later, 1]
+    have_later = _expanded(of_logs, node, written[later, 3], 2)
+    have_earlier = _expanded(of_logs, node, written[later - 1, 3], 1)
+    wrong = to_ranges(numpy.concatenate((have_later, have_earlier)), cuts, wanted=2)
+    first: list[Gap | None] = [None] * cuts
+    for cut, place in enumerate(first_of(wrong, cuts).tolist()):
+        if place >= 0:
+            pair = int(wrong[place, 0])
+            first[cut] = Gap(
+                node=int(node[pair]),
+                key=int(key[pair]),
+                earlier=int(written[later[pair] - 1, 3]),
+                later=int(written[later[pair], 3]),
+            )
+    return Gaps(counts=counted(wrong, cuts), first=first, doubled=_doubled(logs, written))
+
+
+def _written(logs: Logs, of_logs: Ranges) -> Int64s:
+    """(log, key, version, xid) of committed transactions, sorted."""
+    record, key, version = logs.writes.T
+    counts = numpy.isin(record, of_logs.commits[:, 2])
+    record, key, version = record[counts], key[counts], version[counts]
+    node = numpy.searchsorted(logs.first[1:], record, side="right")
+    table = numpy.column_stack((node, key, version, logs.xid[record])).astype(numpy.int64)
+    return table[numpy.lexsort((table[:, 3], table[:, 2], table[:, 1], table[:, 0]))]
+
+
+def _doubled(logs: Logs, written: Int64s) -> str:
+    table = numpy.unique(written[:, 1:], axis=0)
+    same = numpy.flatnonzero((table[1:, :2] == table[:-1, :2]).all(axis=1))
+    if not len(same):
+        return ""
+    one, other = table[same[0]], table[same[0] + 1]
+    return (
+        f"a version of key {logs.keys[one[0]]} has two writers, {logs.xids[one[2]]} and {logs.xids[other[2]]}"
+    )
+
+
+def _expanded(of_logs: Ranges, node: Int64s, xid: Int64s, weight: int) -> Int64s:
+    """Toggles of the ranges of each (log, xid): item i is the i-th pair."""
+    rows = of_logs.rows
+    width = int(rows[:, 1].max(initial=0)) + int(xid.max(initial=0)) + 1
+    have, wanted = rows[:, 0] * width + rows[:, 1], node * width + xid
+    low, high = numpy.searchsorted(have, wanted), numpy.searchsorted(have, wanted, side="right")
+    counts = high - low
+    item = numpy.repeat(numpy.arange(len(wanted)), counts)
+    offset = numpy.arange(len(item)) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
+    place = numpy.repeat(low, counts) + offset
+    up = numpy.column_stack((item, rows[place, 2], numpy.full(len(item), weight)))
+    down = numpy.column_stack((item, rows[place, 3], numpy.full(len(item), -weight)))
+    return numpy.concatenate((up, down)).astype(numpy.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inversion:
+    """`earlier` was acknowledged before `later` was invoked; BEFORE has `later` and lacks `earlier`."""
+
+    earlier: Operation
+    later: Operation
+
+    @property
+    def rule(self) -> str:
+        """Whether one client's own order is broken, or only that of real time."""
+        return "session-order" if self.earlier.process == self.later.process else "real-time-order"
+
+
+def external(found: Members, operations: Sequence[Operation]) -> list[Inversion | None]:
+    """L4: one inversion for each cut that has any, of one client's transactions if there is such a one."""
+    codes = {name: code for code, name in enumerate(found.logs.xids)}
+    known = [(codes[name_of(each.xid)], each) for each in operations if name_of(each.xid) in codes]
+    known = [(code, each) for code, each in known if found.needed[code]]
+    cuts = len(found.cuts)
+    if not known:
+        return [None] * cuts
+    xid = numpy.array([code for code, _ in known], numpy.int64)
+    invoked = numpy.array([each.invoked_ns for _, each in known], numpy.int64)
+    completed = numpy.array([each.completed_ns if each.ok else -1 for _, each in known], numpy.int64)
+    inside, outside = _joined(found.inside, xid), _joined(found.outside, xid)
+    outside = outside[completed[outside[:, 0]] >= 0]
+    in_sessions = _in_sessions(known, inside, outside, cuts)
+    latest = first_of(inside, cuts, numpy.argsort(-invoked[inside[:, 0]], kind="stable"))
+    soonest = first_of(outside, cuts, numpy.argsort(completed[outside[:, 0]], kind="stable"))
+    said: list[Inversion | None] = []
+    for cut in range(cuts):
+        inversion = in_sessions[cut]
+        if inversion is None and latest[cut] >= 0 and soonest[cut] >= 0:
+            later, earlier = known[inside[latest[cut], 0]][1], known[outside[soonest[cut], 0]][1]
+            if earlier.completed_ns < later.invoked_ns:
+                inversion = Inversion(earlier=earlier, later=later)
+        said.append(inversion)
+    return said
+
+
+def _joined(rows: Int64s, xid: Int64s) -> Int64s:
+    """(xid, first, end) → (operation, first, end) for every operation of that transaction."""
+    rows = rows[numpy.lexsort((rows[:, 1], rows[:, 0]))]
+    low = numpy.searchsorted(rows[:, 0], xid)
+    counts = numpy.searchsorted(rows[:, 0], xid, side="right") - low
+    item = numpy.repeat(numpy.arange(len(xid)), counts)
+    place = numpy.repeat(low, counts) + numpy.arange(len(item))
+    place -= numpy.repeat(numpy.cumsum(counts) - counts, counts)
+    return numpy.column_stack((item, rows[place, 1], rows[place, 2])).astype(numpy.int64)
+
+
+def _in_sessions(
+    known: Sequence[tuple[int, Operation]], inside: Int64s, outside: Int64s, cuts: int
+) -> list[Inversion | None]:
+    """By cut an inversion between two transactions that follow each other at one client."""
+    order = sorted(range(len(known)), key=lambda each: (known[each][1].process, known[each][1].invoked_ns))
+    following = numpy.full(len(known), -1, numpy.int64)
+    for one, other in itertools.pairwise(order):
+        first, then = known[one][1], known[other][1]
+        if first.process == then.process and first.ok and 0 <= first.completed_ns < then.invoked_ns:
+            following[one] = other
+    before = numpy.full(len(known), -1, numpy.int64)
+    before[following[following >= 0]] = numpy.flatnonzero(following >= 0)
+    lacks = outside[following[outside[:, 0]] >= 0]
+    has = inside[before[inside[:, 0]] >= 0]
+    parts = []
+    for rows, item in ((lacks, lacks[:, 0]), (has, before[has[:, 0]])):
+        for column, change in ((1, 1), (2, -1)):
+            parts.append(numpy.column_stack((item, rows[:, column], numpy.full(len(rows), change))))
+    sums = running(numpy.concatenate(parts).astype(numpy.int64), cuts)
+    wrong = sums[sums[:, 3] == 2][:, :3]
+    return [
+        None
+        if place < 0
+        else Inversion(earlier=known[wrong[place, 0]][1], later=known[following[wrong[place, 0]]][1])
+        for place in first_of(wrong, cuts).tolist()
+    ]

@@ -1,0 +1,184 @@
+"""How cuts end, and what clients may expect of a finished one.
+
+A cut counts as finished if every baseline server has its START and its FINISH, for a restore needs no more. Without
+logs it counts as finished if a node reports so. Then
+
+- no node reports another end than the others, and a cut that a node reports as finished has both records everywhere;
+- a cut that did not finish has a cause in the harness's own record;
+- a finished cut has every transaction that was acknowledged before it was asked for, and none that was invoked after
+  its end. (What is torn is said by level "transactions", and is not said again.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy
+
+from checkers.cuts.logs import FINISH, START, Cut, Logs, Operation
+from checkers.cuts.membership import to_ranges, toggled
+from checkers.cuts.trace import Int64s, name_of
+from checkers.cuts.transactions import Members, first_of
+
+_NEVER = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a cut ended: None if nothing says. `rule` and `why` say what is wrong; both "" if nothing is.
+
+    `missing`: why its records cannot be judged.
+    """
+
+    is_finished: bool | None
+    rule: str = ""
+    why: str = ""
+    missing: str = ""
+
+
+def ended(cut: Cut, logs: Logs | None, baseline: Sequence[str], *, is_whole: bool) -> Ended:
+    """How this cut ended. `is_whole`: every baseline server has its START and FINISH."""
+    outcomes = set(cut.outcomes.values())
+    is_finished = is_whole if logs is not None else None if not outcomes else "finished" in outcomes
+    if len(outcomes) > 1:
+        one = next(node for node, each in cut.outcomes.items() if each == "finished")
+        other = next(node for node, each in cut.outcomes.items() if each == "failed")
+        return Ended(
+            is_finished=is_finished,
+            rule="finished-on-some",
+            why=f"{one} reports {cut.id} as finished and {other} as failed",
+        )
+    if "finished" in outcomes and logs is not None and not is_whole:
+        where = _lacking(cut, logs, baseline)
+        if where in logs.damage or where in logs.cut_off or where not in logs.nodes:
+            return Ended(is_finished=None, missing=f"the log of {where} is not whole")
+        return Ended(
+            is_finished=False,
+            rule="finished-without-record",
+            why=f"{cut.id} is reported as finished, and {where} has not both START and FINISH",
+        )
+    if is_finished is False and not cut.causes:
+        if logs is not None and "failed" not in outcomes and not set(baseline) <= set(logs.nodes):
+            return Ended(is_finished=None, missing=f"there is no log of {_lacking(cut, logs, baseline)}")
+        return Ended(
+            is_finished=False,
+            rule="no-cause",
+            why=f"{cut.id} did not finish, and nothing is known that kept it",
+        )
+    return Ended(is_finished=is_finished)
+
+
+def _lacking(cut: Cut, logs: Logs, baseline: Sequence[str]) -> str:
+    """The first baseline server without both records."""
+    has = [logs.of_cut(kind, cut.id) for kind in (START, FINISH)]
+    return next((node for node in baseline if any(node not in each for each in has)), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrong:
+    """A transaction on the side of a cut where its client's times do not allow it."""
+
+    rule: str
+    operation: Operation
+
+
+def out_of_bounds(
+    found: Members, cuts: Sequence[Cut], operations: Sequence[Operation]
+) -> tuple[list[Wrong | None], list[str]]:
+    """By cut (those of `found`) one such transaction; and why a cut cannot be judged, "" if it can."""
+    logs = found.logs
+    codes = {name: code for code, name in enumerate(logs.xids)}
+    asked = _no_later([cut.asked_ns for cut in cuts])
+    over = _no_sooner([cut.ended_ns for cut in cuts])
+    known: list[tuple[int, Operation]] = []
+    lost: list[Operation] = []
+    for each in operations:
+        code = codes.get(name_of(each.xid), -1)
+        if code >= 0 and found.needed[code]:
+            known.append((code, each))
+        elif each.ok and each.wrote:
+            lost.append(each)
+    missing = [_acknowledged(cut, asked[place]) for place, cut in enumerate(cuts)]
+    wrong: list[Wrong | None] = [None] * len(cuts)
+    _invoked_later(found, known, over, wrong)
+    _acknowledged_before(found, known, asked, wrong)
+    first_lost = min(lost, key=lambda each: each.completed_ns, default=None)
+    for place in range(len(cuts)):
+        if wrong[place] is None and first_lost is not None and first_lost.completed_ns < asked[place]:
+            if logs.cut_off or logs.damage:
+                missing[place] = f"no log has {name_of(first_lost.xid)}, and a log is not whole"
+            else:
+                wrong[place] = Wrong(rule="acknowledged-in-no-log", operation=first_lost)
+    return wrong, missing
+
+
+def _acknowledged(cut: Cut, asked_ns: int) -> str:
+    return "" if asked_ns >= 0 and cut.asked_ns >= 0 else "it is not known when the cut was asked for"
+
+
+def _no_later(times: Sequence[int]) -> Int64s:
+    """Ascending times, none later than what is given: claims that hold for them hold for those given."""
+    known = numpy.array([time if time >= 0 else _NEVER for time in times], numpy.int64)
+    return numpy.minimum.accumulate(known[::-1])[::-1]
+
+
+def _no_sooner(times: Sequence[int]) -> Int64s:
+    """Ascending times, none sooner than what is given; behind an unknown one all are unknown."""
+    known = numpy.array([time if time >= 0 else _NEVER for time in times], numpy.int64)
+    return numpy.maximum.accumulate(known)
+
+
+def _acknowledged_before(
+    found: Members, known: Sequence[tuple[int, Operation]], asked: Int64s, wrong: list[Wrong | None]
+) -> None:
+    done = [(xid, each) for xid, each in known if each.ok and each.completed_ns >= 0]
+    xids = numpy.array([xid for xid, _ in done], numpy.int64)
+    first = numpy.searchsorted(asked, [each.completed_ns for _, each in done], side="right")
+    _both(
+        found.outside,
+        xids,
+        first,
+        numpy.full(len(done), len(asked)),
+        "acknowledged-not-included",
+        done,
+        wrong,
+    )
+
+
+def _invoked_later(
+    found: Members, known: Sequence[tuple[int, Operation]], over: Int64s, wrong: list[Wrong | None]
+) -> None:
+    xids = numpy.array([xid for xid, _ in known], numpy.int64)
+    end = numpy.searchsorted(over, [each.invoked_ns for _, each in known], side="left")
+    _both(
+        found.inside, xids, numpy.zeros(len(known), numpy.int64), end, "invoked-later-included", known, wrong
+    )
+
+
+def _both(
+    members: Int64s,
+    xids: Int64s,
+    first: Int64s,
+    end: Int64s,
+    rule: str,
+    known: Sequence[tuple[int, Operation]],
+    wrong: list[Wrong | None],
+) -> None:
+    """Fill `wrong` where an operation's cuts first … end-1 meet the ranges of its transaction in `members`."""
+    if not len(xids):
+        return
+    cuts = len(wrong)
+    order = numpy.argsort(members[:, 0], kind="stable")
+    rows = members[order]
+    low = numpy.searchsorted(rows[:, 0], xids)
+    counts = numpy.searchsorted(rows[:, 0], xids, side="right") - low
+    item = numpy.repeat(numpy.arange(len(xids)), counts)
+    place = numpy.repeat(low - numpy.cumsum(counts) + counts, counts) + numpy.arange(len(item))
+    theirs = numpy.column_stack((item, rows[place, 1], rows[place, 2])).astype(numpy.int64)
+    mine = numpy.column_stack((numpy.arange(len(xids)), first, end)).astype(numpy.int64)
+    mine = mine[mine[:, 1] < mine[:, 2]]
+    both = to_ranges(numpy.concatenate((toggled(theirs), toggled(mine, 2))), cuts, wanted=3)
+    for cut, row in enumerate(first_of(both, cuts).tolist()):
+        if row >= 0:
+            wrong[cut] = Wrong(rule=rule, operation=known[int(both[row, 0])][1])

@@ -1,0 +1,71 @@
+"""The proofs that judgements carry: JSON that names nodes, lives and positions, and nothing of the columns.
+
+frontier   held: how many rows of each life are inside the cut
+message    violated: rows of sends and receives in turn, from outside of the cut to its inside
+sides      held: where START and FINISH of the cut stand on every server
+torn       violated: a transaction, a participant that has it in BEFORE, and one that has not
+gap        violated: a server, a key, the writers of two versions; BEFORE has the later one and lacks the earlier
+inversion  a finding: two transactions by the times of their clients
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checkers.cuts.closure import Gap, Inversion
+from checkers.cuts.logs import FINISH, START, Logs
+from checkers.cuts.messages import Messages
+from checkers.cuts.trace import Trace, name_of
+from checkers.cuts.transactions import Side
+
+
+def frontier(trace: Trace, said: Messages, cut: int) -> dict[str, Any]:
+    """Of a cut that no message violates."""
+    sizes = said.frontiers[cut].tolist()
+    inside = [[life.node, life.life, size] for life, size in zip(trace.lives, sizes, strict=True)]
+    return {"kind": "frontier", "inside": inside}
+
+
+def message(trace: Trace, said: Messages, cut: int) -> dict[str, Any]:
+    """Of a cut that one violates."""
+    crossing = said.crossings[cut]
+    assert crossing is not None
+    return {"kind": "message", "path": [trace.place(row) for row in crossing.path]}
+
+
+def sides_held(logs: Logs, cut: str) -> dict[str, Any]:
+    """Of a cut that every log has whole."""
+    starts, finishes = logs.of_cut(START, cut), logs.of_cut(FINISH, cut)
+    marks = {
+        node: [logs.place(starts[node][0])["record"], logs.place(finishes[node][0])["record"]]
+        for node in logs.nodes
+        if node in starts and node in finishes
+    }
+    return {"kind": "sides", "marks": marks}
+
+
+def torn(logs: Logs, xid: int, said: list[Side]) -> dict[str, Any]:
+    """Of a transaction with participants on both sides."""
+    has = next(each for each in said if each.is_before)
+    lacks = next(each for each in said if not each.is_before)
+    return {"kind": "torn", "xid": logs.xids[xid], "has": has.node, "lacks": lacks.node}
+
+
+def gap(logs: Logs, found: Gap) -> dict[str, Any]:
+    """Of a BEFORE that is no prefix of a key's versions."""
+    return {
+        "kind": "gap",
+        "node": logs.nodes[found.node],
+        "key": logs.keys[found.key],
+        "earlier": logs.xids[found.earlier],
+        "later": logs.xids[found.later],
+    }
+
+
+def inversion(found: Inversion) -> dict[str, Any]:
+    """Of two transactions in the order of their clients."""
+    return {
+        "kind": "inversion",
+        "earlier": name_of(found.earlier.xid),
+        "later": name_of(found.later.xid),
+    }

@@ -1,0 +1,106 @@
+"""What the levels say, cut by cut; and each level as one verdict. Levels are never merged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness, merged
+
+Level = Literal[
+    "messages", "transactions", "form", "closure", "external-causality", "acknowledged", "state", "finish"
+]
+LEVELS: Mapping[Level, str] = {
+    "messages": "no message received before a cut was sent behind it",
+    "transactions": "a transaction is on the same side of a cut at all its participants",
+    "form": "the records of a cut are of the form that its protocol says",
+    "closure": "what is before a cut has all earlier versions of each key",
+    "external-causality": "what is before a cut has all that its clients knew",
+    "acknowledged": "a cut has what was acknowledged before it was asked for, and nothing invoked after its end",
+    "state": "a restored cut is the state that its transactions lead to",
+    "finish": "a cut finishes on all baseline nodes, or has a cause not to",
+}
+FINDINGS: frozenset[Level] = frozenset({"external-causality"})
+"""Levels that a protocol of coloured messages does not promise: what they find is no violation."""
+
+Standing = Literal["judged", "nothing to judge", "lacks material"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What a level says of a cut.
+
+    A level that is not judged is unknown, and `standing` says why: there was nothing to judge (the cut did not
+    finish), or material is missing. `count`: how many violations, of which `witnesses` shows one. `proof`: JSON for the
+    verifiers (`checkers.cuts.verify`, `checkers.cuts.verify_logs`), None if the level has none.
+    """
+
+    level: Level
+    cut: str
+    result: Result
+    summary: str
+    standing: Standing = "judged"
+    count: int = 0
+    witnesses: tuple[Witness, ...] = ()
+    proof: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        assert (self.result == "invalid") == bool(self.witnesses), f"{self.level} of {self.cut}"
+        assert self.standing == "judged" or self.result == "unknown", f"{self.level} of {self.cut}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All judgements, by level in the order of the cuts; `notes` are about the whole material."""
+
+    cuts: tuple[str, ...]
+    judgements: Mapping[Level, tuple[Judgement, ...]]
+    notes: tuple[str, ...] = field(default=())
+
+    def of(self, level: Level, cut: str) -> Judgement:
+        """What a level says of a cut; LookupError if there is no such cut."""
+        return next(each for each in self.judgements[level] if each.cut == cut)
+
+    def verdict(self, level: Level) -> Verdict:
+        """One level over all cuts. Cuts with nothing to judge do not count; all others must be valid."""
+        said = self.judgements[level]
+        counted = [each for each in said if each.standing != "nothing to judge"]
+        wrong = [each for each in counted if each.result == "invalid"]
+        result = merged(each.result for each in counted)
+        open_ones = [each for each in counted if each.result == "unknown"]
+        summary = f"{len(counted)} cuts judged, {len(wrong)} wrong"
+        if not counted:
+            summary = said[0].summary if said else "no cut was asked for"
+        elif open_ones:
+            summary += f"; {open_ones[0].cut}: {open_ones[0].summary}"
+        details: dict[str, Any] = {
+            "cuts": [
+                {"cut": each.cut, "result": each.result, "standing": each.standing, "summary": each.summary}
+                for each in said
+            ],
+            "violations": sum(each.count for each in wrong),
+            "notes": list(self.notes),
+        }
+        if not any(each.standing == "judged" for each in said):
+            details["vacuous"] = True
+        witnesses = [witness for each in wrong for witness in each.witnesses]
+        return Verdict(
+            checker=f"cuts-{level}",
+            result=result,
+            summary=summary,
+            model="" if level in FINDINGS else LEVELS[level],
+            witnesses=tuple(witnesses[:WITNESSES_MAX]),
+            details=details,
+        )
+
+
+def skipped(level: Level, cut: str, why: str, *, lacks: bool) -> Judgement:
+    """A level that is not judged; `lacks`: because material is missing."""
+    return Judgement(
+        level=level,
+        cut=cut,
+        result="unknown",
+        summary=f"not judged: {why}",
+        standing="lacks material" if lacks else "nothing to judge",
+    )

@@ -1,0 +1,136 @@
+"""L5, state: what a restored cut brings back, compared with what it should be. Values are compared exactly.
+
+| rule | breach |
+|---|---|
+| differs-from-oracle | the primaries' rows are not those of an oracle that replayed BEFORE |
+| replica-differs | a backup's rows of a partition are not those of its primary |
+| invariant | what the workload says of every state (a bank's total, say) does not hold |
+| differs-from-delta | the state is not that of an earlier restored cut with the changes between them |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+Rows = Mapping[Any, Any]
+"""Key → value; keys and values are JSON (tuples for lists in keys)."""
+Invariant = Callable[[Rows], str]
+"""What is wrong with a state, in a sentence; "" if nothing is."""
+DELETED = object()
+"""In a delta: the key is gone."""
+SHOWN_MAX = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """One restored cut.
+
+    rows      by node and partition the rows that the node holds
+    primary   by partition the node that is its primary
+    oracle    the state of a replay of BEFORE; None: there is none
+    since     the cut that `delta` starts from, "" if there is none
+    delta     key → value, or DELETED
+    """
+
+    cut: str
+    rows: Mapping[str, Mapping[int, Rows]]
+    primary: Mapping[int, str]
+    oracle: Rows | None = None
+    since: str = ""
+    delta: Mapping[Any, Any] = field(default_factory=dict)
+
+    @property
+    def state(self) -> dict[Any, Any]:
+        """The rows of all primaries."""
+        return {
+            key: value
+            for partition, node in sorted(self.primary.items())
+            for key, value in self.rows.get(node, {}).get(partition, {}).items()
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A breach: its rule, a sentence, and the first keys that differ, each with both values in JSON."""
+
+    rule: str
+    summary: str
+    keys: tuple[str, ...] = ()
+
+
+def differences(one: Rows, other: Rows) -> list[str]:
+    """The keys on which two states differ, in order of their JSON: `"a": 1, and 2`. Absent: nothing."""
+    left, right = _coded(one), _coded(other)
+    wrong = [key for key in sorted(left.keys() | right.keys()) if left.get(key) != right.get(key)]
+    return [f"{key}: {left.get(key, 'nothing')}, and {right.get(key, 'nothing')}" for key in wrong]
+
+
+def judge(restored: Restored, invariant: Invariant | None, earlier: Rows | None) -> Iterator[Difference]:
+    """All breaches. `earlier`: the state of the cut that the delta starts from, None if it was not restored."""
+    state = restored.state
+    for partition, primary in sorted(restored.primary.items()):
+        if partition not in restored.rows.get(primary, {}):
+            summary = f"{primary} is the primary of partition {partition} and restored nothing of it"
+            yield Difference(rule="replica-differs", summary=summary)
+            continue
+        for node, partitions in restored.rows.items():
+            if node != primary and partition in partitions:
+                wrong = differences(partitions[partition], restored.rows[primary][partition])
+                title = f"partition {partition} differs on {node} and its primary {primary}"
+                yield from _told("replica-differs", title, wrong)
+    if restored.oracle is not None:
+        wrong = differences(state, restored.oracle)
+        yield from _told("differs-from-oracle", "the restored state differs from the replay of BEFORE", wrong)
+    if invariant is not None and (why := invariant(state)):
+        yield Difference(rule="invariant", summary=why)
+    if restored.since and earlier is not None:
+        changed = {**earlier, **restored.delta}
+        expected = {key: value for key, value in changed.items() if value is not DELETED}
+        title = f"the restored state differs from that of {restored.since} with the changes since"
+        yield from _told("differs-from-delta", title, differences(state, expected))
+
+
+def not_judged(restored: Restored, invariant: Invariant | None, earlier: Rows | None) -> list[str]:
+    """The rules for which material is missing."""
+    has_copies = any(
+        partition in partitions and node != primary
+        for partition, primary in restored.primary.items()
+        for node, partitions in restored.rows.items()
+    )
+    missing = {
+        "differs-from-oracle": restored.oracle is None,
+        "replica-differs": not has_copies,
+        "invariant": invariant is None,
+        "differs-from-delta": not restored.since or earlier is None,
+    }
+    return [rule for rule, lacks in missing.items() if lacks]
+
+
+def total(expected: int | float, values: Callable[[Rows], Any] = lambda rows: rows.values()) -> Invariant:
+    """The invariant of a bank: what `values` takes of a state sums up to `expected`."""
+
+    def wrong(rows: Rows) -> str:
+        found = sum(values(rows))
+        return "" if found == expected else f"the total is {found}, expected {expected}"
+
+    return wrong
+
+
+def _told(rule: str, title: str, wrong: list[str]) -> Iterator[Difference]:
+    if wrong:
+        more = f", and {len(wrong) - SHOWN_MAX} more" if len(wrong) > SHOWN_MAX else ""
+        summary = f"{title} on {len(wrong)} keys: {'; '.join(wrong[:SHOWN_MAX])}{more}"
+        yield Difference(rule=rule, summary=summary, keys=tuple(wrong[:SHOWN_MAX]))
+
+
+def _coded(rows: Rows) -> dict[str, str]:
+    """By the JSON of keys and values: 1, 1.0, true and "1" are four values."""
+    return {_json(key): _json(value) for key, value in rows.items()}
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()

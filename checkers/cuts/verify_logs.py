@@ -1,0 +1,225 @@
+"""Accepts or refuses proofs about the transactions of a cut. Shares no code with the checker, only the values of logs.
+
+    verify_logs.check(logs, baseline, "k7", level, judgement.result, judgement.proof, operations)
+
+| proof | shows | is checked by |
+|---|---|---|
+| sides | what the level says holds: so stand START and FINISH of every server | making each BEFORE from them |
+| torn | one participant has the transaction in BEFORE, and another has not | the two BEFOREs |
+| gap | a BEFORE has the later of two writers of a key, and lacks the earlier one | that BEFORE, and the versions |
+| inversion | BEFORE lacks a transaction that was acknowledged before one in it was invoked | the BEFOREs, the times |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from checkers.cuts.logs import BASE, COMMITTED, FINISH, REBALANCED, START, Logs, Operation
+from checkers.cuts.trace import name_of
+from checkers.cuts.verify import RefusedError
+
+Befores = dict[str, set[int]]
+
+
+def check(
+    logs: Logs,
+    baseline: Sequence[str],
+    cut: str,
+    level: str,
+    result: str,
+    proof: Mapping[str, Any],
+    operations: Sequence[Operation] = (),
+) -> None:
+    """Raise RefusedError unless the proof shows what a level says ("valid" or "invalid") of the cut."""
+    try:
+        before = {node: _before(logs, node, cut) for node in logs.nodes}
+        takes = _participants(logs)
+        _copies(logs, cut, before, takes)
+        match level, result, proof["kind"]:
+            case _, "valid", "sides":
+                _sides(logs, baseline, cut, proof["marks"])
+                _HELD[level](logs, before, takes, operations)
+            case "transactions", "invalid", "torn":
+                xid = logs.xids.index(proof["xid"])
+                _need({proof["has"], proof["lacks"]} <= takes[xid], "one of them is no participant")
+                _need(xid in before[proof["has"]], f"{proof['has']} does not have it")
+                _need(xid not in before[proof["lacks"]], f"{proof['lacks']} has it")
+            case "closure", "invalid", "gap":
+                _gap(logs, before, proof)
+            case "external-causality", "invalid", "inversion":
+                _inversion(logs, before, takes, operations, proof)
+            case _:
+                raise RefusedError(f"a proof of kind {proof['kind']!r} does not show {level} {result}")
+    except (LookupError, TypeError, ValueError) as error:
+        raise RefusedError(f"the proof cannot be read: {error}") from error
+
+
+def _need(true: bool, otherwise: str) -> None:
+    if not true:
+        raise RefusedError(otherwise)
+
+
+def _records(logs: Logs, node: str) -> range:
+    place = logs.nodes.index(node)
+    return range(int(logs.first[place]), int(logs.first[place + 1]))
+
+
+def _mark(logs: Logs, node: str, kind: int, cut: str) -> int | None:
+    for record in _records(logs, node):
+        if logs.kind[record] == kind and logs.cut[record] >= 0 and logs.cuts[logs.cut[record]] == cut:
+            return record
+    return None
+
+
+def _before(logs: Logs, node: str, cut: str) -> set[int]:
+    """What a restore of the cut brings back on a node; nothing if the node has not both records of it."""
+    start, finish = _mark(logs, node, START, cut), _mark(logs, node, FINISH, cut)
+    if start is None or finish is None:
+        return set()
+    included = {int(xid) for record, xid in logs.included.tolist() if record == finish}
+    excluded = {int(xid) for record, xid in logs.excluded.tolist() if record == finish}
+    before: set[int] = set()
+    seen: set[int] = set()
+    for record in _records(logs, node):
+        xid = int(logs.xid[record])
+        if logs.kind[record] != COMMITTED or xid < 0 or xid in seen:
+            continue
+        seen.add(xid)
+        if xid in included if record > start else xid not in excluded:
+            before.add(xid)
+    return before
+
+
+def _participants(logs: Logs) -> dict[int, set[str]]:
+    """By transaction that some log committed: the nodes with a log that must have it."""
+    committed: dict[int, set[str]] = {}
+    for node in logs.nodes:
+        for record in _records(logs, node):
+            if logs.kind[record] == COMMITTED and logs.xid[record] >= 0:
+                committed.setdefault(int(logs.xid[record]), set()).add(node)
+    for record, node_code in logs.taking.tolist():
+        xid = int(logs.xid[record])
+        if xid in committed:
+            committed[xid].add(logs.nodes[node_code])
+    return committed
+
+
+def _copies(logs: Logs, cut: str, before: Befores, takes: Mapping[int, set[str]]) -> None:
+    """Add what a node got as a copy before a base snapshot that precedes the cut."""
+    for node in logs.nodes:
+        start = _mark(logs, node, START, cut)
+        lacks = node in logs.cut_off
+        own = {int(logs.xid[each]) for each in _records(logs, node) if logs.kind[each] == COMMITTED}
+        for record in _records(logs, node):
+            lacks = lacks or logs.kind[record] == REBALANCED
+            if logs.kind[record] != BASE or not lacks:
+                continue
+            lacks = False
+            if start is None or record > start:
+                continue
+            given = {
+                xid
+                for other in logs.nodes
+                if other != node
+                for xid in _committed_before_base(logs, other, int(logs.cut[record]))
+            }
+            before[node] |= {xid for xid in given - own if node in takes[xid]}
+
+
+def _committed_before_base(logs: Logs, node: str, base: int) -> set[int]:
+    bases = [each for each in _records(logs, node) if logs.kind[each] == BASE and logs.cut[each] == base]
+    return {
+        int(logs.xid[each])
+        for each in _records(logs, node)
+        if bases and each < bases[-1] and logs.kind[each] == COMMITTED and logs.xid[each] >= 0
+    }
+
+
+def _sides(logs: Logs, baseline: Sequence[str], cut: str, claimed: Mapping[str, Sequence[int]]) -> None:
+    _need(bool(baseline) and set(baseline) <= claimed.keys(), "it leaves out a server of the baseline")
+    for node, (start, finish) in claimed.items():
+        first = _records(logs, node).start
+        _need(_mark(logs, node, START, cut) == first + start, f"START of {cut} is elsewhere on {node}")
+        _need(_mark(logs, node, FINISH, cut) == first + finish, f"FINISH of {cut} is elsewhere on {node}")
+
+
+def _agree(logs: Logs, before: Befores, takes: Mapping[int, set[str]], _: Sequence[Operation]) -> None:
+    for xid, nodes in takes.items():
+        sides = {xid in before[node] for node in nodes}
+        _need(len(sides) == 1, f"{logs.xids[xid]} is on both sides")
+
+
+def _versions(logs: Logs, node: str) -> dict[int, list[tuple[int, int]]]:
+    """By key (version, writer) of what a node committed, in order."""
+    counts: dict[int, int] = {}
+    for record in _records(logs, node):
+        if logs.kind[record] == COMMITTED and int(logs.xid[record]) not in counts:
+            counts[int(logs.xid[record])] = record
+    found: dict[int, list[tuple[int, int]]] = {}
+    for record, key, version in logs.writes.tolist():
+        xid = int(logs.xid[record])
+        if counts.get(xid) == record:
+            found.setdefault(key, []).append((version, xid))
+    return {key: sorted(writers) for key, writers in found.items()}
+
+
+def _prefixes(logs: Logs, before: Befores, _: Mapping[int, set[str]], __: Sequence[Operation]) -> None:
+    writers: dict[tuple[int, int], int] = {}
+    for node in logs.nodes:
+        for key, versions in _versions(logs, node).items():
+            lacks = ""
+            for version, xid in versions:
+                same = writers.setdefault((key, version), xid)
+                _need(same == xid, f"a version of {logs.keys[key]} has two writers")
+                _need(xid not in before[node] or not lacks, f"{node} lacks {lacks}")
+                lacks = lacks or (logs.xids[xid] if xid not in before[node] else "")
+
+
+def _gap(logs: Logs, before: Befores, proof: Mapping[str, Any]) -> None:
+    earlier, later = logs.xids.index(proof["earlier"]), logs.xids.index(proof["later"])
+    versions = _versions(logs, proof["node"])[logs.keys.index(proof["key"])]
+    firsts = [version for version, xid in versions if xid == earlier]
+    thens = [version for version, xid in versions if xid == later]
+    _need(min(firsts) < max(thens), "the writers have the other order")
+    _need(later in before[proof["node"]] and earlier not in before[proof["node"]], "BEFORE is not so")
+
+
+def _known(
+    logs: Logs, takes: Mapping[int, set[str]], operations: Sequence[Operation]
+) -> list[tuple[int, Operation]]:
+    codes = {name: code for code, name in enumerate(logs.xids)}
+    named = [(codes.get(name_of(each.xid), -1), each) for each in operations]
+    return [(xid, each) for xid, each in named if xid in takes]
+
+
+def _ordered(
+    logs: Logs, before: Befores, takes: Mapping[int, set[str]], operations: Sequence[Operation]
+) -> None:
+    known = _known(logs, takes, operations)
+    has = [each.invoked_ns for xid, each in known if all(xid in before[node] for node in takes[xid])]
+    lacks = [
+        each.completed_ns
+        for xid, each in known
+        if each.ok and each.completed_ns >= 0 and not any(xid in before[node] for node in takes[xid])
+    ]
+    _need(not has or not lacks or min(lacks) >= max(has), "an acknowledged transaction is missing")
+
+
+def _inversion(
+    logs: Logs,
+    before: Befores,
+    takes: Mapping[int, set[str]],
+    operations: Sequence[Operation],
+    proof: Mapping[str, Any],
+) -> None:
+    known = _known(logs, takes, operations)
+    earlier, later = logs.xids.index(proof["earlier"]), logs.xids.index(proof["later"])
+    _need(not any(earlier in before[node] for node in takes[earlier]), "the earlier one is in BEFORE")
+    _need(all(later in before[node] for node in takes[later]), "the later one is not in BEFORE")
+    done = [each.completed_ns for xid, each in known if xid == earlier and each.ok and each.completed_ns >= 0]
+    asked = [each.invoked_ns for xid, each in known if xid == later]
+    _need(min(done) < max(asked), "it was not acknowledged before the other was invoked")
+
+
+_HELD = {"transactions": _agree, "closure": _prefixes, "external-causality": _ordered}

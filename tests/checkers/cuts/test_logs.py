@@ -1,0 +1,69 @@
+"""The levels over logs: in one pass over a series, and by sets, cut by cut."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checkers.cuts import closure, finish, transactions, verify_logs
+from checkers.cuts.checker import Given, check
+from checkers.cuts.logs import Cut, Operation, logs_of
+from tests.checkers.cuts import twin_logs
+from tests.checkers.cuts.drawn_logs import CUTS, Step, operations, steps, written
+
+SERIES = tuple(
+    Cut(id=cut, asked_ns=8 + 10 * place, ended_ns=12 + 10 * place, causes=("drawn",))
+    for place, cut in enumerate(CUTS)
+)
+
+
+def _same(drawn: list[Step], nodes: int, honest: bool, asked: list[Operation]) -> None:
+    given_logs = written(drawn, nodes=nodes, honest=honest)
+    logs = logs_of(given_logs)
+    members = transactions.members(logs, CUTS)
+    torn = transactions.counted(members.torn, len(CUTS))
+    gaps = closure.by_key(logs, members.of_logs, len(CUTS))
+    inversions = closure.external(members, asked)
+    wrong, missing = finish.out_of_bounds(members, SERIES, asked)
+    for place, twin in enumerate(twin_logs.judged(given_logs, SERIES, asked)):
+        rows = members.torn[(members.torn[:, 1] <= place) & (place < members.torn[:, 2])]
+        assert {logs.xids[xid] for xid in rows[:, 0]} == twin.torn
+        assert torn[place] == len(twin.torn)
+        assert (gaps.first[place] is not None) == (gaps.counts[place] > 0)
+        assert gaps.counts[place] == twin.gaps or gaps.doubled
+        assert (inversions[place] is not None) == twin.inverted
+        assert (wrong[place] is not None or bool(missing[place])) == twin.out_of_bounds
+    _proved(given_logs, drawn, asked)
+
+
+def _proved(given_logs: list[twin_logs.NodeLog], drawn: list[Step], asked: list[Operation]) -> None:
+    """Every judgement that carries a proof has one that the verifier accepts, and it fits no other result."""
+    logs = logs_of(given_logs)
+    report = check(Given(cuts=SERIES, baseline=logs.nodes, logs=logs, operations=asked))
+    for level in ("transactions", "closure", "external-causality"):
+        for each in report.judgements[level]:
+            if each.standing == "judged" and each.proof is not None:
+                arguments = (logs, logs.nodes, each.cut, level)
+                verify_logs.check(*arguments, each.result, each.proof, asked)
+                other = "valid" if each.result == "invalid" else "invalid"
+                with pytest.raises(verify_logs.RefusedError):
+                    verify_logs.check(*arguments, other, each.proof, asked)
+            assert each.result == "unknown" or each.proof is not None
+
+
+@given(steps(), st.integers(2, 3), st.booleans(), operations())
+@settings(max_examples=300)
+def test_ranges_over_a_series_say_what_sets_say(
+    drawn: list[Step], nodes: int, honest: bool, asked: list[Operation]
+) -> None:
+    """A transaction on a wrong side, a gap or an inversion that is missed or made up; a proof that proves nothing."""
+    _same(drawn, nodes, honest, asked)
+
+
+@pytest.mark.nightly
+@given(steps(), st.integers(2, 3), st.booleans(), operations())
+@settings(max_examples=20_000)
+def test_the_same_on_many_logs(drawn: list[Step], nodes: int, honest: bool, asked: list[Operation]) -> None:
+    """The same on 20,000 sets of logs."""
+    _same(drawn, nodes, honest, asked)
