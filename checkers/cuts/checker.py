@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from checkers.cuts import closure, finish, form, messages, proofs, transactions
+from checkers.cuts import closure, finish, form, messages, proofs, transactions, witnesses
 from checkers.cuts.logs import Cut, Logs, Operation
 from checkers.cuts.membership import whole_cuts
 from checkers.cuts.report import LEVELS, Judgement, Level, Report, skipped
 from checkers.cuts.state import Invariant, Restored
 from checkers.cuts.state import judge as judge_state
 from checkers.cuts.state import not_judged as state_not_judged
-from checkers.cuts.trace import Trace, name_of, told
+from checkers.cuts.trace import Trace, told
 from checkers.cuts.transactions import Members
 from checkers.verdict import Witness
 
@@ -100,7 +100,7 @@ class _Checker:
             return skipped("messages", cut, "the trace has no colour change of this cut", lacks=True)
         crossing = said.crossings[place]
         if crossing is not None:
-            witness = self._crossing(trace, cut, crossing)
+            witness = witnesses.of_crossing(trace, cut, crossing)
             return Judgement(
                 level="messages",
                 cut=cut,
@@ -118,23 +118,6 @@ class _Checker:
             result="valid",
             summary="every message that was received inside was sent inside",
             proof=proofs.frontier(trace, said, place),
-        )
-
-    def _crossing(self, trace: Trace, cut: str, crossing: messages.Crossing) -> Witness:
-        send, receive = told(trace, crossing.send), told(trace, crossing.receive)
-        changes = [
-            f"{told(trace, row)}: the colour change of {cut}"
-            for row, code in zip(trace.mark_row.tolist(), trace.mark_cut.tolist(), strict=True)
-            if trace.cuts[code] == cut
-            and trace.lives[trace.life_of(row)].node
-            in {trace.lives[trace.life_of(end)].node for end in (crossing.path[0], crossing.receive)}
-        ]
-        return Witness(
-            rule="message-from-outside",
-            summary=f"{receive}, inside {cut}; it was sent outside",
-            events=(),
-            node=trace.lives[trace.life_of(crossing.receive)].node,
-            explanation=(send, *(told(trace, row) for row in crossing.path[:-2]), receive, *changes),
         )
 
     def _over_members(
@@ -172,7 +155,7 @@ class _Checker:
             else:
                 xid = int(members.torn[first[place], 0])
                 said = transactions.sides(members, xid, place)
-                witness = _torn(members.logs, cut, xid, said)
+                witness = witnesses.of_torn(members.logs, cut, xid, said)
                 yield Judgement(
                     level="transactions",
                     cut=cut,
@@ -203,9 +186,9 @@ class _Checker:
                     by_cut[cut].append(
                         Witness(rule="second-colour-change", summary=summary, events=(), explanation=where)
                     )
-        for cut, witnesses in by_cut.items():
-            if witnesses:
-                yield _invalid("form", cut, witnesses)
+        for cut, breaches in by_cut.items():
+            if breaches:
+                yield _invalid("form", cut, breaches)
             elif logs is None:
                 yield skipped("form", cut, "there are no logs", lacks=True)
             else:
@@ -216,7 +199,7 @@ class _Checker:
         members, rows = self._over_members("closure")
         gaps = None
         if members is not None:
-            gaps = closure.by_key(members.logs, members.of_logs, len(members.cuts))
+            gaps = closure.by_key(members)
         for cut, place, why in rows:
             if why is not None or members is None or gaps is None:
                 assert why is not None
@@ -224,26 +207,15 @@ class _Checker:
                 continue
             gap = gaps.first[place]
             if gap is not None:
-                logs = members.logs
-                summary = (
-                    f"on {logs.nodes[gap.node]} {logs.xids[gap.later]} is before {cut}, and {logs.xids[gap.earlier]}, "
-                    f"which wrote key {logs.keys[gap.key]} earlier, is not"
-                )
-                witness = Witness(
-                    rule="version-gap",
-                    summary=summary,
-                    events=(),
-                    key=logs.keys[gap.key],
-                    node=logs.nodes[gap.node],
-                )
+                witness = witnesses.of_gap(members.logs, cut, gap)
                 yield Judgement(
                     level="closure",
                     cut=cut,
                     result="invalid",
-                    summary=summary,
+                    summary=witness.summary,
                     count=int(gaps.counts[place]),
                     witnesses=(witness,),
-                    proof=proofs.gap(logs, gap),
+                    proof=proofs.gap(members.logs, gap),
                 )
             elif gaps.doubled:
                 yield _unknown("closure", cut, gaps.doubled)
@@ -276,23 +248,12 @@ class _Checker:
                     level="external-causality", cut=cut, result="valid", summary=summary, proof=proof
                 )
                 continue
-            earlier, later = inversion.earlier, inversion.later
-            summary = (
-                f"{name_of(later.xid)} is before {cut}, and {name_of(earlier.xid)}, which was acknowledged before it "
-                f"was invoked, is not"
-            )
-            witness = Witness(
-                rule=inversion.rule,
-                summary=summary,
-                events=(),
-                start_ns=earlier.completed_ns,
-                end_ns=later.invoked_ns,
-            )
+            witness = witnesses.of_inversion(cut, inversion)
             yield Judgement(
                 level="external-causality",
                 cut=cut,
                 result="invalid",
-                summary=summary,
+                summary=witness.summary,
                 count=1,
                 witnesses=(witness,),
                 proof=proofs.inversion(inversion),
@@ -313,7 +274,7 @@ class _Checker:
                 yield why
                 continue
             if (found := wrong[place]) is not None:
-                yield _invalid("acknowledged", cut, [_out_of_bounds(cut, found)])
+                yield _invalid("acknowledged", cut, [witnesses.of_bounds(cut, found)])
             elif missing[place]:
                 yield skipped("acknowledged", cut, missing[place], lacks=True)
             else:
@@ -329,14 +290,14 @@ class _Checker:
                 continue
             since = given.restored.get(restored.since)
             earlier = None if since is None else since.state
-            witnesses = [
+            wrong = [
                 Witness(rule=each.rule, summary=each.summary, events=(), explanation=each.keys)
                 for each in judge_state(restored, given.invariant, earlier)
             ]
             left_out = state_not_judged(restored, given.invariant, earlier)
             told_too = f" (not judged: {', '.join(left_out)})" if left_out else ""
-            if witnesses:
-                yield _invalid("state", cut, witnesses)
+            if wrong:
+                yield _invalid("state", cut, wrong)
             elif {"differs-from-oracle", "replica-differs", "invariant", "differs-from-delta"} <= set(
                 left_out
             ):
@@ -362,45 +323,12 @@ def _unknown(level: Level, cut: str, why: str) -> Judgement:
     return Judgement(level=level, cut=cut, result="unknown", summary=why)
 
 
-def _invalid(level: Level, cut: str, witnesses: Sequence[Witness]) -> Judgement:
+def _invalid(level: Level, cut: str, found: Sequence[Witness]) -> Judgement:
     return Judgement(
         level=level,
         cut=cut,
         result="invalid",
-        summary=witnesses[0].summary,
-        count=len(witnesses),
-        witnesses=tuple(witnesses),
-    )
-
-
-def _torn(logs: Logs, cut: str, xid: int, said: Sequence[transactions.Side]) -> Witness:
-    name = logs.xids[xid]
-    has = next(each for each in said if each.is_before)
-    lacks = next(each for each in said if not each.is_before)
-    is_torn = lacks.word == "after"
-    return Witness(
-        rule="torn-transaction" if is_torn else "missing-transaction",
-        summary=f"{name} is before {cut} on {has.node}, and {lacks.word} on {lacks.node}",
-        events=(),
-        node=lacks.node,
-        explanation=tuple(
-            f"{each.node}: {each.word}" + (f", by {logs.told(each.record)}" if each.record >= 0 else "")
-            for each in said
-        ),
-    )
-
-
-def _out_of_bounds(cut: str, found: finish.Wrong) -> Witness:
-    each = found.operation
-    why = {
-        "acknowledged-not-included": "was acknowledged before the cut was asked for, and is not in it",
-        "acknowledged-in-no-log": "was acknowledged before the cut was asked for, and no log has it",
-        "invoked-later-included": "was invoked after the end of the cut, and is in it",
-    }[found.rule]
-    return Witness(
-        rule=found.rule,
-        summary=f"{name_of(each.xid)} {why} ({cut})",
-        events=(),
-        start_ns=each.invoked_ns,
-        end_ns=each.completed_ns if each.completed_ns >= 0 else None,
+        summary=found[0].summary,
+        count=len(found),
+        witnesses=tuple(found),
     )

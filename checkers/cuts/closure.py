@@ -1,7 +1,8 @@
 """L3 and L4: what a BEFORE must have because of what it has.
 
 L3, by key: the writers of a key that are in BEFORE are a prefix of its versions, on every server by itself. It is
-enough to look at neighbours: a BEFORE that is no prefix has some version without the one just before it.
+enough to look at neighbours: a BEFORE that is no prefix has some version without the one just before it. What follows
+from a torn transaction is said by level "transactions", and is not said again.
 
 L4, external causality: a transaction that was acknowledged before another was invoked is in BEFORE if the other is.
 Clients can carry causes from one node to another where no message of the store can show it, so a protocol that colours
@@ -41,16 +42,23 @@ class Gaps:
     doubled: str = ""
 
 
-def by_key(logs: Logs, of_logs: Ranges, cuts: int) -> Gaps:
-    """L3 for these cuts, which `of_logs` is of."""
+def by_key(found: Members) -> Gaps:
+    """L3 for the cuts of these members."""
+    logs, of_logs, cuts = found.logs, found.of_logs, len(found.cuts)
     written = _written(logs, of_logs)
     neighbours = (written[1:, :2] == written[:-1, :2]).all(axis=1)
     differ = (written[1:, 2:] != written[:-1, 2:]).all(axis=1)  # in version and in writer
     later = numpy.flatnonzero(neighbours & differ) + 1
     node, key = written[later, 0], written[later, 1]
-    have_later = _expanded(of_logs, node, written[later, 3], 2)
-    have_earlier = _expanded(of_logs, node, written[later - 1, 3], 1)
-    wrong = to_ranges(numpy.concatenate((have_later, have_earlier)), cuts, wanted=2)
+    torn = numpy.column_stack((numpy.zeros(len(found.torn), numpy.int64), found.torn))
+    anywhere = numpy.zeros_like(node)
+    toggles = (
+        _expanded(of_logs.rows, node, written[later, 3], 2),
+        _expanded(of_logs.rows, node, written[later - 1, 3], 1),
+        _expanded(torn, anywhere, written[later, 3], 4),
+        _expanded(torn, anywhere, written[later - 1, 3], 4),
+    )
+    wrong = to_ranges(numpy.concatenate(toggles), cuts, wanted=2)
     first: list[Gap | None] = [None] * cuts
     for cut, place in enumerate(first_of(wrong, cuts).tolist()):
         if place >= 0:
@@ -85,9 +93,8 @@ def _doubled(logs: Logs, written: Int64s) -> str:
     )
 
 
-def _expanded(of_logs: Ranges, node: Int64s, xid: Int64s, weight: int) -> Int64s:
-    """Toggles of the ranges of each (log, xid): item i is the i-th pair."""
-    rows = of_logs.rows
+def _expanded(rows: Int64s, node: Int64s, xid: Int64s, weight: int) -> Int64s:
+    """Toggles of the rows (log, xid, first, end) of each (log, xid): item i is the i-th pair."""
     width = int(rows[:, 1].max(initial=0)) + int(xid.max(initial=0)) + 1
     have, wanted = rows[:, 0] * width + rows[:, 1], node * width + xid
     low, high = numpy.searchsorted(have, wanted), numpy.searchsorted(have, wanted, side="right")

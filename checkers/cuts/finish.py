@@ -99,22 +99,23 @@ def out_of_bounds(
             known.append((code, each))
         elif each.ok and each.wrote:
             lost.append(each)
-    missing = [_acknowledged(cut, asked[place]) for place, cut in enumerate(cuts)]
+    missing = ["" if cut.asked_ns >= 0 else "it is not known when the cut was asked for" for cut in cuts]
     wrong: list[Wrong | None] = [None] * len(cuts)
     _invoked_later(found, known, over, wrong)
     _acknowledged_before(found, known, asked, wrong)
+    for place, why in enumerate(missing):
+        if why:
+            wrong[place] = None
     first_lost = min(lost, key=lambda each: each.completed_ns, default=None)
     for place in range(len(cuts)):
-        if wrong[place] is None and first_lost is not None and first_lost.completed_ns < asked[place]:
+        if wrong[place] is None and not missing[place] and first_lost is not None:
+            if first_lost.completed_ns >= asked[place]:
+                continue
             if logs.cut_off or logs.damage:
                 missing[place] = f"no log has {name_of(first_lost.xid)}, and a log is not whole"
             else:
                 wrong[place] = Wrong(rule="acknowledged-in-no-log", operation=first_lost)
     return wrong, missing
-
-
-def _acknowledged(cut: Cut, asked_ns: int) -> str:
-    return "" if asked_ns >= 0 and cut.asked_ns >= 0 else "it is not known when the cut was asked for"
 
 
 def _no_later(times: Sequence[int]) -> Int64s:

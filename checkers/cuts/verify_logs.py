@@ -164,16 +164,21 @@ def _versions(logs: Logs, node: str) -> dict[int, list[tuple[int, int]]]:
     return {key: sorted(writers) for key, writers in found.items()}
 
 
-def _prefixes(logs: Logs, before: Befores, _: Mapping[int, set[str]], __: Sequence[Operation]) -> None:
+def _prefixes(logs: Logs, before: Befores, takes: Mapping[int, set[str]], _: Sequence[Operation]) -> None:
     writers: dict[tuple[int, int], int] = {}
     for node in logs.nodes:
         for key, versions in _versions(logs, node).items():
-            lacks = ""
+            earlier: int | None = None
             for version, xid in versions:
                 same = writers.setdefault((key, version), xid)
                 _need(same == xid, f"a version of {logs.keys[key]} has two writers")
-                _need(xid not in before[node] or not lacks, f"{node} lacks {lacks}")
-                lacks = lacks or (logs.xids[xid] if xid not in before[node] else "")
+                is_gap = earlier is not None and xid in before[node] and earlier not in before[node]
+                is_torn = any(
+                    len({each in before[taker] for taker in takes.get(each, ())}) > 1
+                    for each in (xid, -1 if earlier is None else earlier)
+                )
+                _need(not is_gap or is_torn, f"{node} lacks a version of {logs.keys[key]}")
+                earlier = xid
 
 
 def _gap(logs: Logs, before: Befores, proof: Mapping[str, Any]) -> None:

@@ -23,7 +23,7 @@ def _same(drawn: list[Step], nodes: int, honest: bool, asked: list[Operation]) -
     logs = logs_of(given_logs)
     members = transactions.members(logs, CUTS)
     torn = transactions.counted(members.torn, len(CUTS))
-    gaps = closure.by_key(logs, members.of_logs, len(CUTS))
+    gaps = closure.by_key(members)
     inversions = closure.external(members, asked)
     wrong, missing = finish.out_of_bounds(members, SERIES, asked)
     for place, twin in enumerate(twin_logs.judged(given_logs, SERIES, asked)):

@@ -56,7 +56,7 @@ def _of_cut(logs: Sequence[NodeLog], cut: Cut, operations: Sequence[Operation]) 
     outside = takes.keys() - torn - inside
     return Said(
         torn=frozenset(torn),
-        gaps=sum(_gaps(log, has[log.node]) for log in logs),
+        gaps=sum(_gaps(log, has[log.node], torn) for log in logs),
         inverted=any(
             one.ok and one.completed_ns < other.invoked_ns
             for one in operations
@@ -95,8 +95,8 @@ def _is_base(one: Record, other: Record) -> bool:
     return one.kind == "base" and one.cut == other.cut
 
 
-def _gaps(log: NodeLog, has: set[str]) -> int:
-    """Neighbours among the versions of a key of which BEFORE has the later one alone."""
+def _gaps(log: NodeLog, has: set[str], torn: set[str]) -> int:
+    """Neighbours among the versions of a key of which BEFORE has the later one alone; neither is torn."""
     versions: dict[str, list[tuple[int, str]]] = {}
     for place, each in enumerate(log.records):
         if each.kind == "committed" and commits(log)[each.xid] == place:
@@ -106,5 +106,8 @@ def _gaps(log: NodeLog, has: set[str]) -> int:
     found = 0
     for writers in versions.values():
         ordered = sorted(writers)
-        found += sum(one not in has and other in has for (_, one), (_, other) in itertools.pairwise(ordered))
+        found += sum(
+            one not in has and other in has and not torn & {one, other}
+            for (_, one), (_, other) in itertools.pairwise(ordered)
+        )
     return found
