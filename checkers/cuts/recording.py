@@ -128,7 +128,7 @@ def _of_senders(
         if life is not None and changes[nodes.index(life.node)] >= life.end:
             continue
         last = int(rows[inside - 1])
-        if _time(trace, last, NEVER) <= start_ns:
+        if _time(trace, last, NEVER) < start_ns:
             continue
         name = life.name if life is not None else _absent(trace, last)
         return f"{trace.lives[taker].name} received message {trace.seq[last]} of {name}, whose send is not recorded"
@@ -142,8 +142,8 @@ def _absent(trace: Trace, row: int) -> str:
 def _of_losses(trace: Trace, losses: Sequence[Loss], changes: Int64s, start_ns: int, ended_ns: int) -> str:
     for loss in losses:
         change = int(changes[loss.node])
-        was_before = trace.is_one_clock and loss.until_ns <= start_ns
-        was_after = trace.is_one_clock and loss.from_ns >= ended_ns if change < 0 else change <= loss.behind
+        was_before = trace.is_one_clock and loss.until_ns < start_ns
+        was_after = trace.is_one_clock and loss.from_ns > ended_ns if change < 0 else change <= loss.behind
         if not was_before and not was_after:
             return loss.why
     return ""

@@ -118,7 +118,7 @@ def _no_message(
             sender, number = int(trace.peer[row]), int(trace.seq[row])
             is_inside = sent.get((sender, number))
             if is_inside is None and start_ns is not None and len(trace.time_ns):
-                is_inside = int(trace.time_ns[row]) <= start_ns or None
+                is_inside = int(trace.time_ns[row]) < start_ns or None
             if is_inside is None and sender >= 0:
                 node = trace.lives[sender].node
                 is_inside = (node in changes and changes[node][0] >= trace.lives[sender].end) or None
@@ -165,10 +165,10 @@ def _is_harmless(
     start_ns: int | None,
     ended_ns: int,
 ) -> bool:
-    if start_ns is not None and until_ns is not None and until_ns <= start_ns:
+    if start_ns is not None and until_ns is not None and until_ns < start_ns:
         return True
     if life.node in changes:
         return changes[life.node][0] <= behind
     is_row = behind >= life.first and len(trace.time_ns)
     since = int(trace.time_ns[behind]) if is_row else life.time_ns
-    return start_ns is not None and 0 <= ended_ns <= since
+    return start_ns is not None and 0 <= ended_ns < since

@@ -1,0 +1,143 @@
+"""Traces as files, their damage, the neighbourhood of a witness, and the export for ShiViz."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import msgspec
+import numpy
+import pytest
+
+from checkers.cuts import Cut, Given, Trace, check, jsonl, messages, neighbourhood, parquet
+from checkers.history.errors import HistoryError
+from tests.checkers.cuts import scripts
+
+SCRIPT = {"n1": "*k1 +a>c +f>n2 | +g>n2", "c": "-a +b>n2", "n2": "-b *k1 -f -g -z"}
+WHOLE = b'["life","n1",1,5,0]\n["send",1,"n2","prepare","t1",7]\n["mark","cut",{"cut":"k1"},9]\n'
+
+
+def _same(one: Trace, other: Trace) -> None:
+    for field in fields(Trace):
+        mine, theirs = getattr(one, field.name), getattr(other, field.name)
+        assert numpy.array_equal(mine, theirs) if isinstance(mine, numpy.ndarray) else mine == theirs, (
+            field.name
+        )
+
+
+def test_a_trace_is_the_same_from_lines_and_from_parquet(tmp_path: Path) -> None:
+    """A column is lost, or changed, in a file."""
+    trace = scripts.trace(SCRIPT, {("n2", 1): "torn"})
+    lines = b"".join(jsonl.lines_of(scripts.trace(SCRIPT)))
+    (tmp_path / "all.jsonl").write_bytes(lines)
+    _same(scripts.trace(SCRIPT), jsonl.read([tmp_path / "all.jsonl"]))
+    parquet.write(tmp_path / "trace.parquet", trace)
+    _same(trace, parquet.read(tmp_path / "trace.parquet"))
+
+
+def test_verdicts_need_no_words(tmp_path: Path) -> None:
+    """The columns that verdicts can do without change one."""
+    trace = scripts.trace(SCRIPT)
+    parquet.write(tmp_path / "trace.parquet", trace)
+    bare = parquet.read(tmp_path / "trace.parquet", whole=False)
+    assert len(bare.what) == len(bare.time_ns) == 0
+    given = Given(cuts=[Cut(id="k1")], trace=bare)
+    assert check(given).of("messages", "k1").result == "invalid"
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1", None], ids=["empty", "cut off", "a changed byte"])
+def test_a_damaged_parquet_is_refused(tmp_path: Path, damage: bytes | None) -> None:
+    """A trace that has changed is judged."""
+    path = tmp_path / "trace.parquet"
+    parquet.write(path, scripts.trace(SCRIPT))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:20] + bytes([whole[20] ^ 255]) + whole[21:] if damage is None else damage)
+    with pytest.raises(HistoryError, match=r"trace\.parquet"):
+        parquet.read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "torn"),
+    [
+        (WHOLE, 2, ""),
+        (WHOLE[:-1], 1, "f line 3 is torn"),
+        (WHOLE[:-5], 1, "f line 3 is torn"),
+        (WHOLE + b"\x00\x00\n", 2, "f line 4 is torn"),
+        (WHOLE + b'{"no": 1}\n["mark","x",{},9]\n', 2, "f line 4 is torn"),
+    ],
+    ids=["whole", "no end of line", "half a line", "noise", "noise before more"],
+)
+def test_a_line_that_cannot_be_read_tears_its_life(text: bytes, rows: int, torn: str) -> None:
+    """Rows behind a damaged line are taken for those that follow it."""
+    (life,) = jsonl.lives_of("f", text)
+    assert (len(life.rows), life.torn) == (rows, torn)
+
+
+def test_a_life_behind_a_torn_one_is_read() -> None:
+    """A node that came back after a torn line has no trace."""
+    lives = list(jsonl.lives_of("f", WHOLE[:-5] + b"\n" + WHOLE.replace(b",1,5,0", b",2,6,50")))
+    assert [(life.life, len(life.rows), bool(life.torn)) for life in lives] == [(1, 1, True), (2, 2, False)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b'["send",1,"n2","w",null,7]\n', b'["life","n1","one",5,0]\n', b"not a trace\n"],
+    ids=["no life", "a life of another form", "no JSON"],
+)
+def test_a_file_that_is_no_trace_is_refused(text: bytes) -> None:
+    """Any file is taken for a trace."""
+    with pytest.raises(HistoryError, match="a trace that begins with"):
+        list(jsonl.lives_of("f", text))
+
+
+@pytest.mark.parametrize(
+    "row",
+    ['["send",1,"n2","w",7]', '["receive","n2",1,"1",7]', '["mark","cut",{},7]'],
+    ids=["send", "receive", "mark"],
+)
+def test_a_row_of_another_form_is_refused(tmp_path: Path, row: str) -> None:
+    """A row without its parts is read as something else."""
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(b'["life","n1",1,5,0]\n' + row.encode() + b"\n")
+    with pytest.raises(HistoryError, match="record the trace again"):
+        jsonl.read([path])
+
+
+def test_the_neighbourhood_of_a_witness_has_what_led_to_it() -> None:
+    """A picture of a violation without the way on which it came, or without an end."""
+    trace = scripts.trace(SCRIPT)
+    crossing = messages.judge(trace, ["k1"]).crossings[0]
+    assert crossing is not None
+    rows = [trace.place(row)["node"] for row in crossing.path]
+    assert rows == ["n1", "c", "c", "n2"]
+    near = neighbourhood.around(trace, crossing.path, steps=1)
+    assert [trace.place(row) for row in near.rows if row not in crossing.path] == [
+        {"node": "n1", "life": 1, "position": 0},
+        {"node": "n2", "life": 1, "position": 1},
+    ]
+    assert len(near.messages) == 2
+    assert len(neighbourhood.around(trace, crossing.path, steps=99).rows) == 9
+    assert len(neighbourhood.around(trace, crossing.path, steps=99, most=2).rows) <= 6
+
+
+def test_shiviz_reads_the_export() -> None:
+    """A line that its expression does not match, or a clock that skips or leaves out a cause."""
+    trace = scripts.trace(SCRIPT)
+    lines = list(neighbourhood.shiviz(trace, neighbourhood.whole(trace)))
+    assert len(lines) == len(trace)
+    pattern = re.compile(neighbourhood.SHIVIZ_EXPRESSION.replace("?<", "?P<"))
+    clocks: dict[str, list[dict[str, int]]] = {}
+    for line in lines:
+        found = pattern.fullmatch(line)
+        assert found is not None, line
+        clocks.setdefault(found["host"], []).append(msgspec.json.decode(found["clock"]))
+    for host, of_host in clocks.items():
+        assert [clock[host] for clock in of_host] == list(range(1, len(of_host) + 1))
+    assert clocks["n2"][0] == {"n1": 2, "c": 2, "n2": 1}
+
+
+def test_a_trace_that_cannot_have_happened_has_no_export() -> None:
+    """A picture in which a message comes before it is sent."""
+    with pytest.raises(ValueError, match="happened before itself"):
+        neighbourhood.whole(scripts.trace({"n1": "-a +a>n1"}))
