@@ -1,7 +1,7 @@
 """trace.parquet: the columns of a trace, for millions of messages.
 
-One row an event, in the order of `Trace`: lives one after the other. Lives, words, names and colour changes
-lie in the metadata as JSON. Pages carry checksums. pyarrow is imported when a function is called.
+One row an event, in the order of `Trace`: lives one after the other. Transactions stand there by name. Lives, words,
+cuts and colour changes lie in the metadata as JSON. Pages carry checksums. pyarrow is imported by the functions.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _COLUMNS = {
     "seq": numpy.int32,
     "peer": numpy.int32,
     "what": numpy.int32,
-    "xid": numpy.int32,
     "time_ns": numpy.int64,
 }
+_XID = "xid"
 _OF_VERDICTS = ("kind", "seq", "peer")
 _GROUP_ROWS = 1 << 20
 
@@ -34,7 +34,6 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
     lives: list[tuple[str, int, int, int, int, str]]
     """Node, life, number of rows, wall_ns, time_ns, torn."""
     words: tuple[str, ...]
-    xids: tuple[str, ...]
     cuts: tuple[str, ...]
     peers: tuple[str, ...]
     marks: list[tuple[int, int, int]]
@@ -56,7 +55,6 @@ def write(path: Path, trace: Trace) -> None:
             for each in trace.lives
         ],
         words=trace.words,
-        xids=trace.xids,
         cuts=trace.cuts,
         peers=trace.peers,
         marks=list(marks),
@@ -66,10 +64,21 @@ def write(path: Path, trace: Trace) -> None:
     )
     rows = len(trace)
     columns = {name: getattr(trace, name) for name in _COLUMNS}
-    table = pyarrow.table({name: column for name, column in columns.items() if len(column) == rows})
-    table = table.replace_schema_metadata({FORMAT: msgspec.json.encode(head)})
+    columns = {name: column for name, column in columns.items() if len(column) == rows}
+    if len(trace.xid) == rows:
+        codes = pyarrow.array(trace.xid, mask=trace.xid < 0)
+        names = pyarrow.array(trace.xids, pyarrow.string())
+        columns[_XID] = pyarrow.DictionaryArray.from_arrays(codes, names)
+    table = pyarrow.table(columns).replace_schema_metadata({FORMAT: msgspec.json.encode(head)})
+    ascending = {name: "DELTA_BINARY_PACKED" for name in ("seq", "time_ns") if name in columns}
     pyarrow.parquet.write_table(
-        table, path, compression="zstd", row_group_size=_GROUP_ROWS, write_page_checksum=True
+        table,
+        path,
+        compression="zstd",
+        row_group_size=_GROUP_ROWS,
+        use_dictionary=[name for name in columns if name not in ascending],
+        column_encoding=ascending,
+        write_page_checksum=True,
     )
 
 
@@ -88,15 +97,17 @@ def read(path: Path, *, whole: bool = True) -> Trace:
         head = msgspec.json.decode(metadata[FORMAT], type=_Head)
         names = [name for name in (_COLUMNS if whole else _OF_VERDICTS) if name in file.schema_arrow.names]
         columns = _read(file, names)
+        xid, xids = _transactions(file) if whole else (numpy.zeros(0, numpy.int32), ())
         marks = numpy.array(head.marks, numpy.int64).reshape(-1, 3)
         return Trace(
             lives=tuple(_lives(head)),
             **columns,
+            xid=xid,
+            xids=xids,
             mark_row=numpy.ascontiguousarray(marks[:, 0]),
             mark_cut=numpy.ascontiguousarray(marks[:, 1].astype(numpy.int32)),
             mark_ns=numpy.ascontiguousarray(marks[:, 2]),
             words=head.words,
-            xids=head.xids,
             cuts=head.cuts,
             peers=head.peers,
             absent=head.absent,
@@ -116,6 +127,16 @@ def _read(file: Any, names: list[str]) -> dict[str, Any]:
             columns[name][first : first + len(table)] = table.column(name).to_numpy()
         first += len(table)
     return columns
+
+
+def _transactions(file: Any) -> tuple[Any, tuple[str, ...]]:
+    """The codes of transactions by row, and their names."""
+    if _XID not in file.schema_arrow.names:
+        return numpy.zeros(0, numpy.int32), ()
+    column = file.read(columns=[_XID]).column(_XID).unify_dictionaries().combine_chunks()
+    if hasattr(column, "chunks"):  # a column without rows has no chunk
+        return numpy.zeros(0, numpy.int32), ()
+    return column.indices.fill_null(-1).to_numpy(zero_copy_only=False), tuple(column.dictionary.to_pylist())
 
 
 def _lives(head: _Head) -> Iterator[Life]:
