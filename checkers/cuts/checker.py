@@ -83,7 +83,12 @@ class _Checker:
         if trace is None:
             yield from (skipped("messages", cut, "there is no trace", lacks=True) for cut in self.ids)
             return
-        said = self.said = messages.judge(trace, self.ids, [cut.ended_ns for cut in self.given.cuts])
+        said = self.said = messages.judge(
+            trace,
+            self.ids,
+            [cut.asked_ns for cut in self.given.cuts],
+            [cut.ended_ns for cut in self.given.cuts],
+        )
         if said.broken:
             self.notes.append(f"the recording is broken: {said.broken}")
         elif not said.is_cross_checked and self.ids:

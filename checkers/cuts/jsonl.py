@@ -4,6 +4,7 @@
     ["send", seq, peer, word, xid, ns]             xid null: of no transaction
     ["receive", node, life, seq, ns]               by its sender's node, life and number
     ["mark", kind, fields, ns]                     ["mark", "cut", {"cut": id}, ns] is the colour change
+    ["end", ns]                                    the life is over, and all of it is here
 
 A line that cannot be read ends its life there: the life is torn. A file whose first line is no life is refused.
 """
@@ -19,7 +20,7 @@ import msgspec
 from checkers.cuts.trace import LifeRows, Trace, trace_of
 from checkers.history.errors import HistoryError
 
-KINDS = frozenset({"send", "receive", "mark"})
+KINDS = frozenset({"send", "receive", "mark", "end"})
 _LIFE_FIELDS = 5
 
 
@@ -78,7 +79,18 @@ def _row(line: bytes) -> list[Any] | None:
 
 def _life(begun: list[Any], rows: list[list[Any]], torn: str) -> LifeRows:
     _, node, life, wall_ns, time_ns = begun
-    return LifeRows(node=node, life=life, rows=tuple(rows), wall_ns=wall_ns, time_ns=time_ns, torn=torn)
+    over_ns = -1
+    if rows and rows[-1][0] == "end" and type(rows[-1][-1]) is int:
+        over_ns = rows.pop()[-1]
+    return LifeRows(
+        node=node,
+        life=life,
+        rows=tuple(rows),
+        wall_ns=wall_ns,
+        time_ns=time_ns,
+        over_ns=over_ns,
+        torn=torn,
+    )
 
 
 def lines_of(trace: Trace) -> Iterator[bytes]:
@@ -88,6 +100,8 @@ def lines_of(trace: Trace) -> Iterator[bytes]:
         absent = {row: (node, number) for row, node, number in trace.absent}
         for row in range(life.first, life.end):
             yield _line(_written(trace, row, absent))
+        if life.over_ns >= 0:
+            yield _line(["end", life.over_ns])
 
 
 def _written(trace: Trace, row: int, absent: dict[int, tuple[str, int]]) -> list[Any]:

@@ -59,8 +59,8 @@ def causal_order(
     """Fill `order` (int32) with all rows, each behind what happened before it. Returns how many could be placed.
 
     Fewer than all: something happens before itself. `pointer` begins at each life's first row; `row_end` is behind its
-    last one; `before` is the life before it on its node, or -1. `goal`, `stack`, `on_stack` are room, one a life, with
-    `on_stack` 0.
+    last one; `before` is the last life with rows before it on its node, or -1. `goal`, `stack`, `on_stack` are room,
+    one a life, with `on_stack` 0.
     """
     placed = 0
     for begin in range(row_end.shape[0]):

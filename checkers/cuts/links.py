@@ -75,8 +75,12 @@ class Links:
         """All rows, each behind what happened before it; shorter if some row happened before itself."""
         if self._order is None:
             lives = len(self.trace.lives)
-            before = numpy.arange(-1, lives - 1)
-            before[numpy.diff(self.node_of_life, prepend=-1) > 0] = -1
+            before = numpy.full(lives, -1)
+            last: dict[str, int] = {}  # by node its last life that has rows
+            for place, life in enumerate(self.trace.lives):
+                before[place] = last.get(life.node, -1)
+                if life.end > life.first:
+                    last[life.node] = place
             order = numpy.empty(len(self.trace), numpy.int32)
             room = [numpy.zeros(lives, numpy.int64) for _ in range(3)]
             placed = self.kernels.causal_order(

@@ -194,7 +194,7 @@ Outcome = Literal["finished", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """One cut of a series. Times by the clock of the operations, -1: unknown.
+    """One cut of a series. Times by the clock of the operations and of the trace, -1: unknown.
 
     outcomes       by node how the whole cut ended, as that node reports it
     causes         what the harness did, or saw, that excuses a cut that does not finish

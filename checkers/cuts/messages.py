@@ -71,8 +71,13 @@ class Messages:
     is_cross_checked: bool = False
 
 
-def judge(trace: Trace, cuts: Sequence[str], ended_ns: Sequence[int] = ()) -> Messages:
-    """Judge the cuts, which stand in the order of their series. `ended_ns`: when each was over, -1 if unknown."""
+def judge(
+    trace: Trace, cuts: Sequence[str], asked_ns: Sequence[int] = (), ended_ns: Sequence[int] = ()
+) -> Messages:
+    """Judge the cuts, which stand in the order of their series.
+
+    `asked_ns`, `ended_ns`: when each was asked for and over by the clock of the trace, -1 if unknown.
+    """
     links = Links.of(trace)
     first, doubled = _colour_changes(trace, cuts)
     said = Messages(
@@ -89,7 +94,14 @@ def judge(trace: Trace, cuts: Sequence[str], ended_ns: Sequence[int] = ()) -> Me
     for chain in _chains(first):
         _judge_chain(links, first, numpy.array(chain, numpy.int64), said)
     _cross_check(links, first, said)
-    said.unknown = unknown(trace, links.sender_row, first, said.frontiers, list(ended_ns))
+    said.unknown = unknown(
+        trace,
+        links.sender_row,
+        first,
+        said.frontiers,
+        asked_ns or [-1] * len(cuts),
+        ended_ns or [-1] * len(cuts),
+    )
     return said
 
 

@@ -31,8 +31,8 @@ _GROUP_ROWS = 1 << 20
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
-    lives: list[tuple[str, int, int, int, int, str]]
-    """Node, life, number of rows, wall_ns, time_ns, torn."""
+    lives: list[tuple[str, int, int, int, int, int, str]]
+    """Node, life, number of rows, wall_ns, time_ns, over_ns, torn."""
     words: tuple[str, ...]
     cuts: tuple[str, ...]
     peers: tuple[str, ...]
@@ -51,7 +51,7 @@ def write(path: Path, trace: Trace) -> None:
     marks = zip(trace.mark_row.tolist(), trace.mark_cut.tolist(), trace.mark_ns.tolist(), strict=True)
     head = _Head(
         lives=[
-            (each.node, each.life, each.end - each.first, each.wall_ns, each.time_ns, each.torn)
+            (each.node, each.life, each.end - each.first, each.wall_ns, each.time_ns, each.over_ns, each.torn)
             for each in trace.lives
         ],
         words=trace.words,
@@ -141,9 +141,16 @@ def _transactions(file: Any) -> tuple[Any, tuple[str, ...]]:
 
 def _lives(head: _Head) -> Iterator[Life]:
     first = 0
-    for node, life, rows, wall_ns, time_ns, torn in head.lives:
+    for node, life, rows, wall_ns, time_ns, over_ns, torn in head.lives:
         yield Life(
-            node=node, life=life, first=first, end=first + rows, wall_ns=wall_ns, time_ns=time_ns, torn=torn
+            node=node,
+            life=life,
+            first=first,
+            end=first + rows,
+            wall_ns=wall_ns,
+            time_ns=time_ns,
+            over_ns=over_ns,
+            torn=torn,
         )
         first += rows
 

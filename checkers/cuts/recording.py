@@ -1,13 +1,14 @@
 """What a torn trace leaves open: which cuts have, or may have, rows inside that were never recorded.
 
 - A message that was received inside of a cut and is recorded as sent nowhere: its send may be outside. (Not if the
-  whole life that sent it is inside, nor if it was received before any node changed its colour.)
+  whole life that sent it is inside, nor if it was received before any node can have changed its colour.)
 - Rows lost from a life, at its end (the file is torn, or other nodes took more messages of the life than it says it
   sent) or in a gap of its numbers: what the life received there may be inside, and the colour change may be lost, too.
-  (Not if the life went on, or its node came back, before any node changed its colour. Nor if the colour change is
+  (Not if the life went on, or was over, before any node can have changed its colour. Nor if the colour change is
   recorded, or the cut was over, before the loss.)
 
-Times of different nodes are compared only where they are of one clock.
+No node can have changed its colour before the cut was asked for. Nor before the first recorded change, or before a loss
+of a node of which no change is recorded. Times of different nodes are compared only where they are of one clock.
 """
 
 from __future__ import annotations
@@ -34,19 +35,24 @@ class Loss:
 
 
 def unknown(
-    trace: Trace, sender_row: Int32s, first: Int64s, frontiers: Int64s, ended_ns: Sequence[int]
+    trace: Trace,
+    sender_row: Int32s,
+    first: Int64s,
+    frontiers: Int64s,
+    asked_ns: Sequence[int],
+    ended_ns: Sequence[int],
 ) -> list[str]:
     """By cut why its messages cannot be judged; "" where they can.
 
     `first`: by cut and node the row of the colour change, -1 if there is none. `frontiers`: by cut and life the number
-    of rows inside.
+    of rows inside. `asked_ns`, `ended_ns`: by cut, -1 if unknown.
     """
     orphans = numpy.flatnonzero((trace.kind == RECEIVE) & (sender_row < 0))
     losses = list(_losses(trace, orphans))
     if not losses and not len(orphans):
         return [""] * len(first)
-    starts = _starts(trace, first)
-    ends = [ended if ended >= 0 else NEVER for ended in ended_ns or [-1] * len(first)]
+    starts = _starts(trace, first, losses, asked_ns)
+    ends = [ended if ended >= 0 else NEVER for ended in ended_ns]
     groups = list(_groups(trace, orphans))
     return [
         _of_senders(trace, groups, first[cut], frontiers[cut], starts[cut])
@@ -55,12 +61,17 @@ def unknown(
     ]
 
 
-def _starts(trace: Trace, first: Int64s) -> list[int]:
-    """When the first node changed its colour in each cut; before all times where clocks do not say."""
+def _starts(trace: Trace, first: Int64s, losses: Sequence[Loss], asked_ns: Sequence[int]) -> list[int]:
+    """By cut a time before which no node changed its colour; before all times where clocks do not say."""
     if not trace.is_one_clock:
         return [ALWAYS] * len(first)
     when = dict(zip(trace.mark_row.tolist(), trace.mark_ns.tolist(), strict=True))
-    return [min((when[row] for row in rows.tolist() if row >= 0), default=ALWAYS) for rows in first]
+    starts = []
+    for rows, asked in zip(first.tolist(), asked_ns, strict=True):
+        changes = [when[row] for row in rows if row >= 0]
+        changes += [loss.from_ns for loss in losses if rows[loss.node] < 0]
+        starts.append(max(asked, min(changes, default=ALWAYS)))
+    return starts
 
 
 def _losses(trace: Trace, orphans: Int64s) -> Iterator[Loss]:
@@ -79,11 +90,12 @@ def _losses(trace: Trace, orphans: Int64s) -> Iterator[Loss]:
             why = f"{life.name} says it sent {sent} messages, and message {last_taken[place]} was received"
         if why:
             is_back = following is not None and following.node == life.node
+            until_ns = following.time_ns if following is not None and is_back else NEVER
             yield Loss(
                 node=nodes.index(life.node),
                 behind=life.end - 1,
                 from_ns=_time(trace, life.end - 1, life.time_ns) if life.end > life.first else life.time_ns,
-                until_ns=following.time_ns if following is not None and is_back else NEVER,
+                until_ns=min(until_ns, life.over_ns) if life.over_ns >= 0 else until_ns,
                 why=why,
             )
         for gap in numpy.flatnonzero(numpy.diff(numbers, prepend=0) > 1).tolist():

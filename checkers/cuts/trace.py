@@ -38,7 +38,8 @@ _LENGTHS = {"send": 6, "receive": 5, "mark": 4}
 class Life:
     """Rows `first` … `end`-1 are of this life. `torn`: a sentence if rows behind the last one are lost, else "".
 
-    `wall_ns` and `time_ns`: when it began, by the wall clock and by the clock of the trace.
+    `wall_ns` and `time_ns`: when it began, by the wall clock and by the clock of the trace. `over_ns`: when it surely
+    was over, by the clock of the trace; -1: unknown.
     """
 
     node: str
@@ -47,6 +48,7 @@ class Life:
     end: int
     wall_ns: int = 0
     time_ns: int = 0
+    over_ns: int = -1
     torn: str = ""
 
     @property
@@ -156,6 +158,7 @@ class LifeRows:
     rows: Sequence[Sequence[Any]]
     wall_ns: int = 0
     time_ns: int = 0
+    over_ns: int = -1
     torn: str = ""
 
 
@@ -199,6 +202,7 @@ class _Builder:
                     end=len(self.table),
                     wall_ns=each.wall_ns,
                     time_ns=each.time_ns,
+                    over_ns=each.over_ns,
                     torn=each.torn,
                 )
             )

@@ -14,7 +14,7 @@ puts inside. Rows that were lost refuse a frontier, unless none of them can be i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from checkers.cuts.trace import RECEIVE, SEND, Life, Trace
@@ -24,13 +24,18 @@ class RefusedError(Exception):
     """A proof does not prove what it claims."""
 
 
-def check(trace: Trace, cut: str, result: str, proof: Mapping[str, Any], *, ended_ns: int = -1) -> None:
-    """Raise RefusedError unless the proof shows the result ("valid" or "invalid") for the cut."""
+def check(
+    trace: Trace, cut: str, result: str, proof: Mapping[str, Any], *, asked_ns: int = -1, ended_ns: int = -1
+) -> None:
+    """Raise RefusedError unless the proof shows the result ("valid" or "invalid") for the cut.
+
+    `asked_ns`, `ended_ns`: when the cut was asked for and over, -1 if unknown.
+    """
     try:
         changes = _changes(trace, cut)
         match result, proof["kind"]:
             case "valid", "frontier":
-                _frontier(trace, changes, proof["inside"], ended_ns)
+                _frontier(trace, changes, proof["inside"], asked_ns, ended_ns)
             case "invalid", "message":
                 _message(trace, changes, proof["path"])
             case _:
@@ -80,7 +85,11 @@ def _message(trace: Trace, changes: Mapping[str, tuple[int, int]], path: list[Ma
 
 
 def _frontier(
-    trace: Trace, changes: Mapping[str, tuple[int, int]], claimed: list[list[Any]], ended_ns: int
+    trace: Trace,
+    changes: Mapping[str, tuple[int, int]],
+    claimed: list[list[Any]],
+    asked_ns: int,
+    ended_ns: int,
 ) -> None:
     inside = {(node, life): int(size) for node, life, size in claimed}
     _need(len(inside) == len(claimed) == len(trace.lives), "it does not name every life once")
@@ -92,9 +101,18 @@ def _frontier(
             _need(
                 size == expected, f"{life.name} is inside up to its colour change at {expected}, not {size}"
             )
-    start_ns = min(ns for _, ns in changes.values()) if trace.is_one_clock else None
+    losses = list(_losses(trace))
+    start_ns = None
+    if trace.is_one_clock:
+        times = [ns for _, ns in changes.values()]
+        times += [since for life, _, since, _ in losses if life.node not in changes]
+        start_ns = max(min(times), asked_ns)
     _no_message(trace, changes, inside, start_ns)
-    _nothing_lost(trace, changes, start_ns, ended_ns)
+    for life, behind, since, until in losses:
+        was_before = start_ns is not None and until is not None and until < start_ns
+        was_after = start_ns is not None and 0 <= ended_ns < since
+        is_out = changes[life.node][0] <= behind if life.node in changes else was_after
+        _need(was_before or is_out, life.torn or f"{life.name} has lost rows")
 
 
 def _no_message(
@@ -126,49 +144,23 @@ def _no_message(
             _need(bool(is_inside), f"{life.name} received message {number} inside, and it was sent outside")
 
 
-def _nothing_lost(
-    trace: Trace, changes: Mapping[str, tuple[int, int]], start_ns: int | None, ended_ns: int
-) -> None:
-    """Where rows are missing, they are outside; or so early that no cut had begun, or so late that it was over."""
+def _losses(trace: Trace) -> Iterator[tuple[Life, int, int, int | None]]:
+    """Where rows of a life are missing: behind which row, and since and until when they were written."""
     taken = [0] * len(trace.lives)
     for row in range(len(trace)):
         if trace.kind[row] == RECEIVE and trace.peer[row] >= 0:
             taken[trace.peer[row]] = max(taken[trace.peer[row]], int(trace.seq[row]))
     for place, life in enumerate(trace.lives):
-        number, behind = 0, life.first - 1
+        number, behind, since = 0, life.first - 1, life.time_ns
         for row in range(life.first, life.end):
-            if trace.kind[row] != SEND:
-                continue
-            if trace.seq[row] != number + 1:
-                until = int(trace.time_ns[row]) if len(trace.time_ns) else None
-                _need(
-                    _is_harmless(trace, changes, life, behind, until, start_ns, ended_ns),
-                    f"{life.name} has a gap",
-                )
-            number, behind = int(trace.seq[row]), row
+            if trace.kind[row] == SEND:
+                now = int(trace.time_ns[row]) if len(trace.time_ns) else None
+                if trace.seq[row] != number + 1:
+                    yield life, behind, since, now
+                number, behind, since = int(trace.seq[row]), row, now or since
         if life.torn or taken[place] > number:
-            after = trace.lives[place + 1] if place + 1 < len(trace.lives) else life
-            until = after.time_ns if after is not life and after.node == life.node else None
-            lost_behind = life.end - 1
-            _need(
-                _is_harmless(trace, changes, life, lost_behind, until, start_ns, ended_ns),
-                life.torn or f"{life.name} lost its last rows",
-            )
-
-
-def _is_harmless(
-    trace: Trace,
-    changes: Mapping[str, tuple[int, int]],
-    life: Life,
-    behind: int,
-    until_ns: int | None,
-    start_ns: int | None,
-    ended_ns: int,
-) -> bool:
-    if start_ns is not None and until_ns is not None and until_ns < start_ns:
-        return True
-    if life.node in changes:
-        return changes[life.node][0] <= behind
-    is_row = behind >= life.first and len(trace.time_ns)
-    since = int(trace.time_ns[behind]) if is_row else life.time_ns
-    return start_ns is not None and 0 <= ended_ns < since
+            after = [each for each in trace.lives[place + 1 :] if each.node == life.node]
+            ends = [each.time_ns for each in after] + [life.over_ns] * (life.over_ns >= 0)
+            has_times = len(trace.time_ns) and life.end > life.first
+            last = int(trace.time_ns[life.end - 1]) if has_times else life.time_ns
+            yield life, life.end - 1, last, min(ends, default=None)

@@ -20,6 +20,7 @@ def kernels_are_compiled() -> None:
         fcntl.flock(everybodys, fcntl.LOCK_EX)  # who comes second finds what the first has kept
         _search_registers()
         _search_transactions()
+        _judge_cuts()
 
 
 def _search_registers() -> None:
@@ -46,3 +47,11 @@ def _search_transactions() -> None:
         for seed in range(2 * len(LEVELS)):
             history = TinyDatabase(random.Random(seed), workload, LEVELS[seed // 2]).history(20, 4, "xyz")
             transactional.check(history, workload=workload, plain_below=0, timeout_s=3600.0)
+
+
+def _judge_cuts() -> None:
+    from checkers.cuts import messages
+    from tests.checkers.cuts import scripts
+
+    trace = scripts.trace({"n1": "*k1 +a>c", "c": "-a +b>n2", "n2": "-b *k1"})
+    assert messages.judge(trace, ["k1"]).crossings[0] is not None

@@ -20,8 +20,11 @@ def steps(most: int = 40) -> st.SearchStrategy[list[Step]]:
     return st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 63)), max_size=most)
 
 
-def executed(drawn: Sequence[Step], *, nodes: int, honest: bool) -> list[LifeRows]:
-    """The lives of an execution. `honest`: a message carries its sender's colours, which its taker has first."""
+def executed(drawn: Sequence[Step], *, nodes: int, honest: bool, quiet: bool = False) -> list[LifeRows]:
+    """The lives of an execution. `honest`: a message carries its sender's colours, which its taker has first.
+
+    `quiet`: the last node records no colour change, and the others send to it alone.
+    """
     lives: list[list[Any]] = [[1, []] for _ in range(nodes)]
     done: list[list[LifeRows]] = [[] for _ in range(nodes)]
     starts = [0] * nodes
@@ -31,13 +34,15 @@ def executed(drawn: Sequence[Step], *, nodes: int, honest: bool) -> list[LifeRow
     def change(node: int, cut: str, now: int) -> None:
         if cut not in colours[node]:
             colours[node].append(cut)
-            lives[node][1].append(["mark", "cut", {"cut": cut}, now])
+            if not quiet or node < nodes - 1:
+                lives[node][1].append(["mark", "cut", {"cut": cut}, now])
 
     for now, (which, action, choice) in enumerate(drawn, 1):
         node = which % nodes
         rows = lives[node][1]
         if action <= 3:
             to = (node + 1 + choice % (nodes - 1)) % nodes
+            to = nodes - 1 if quiet and node < nodes - 1 else to
             seq = 1 + sum(row[0] == "send" for row in rows)
             rows.append(["send", seq, NODES[to], "prepare", f"t{choice}", now])
             flying.append((NODES[node], lives[node][0], seq, to, tuple(colours[node])))

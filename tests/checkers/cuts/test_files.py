@@ -10,7 +10,7 @@ import msgspec
 import numpy
 import pytest
 
-from checkers.cuts import Cut, Given, Trace, check, jsonl, messages, neighbourhood, parquet
+from checkers.cuts import Cut, Given, Trace, check, jsonl, messages, neighbourhood, parquet, trace_of
 from checkers.history.errors import HistoryError
 from tests.checkers.cuts import scripts
 
@@ -72,6 +72,14 @@ def test_a_line_that_cannot_be_read_tears_its_life(text: bytes, rows: int, torn:
     """Rows behind a damaged line are taken for those that follow it."""
     (life,) = jsonl.lives_of("f", text)
     assert (len(life.rows), life.torn) == (rows, torn)
+
+
+def test_the_end_of_a_life_is_no_event() -> None:
+    """A life that ended well counts its end as a row, or loses it when it is written again."""
+    (life,) = jsonl.lives_of("f", WHOLE + b'["end",11]\n')
+    assert (len(life.rows), life.over_ns) == (2, 11)
+    trace = trace_of([life])
+    assert b"".join(jsonl.lines_of(trace)) == WHOLE + b'["end",11]\n'
 
 
 def test_a_life_behind_a_torn_one_is_read() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkers.cuts import closure, finish, transactions, verify_logs
 from checkers.cuts.checker import Given, check
-from checkers.cuts.logs import Cut, Operation, logs_of
+from checkers.cuts.logs import Cut, NodeLog, Operation, logs_of
 from tests.checkers.cuts import twin_logs
 from tests.checkers.cuts.drawn_logs import CUTS, Step, operations, steps, written
 
@@ -34,10 +37,22 @@ def _same(drawn: list[Step], nodes: int, honest: bool, asked: list[Operation]) -
         assert gaps.counts[place] == twin.gaps or gaps.doubled
         assert (inversions[place] is not None) == twin.inverted
         assert (wrong[place] is not None or bool(missing[place])) == twin.out_of_bounds
-    _proved(given_logs, drawn, asked)
+    _same_in_any_order(given_logs)
+    _proved(given_logs, asked)
 
 
-def _proved(given_logs: list[twin_logs.NodeLog], drawn: list[Step], asked: list[Operation]) -> None:
+def _same_in_any_order(given_logs: list[NodeLog]) -> None:
+    """Logs whose cuts do not stand in the order of the series."""
+    logs = logs_of(given_logs)
+    backwards = transactions.members(logs, CUTS[::-1])
+    gaps = closure.by_key(backwards)
+    for place, twin in enumerate(twin_logs.judged(given_logs, SERIES[::-1], ())):
+        rows = backwards.torn[(backwards.torn[:, 1] <= place) & (place < backwards.torn[:, 2])]
+        assert {logs.xids[xid] for xid in rows[:, 0]} == twin.torn
+        assert gaps.counts[place] == twin.gaps or gaps.doubled
+
+
+def _proved(given_logs: list[NodeLog], asked: list[Operation]) -> None:
     """Every judgement that carries a proof has one that the verifier accepts, and it fits no other result."""
     logs = logs_of(given_logs)
     report = check(Given(cuts=SERIES, baseline=logs.nodes, logs=logs, operations=asked))
@@ -50,6 +65,25 @@ def _proved(given_logs: list[twin_logs.NodeLog], drawn: list[Step], asked: list[
                 with pytest.raises(verify_logs.RefusedError):
                     verify_logs.check(*arguments, other, each.proof, asked)
             assert each.result == "unknown" or each.proof is not None
+
+
+def test_the_random_logs_show_what_they_are_for() -> None:
+    """Random logs in which nothing is wrong, or nothing right, compare nothing."""
+    chance = random.Random(1)
+    seen: Counter[str] = Counter()
+    for _ in range(60):
+        drawn = [
+            (chance.randrange(3), chance.randrange(12), *chance.choices(range(32), k=2)) for _ in range(30)
+        ]
+        given_logs = written(drawn, nodes=2, honest=chance.random() < 0.5)
+        asked = [Operation(xid=f"t{xid}", process=xid % 2, invoked_ns=4 * xid) for xid in (2, 3)]
+        asked += [
+            Operation(xid=f"t{xid}", process=1, invoked_ns=0, completed_ns=7, ok=True) for xid in (0, 4)
+        ]
+        for said in twin_logs.judged(given_logs, SERIES, asked):
+            seen.update(torn=bool(said.torn), gaps=said.gaps > 0, inverted=said.inverted)
+            seen.update(out_of_bounds=said.out_of_bounds, whole=not said.torn)
+    assert min(seen.values()) > 10, seen
 
 
 @given(steps(), st.integers(2, 3), st.booleans(), operations())

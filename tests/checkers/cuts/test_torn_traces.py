@@ -94,8 +94,10 @@ def test_numbers_that_go_back_break_the_recording() -> None:
     )
 
 
-def _never_wrong(drawn: list[Step], nodes: int, honest: bool, lost: list[tuple[int, int, bool]]) -> None:
-    whole = executed(drawn, nodes=nodes, honest=honest)
+def _never_wrong(
+    drawn: list[Step], nodes: int, honest: bool, timed: bool, lost: list[tuple[int, int, bool]]
+) -> None:
+    whole = executed(drawn, nodes=nodes, honest=honest, quiet=len(drawn) % 2 == 0)
     lives = list(whole)
     for which, count, in_the_middle in lost:
         place = which % len(lives)
@@ -109,15 +111,14 @@ def _never_wrong(drawn: list[Step], nodes: int, honest: bool, lost: list[tuple[i
         elif not in_the_middle:
             kept = max(0, len(life.rows) - count)
             lives[place] = replace(life, rows=life.rows[:kept], torn="its last row is torn")
-    ended = [
-        max(
-            (row[3] + 1 for each in whole for row in each.rows if row[:3] == ["mark", "cut", {"cut": cut}]),
-            default=-1,
-        )
+    changed = [
+        [row[3] for each in whole for row in each.rows if row[:3] == ["mark", "cut", {"cut": cut}]]
         for cut in CUTS
     ]
+    asked = [min(times, default=-1) if timed else -1 for times in changed]
+    ended = [max(times, default=-1) if timed else -1 for times in changed]
     trace = trace_of(lives)
-    said = messages.judge(trace, CUTS, ended)
+    said = messages.judge(trace, CUTS, asked, ended)
     for place, twin in enumerate(twin_messages.judged(whole, CUTS)):
         if not said.marked[place].any():
             continue
@@ -126,28 +127,27 @@ def _never_wrong(drawn: list[Step], nodes: int, honest: bool, lost: list[tuple[i
             verify.check(trace, CUTS[place], "invalid", proofs.message(trace, said, place))
         elif not said.unknown[place]:
             assert twin.is_consistent, "a violation was lost with the rows, and it is not said"
-            verify.check(
-                trace, CUTS[place], "valid", proofs.frontier(trace, said, place), ended_ns=ended[place]
-            )
+            proof = proofs.frontier(trace, said, place)
+            verify.check(trace, CUTS[place], "valid", proof, asked_ns=asked[place], ended_ns=ended[place])
 
 
 LOST = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 6), st.booleans()), max_size=2)
 
 
-@given(steps(), st.integers(2, 4), st.booleans(), LOST)
+@given(steps(), st.integers(2, 4), st.booleans(), st.booleans(), LOST)
 @settings(max_examples=250)
 def test_what_is_said_of_a_torn_trace_is_true_of_the_whole_one(
-    drawn: list[Step], nodes: int, honest: bool, lost: list[tuple[int, int, bool]]
+    drawn: list[Step], nodes: int, honest: bool, timed: bool, lost: list[tuple[int, int, bool]]
 ) -> None:
     """A verdict that lost rows would overturn."""
-    _never_wrong(drawn, nodes, honest, lost)
+    _never_wrong(drawn, nodes, honest, timed, lost)
 
 
 @pytest.mark.nightly
-@given(steps(80), st.integers(2, 4), st.booleans(), LOST)
+@given(steps(80), st.integers(2, 4), st.booleans(), st.booleans(), LOST)
 @settings(max_examples=20_000)
 def test_the_same_of_many(
-    drawn: list[Step], nodes: int, honest: bool, lost: list[tuple[int, int, bool]]
+    drawn: list[Step], nodes: int, honest: bool, timed: bool, lost: list[tuple[int, int, bool]]
 ) -> None:
     """The same on 20,000 traces."""
-    _never_wrong(drawn, nodes, honest, lost)
+    _never_wrong(drawn, nodes, honest, timed, lost)

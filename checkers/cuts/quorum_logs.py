@@ -1,0 +1,302 @@
+"""A cut of a replica set with a quorum, given as what each node's log had come to: vclocks, decisions, terms, statuses.
+
+    check(SetCut(nodes=[NodeCut(node="a", replica=1, vclock={1: 7}, …), …], members=3, quorum=2))
+
+No colours are needed: vclocks count the rows of each replica. Yet they do not suffice. Acknowledgements and votes are
+messages too, and no row shows them: {owner behind CONFIRM(n), replicas before row n} has fine vclocks, and a restore of
+it has lost confirmed data. So the rules ask for what must have been there when a decision was written.
+
+| rule | a cut that can be restored |
+|---|---|
+| row-before-its-origin | has no row of a replica that the replica itself has not: vclock_j[i] ≤ vclock_i[i] |
+| decision-without-its-row | has, on each node with a CONFIRM or PROMOTE, the rows that it confirms |
+| confirmed-without-quorum | has, if a CONFIRM or PROMOTE covers row n, row n on at least a quorum of nodes |
+| promoted-without-terms | has, if a PROMOTE has term t, a term of at least t on a quorum of nodes |
+| promoted-without-votes | has, with elections, votes for its writer in that term on a quorum of nodes |
+| confirmed-and-rolled-back | has no transaction confirmed on one node and rolled back on another |
+| confirmed-not-a-chain | has confirmed sets of which, of any two, one contains the other, in one order |
+| marker-differs, status-differs | of a marker: has every node at the marker's vclock, and with equal statuses |
+
+Replicas lag: a transaction may be pending on one node and decided on another. Equal statuses are promised only by a cut
+whose marker carries a full vclock. Statuses are compared, not bytes. Where the log of a member is missing, or begins
+late, rules that count nodes say nothing unless the nodes that are there suffice.
+
+The caller gives statuses as a replay of each log finds them (`checkers.wal.replay`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Literal
+
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+
+NAME = "cuts-quorum"
+MODEL = "a cut of the logs that keeps what a quorum decided"
+Id = tuple[int, int]
+"""Of a transaction: its replica, and its lsn there."""
+Status = Literal["confirmed", "rolled back", "pending"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A CONFIRM, ROLLBACK, PROMOTE or DEMOTE: row (origin, lsn), about entries of `owner` up to lsn `until`.
+
+    A ROLLBACK is about those from `until` on. `term` 0: the row has none.
+    """
+
+    kind: Literal["confirm", "rollback", "promote", "demote"]
+    origin: int
+    lsn: int
+    owner: int
+    until: int
+    term: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCut:
+    """One node at the cut.
+
+    vclock     by replica the last lsn in its log (component 0, of rows that stay on a node, does not count)
+    statuses   of synchronous transactions
+    order      the confirmed ones as they took effect
+    term       the term that it has on disk; `votes`: by term the replica that it voted for, on disk
+    terms      by replica the term of its last PROMOTE; `confirmed`: by replica up to where it is confirmed
+    begins     the vclock of what came before its log, which shows no statuses or votes of that time
+    """
+
+    node: str
+    replica: int
+    vclock: Mapping[int, int]
+    statuses: Mapping[Id, Status] = field(default_factory=dict)
+    order: Sequence[Id] = ()
+    decisions: Sequence[Decision] = ()
+    term: int = 0
+    votes: Mapping[int, int] = field(default_factory=dict)
+    terms: Mapping[int, int] = field(default_factory=dict)
+    confirmed: Mapping[int, int] = field(default_factory=dict)
+    begins: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Its log reaches back to its beginning."""
+        return not any(self.begins.values())
+
+    def has(self, replica: int, lsn: int) -> bool:
+        """Whether its log has come to this row."""
+        return self.vclock.get(replica, 0) >= lsn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetCut:
+    """All nodes of a replica set at a cut. `members`: how many there are, also those without a log here.
+
+    `has_votes`: PROMOTEs of terms behind `voted_since` were elected. `marker`: the full vclock of a cut's marker.
+    """
+
+    nodes: Sequence[NodeCut]
+    members: int
+    quorum: int
+    has_votes: bool = False
+    voted_since: int = 0
+    marker: Mapping[int, int] | None = None
+
+
+def check(cut: SetCut) -> Verdict:
+    """Whether the cut can be restored without losing or contradicting a decision. Raises ValueError for no quorum."""
+    names = [each.node for each in cut.nodes]
+    if not 0 < cut.quorum <= cut.members or len(names) > cut.members or len(set(names)) < len(names):
+        raise ValueError(f"expected different nodes and a quorum of {cut.members} members, got {cut.quorum}")
+    open_ones: list[str] = []
+    witnesses = [
+        *_origins(cut),
+        *_decisions(cut, open_ones),
+        *_contradictions(cut),
+        *_chains(cut),
+        *(_marker(cut) if cut.marker is not None else ()),
+    ]
+    decided = sum(len(each.decisions) for each in cut.nodes)
+    details = {
+        "nodes": len(cut.nodes),
+        "members": cut.members,
+        "quorum": cut.quorum,
+        "decisions": decided,
+        "open": open_ones,
+    }
+    missing = cut.members - len(cut.nodes)
+    if not cut.nodes:
+        details["vacuous"] = True
+    if witnesses:
+        summary = f"{len(witnesses)} breaches; {witnesses[0].summary}"
+        result: Literal["valid", "invalid", "unknown"] = "invalid"
+    elif missing or open_ones:
+        result = "unknown"
+        summary = open_ones[0] if open_ones else f"the logs of {missing} of {cut.members} members are missing"
+    else:
+        result = "valid"
+        summary = f"{len(cut.nodes)} nodes, {decided} decisions, a quorum of {cut.quorum} behind each"
+    return Verdict(
+        checker=NAME,
+        result=result,
+        summary=summary,
+        model=MODEL,
+        witnesses=tuple(witnesses[:WITNESSES_MAX]),
+        details=details,
+    )
+
+
+def restored_differs(cut: NodeCut, restored: NodeCut) -> list[str]:
+    """What a restore of the cut changed on a node, in sentences: all of it must survive."""
+    return [
+        f"{cut.node} had {name} {was} at the cut, and has {now} after the restore"
+        for name, was, now in (
+            ("vclock", _counted(cut.vclock), _counted(restored.vclock)),
+            ("term", cut.term, restored.term),
+            ("votes", dict(cut.votes), dict(restored.votes)),
+            ("term map", dict(cut.terms), dict(restored.terms)),
+            ("confirmed vclock", _counted(cut.confirmed), _counted(restored.confirmed)),
+            ("statuses", dict(cut.statuses), dict(restored.statuses)),
+        )
+        if was != now
+    ]
+
+
+def _origins(cut: SetCut) -> Iterator[Witness]:
+    for origin in cut.nodes:
+        done = origin.vclock.get(origin.replica, 0)
+        for other in cut.nodes:
+            seen = other.vclock.get(origin.replica, 0)
+            if seen > done:
+                yield _witness(
+                    "row-before-its-origin",
+                    f"{other.node} has row {seen} of {origin.node}, which has come to {done} itself",
+                    other,
+                )
+
+
+def _decisions(cut: SetCut, open_ones: list[str]) -> Iterator[Witness]:
+    judged: set[tuple[int, int]] = set()
+    for node in cut.nodes:
+        for each in node.decisions:
+            if each.kind in ("confirm", "promote", "demote") and not node.has(each.owner, each.until):
+                yield _witness(
+                    "decision-without-its-row",
+                    f"{node.node} has {_told(each)}, and has come to row {node.vclock.get(each.owner, 0)} of it",
+                    node,
+                )
+            if (each.origin, each.lsn) in judged or each.kind == "rollback":
+                continue
+            judged.add((each.origin, each.lsn))
+            yield from _of_quorum(cut, node, each, open_ones)
+
+
+def _of_quorum(cut: SetCut, node: NodeCut, each: Decision, open_ones: list[str]) -> Iterator[Witness]:
+    asks: list[tuple[str, str, list[NodeCut], list[NodeCut]]] = [
+        (
+            "confirmed-without-quorum",
+            f"row {each.until} of replica {each.owner}",
+            [other for other in cut.nodes if other.has(each.owner, each.until)],
+            [],
+        )
+    ]
+    if each.kind in ("promote", "demote") and each.term:
+        has_term = [other for other in cut.nodes if other.term >= each.term]
+        asks.append(("promoted-without-terms", f"a term of {each.term} or more", has_term, []))
+    if each.kind == "promote" and cut.has_votes and each.term > cut.voted_since:
+        voters = [other for other in cut.nodes if other.votes.get(each.term) == each.origin]
+        silent = [other for other in cut.nodes if not other.is_whole and each.term not in other.votes]
+        asks.append(
+            (
+                "promoted-without-votes",
+                f"a vote for replica {each.origin} in term {each.term}",
+                voters,
+                silent,
+            )
+        )
+    for rule, what, has, unknown in asks:
+        there = ", ".join(other.node for other in has) or "no node"
+        says = f"{_told(each)} stands in the log of {node.node}, and {there} has {what}"
+        if len(has) >= cut.quorum:
+            continue
+        if len(has) + len(unknown) + cut.members - len(cut.nodes) >= cut.quorum:
+            open_ones.append(f"{says}; whether a quorum has it, the logs that are here do not say")
+        else:
+            yield _witness(rule, f"{says}: a quorum is {cut.quorum}", node)
+
+
+def _contradictions(cut: SetCut) -> Iterator[Witness]:
+    for one, other in combinations(cut.nodes, 2):
+        for id_ in sorted(one.statuses.keys() & other.statuses.keys()):
+            said = {one.statuses[id_]: one, other.statuses[id_]: other}
+            if said.keys() >= {"confirmed", "rolled back"}:
+                confirms, rolls_back = said["confirmed"], said["rolled back"]
+                yield _witness(
+                    "confirmed-and-rolled-back",
+                    f"{_name(id_)} is confirmed on {confirms.node} and rolled back on {rolls_back.node}",
+                    rolls_back,
+                )
+
+
+def _chains(cut: SetCut) -> Iterator[Witness]:
+    for one, other in combinations(cut.nodes, 2):
+        mine, theirs = _shown(one, other), _shown(other, one)
+        only_mine = [id_ for id_ in mine if id_ not in set(theirs)]
+        only_theirs = [id_ for id_ in theirs if id_ not in set(mine)]
+        if only_mine and only_theirs:
+            yield _witness(
+                "confirmed-not-a-chain",
+                f"{_name(only_mine[0])} is confirmed on {one.node} and not on {other.node}, and "
+                f"{_name(only_theirs[0])} the other way round",
+                other,
+            )
+        elif [each for each in mine if each in set(theirs)] != [each for each in theirs if each in set(mine)]:
+            yield _witness(
+                "confirmed-not-a-chain",
+                f"{one.node} and {other.node} confirmed the same transactions in two orders",
+                other,
+            )
+
+
+def _shown(one: NodeCut, other: NodeCut) -> list[Id]:
+    """What one has confirmed of that which neither log has left behind."""
+    return [
+        (replica, lsn)
+        for replica, lsn in one.order
+        if lsn > max(one.begins.get(replica, 0), other.begins.get(replica, 0))
+    ]
+
+
+def _marker(cut: SetCut) -> Iterator[Witness]:
+    assert cut.marker is not None
+    for node in cut.nodes:
+        if _counted(node.vclock) != _counted(cut.marker):
+            summary = f"{node.node} is at {_counted(node.vclock)}, and the marker at {_counted(cut.marker)}"
+            yield _witness("marker-differs", summary, node)
+    for one, other in combinations(cut.nodes, 2):
+        for id_ in sorted(one.statuses.keys() | other.statuses.keys()):
+            replica, lsn = id_
+            if lsn <= max(one.begins.get(replica, 0), other.begins.get(replica, 0)):
+                continue
+            mine, theirs = (each.statuses.get(id_, "unknown") for each in (one, other))
+            if mine != theirs:
+                summary = f"{_name(id_)} is {mine} on {one.node} and {theirs} on {other.node} at one marker"
+                yield _witness("status-differs", summary, other)
+
+
+def _counted(vclock: Mapping[int, int]) -> dict[int, int]:
+    return {replica: lsn for replica, lsn in sorted(vclock.items()) if replica and lsn}
+
+
+def _name(id_: Id) -> str:
+    return f"transaction {id_[1]} of replica {id_[0]}"
+
+
+def _told(each: Decision) -> str:
+    term = f" in term {each.term}" if each.term else ""
+    return f"{each.kind.upper()} of replica {each.owner} up to {each.until}{term}"
+
+
+def _witness(rule: str, summary: str, node: NodeCut) -> Witness:
+    return Witness(rule=rule, summary=summary, events=(), node=node.node)
