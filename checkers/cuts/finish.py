@@ -40,33 +40,28 @@ class Ended:
 def ended(cut: Cut, logs: Logs | None, baseline: Sequence[str], *, is_whole: bool) -> Ended:
     """How this cut ended. `is_whole`: every baseline server has its START and FINISH."""
     outcomes = set(cut.outcomes.values())
-    is_finished = is_whole if logs is not None else None if not outcomes else "finished" in outcomes
+    is_finished = None if not outcomes else "finished" in outcomes
+    rule = why = ""
+    if logs is not None and baseline:
+        where = "" if is_whole else _lacking(cut, logs, baseline)
+        has_start = where in logs.of_cut(START, cut.id)
+        is_late = where in logs.cut_off and not has_start
+        is_open = where not in logs.nodes or where in logs.damage or is_late
+        if where and is_open and outcomes != {"failed"}:
+            return Ended(is_finished=None, missing=f"the log of {where} is missing or not whole")
+        is_finished = is_whole
+        if "finished" in outcomes and not is_whole:
+            rule = "finished-without-record"
+            why = f"{cut.id} is reported as finished, and {where} has not both START and FINISH"
     if len(outcomes) > 1:
+        rule = "finished-on-some"
         one = next(node for node, each in cut.outcomes.items() if each == "finished")
         other = next(node for node, each in cut.outcomes.items() if each == "failed")
-        return Ended(
-            is_finished=is_finished,
-            rule="finished-on-some",
-            why=f"{one} reports {cut.id} as finished and {other} as failed",
-        )
-    if "finished" in outcomes and logs is not None and not is_whole:
-        where = _lacking(cut, logs, baseline)
-        if where in logs.damage or where in logs.cut_off or where not in logs.nodes:
-            return Ended(is_finished=None, missing=f"the log of {where} is not whole")
-        return Ended(
-            is_finished=False,
-            rule="finished-without-record",
-            why=f"{cut.id} is reported as finished, and {where} has not both START and FINISH",
-        )
-    if is_finished is False and not cut.causes:
-        if logs is not None and "failed" not in outcomes and not set(baseline) <= set(logs.nodes):
-            return Ended(is_finished=None, missing=f"there is no log of {_lacking(cut, logs, baseline)}")
-        return Ended(
-            is_finished=False,
-            rule="no-cause",
-            why=f"{cut.id} did not finish, and nothing is known that kept it",
-        )
-    return Ended(is_finished=is_finished)
+        why = f"{one} reports {cut.id} as finished and {other} as failed"
+    elif is_finished is False and not rule and not cut.causes:
+        rule = "no-cause"
+        why = f"{cut.id} did not finish, and nothing is known that kept it"
+    return Ended(is_finished=is_finished, rule=rule, why=why)
 
 
 def _lacking(cut: Cut, logs: Logs, baseline: Sequence[str]) -> str:

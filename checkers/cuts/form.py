@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy
@@ -76,6 +76,7 @@ def _of_log(logs: Logs, node: int, ids: set[str], strict_sets: bool) -> Iterator
     started: dict[str, int] = {}
     finished: dict[str, int] = {}
     last = ""
+    commits = _commits(logs, low, high)
     marks = low + numpy.flatnonzero(numpy.isin(logs.kind[low:high], (START, FINISH)))
     for record in marks.tolist():
         cut = logs.cuts[logs.cut[record]]
@@ -89,7 +90,7 @@ def _of_log(logs: Logs, node: int, ids: set[str], strict_sets: bool) -> Iterator
             )
         elif cut in ids and kind == FINISH:
             yield from _finish(logs, record, cut, started, last, is_late)
-            yield from _sets(logs, record, cut, started.get(cut), strict_sets)
+            yield from _sets(logs, record, cut, started.get(cut), commits, strict_sets)
         seen.setdefault(cut, record)
         last = cut if kind == START else last
 
@@ -106,11 +107,12 @@ def _finish(
         yield Breach(cut=cut, rule="id-mismatch", records=(started[last], record), summary=summary)
 
 
-def _sets(logs: Logs, finish: int, cut: str, start: int | None, strict_sets: bool) -> Iterator[Breach]:
+def _sets(
+    logs: Logs, finish: int, cut: str, start: int | None, commits: Mapping[int, int], strict_sets: bool
+) -> Iterator[Breach]:
     included = logs.included[logs.included[:, 0] == finish, 1].tolist()
     excluded = logs.excluded[logs.excluded[:, 0] == finish, 1].tolist()
-    node = logs.node_of(finish)
-    name = logs.nodes[node]
+    name = logs.nodes[logs.node_of(finish)]
 
     def breach(rule: str, xid: int, records: tuple[int, ...], says: str) -> Breach:
         return Breach(
@@ -121,7 +123,7 @@ def _sets(logs: Logs, finish: int, cut: str, start: int | None, strict_sets: boo
         yield breach("in-both-sets", xid, (), f"includes and excludes {logs.xids[xid]}")
     for word, xids in (("includes", included), ("excludes", excluded)):
         for xid in xids:
-            commit = _commit(logs, node, xid)
+            commit = commits.get(xid)
             says = f"{word} {logs.xids[xid]}"
             if commit is None or commit > finish:
                 at = () if commit is None else (commit,)
@@ -141,7 +143,8 @@ def _sets(logs: Logs, finish: int, cut: str, start: int | None, strict_sets: boo
                 )
 
 
-def _commit(logs: Logs, node: int, xid: int) -> int | None:
-    low, high = int(logs.first[node]), int(logs.first[node + 1])
-    found = numpy.flatnonzero((logs.xid[low:high] == xid) & (logs.kind[low:high] == COMMITTED))
-    return low + int(found[0]) if len(found) else None
+def _commits(logs: Logs, low: int, high: int) -> dict[int, int]:
+    """By transaction where a log commits it first."""
+    records = low + numpy.flatnonzero(logs.kind[low:high] == COMMITTED)
+    xids, firsts = numpy.unique(logs.xid[records], return_index=True)
+    return dict(zip(xids.tolist(), records[firsts].tolist(), strict=True))

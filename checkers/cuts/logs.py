@@ -88,6 +88,15 @@ class Logs:
     damage: Mapping[str, str] = field(default_factory=dict)
     cut_off: frozenset[str] = frozenset()
     """Nodes with a log that begins late."""
+    marks: Mapping[tuple[int, str], Mapping[str, list[int]]] = field(init=False, repr=False, compare=False)
+    """By kind (START or FINISH) and cut, and then by node: the records."""
+
+    def __post_init__(self) -> None:
+        marks: dict[tuple[int, str], dict[str, list[int]]] = {}
+        for record in numpy.flatnonzero((self.kind == START) | (self.kind == FINISH)).tolist():
+            name = (int(self.kind[record]), self.cuts[self.cut[record]])
+            marks.setdefault(name, {}).setdefault(self.nodes[self.node_of(record)], []).append(record)
+        object.__setattr__(self, "marks", marks)
 
     def node_of(self, record: int) -> int:
         """The log of a record."""
@@ -106,14 +115,9 @@ class Logs:
         kind = KINDS[self.kind[record]]
         return f"{kind}{' ' if about else ''}{about} ({place['node']}, record {place['record']})"
 
-    def of_cut(self, kind: int, cut: str) -> dict[str, list[int]]:
-        """By node the records of this kind that name the cut."""
-        if cut not in self.cuts:
-            return {}
-        found: dict[str, list[int]] = {}
-        for record in numpy.flatnonzero((self.kind == kind) & (self.cut == self.cuts.index(cut))).tolist():
-            found.setdefault(self.nodes[self.node_of(record)], []).append(record)
-        return found
+    def of_cut(self, kind: int, cut: str) -> Mapping[str, list[int]]:
+        """By node the records START or FINISH of the cut, in their order."""
+        return self.marks.get((kind, cut), {})
 
 
 def logs_of(given: Iterable[NodeLog]) -> Logs:

@@ -96,14 +96,15 @@ def copied(logs: Logs) -> list[tuple[int, int, int]]:
     The node got data as a copy since the base before, or the log begins late and the base is its first.
     """
     found = []
-    for node, name in enumerate(logs.nodes):
-        lacks = name in logs.cut_off
-        for record in range(int(logs.first[node]), int(logs.first[node + 1])):
-            if logs.kind[record] == REBALANCED:
-                lacks = True
-            elif logs.kind[record] == BASE and lacks:
-                found.append((node, record, int(logs.cut[record])))
-                lacks = False
+    marks = numpy.flatnonzero((logs.kind == BASE) | (logs.kind == REBALANCED)).tolist()
+    lacks = [name in logs.cut_off for name in logs.nodes]
+    for record in marks:
+        node = logs.node_of(record)
+        if logs.kind[record] == REBALANCED:
+            lacks[node] = True
+        elif lacks[node]:
+            found.append((node, record, int(logs.cut[record])))
+            lacks[node] = False
     return found
 
 

@@ -145,12 +145,14 @@ def _by_copies(logs: Logs, cuts: Sequence[str], of_logs: Ranges, pairs: Int64s) 
             for other, xid, commit in of_logs.commits.tolist()
             if other != node and other in at and commit < at[other]
         }
-        starts = [logs.of_cut(START, cut)[logs.nodes[node]][0] for cut in cuts]
-        first = int(numpy.searchsorted(numpy.array(starts, numpy.int64), record))
+        starts = numpy.array([logs.of_cut(START, cut)[logs.nodes[node]][0] for cut in cuts], numpy.int64)
+        is_behind = numpy.concatenate(([False], starts > record, [False]))
+        edges = numpy.flatnonzero(numpy.diff(is_behind)).reshape(-1, 2).tolist()
         rows = [
-            (node, xid, first, len(cuts))
+            (node, xid, first, end)
             for other, xid in pairs.tolist()
             if other == node and xid in given and (node, xid) not in mine
+            for first, end in edges
         ]
         found.append(numpy.array(rows, numpy.int64).reshape(-1, 4))
         mine |= {(node, xid) for _, xid, _, _ in rows}

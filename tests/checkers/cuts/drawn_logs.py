@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -41,6 +42,32 @@ def operations() -> st.SearchStrategy[list[Operation]]:
         st.booleans(),
     )
     return st.lists(one, max_size=6, unique_by=lambda each: each.xid)
+
+
+def at_random(chance: random.Random, most: int) -> list[Step]:
+    """Steps without Hypothesis, which takes longer to draw than the checkers to judge."""
+    return [
+        (chance.randrange(3), chance.randrange(12), chance.randrange(32), chance.randrange(32))
+        for _ in range(chance.randrange(most // 2, most))
+    ]
+
+
+def operations_at_random(chance: random.Random) -> list[Operation]:
+    """The same of operations."""
+    found = []
+    for xid in chance.sample(range(6), chance.randrange(6)):
+        invoked, lasts, ok = chance.randrange(31), chance.randrange(7), chance.random() < 0.6
+        found.append(
+            Operation(
+                xid=f"t{xid}",
+                process=chance.randrange(3),
+                invoked_ns=invoked,
+                completed_ns=invoked + lasts if ok or lasts > 2 else -1,
+                ok=ok,
+                wrote=chance.random() < 0.5,
+            )
+        )
+    return found
 
 
 def written(drawn: Sequence[Step], *, nodes: int, honest: bool) -> list[NodeLog]:

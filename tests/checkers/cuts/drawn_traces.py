@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,14 @@ Step = tuple[int, int, int]  # node, what it does, a choice
 def steps(most: int = 40) -> st.SearchStrategy[list[Step]]:
     """What happens, one thing after another."""
     return st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 63)), max_size=most)
+
+
+def at_random(chance: random.Random, most: int) -> list[Step]:
+    """The same without Hypothesis, which takes longer to draw than the checkers to judge."""
+    return [
+        (chance.randrange(4), chance.randrange(10), chance.randrange(64))
+        for _ in range(chance.randrange(most // 2, most))
+    ]
 
 
 def executed(drawn: Sequence[Step], *, nodes: int, honest: bool, quiet: bool = False) -> list[LifeRows]:

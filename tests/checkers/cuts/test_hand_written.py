@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import pytest
 
 from checkers.cuts import Cut, Given, Report, check, verify, verify_logs
-from tests.checkers.cuts.right_cuts import FAILED, RIGHT, TIMED, given, operation
+from tests.checkers.cuts.right_cuts import FAILED, RIGHT, TIMED, TWO, given, operation
 from tests.checkers.cuts.wrong_cuts import WRONG
 
 OF_LOGS = ("transactions", "closure", "external-causality")
@@ -89,6 +89,26 @@ def test_a_log_that_is_not_whole_leaves_it_open(logs: Mapping[str, str], level: 
     said = report.of(level, "k1")  # type: ignore[arg-type] # one of the two above
     assert said.result == "unknown"
     assert "not whole" in said.summary
+
+
+@pytest.mark.parametrize(
+    "baseline", [(), ("n1", "n2", "n3")], ids=["nothing known", "a server without a log"]
+)
+def test_records_of_the_baseline_that_are_not_here_leave_it_open(baseline: tuple[str, ...]) -> None:
+    """A server whose log is missing is taken for one that did not finish, or is left out of the count."""
+    wrong = {"n1": "*k1 +a>n2", "n2": "-a *k1"}
+    report = check(given(trace=wrong, logs=TWO, baseline=baseline, cuts=(FAILED,)))
+    for level in ("transactions", "closure", "finish"):
+        assert report.of(level, "k1").standing == "lacks material", level  # type: ignore[arg-type] # they are levels
+    assert report.of("messages", "k1").result == "invalid"
+
+
+def test_a_failed_cut_needs_no_log_that_is_missing() -> None:
+    """A cut that all nodes report as failed stays open because a killed node has no log."""
+    cut = Cut(id="k1", outcomes={"n1": "failed"}, causes=("n2 was killed",))
+    report = check(given(logs={"n1": "S:k1"}, baseline=("n1", "n2"), cuts=(cut,)))
+    assert report.of("finish", "k1").result == "valid"
+    assert report.of("transactions", "k1").standing == "nothing to judge"
 
 
 def test_acknowledged_in_a_log_that_begins_late_is_open() -> None:
