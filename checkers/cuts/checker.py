@@ -61,7 +61,7 @@ class _Checker:
         self.judged_cuts = [cut for cut, is_whole in zip(ids, self.whole, strict=True) if is_whole]
         self.members: Members | None = None
         if logs is not None and self.judged_cuts:
-            self.members = transactions.members(logs, self.judged_cuts)
+            self.members = transactions.members(logs, self.judged_cuts, given.baseline)
         self.notes: list[str] = []
 
     def report(self) -> Report:

@@ -2,8 +2,8 @@
 
 A record of a server's log, in the order in which it was written:
 
-    prepared, committed, rolled-back   of a transaction; `participants` are all nodes that must have it (those without a
-                                       log, such as clients, are left out of every comparison). `by` "recovery": other
+    prepared, committed, rolled-back   of a transaction; `participants` are all nodes that must have it (those that are
+                                       no baseline servers are left out of every comparison). `by` "recovery": other
                                        participants decided it in place of its dead near node. A committed one has
                                        `writes`: (key, version), and versions of a key ascend
     start, finish                      of a cut; a finish has the sets `included` and `excluded`

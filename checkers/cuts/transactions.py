@@ -70,12 +70,17 @@ class Members:
         return rows
 
 
-def members(logs: Logs, cuts: Sequence[str]) -> Members:
-    """Of cuts that every log has whole, in the order of their series."""
-    of_logs = ranges(logs, cuts)
+def members(logs: Logs, cuts: Sequence[str], baseline: Sequence[str]) -> Members:
+    """Of cuts that the log of every baseline server has whole, in the order of their series. No other log counts."""
+    counts = numpy.isin(logs.nodes, baseline)
+    everywhere = ranges(logs, cuts)
+    of_logs = Ranges(
+        rows=everywhere.rows[counts[everywhere.rows[:, 0]]],
+        commits=everywhere.commits[counts[everywhere.commits[:, 0]]],
+    )
     committed = of_logs.commits[:, :2]
     taking = numpy.column_stack((logs.taking[:, 1], logs.xid[logs.taking[:, 0]])).astype(numpy.int64)
-    pairs = numpy.unique(numpy.concatenate((taking, committed)), axis=0)
+    pairs = numpy.unique(numpy.concatenate((taking[counts[taking[:, 0]]], committed)), axis=0)
     pairs = pairs[numpy.isin(pairs[:, 1], committed[:, 1])]
     needed = numpy.bincount(pairs[:, 1], minlength=len(logs.xids)).astype(numpy.int64)
     rows = numpy.concatenate((of_logs.rows, _by_copies(logs, cuts, of_logs, pairs)))
@@ -138,6 +143,8 @@ def _by_copies(logs: Logs, cuts: Sequence[str], of_logs: Ranges, pairs: Int64s) 
     found = [numpy.zeros((0, 4), numpy.int64)]
     mine = {(node, xid) for node, xid, _ in of_logs.commits.tolist()} if (bases := copied(logs)) else set()
     for node, record, base in bases:
+        if node not in pairs[:, 0]:
+            continue
         others = numpy.flatnonzero((logs.kind == BASE) & (logs.cut == base))
         at = {logs.node_of(other): other for other in others.tolist()}
         given = {

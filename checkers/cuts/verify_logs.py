@@ -34,7 +34,7 @@ def check(
     """Raise RefusedError unless the proof shows what a level says ("valid" or "invalid") of the cut."""
     try:
         before = {node: _before(logs, node, cut) for node in logs.nodes}
-        takes = _participants(logs)
+        takes = _participants(logs, baseline)
         _copies(logs, cut, before, takes)
         match level, result, proof["kind"]:
             case _, "valid", "sides":
@@ -91,16 +91,16 @@ def _before(logs: Logs, node: str, cut: str) -> set[int]:
     return before
 
 
-def _participants(logs: Logs) -> dict[int, set[str]]:
-    """By transaction that some log committed: the nodes with a log that must have it."""
+def _participants(logs: Logs, baseline: Sequence[str]) -> dict[int, set[str]]:
+    """By transaction that some baseline server committed: those of them that must have it."""
     committed: dict[int, set[str]] = {}
-    for node in logs.nodes:
+    for node in (each for each in logs.nodes if each in baseline):
         for record in _records(logs, node):
             if logs.kind[record] == COMMITTED and logs.xid[record] >= 0:
                 committed.setdefault(int(logs.xid[record]), set()).add(node)
     for record, node_code in logs.taking.tolist():
         xid = int(logs.xid[record])
-        if xid in committed:
+        if xid in committed and logs.nodes[node_code] in baseline:
             committed[xid].add(logs.nodes[node_code])
     return committed
 
@@ -124,7 +124,7 @@ def _copies(logs: Logs, cut: str, before: Befores, takes: Mapping[int, set[str]]
                 if other != node
                 for xid in _committed_before_base(logs, other, int(logs.cut[record]))
             }
-            before[node] |= {xid for xid in given - own if node in takes[xid]}
+            before[node] |= {xid for xid in given - own if node in takes.get(xid, ())}
 
 
 def _committed_before_base(logs: Logs, node: str, base: int) -> set[int]:

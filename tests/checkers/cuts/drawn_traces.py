@@ -23,10 +23,8 @@ def steps(most: int = 40) -> st.SearchStrategy[list[Step]]:
 
 def at_random(chance: random.Random, most: int) -> list[Step]:
     """The same without Hypothesis, which takes longer to draw than the checkers to judge."""
-    return [
-        (chance.randrange(4), chance.randrange(10), chance.randrange(64))
-        for _ in range(chance.randrange(most // 2, most))
-    ]
+    count = chance.randrange(most // 2, most)
+    return [(chance.randrange(4), chance.randrange(10), chance.randrange(64)) for _ in range(count)]
 
 
 def executed(drawn: Sequence[Step], *, nodes: int, honest: bool, quiet: bool = False) -> list[LifeRows]:

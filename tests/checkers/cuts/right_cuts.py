@@ -61,6 +61,9 @@ RIGHT: dict[str, Given] = {
     "excluded where it is early": given(logs={"n1": "S:k1 t1 F:k1", "n2": "t1 S:k1 F:k1-t1"}),
     "late everywhere and included nowhere": given(logs={"n1": "S:k1 t1 F:k1", "n2": "S:k1 t1 F:k1"}),
     "a participant without a log": given(logs={"n1": "t1@n1,client S:k1 F:k1", "n2": "S:k1 F:k1"}),
+    "a participant outside of the baseline": given(
+        logs={"n1": "t1 S:k1 F:k1", "n2": "t1 S:k1 F:k1", "n3": "t1"}, baseline=("n1", "n2")
+    ),
     "a transaction of one node": given(logs={"n1": "t1@n1 S:k1 F:k1", "n2": "S:k1 F:k1"}),
     "rolled back everywhere": given(logs={"n1": "r:t1 S:k1 F:k1", "n2": "p:t1 r:t1 S:k1 F:k1"}),
     "what a copy brought": given(logs={"n1": "t1 B:b1 S:k1 F:k1", "n2": "R B:b1 S:k1 F:k1"}),

@@ -32,7 +32,7 @@ SERIES = tuple(
 def _same(drawn: list[Step], nodes: int, honest: bool, asked: list[Operation]) -> None:
     given_logs = written(drawn, nodes=nodes, honest=honest)
     logs = logs_of(given_logs)
-    members = transactions.members(logs, CUTS)
+    members = transactions.members(logs, CUTS, logs.nodes)
     torn = transactions.counted(members.torn, len(CUTS))
     gaps = closure.by_key(members)
     inversions = closure.external(members, asked)
@@ -52,7 +52,7 @@ def _same(drawn: list[Step], nodes: int, honest: bool, asked: list[Operation]) -
 def _same_in_any_order(given_logs: list[NodeLog]) -> None:
     """Logs whose cuts do not stand in the order of the series."""
     logs = logs_of(given_logs)
-    backwards = transactions.members(logs, CUTS[::-1])
+    backwards = transactions.members(logs, CUTS[::-1], logs.nodes)
     gaps = closure.by_key(backwards)
     for place, twin in enumerate(twin_logs.judged(given_logs, SERIES[::-1], ())):
         rows = backwards.torn[(backwards.torn[:, 1] <= place) & (place < backwards.torn[:, 2])]
