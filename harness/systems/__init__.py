@@ -6,8 +6,9 @@ from harness.errors import WrongUse
 from harness.systems.qsync.system import Qsync
 from harness.systems.system import Operated, System
 from harness.systems.tarantool.system import Tarantool
+from harness.systems.twophase.system import TwoPhaseSystem
 
-SYSTEMS: dict[str, System] = {"qsync": Qsync(), "tarantool": Tarantool()}
+SYSTEMS: dict[str, System] = {"qsync": Qsync(), "tarantool": Tarantool(), "twophase": TwoPhaseSystem()}
 
 
 def system_of(name: str) -> System:

@@ -78,11 +78,17 @@ def of_every_run(promise: Promise, space: str = "") -> tuple[Check, ...]:
             promise.model(QUORUM),
             quorum.check,
         ),
-        Check(
-            "convergence",
-            "after healing all nodes hold the same: nothing confirmed is missing, nothing failed is there",
-            final_state,
-            lambda history: convergence.check(history, space=space),
+        *(
+            (
+                Check(
+                    "convergence",
+                    "after healing all nodes hold the same: nothing confirmed is missing, nothing failed is there",
+                    final_state,
+                    lambda history: convergence.check(history, space=space),
+                ),
+            )
+            if promise.has_dumps
+            else ()
         ),
         *(
             (LEADERSHIP if promise.model(LEADERS) else replace(LEADERSHIP, model=""),)

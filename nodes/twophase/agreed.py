@@ -212,7 +212,7 @@ class Agreed:
     def _begin_cut(self, cut: str, node: str) -> Change:
         if cut in self.cuts:
             return Change()
-        busy = self._busy() or ("" if self.members else "no node is a member")
+        busy = self._busy() or self._away()
         if busy:
             self.cuts[cut] = Cut(Named(cut, 0), node, [], "refused", busy)
             return Change()
@@ -227,6 +227,11 @@ class Agreed:
         if self.barrier is not None:
             return f"the snapshot {self.barrier.id} runs"
         return ""
+
+    def _away(self) -> str:
+        """A cut has to finish on all servers of the baseline."""
+        away = [server for server in self.configuration.baseline if server not in self.members]
+        return f"{', '.join(away)} of the baseline {'is' if len(away) == 1 else 'are'} away" if away else ""
 
     def _cut_done(self, cut: str, node: str, ok: bool, why: str) -> Change:
         running = self.running

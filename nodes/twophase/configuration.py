@@ -11,6 +11,7 @@ MILLISECOND = 1_000_000
 Role = Literal["server", "client"]
 Concurrency = Literal["pessimistic", "optimistic"]
 Isolation = Literal["read-committed", "repeatable-read", "serializable"]
+LockOrder = Literal["keys", "steps"]
 Variant = Literal["shipped", "seed-counter", "seed-colour"]
 
 
@@ -28,6 +29,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Copies of a partition besides the primary."""
     concurrency: Concurrency = "pessimistic"
     isolation: Isolation = "serializable"
+    lock_order: LockOrder = "keys"
+    """Transactions lock in one order of all keys, so that none waits in a circle; or as their steps come."""
     one_phase: bool = True
     """A transaction with one primary and at most one backup commits in one round (backup first)."""
     variant: Variant = "shipped"

@@ -156,7 +156,13 @@ class Near:
             self._roll_back(transaction, why)
 
     def _advance(self, transaction: Transaction) -> None:
-        """Do the steps whose values are there."""
+        """Do the steps whose values are there, if all that come first in the order of locks are."""
+        if self._site.configuration.lock_order == "keys" and not self._is_optimistic:
+            places = sorted({(step[1], step[2]) for step in transaction.steps}, key=str)
+            missing = next((place for place in places if place not in transaction.values), None)
+            if missing is not None:
+                self._request(transaction, missing)
+                return None
         while transaction.number < len(transaction.steps):
             step = transaction.steps[transaction.number]
             place = (step[1], step[2])

@@ -13,7 +13,7 @@
 | takes part in cuts and base snapshots | `cuts.py`, `snapshots.py` |
 | serves clients and operators | `clients.py` |
 
-A node with a life that has left stops: what it knows may be old, and its transactions belong to recovery.
+A node with a life that has left starts again: what it knows may be old, and its transactions belong to recovery.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodes.kernel.effects import Effect, Remove
-from nodes.kernel.errors import StartRefused
+from nodes.kernel.errors import StartAgain, StartRefused
 from nodes.kernel.events import (
     Accepted,
     Connected,
@@ -202,9 +202,7 @@ class TwoPhase:
         running, barrier = agreed.running, agreed.barrier
         change = agreed.apply(index, entry)
         if (site.name, site.life) in change.left:
-            raise StartRefused(
-                f"life {site.life} of {site.name} has left the cluster: start it again to join"
-            )
+            raise StartAgain(f"life {site.life} of {site.name} has left the cluster")
         if change.joined == (site.name, site.life):
             self._is_member = True
         for node, life in change.left:
@@ -251,6 +249,7 @@ class TwoPhase:
             "role": site.configuration.role,
             "name": site.name,
             "life": site.life,
+            "wall_ns": site.now.wall_ns,
             "ready": here and not agreed.missing(site.name),
             "coordinator": self.discovery.coordinator,
             "term": self.discovery.log.term,

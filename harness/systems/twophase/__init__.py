@@ -1,0 +1,1 @@
+"""The two-phase store with consistent cuts under test (`nodes.twophase`)."""

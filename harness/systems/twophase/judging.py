@@ -1,0 +1,127 @@
+"""How the cuts of a run are judged: a check for each level of `checkers.cuts`, over what nodes left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from checkers.check import Check
+from checkers.cuts import LEVELS, Cut, Given, Level, Operation, Report, check
+from checkers.cuts.report import FINDINGS
+from checkers.history.declared import declared
+from checkers.history.faults import FaultSpan
+from checkers.history.history import History
+from checkers.verdict import Verdict
+from harness.run.plan import SECOND_NS, Plan
+from harness.systems.system import NodeFiles
+from harness.systems.twophase.cut_operator import ASKED, ENDED, NEEDS_BASE
+from harness.systems.twophase.logs import logs_in, restored_in, trace_in
+from harness.systems.twophase.options import LEAVE_S, said_of, servers_of
+
+AFTER_NS = int(4 * LEAVE_S * SECOND_NS)
+"""How long after its end a fault may keep a cut from finishing: a node leaves, joins, and copies what it lacks."""
+
+
+def checks_of_cuts(plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
+    """One for each level; the material is read once."""
+    if not said_of(plan).cut_every_s:
+        return ()
+    judging = _Judging(plan, files)
+    return tuple(
+        Check(
+            f"cuts-{level}",
+            summary,
+            "" if level in FINDINGS else summary,
+            partial(judging.verdict, level),
+            is_of_nodes=True,
+        )
+        for level, summary in LEVELS.items()
+    )
+
+
+class _Judging:
+    def __init__(self, plan: Plan, files: NodeFiles) -> None:
+        self._plan = plan
+        self._files = files
+        self._report: tuple[History, Report] | None = None
+
+    def verdict(self, level: Level, history: History) -> Verdict:
+        if self._report is None or self._report[0] is not history:
+            self._report = history, self._judged(history)
+        return self._report[1].verdict(level)
+
+    def _judged(self, history: History) -> Report:
+        plan, files, servers = self._plan, self._files, servers_of(self._plan)
+        is_simulated = plan.cluster == "sim"
+        cuts = list(_cuts(history))
+        finished = [cut.id for cut in cuts if "finished" in cut.outcomes.values()]
+        said = said_of(plan)
+        restored = (restored_in(files, servers, cut, said.partitions, said.backups) for cut in finished)
+        return check(
+            Given(
+                cuts=cuts,
+                baseline=servers,
+                trace=trace_in(files, is_one_clock=is_simulated),
+                logs=logs_in(files, servers) if files else None,
+                operations=_operations(history),
+                restored={each.cut: each for each in restored if each is not None},
+            )
+        )
+
+
+def _cuts(history: History) -> Sequence[Cut]:
+    asked: dict[str, tuple[int, str]] = {}
+    ended: dict[str, tuple[int, str, str]] = {}
+    for event in history.events:
+        if event.process == "operator" and event.f == ASKED:
+            asked[event.value["cut"]] = event.time_ns, event.node or ""
+        elif event.process == "operator" and event.f == ENDED:
+            ended[event.value["cut"]] = event.time_ns, event.value["state"], event.value["why"]
+    cuts = []
+    for cut, (asked_ns, node) in asked.items():
+        ended_ns, state, why = ended.get(cut, (-1, "unknown", ""))
+        outcome = {"ok": "finished", "failed": "failed"}.get(state)
+        cuts.append(
+            Cut(
+                id=cut,
+                asked_ns=asked_ns,
+                ended_ns=ended_ns if state == "ok" else -1,
+                outcomes={node: outcome} if outcome else {},  # type: ignore[dict-item]  # two words of Outcome
+                causes=tuple(_causes(history.faults, asked_ns, ended_ns, state, why)),
+            )
+        )
+    return cuts
+
+
+def _causes(faults: Sequence[FaultSpan], asked_ns: int, ended_ns: int, state: str, why: str) -> Sequence[str]:
+    """What the harness did that may keep a cut from finishing."""
+    if state == "refused":
+        return [f"it was refused: {why}"]
+    if state == "unknown" and ended_ns < 0:
+        return ["the run was over before the cut was"]
+    until_ns = ended_ns if ended_ns >= 0 else asked_ns
+    causes = [
+        f"fault {fault.id} ({fault.name})"
+        for fault in faults
+        if fault.start_ns <= until_ns and (fault.end_ns is None or asked_ns <= fault.end_ns + AFTER_NS)
+    ]
+    if NEEDS_BASE in why and faults:
+        causes.append(f"{why}, after a fault")
+    return causes
+
+
+def _operations(history: History) -> list[Operation]:
+    """An operation that may have written nothing (a take of an empty queue) is in no log then."""
+    effects = declared(history.header)
+    return [
+        Operation(
+            xid=operation.transaction,
+            process=operation.process,
+            invoked_ns=operation.invoke_ns,
+            completed_ns=-1 if operation.complete_ns is None else operation.complete_ns,
+            ok=operation.type == "ok",
+            wrote=effects.get(operation.f) == "writes",
+        )
+        for operation in history.operations
+        if operation.transaction is not None
+    ]

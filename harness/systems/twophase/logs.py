@@ -1,0 +1,95 @@
+"""What servers of the two-phase store leave, in the words of `checkers.cuts`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from checkers.cuts import Logs, NodeLog, Record, Restored, Trace, jsonl, logs_of, trace_of
+from harness.cluster.place import TRACE
+from harness.systems.system import NodeFiles
+from nodes.kernel.errors import StartRefused
+from nodes.twophase.data import partition_of
+from nodes.twophase.restore import NotRestorable, restore
+from nodes.twophase.wal import read_log
+
+
+def logs_in(files: NodeFiles, servers: Sequence[str]) -> Logs:
+    """The logs of those servers that left files."""
+    return logs_of(_log(server, files[server]) for server in servers if server in files)
+
+
+def _log(server: str, files: Mapping[str, bytes]) -> NodeLog:
+    try:
+        records, _ = read_log(files)
+    except StartRefused as damaged:
+        return NodeLog(node=server, records=(), damage=str(damaged))
+    return NodeLog(node=server, records=[each for record in records if (each := _record(record)) is not None])
+
+
+def _record(record: Sequence[Any]) -> Record | None:
+    match record:
+        case ["prepared", xid, _, _, _, _, participants, _]:
+            return Record(kind="prepared", xid=xid, participants=_nodes(participants))
+        case ["committed", xid, _, recovered, participants, writes]:
+            return Record(
+                kind="committed",
+                xid=xid,
+                by="recovery" if recovered else "",
+                participants=_nodes(participants),
+                writes=[((space, key), version) for space, key, _, version in writes],
+            )
+        case ["rolled-back", xid]:
+            return Record(kind="rolled-back", xid=xid)
+        case ["start", cut, *_]:
+            return Record(kind="start", cut=cut)
+        case ["finish", cut, included, excluded]:
+            return Record(kind="finish", cut=cut, included=included, excluded=excluded)
+        case ["rebalanced", *_]:
+            return Record(kind="rebalanced")
+        case ["base-done", snapshot]:
+            return Record(kind="base", cut=snapshot)
+        case _:
+            return None
+
+
+def _nodes(participants: Sequence[Sequence[Any]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(node for _, nodes in participants for node in nodes))
+
+
+def trace_in(files: NodeFiles, *, is_one_clock: bool) -> Trace | None:
+    """The record of messages; None if there is none."""
+    lives = [
+        life
+        for node, left in sorted(files.items())
+        for path, data in sorted(left.items())
+        if path.startswith(f"{TRACE}/") and data
+        for life in jsonl.lives_of(f"{node}/{path}", data)
+    ]
+    return trace_of(lives, is_one_clock=is_one_clock) if lives else None
+
+
+def restored_in(
+    files: NodeFiles, servers: Sequence[str], cut: str, partitions: int, backups: int
+) -> Restored | None:
+    """The state of a finished cut: each server's rows as a restore brings them back, and a replay of all logs beside.
+
+    None if the cut cannot be restored everywhere.
+    """
+    rows: dict[str, dict[int, dict[Any, Any]]] = {}
+    before: set[str] = set()
+    for server in servers:
+        try:
+            found = restore(files.get(server, {}), cut)
+        except (NotRestorable, StartRefused):
+            return None
+        before |= found.before
+        rows[server] = {partition: {} for partition in range(partitions)}
+        for space, key, value, version in found.rows:
+            rows[server][partition_of((space, key), partitions)][space, key] = (value, version)
+    owners = {
+        p: [servers[(p + each) % len(servers)] for each in range(backups + 1)] for p in range(partitions)
+    }
+    for server in servers:
+        rows[server] = {p: rows[server][p] for p, nodes in owners.items() if server in nodes}
+    return Restored(cut=cut, rows=rows, primary={p: nodes[0] for p, nodes in owners.items()})

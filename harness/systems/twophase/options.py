@@ -1,0 +1,74 @@
+"""The options of the two-phase store: its nodes, its transactions, its cuts."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, cast
+
+from msgspec import Meta
+
+from harness.run.expectations import Expectations
+from harness.run.plan import Options, Plan
+from nodes.twophase.configuration import MILLISECOND, Concurrency, Isolation, Variant
+
+BEAT_NS = 100 * MILLISECOND
+LEAVE_S = 1.5
+"""A node that is silent for so long leaves; those with its partitions then serve again."""
+
+
+class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    decides_operations: ClassVar[tuple[str, ...]] = ()
+
+    near_clients: Annotated[
+        int,
+        Meta(ge=0, le=8, description="So many of the nodes, the last ones, only coordinate transactions."),
+    ] = 0
+    partitions: Annotated[int, Meta(ge=1, le=1024, description="Into which keys are divided.")] = 8
+    backups: Annotated[int, Meta(ge=0, le=4, description="Copies of a partition beside the primary.")] = 1
+    concurrency: Annotated[Concurrency, Meta(description="pessimistic (locks) or optimistic (versions).")] = (
+        "pessimistic"
+    )
+    isolation: Annotated[Isolation, Meta(description="read-committed, repeatable-read or serializable.")] = (
+        "serializable"
+    )
+    one_phase: Annotated[
+        bool, Meta(description="One round for transactions with one primary and at most one backup.")
+    ] = True
+    variant: Annotated[
+        Variant, Meta(description="How messages name a cut: shipped, seed-counter or seed-colour.")
+    ] = "shipped"
+    recovery_rollback_fails_cut: Annotated[
+        bool, Meta(description="A transaction that recovery rolls back makes a running cut fail.")
+    ] = False
+    cut_every_s: Annotated[float, Meta(ge=0, le=3600, description="Seconds between two cuts; 0: none.")] = 1.0
+
+    def check(self, plan: Plan) -> None:
+        servers = plan.nodes - self.near_clients
+        if servers < 1:
+            raise ValueError(
+                f"expected at least one server, got {self.near_clients} near clients of {plan.nodes} nodes"
+            )
+        if self.backups >= servers:
+            raise ValueError(f"expected fewer backups than servers, got {self.backups} and {servers}")
+
+    def expectations(self, plan: Plan) -> Expectations:
+        return Expectations(
+            configuration=f"{self.concurrency} {self.isolation}",
+            heartbeat_ns=BEAT_NS,
+            election_timeout_s=LEAVE_S,
+            rolls_back_after_s=LEAVE_S,
+            fails_over=True,
+            read_mode="linearizable",
+        )
+
+
+def said_of(plan: Plan) -> TwoPhaseOptions:
+    """The options of a plan of this system."""
+    return cast(TwoPhaseOptions, plan.options)
+
+
+def servers_of(plan: Plan) -> tuple[str, ...]:
+    return plan.node_names[: plan.nodes - said_of(plan).near_clients]
+
+
+def near_clients_of(plan: Plan) -> tuple[str, ...]:
+    return plan.node_names[plan.nodes - said_of(plan).near_clients :]

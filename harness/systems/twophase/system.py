@@ -1,0 +1,150 @@
+"""The reference two-phase store under test: partitions, near nodes, consistent cuts; no node leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from checkers.check import Check
+from harness.cluster.place import Command, node_host
+from harness.cluster.protocol import Cluster
+from harness.errors import ClusterError, WrongUse
+from harness.faults.abilities import Ability
+from harness.run.plan import SECOND_NS, Plan
+from harness.systems.promise import Promise
+from harness.systems.system import NodeFiles, Note
+from harness.systems.twophase.client import CLIENT, TwoPhaseClient
+from harness.systems.twophase.cut_operator import CutOperator
+from harness.systems.twophase.judging import checks_of_cuts
+from harness.systems.twophase.options import BEAT_NS, TwoPhaseOptions, near_clients_of, said_of, servers_of
+from harness.systems.twophase.promises import promise_of
+from harness.wires.framed import FRAMED, Framed
+from nodes.host.systems import SYSTEMS as HOSTED
+from nodes.kernel.node import Node
+from nodes.kernel.outbox import Durability
+from nodes.kernel.trace import Described
+from nodes.twophase import bugs
+from nodes.twophase.configuration import Configuration
+from nodes.twophase.dispatch import described
+
+SET_UP_TIMEOUT_NS = 20 * SECOND_NS
+POLL_NS = SECOND_NS // 50
+Statuses = Mapping[str, Mapping[str, object] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TwoPhaseSystem:
+    """Implements `harness.systems.system.System`."""
+
+    summary: str = "the reference two-phase store: partitions with backups, near nodes, consistent cuts"
+    client: TwoPhaseClient = CLIENT
+    wire: Framed = FRAMED
+    options: type[TwoPhaseOptions] = TwoPhaseOptions
+    abilities: frozenset[Ability] = frozenset({"disk layer", "clock", "drift"})
+    are_dialed_unready: bool = False
+    described: Described = described
+
+    def completed(self, plan: Plan) -> Plan:
+        return plan.changed(leader="none")
+
+    def validate(self, plan: Plan) -> None:
+        for bug in plan.bugs:
+            if bug not in self.bugs():
+                known = ", ".join(self.bugs())
+                raise WrongUse(f"--bug {bug!r}: the two-phase store has none of that name; it has: {known}")
+
+    def command(self, plan: Plan) -> Command:
+        return node_host("twophase", self.durability(plan), is_traced=True)
+
+    def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
+        said, servers = said_of(plan), servers_of(plan)
+        return {
+            name: Configuration(
+                name=name,
+                role="server" if name in servers else "client",
+                baseline=servers,
+                clients=near_clients_of(plan),
+                partitions=said.partitions,
+                backups=said.backups,
+                concurrency=said.concurrency,
+                isolation=said.isolation,
+                one_phase=said.one_phase,
+                variant=said.variant,
+                recovery_rollback_fails_cut=said.recovery_rollback_fails_cut,
+                beat_ns=BEAT_NS,
+                bugs=plan.bugs,
+                seed=plan.seed,
+            ).to_json()
+            for name in plan.node_names
+        }
+
+    def node_makers(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, Callable[[], Node]]:
+        return {name: self.maker(data) for name, data in self.configurations(plan, spaces).items()}
+
+    def maker(self, configuration: bytes) -> Callable[[], Node]:
+        return lambda: HOSTED["twophase"](configuration).node
+
+    def durability(self, plan: Plan) -> Durability:
+        return "synced"
+
+    def owner(self, plan: Plan) -> str:
+        return ""
+
+    def can_lead(self, plan: Plan) -> tuple[str, ...]:
+        return ()
+
+    async def promote(self, node: str, cluster: Cluster) -> str | None:
+        return "no node of a two-phase store leads"
+
+    def owner_now(self, statuses: Statuses) -> str | None:
+        return None
+
+    async def set_up(self, plan: Plan, cluster: Cluster) -> None:
+        """All nodes are members, and every partition is served."""
+        deadline_ns = cluster.now_ns() + SET_UP_TIMEOUT_NS
+        while not self.is_settled({node: await cluster.status(node) for node in plan.node_names}):
+            if cluster.now_ns() > deadline_ns:
+                raise ClusterError(
+                    f"the nodes were not all members of one cluster within {SET_UP_TIMEOUT_NS // SECOND_NS} s; "
+                    "see log.jsonl of each"
+                )
+            await cluster.sleep_until(cluster.now_ns() + POLL_NS)
+
+    def is_settled(self, statuses: Statuses) -> bool:
+        """All nodes are members of one topology, every copy is complete, nothing is under way."""
+        known = [status for status in statuses.values() if status is not None]
+        if len(known) < len(statuses) or len({status.get("version") for status in known}) != 1:
+            return False
+        return all(
+            status.get("ready")
+            and len(_members(status)) == len(statuses)
+            and not status.get("out_of_sync")
+            and not status.get("transactions")
+            and not status.get("in_doubt")
+            and status.get("cut") is None
+            for status in known
+        )
+
+    def promise(self, plan: Plan) -> Promise:
+        said = said_of(plan)
+        return promise_of(said.concurrency, said.isolation)
+
+    def checks(self, plan: Plan) -> tuple[Check, ...]:
+        return ()
+
+    def checks_of_nodes(self, plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
+        return checks_of_cuts(plan, files)
+
+    def is_operated(self, plan: Plan) -> bool:
+        return said_of(plan).cut_every_s > 0
+
+    async def operate(self, plan: Plan, cluster: Cluster, note: Note, is_over: Callable[[], bool]) -> None:
+        await CutOperator(plan, cluster, note).run(is_over)
+
+    def bugs(self) -> Mapping[str, str]:
+        return {name: str(bugs.bug(name)) for name in bugs.NAMES}
+
+
+def _members(status: Mapping[str, object]) -> Mapping[str, object]:
+    members = status.get("members")
+    return members if isinstance(members, dict) else {}
