@@ -83,8 +83,9 @@ def _written(logs: Logs, of_logs: Ranges) -> Int64s:
 
 
 def _doubled(logs: Logs, written: Int64s) -> str:
-    table = numpy.unique(written[:, 1:], axis=0)
-    same = numpy.flatnonzero((table[1:, :2] == table[:-1, :2]).all(axis=1))
+    table = written[numpy.lexsort((written[:, 3], written[:, 2], written[:, 1]))][:, 1:]
+    is_same = (table[1:, :2] == table[:-1, :2]).all(axis=1) & (table[1:, 2] != table[:-1, 2])
+    same = numpy.flatnonzero(is_same)
     if not len(same):
         return ""
     one, other = table[same[0]], table[same[0] + 1]

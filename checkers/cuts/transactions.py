@@ -80,7 +80,9 @@ def members(logs: Logs, cuts: Sequence[str], baseline: Sequence[str]) -> Members
     )
     committed = of_logs.commits[:, :2]
     taking = numpy.column_stack((logs.taking[:, 1], logs.xid[logs.taking[:, 0]])).astype(numpy.int64)
-    pairs = numpy.unique(numpy.concatenate((taking[counts[taking[:, 0]]], committed)), axis=0)
+    width = max(1, len(logs.xids))
+    both = numpy.concatenate((taking[counts[taking[:, 0]]], committed))
+    pairs = numpy.column_stack(numpy.divmod(numpy.unique(both[:, 0] * width + both[:, 1]), width))
     pairs = pairs[numpy.isin(pairs[:, 1], committed[:, 1])]
     needed = numpy.bincount(pairs[:, 1], minlength=len(logs.xids)).astype(numpy.int64)
     rows = numpy.concatenate((of_logs.rows, _by_copies(logs, cuts, of_logs, pairs)))
