@@ -62,6 +62,7 @@ class _Checker:
         self.members: Members | None = None
         if logs is not None and self.judged_cuts:
             self.members = transactions.members(logs, self.judged_cuts, given.baseline)
+        self.messages: messages.Messages | None = None
         self.notes: list[str] = []
 
     def report(self) -> Report:
@@ -83,7 +84,7 @@ class _Checker:
         if trace is None:
             yield from (skipped("messages", cut, "there is no trace", lacks=True) for cut in self.ids)
             return
-        said = self.said = messages.judge(
+        said = self.messages = messages.judge(
             trace,
             self.ids,
             [cut.asked_ns for cut in self.given.cuts],
@@ -183,8 +184,8 @@ class _Checker:
                 by_cut[each.cut].append(
                     Witness(rule=each.rule, summary=each.summary, events=(), explanation=told_records)
                 )
-        if self.given.trace is not None:
-            for cut, doubled in zip(self.ids, self.said.doubled, strict=True):
+        if self.given.trace is not None and self.messages is not None:
+            for cut, doubled in zip(self.ids, self.messages.doubled, strict=True):
                 for node, row in doubled:
                     summary = f"{node} changed its colour for {cut} a second time"
                     where = (told(self.given.trace, row),)

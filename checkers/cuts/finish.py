@@ -94,22 +94,25 @@ def out_of_bounds(
             known.append((code, each))
         elif each.ok and each.wrote:
             lost.append(each)
-    missing = ["" if cut.asked_ns >= 0 else "it is not known when the cut was asked for" for cut in cuts]
-    wrong: list[Wrong | None] = [None] * len(cuts)
-    _invoked_later(found, known, over, wrong)
-    _acknowledged_before(found, known, asked, wrong)
-    for place, why in enumerate(missing):
-        if why:
-            wrong[place] = None
+    early: list[Wrong | None] = [None] * len(cuts)
+    late: list[Wrong | None] = [None] * len(cuts)
+    _acknowledged_before(found, known, asked, early)
+    _invoked_later(found, known, over, late)
     first_lost = min(lost, key=lambda each: each.completed_ns, default=None)
-    for place in range(len(cuts)):
-        if wrong[place] is None and not missing[place] and first_lost is not None:
-            if first_lost.completed_ns >= asked[place]:
-                continue
+    wrong: list[Wrong | None] = []
+    missing: list[str] = []
+    for place, cut in enumerate(cuts):
+        why = "" if cut.asked_ns >= 0 else "it is not known when the cut was asked for"
+        why = why or ("" if cut.ended_ns >= 0 else "it is not known when the cut was over")
+        of_cut = early[place] if cut.asked_ns >= 0 else None
+        of_cut = of_cut or (late[place] if cut.ended_ns >= 0 else None)
+        if of_cut is None and first_lost is not None and first_lost.completed_ns < cut.asked_ns:
             if logs.cut_off or logs.damage:
-                missing[place] = f"no log has {name_of(first_lost.xid)}, and a log is not whole"
+                why = f"no log has {name_of(first_lost.xid)}, and a log is not whole"
             else:
-                wrong[place] = Wrong(rule="acknowledged-in-no-log", operation=first_lost)
+                of_cut = Wrong(rule="acknowledged-in-no-log", operation=first_lost)
+        wrong.append(of_cut)
+        missing.append(why)
     return wrong, missing
 
 
@@ -120,9 +123,8 @@ def _no_later(times: Sequence[int]) -> Int64s:
 
 
 def _no_sooner(times: Sequence[int]) -> Int64s:
-    """Ascending times, none sooner than what is given; behind an unknown one all are unknown."""
-    known = numpy.array([time if time >= 0 else _NEVER for time in times], numpy.int64)
-    return numpy.maximum.accumulate(known)
+    """Ascending times, none sooner than what is given."""
+    return numpy.maximum.accumulate(numpy.array(times, numpy.int64))
 
 
 def _acknowledged_before(

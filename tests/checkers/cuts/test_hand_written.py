@@ -111,6 +111,17 @@ def test_a_failed_cut_needs_no_log_that_is_missing() -> None:
     assert report.of("transactions", "k1").standing == "nothing to judge"
 
 
+def test_times_of_a_cut_that_are_not_known_leave_it_open() -> None:
+    """A cut passes although half of the rule was not judged; or what the other half shows is lost."""
+    cuts = (Cut(id="k1", asked_ns=100), Cut(id="k2", ended_ns=200, causes=("k2 failed",)))
+    logs = {"n1": "t1 S:k1 F:k1 S:k2 t3 F:k2+t3", "n2": "t1 S:k1 F:k1 S:k2 t3 F:k2+t3"}
+    asked = [operation("t1", 1, 9), operation("t3", 300, 400)]
+    report = check(given(logs=logs, cuts=cuts, operations=asked))
+    assert report.of("acknowledged", "k1").summary == "not judged: it is not known when the cut was over"
+    assert report.of("acknowledged", "k2").result == "invalid"
+    assert report.of("acknowledged", "k2").witnesses[0].rule == "invoked-later-included"
+
+
 def test_acknowledged_in_a_log_that_begins_late_is_open() -> None:
     """An acknowledged transaction is called lost although its record may have stood before the log begins."""
     logs = {"n1": "… B:b1 S:k1 F:k1", "n2": "… B:b1 S:k1 F:k1"}
