@@ -12,7 +12,7 @@ from checkers.cuts.report import LEVELS, Judgement, Level, Report, skipped
 from checkers.cuts.state import Invariant, Restored
 from checkers.cuts.state import judge as judge_state
 from checkers.cuts.state import not_judged as state_not_judged
-from checkers.cuts.trace import Trace, told
+from checkers.cuts.trace import RECEIVE, Trace, told
 from checkers.cuts.transactions import Members
 from checkers.verdict import Witness
 
@@ -118,6 +118,8 @@ class _Checker:
             )
         if said.unknown[place]:
             return _unknown("messages", cut, said.unknown[place])
+        if not (trace.kind == RECEIVE).any():
+            return skipped("messages", cut, "no message was received", lacks=False)
         return Judgement(
             level="messages",
             cut=cut,
@@ -154,6 +156,8 @@ class _Checker:
             if why is not None or members is None:
                 assert why is not None
                 yield why
+            elif not len(members.sums):
+                yield skipped("transactions", cut, "no transaction was committed", lacks=False)
             elif first[place] < 0:
                 summary = "all participants agree on every transaction"
                 proof = proofs.sides_held(members.logs, cut)
@@ -238,7 +242,7 @@ class _Checker:
 
     def _external(self) -> Iterable[Judgement]:
         operations = self.given.operations
-        needs = "" if operations is not None else "there are no operations"
+        needs = "" if operations else "there are no operations"
         members, rows = self._over_members("external-causality", needs=needs)
         found = [] if members is None or operations is None else closure.external(members, operations)
         for cut, place, why in rows:
@@ -267,7 +271,7 @@ class _Checker:
 
     def _acknowledged(self) -> Iterable[Judgement]:
         operations = self.given.operations
-        needs = "" if operations is not None else "there are no operations"
+        needs = "" if operations else "there are no operations"
         members, rows = self._over_members("acknowledged", needs=needs)
         cuts = [cut for cut in self.given.cuts if cut.id in self.judged_cuts]
         wrong, missing = (

@@ -45,7 +45,7 @@ RIGHT: dict[str, Given] = {
     "a message on its way": given(trace={"n1": "+a>n2 *k1", "n2": "*k1 -a"}),
     "a message behind the cut": given(trace={"n1": "*k1 +a>n2", "n2": "*k1 -a"}),
     "a message before the cut, doubled": given(trace={"n1": "+a>n2 *k1", "n2": "-a -a *k1"}),
-    "a lost message": given(trace={"n1": "*k1 +a>n2", "n2": "*k1"}),
+    "a lost message": given(trace={"n1": "+b>n2 *k1 +a>n2", "n2": "-b *k1"}),
     "a client that took a message before it sent": given(
         trace={"n1": "+a>c *k1", "c": "-a +b>n2", "n2": "-b *k1"}
     ),

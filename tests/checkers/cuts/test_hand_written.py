@@ -65,6 +65,14 @@ def test_nothing_given_is_not_judged() -> None:
         assert report.verdict(level).result == "unknown"
 
 
+def test_nothing_that_happened_is_no_evidence() -> None:
+    """A cut of an idle store is taken for one that was tested."""
+    report = check(given(trace={"n1": "*k1 +a>n2", "n2": "*k1"}, logs={"n1": "S:k1 F:k1", "n2": "S:k1 F:k1"}))
+    for level in ("messages", "transactions"):
+        assert report.of(level, "k1").standing == "nothing to judge"  # type: ignore[arg-type] # they are levels
+        assert report.verdict(level).details["vacuous"]  # type: ignore[arg-type]
+
+
 def test_a_failed_cut_does_not_make_a_level_unknown() -> None:
     """A run with one failed cut could never be valid."""
     given_cut = given(
