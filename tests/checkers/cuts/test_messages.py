@@ -37,7 +37,7 @@ def test_the_random_logs_show_what_they_are_for() -> None:
     chance = random.Random(1)
     seen: Counter[str] = Counter()
     for _ in range(150):
-        drawn = at_random(chance, 70)
+        drawn = at_random(chance, 120)
         honest = chance.random() < 0.5
         lives = executed(drawn, nodes=3, honest=honest, quiet=chance.random() < 0.5)
         said = messages.judge(trace_of(lives), CUTS)
