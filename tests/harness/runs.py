@@ -8,6 +8,7 @@ from typing import Any
 
 from checkers.history import jsonl
 from checkers.history.history import History
+from harness.judge import judge
 from harness.run.assemble import Parts, header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.run.draw import draw
@@ -45,3 +46,10 @@ def recorded(plan: Plan, *, record_trace: bool = False) -> Recorded:
     record = jsonl.Writer(file, header(parts))
     cluster.run(Conductor(plan, cluster, parts.system, parts.workload, record).run())
     return Recorded(parts, file.getvalue(), cluster.world.trace_digest())
+
+
+def judged(plan: Plan) -> tuple[History, dict[str, Any]]:
+    """The history and the verdict of a simulated run, by what its clients saw."""
+    done = recorded(plan)
+    history = done.history
+    return history, judge(plan, done.parts.system.promise(plan), history)

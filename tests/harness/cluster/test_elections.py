@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from checkers.history.history import History
-from harness.judge import judge
-from harness.run.plan import Plan
 from harness.systems.plans import planned
-from tests.harness.runs import recorded, small
-
-
-def run(plan: Plan) -> tuple[History, dict[str, object]]:
-    """A simulated run: its history, its verdict."""
-    done = recorded(plan)
-    return done.history, judge(plan, done.parts.system.promise(plan), done.history)
+from tests.harness.runs import judged, small
 
 
 @pytest.mark.parametrize("seed", [9, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (1, 105))])
 def test_owners_change_and_nothing_acknowledged_is_lost(seed: int) -> None:
     """Broken, a failover loses an acknowledged write, or there is none to test."""
-    history, verdict = run(planned(cluster="sim", seed=seed, election_mode="candidate"))
+    history, verdict = judged(planned(cluster="sim", seed=seed, election_mode="candidate"))
     assert verdict["outcome"] == "valid", verdict["sentence"]
     owners = {state.node for state in history.states if state.status.get("role") == "owner"}
     assert len(owners) > 1
-    judged = verdict["promise"]
-    assert isinstance(judged, dict)
-    assert judged["configuration"].startswith("H")
+    assert verdict["promise"]["configuration"].startswith("H")
 
 
 def test_five_nodes() -> None:
     """Broken, a quorum of three of five is counted as one of two of three."""
-    assert run(small(seed=3, nodes=5, election_mode="candidate"))[1]["outcome"] == "valid"
+    assert judged(small(seed=3, nodes=5, election_mode="candidate"))[1]["outcome"] == "valid"

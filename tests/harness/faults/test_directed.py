@@ -17,7 +17,7 @@ from harness.run.draw import draw
 from harness.run.plan import SECOND_NS, Drawn, Plan, to_json
 from harness.systems.plans import from_json, planned
 from harness.systems.qsync.scenes import READY_MADE
-from tests.harness.cluster.test_elections import run
+from tests.harness.runs import judged, recorded
 
 NODES = ("n1", "n2", "n3")
 
@@ -46,7 +46,7 @@ def test_a_promote_that_is_held_makes_no_owner() -> None:
     """If it failed, holding a PROMOTE would hold nothing, and a hunt around it would hunt for nothing."""
     failover = fault("failover", 1.0, 1.0, nodes=("n2",))
     hold = fault("hold", 0.5, 1.4, links=(("n2", "*"),), kinds=("promote",))
-    history, _, _ = run(directed(failover, hold))
+    history, _ = judged(directed(failover, hold))
     held = next(each for each in history.faults if each.does == "hold")
     assert held.bit
     assert held.evidence["counters"]["stopped"] >= 2
@@ -60,7 +60,7 @@ def test_who_dies_when_a_record_is_synced_has_told_nobody() -> None:
     """If it failed, no plan could kill a node between fsync and send."""
     failover = fault("failover", 1.0, 1.0, nodes=("n2",))
     dies = fault("kill", 0.5, 1.0, nodes=("@it",), on=Moment(does="wrote", what="promote", node="n2"))
-    history, _, _ = run(directed(failover, dies))
+    history, _ = judged(directed(failover, dies))
     killed = next(each for each in history.faults if each.does == "kill")
     assert killed.nodes == ("n2",)
     until_ns = killed.heal_asked_ns or 0
@@ -72,7 +72,7 @@ def test_who_dies_when_a_record_is_synced_has_told_nobody() -> None:
 def test_a_slow_disk_acknowledges_nothing() -> None:
     """If it failed, a WAL could not be made to wait."""
     slow = fault("slow-disk", 1.0, 1.0, nodes=("n2", "n3"))
-    history, verdict, _ = run(directed(slow))
+    history, verdict = judged(directed(slow))
     assert verdict["outcome"] == "valid", verdict["sentence"]
     acknowledged = [
         one.complete_ns
@@ -90,7 +90,8 @@ def test_a_stored_plan_with_holds_runs_the_same() -> None:
     stored = from_json(to_json(draw(plan, parts.system, parts.workload)), "the plan")
     assert stored.drawn is not None
     assert any(each.on is not None for each in stored.drawn.faults)
-    assert run(stored)[2] == run(plan)[2]
+    first, second = (recorded(each, record_trace=True).trace_digest for each in (stored, plan))
+    assert first == second
 
 
 def test_placeholders_mean_who_it_was_about() -> None:

@@ -36,12 +36,12 @@ def kinds(lines: list[str]) -> set[str]:
     return {name for line in lines for name in line.split()[-1].split(",")}
 
 
-def test_ten_seeds_leave_the_same_trace_in_every_process() -> None:
+def test_six_seeds_leave_the_same_trace_in_every_process() -> None:
     """If it failed, the line that repeats a simulated anomaly would repeat something else."""
-    first, second = printed(0, 10, "time_limit_s=8", "rate=100")
+    first, second = printed(9, 6, "time_limit_s=8", "rate=100")
     assert first == second
-    assert [line.split()[0] for line in first] == [str(seed) for seed in range(10)]  # 9 goes through bytes
-    assert len({line.split()[1] for line in first}) == 10
+    assert [line.split()[0] for line in first] == [str(seed) for seed in range(9, 15)]  # 9 goes through bytes
+    assert len({line.split()[1] for line in first}) == 6
     assert {"power-owner", "clock", "kill", "pause", "isolate-owner", "slow"} <= kinds(first)
 
 

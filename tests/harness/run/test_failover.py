@@ -15,14 +15,14 @@ from harness.run.plan import SECOND_NS
 from harness.systems.plans import planned
 from harness.systems.qsync.promises import PROMISES
 from harness.systems.status import Statuses
-from tests.harness.cluster.test_elections import run
+from tests.harness.runs import judged
 
 
 @pytest.mark.parametrize("letter", ["F", "G", "H", "I"])
 def test_failover_makes_another_node_the_owner(letter: str) -> None:
     """If it failed, the owner would change only when it dies."""
     plan = planned(cluster="sim", configuration=letter, faults=("failover",), time_limit_s=8, rate=60, seed=2)
-    history, verdict = run(plan)
+    history, verdict = judged(plan)
     assert verdict["outcome"] == "valid", verdict["sentence"]
     owners = {state.node for state in history.states if state.status.get("role") == "owner"}
     assert len(owners) > 1
@@ -91,7 +91,7 @@ def test_the_operator_promotes_when_the_owner_died(mode: str) -> None:
     plan = planned(
         cluster="sim", election_mode=mode, faults=("kill", "isolate-owner"), time_limit_s=9, rate=60, seed=4
     )
-    history, verdict = run(plan)
+    history, verdict = judged(plan)
     assert verdict["outcome"] == "valid", verdict["sentence"]
     led = {
         (state.status["term"], state.node) for state in history.states if state.status.get("role") == "owner"
@@ -103,7 +103,7 @@ def test_the_operator_promotes_when_the_owner_died(mode: str) -> None:
 def test_what_is_not_promised_is_told_and_no_violation() -> None:
     """If it failed, a configuration that promises nothing would fail every night, or hide what it lost."""
     plan = planned(cluster="sim", configuration="C", bugs=("confirm-early",), time_limit_s=8, seed=1)
-    history, verdict = run(plan)
+    history, verdict = judged(plan)
     assert verdict["outcome"] == "anomaly"
     unpromised = planned(cluster="sim", configuration="D", bugs=("confirm-early",), time_limit_s=8, seed=1)
     told = judge(unpromised, PROMISES["D"], history)
