@@ -57,6 +57,7 @@ class Snapshot:
     not_ready: list[str]
     not_done: list[str]
     state: Literal["runs", "ok", "failed", "refused"] = "runs"
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,7 @@ class Agreed:
     def _begin_cut(self, cut: str, node: str) -> Change:
         if cut in self.cuts:
             return Change()
-        busy = self._busy() or self._away()
+        busy = self._busy()
         if busy:
             self.cuts[cut] = Cut(Named(cut, 0), node, [], "refused", busy)
             return Change()
@@ -226,12 +227,8 @@ class Agreed:
             return f"the cut {self.running.named.id} runs"
         if self.barrier is not None:
             return f"the snapshot {self.barrier.id} runs"
-        return ""
-
-    def _away(self) -> str:
-        """A cut has to finish on all servers of the baseline."""
         away = [server for server in self.configuration.baseline if server not in self.members]
-        return f"{', '.join(away)} of the baseline {'is' if len(away) == 1 else 'are'} away" if away else ""
+        return f"server {away[0]} is away" if away else ""
 
     def _cut_done(self, cut: str, node: str, ok: bool, why: str) -> Change:
         running = self.running
@@ -267,15 +264,15 @@ class Agreed:
     def _begin_snapshot(self, snapshot: str) -> Change:
         if snapshot in self.snapshots:
             return Change()
-        servers = [name for name, member in self.members.items() if member.role == "server"]
-        begun = Snapshot(snapshot, list(servers), list(servers))
-        self.snapshots[snapshot] = begun
-        complete = set(servers) == set(self.configuration.baseline)
-        in_sync = not any(self.missing(server) for server in servers)
-        if not self._busy() and complete and in_sync:
-            self.barrier = begun
-        else:
+        servers = self.configuration.baseline
+        begun = self.snapshots[snapshot] = Snapshot(snapshot, list(servers), list(servers))
+        begun.why = self._busy()
+        if not begun.why and any(map(self.missing, servers)):
+            begun.why = "a server is not in sync"
+        if begun.why:
             begun.state = "refused"
+        else:
+            self.barrier = begun
         return Change()
 
     def _snapshot_step(self, snapshot: str, node: str, *, is_done: bool) -> Change:

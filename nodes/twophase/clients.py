@@ -96,7 +96,7 @@ class Clients:
                 is_refused, why, name = cut.state == "refused", cut.why, cut.named.id
             else:
                 snapshot = self._agreed.snapshots[entry[1]]
-                is_refused, why, name = snapshot.state == "refused", "it cannot begin now", snapshot.id
+                is_refused, why, name = snapshot.state == "refused", snapshot.why, snapshot.id
             if is_refused:
                 self._fail(link, number, f"{entry[0]} refused: {why}")
             else:

@@ -211,6 +211,12 @@ def test_a_rebalanced_server_takes_part_after_a_base_snapshot() -> None:
     assert filled.type == "ok"
     cluster.machine("n2").lose_power()
     cluster.run(1_000)
+    refused = [cluster.client.ask("n1", "cut", "away"), cluster.client.ask("n1", "snapshot", "away")]
+    cluster.run(300)
+    assert [each.answer["error"] for each in refused] == [
+        "cut refused: server n2 is away",
+        "snapshot refused: server n2 is away",
+    ]
     cluster.machine("n2").start()
     cluster.settle()
     cluster.client.ask("n1", "cut", "a")
