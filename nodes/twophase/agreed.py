@@ -166,9 +166,10 @@ class Agreed:
         if role == "server":
             self.present.add(node)
             self._server_changed(f"server {node} joined")
-        elif self.running is not None:
-            self.running.waiting = [each for each in self.running.waiting if each != node]
-            self._end_cut_if_done()
+        elif self.running is not None and node not in self.running.waiting:
+            self.running.waiting.append(
+                node
+            )  # it changes its colour before the other nodes stop to mark messages
         return Change((node, life), left, role, is_topology=True)
 
     def _leave(self, node: str, life: int) -> Change:

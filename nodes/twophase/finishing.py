@@ -79,8 +79,7 @@ class Finishing:
 
     def _rolled_back(self, local: Local) -> None:
         local.change(State.ROLLED_BACK)
-        if local.prepared:
-            self._stock.outcomes[local.xid] = False
+        self._stock.outcomes[local.xid] = False
         self._over(local)
 
     def _over(self, local: Local) -> None:
@@ -121,6 +120,8 @@ class Finishing:
             del stock.locals[xid]
             local = None
         open_or_closing = local or stock.closing.get(xid)
+        if not commits:
+            stock.outcomes.setdefault(xid, False)  # a primary's prepare may still be on its way to us
         if open_or_closing is None or (local is None and word != TO_NEAR):
             self._send(peer, word, [xid])
             return

@@ -8,14 +8,15 @@ participants were prepared and no owner had been replaced: what recovery finds l
 question stands before the answer to a transaction that only reads. One-phase commits need none: primary and backup are
 all the owners, and both have taken part.
 
-"ok" is answered when all participants that are members have the finish on disk; "fail" when they have rolled back, for
-else recovery could still commit; a one-phase commit whose primary leaves is "info".
+"ok" is answered when all participants that are members have the finish on disk. "fail" is answered when they have
+rolled back, and one of them is in sync still: where the last owners of all partitions have left with PREPARED on their
+disks, recovery may commit when they are back, and the answer is "info". The same holds when the primary of a one-phase
+commit leaves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from nodes.twophase.agreed import Agreed
@@ -32,44 +33,9 @@ from nodes.twophase.sometimes import (
     PRIMARY_LEFT_IN_FINISH,
     SUSPENDED,
 )
-from nodes.twophase.states import State, changed
+from nodes.twophase.states import State
 from nodes.twophase.stock import Send, Stock
-
-Answer = Callable[[dict[str, Any]], None]
-
-
-@dataclass(eq=False)
-class Transaction:
-    xid: str
-    steps: list[list[Any]]
-    version: int
-    answer: Answer | None
-    pause_ns: int = 0
-    state: State = State.ACTIVE
-    number: int = 0
-    """Of the step that comes next."""
-    values: dict[Place, tuple[object, int]] = field(default_factory=dict)
-    """As they were found: value and version."""
-    now: dict[Place, object] = field(default_factory=dict)
-    """As the steps have made them."""
-    results: list[object] = field(default_factory=list)
-    asked: set[Place] = field(default_factory=set)
-    contacted: dict[str, int] = field(default_factory=dict)
-    """Primaries that know of it, and their lives."""
-    backups: dict[str, list[str]] = field(default_factory=dict)
-    """Of each primary that prepares: the backups of what is written there."""
-    unprepared: set[str] = field(default_factory=set)
-    one_phase: bool = False
-    was_prepared: bool = False
-    """Prepare requests were sent: from now on only an acknowledged rollback is one."""
-    confirmed: set[str] | None = None
-    unfinished: dict[str, int] = field(default_factory=dict)
-    sign: object = None
-    outcome: dict[str, Any] = field(default_factory=dict)
-    askers: list[str] = field(default_factory=list)
-
-    def change(self, state: State) -> None:
-        self.state = changed(self.state, state)
+from nodes.twophase.transaction import Answer, Transaction, mapped
 
 
 class Near:
@@ -205,54 +171,19 @@ class Near:
         agreed, configuration = self._agreed, self._site.configuration
         if agreed.version != transaction.version:
             return self._roll_back(transaction, TOPOLOGY_CHANGED)
-        before = transaction.values
-        writes = [(place, value) for place, value in transaction.now.items() if value != before[place][0]]
-        validates = self._is_optimistic and configuration.isolation == "serializable"
-        reads = before if validates and (writes or len(before) > 1) else {}
-        by_primary: dict[str, tuple[list[Any], list[Any]]] = {}
-        for place, (_, version) in reads.items():
-            by_primary.setdefault(self._must_primary(place), ([], []))[0].append([*place, version])
-        participants: dict[int, list[str]] = {}
-        for place, value in writes:
-            primary = self._must_primary(place)
-            by_primary.setdefault(primary, ([], []))[1].append([*place, value])
-            partition = partition_of(place, configuration.partitions)
-            participants[partition] = list(agreed.in_sync[partition])
-            backups = transaction.backups.setdefault(primary, [])
-            backups += [node for node in participants[partition] if node not in (primary, *backups)]
-        involved = {*by_primary, *transaction.contacted}
-        transaction.one_phase = (
-            configuration.one_phase
-            and bool(writes)
-            and len(involved) == 1
-            and all(len(backups) <= 1 for backups in transaction.backups.values())
-        )
-        if not by_primary:
+        prepares = mapped(transaction, agreed, configuration)
+        if not prepares:
             return self._confirm(transaction)
         transaction.change(State.PREPARING)
-        transaction.was_prepared = bool(writes)
-        transaction.unprepared = set(by_primary)
+        transaction.was_prepared = bool(transaction.participants)
+        transaction.unprepared = set(prepares)
         self._site.after(
             f"near {transaction.xid}", configuration.prepare_ns, lambda: self._prepare_timed_out(transaction)
         )
-        named = [[partition, nodes] for partition, nodes in sorted(participants.items())]
-        for primary, (its_reads, its_writes) in by_primary.items():
+        for primary, payload in prepares.items():
             transaction.contacted[primary] = agreed.life_of(primary)
-            payload = [
-                transaction.xid,
-                transaction.version,
-                transaction.one_phase,
-                named,
-                its_reads,
-                its_writes,
-            ]
             self._send(primary, "prepare", payload)
         return None
-
-    def _must_primary(self, place: Place) -> str:
-        primary = self._primary_of(place)
-        assert primary is not None, place  # the version is the one on which we have asked it
-        return primary
 
     def _prepare_timed_out(self, transaction: Transaction) -> None:
         undecided = transaction.state in (State.PREPARING, State.PREPARED, State.ACTIVE)
@@ -364,12 +295,25 @@ class Near:
     def take_finished(self, peer: str, xid: str) -> None:
         transaction = self.open.get(xid)
         if transaction is not None and transaction.unfinished.pop(peer, None) is not None:
+            transaction.rolled_back.add(peer)
             self._end_if_finished(transaction)
 
     def _end_if_finished(self, transaction: Transaction) -> None:
-        if not transaction.unfinished:
-            commits = transaction.state is State.COMMITTING
-            self._end(transaction, State.COMMITTED if commits else State.ROLLED_BACK)
+        if transaction.unfinished:
+            return None
+        if transaction.state is State.COMMITTING:
+            return self._end(transaction, State.COMMITTED)
+        if transaction.was_prepared and not self._is_surely_rolled_back(transaction):
+            why = transaction.outcome["error"]
+            transaction.outcome = {"type": "info", "error": f"{why}; all owners left before they rolled back"}
+        return self._end(transaction, State.ROLLED_BACK)
+
+    def _is_surely_rolled_back(self, transaction: Transaction) -> bool:
+        """Who is in sync later has its data from an owner in sync now: recovery hears "rolled back", or "absent"."""
+        owners = (
+            owner for partition, _ in transaction.participants for owner in self._agreed.in_sync[partition]
+        )
+        return not transaction.rolled_back.isdisjoint(owners)
 
     def _end(self, transaction: Transaction, state: State) -> None:
         self._site.cancel(f"near {transaction.xid}")

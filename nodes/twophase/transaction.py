@@ -1,0 +1,96 @@
+"""A transaction at its near node, and how its writes are mapped to primaries and backups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodes.twophase.agreed import Agreed
+from nodes.twophase.configuration import Configuration
+from nodes.twophase.data import Place, partition_of
+from nodes.twophase.states import State, changed
+
+Answer = Callable[[dict[str, Any]], None]
+
+
+@dataclass(eq=False)
+class Transaction:
+    xid: str
+    steps: list[list[Any]]
+    version: int
+    answer: Answer | None
+    pause_ns: int = 0
+    state: State = State.ACTIVE
+    number: int = 0
+    """Of the step that comes next."""
+    values: dict[Place, tuple[object, int]] = field(default_factory=dict)
+    """As they were found: value and version."""
+    now: dict[Place, object] = field(default_factory=dict)
+    """As the steps have made them."""
+    results: list[object] = field(default_factory=list)
+    asked: set[Place] = field(default_factory=set)
+    contacted: dict[str, int] = field(default_factory=dict)
+    """Primaries that know of it, and their lives."""
+    backups: dict[str, list[str]] = field(default_factory=dict)
+    """Of each primary that prepares: the backups of what is written there."""
+    unprepared: set[str] = field(default_factory=set)
+    one_phase: bool = False
+    was_prepared: bool = False
+    """Prepare requests were sent: from now on only an acknowledged rollback is one."""
+    confirmed: set[str] | None = None
+    unfinished: dict[str, int] = field(default_factory=dict)
+    participants: list[tuple[int, list[str]]] = field(default_factory=list)
+    """The partitions that are written, and their owners in sync."""
+    rolled_back: set[str] = field(default_factory=set)
+    """Participants that have said so."""
+    sign: object = None
+    outcome: dict[str, Any] = field(default_factory=dict)
+    askers: list[str] = field(default_factory=list)
+
+    def change(self, state: State) -> None:
+        self.state = changed(self.state, state)
+
+    def writes(self) -> dict[Place, object]:
+        """The values that the steps have changed."""
+        return {place: value for place, value in self.now.items() if _differ(value, self.values[place][0])}
+
+
+def _differ(value: object, other: object) -> bool:
+    return type(value) is not type(other) or value != other  # True is 1
+
+
+def mapped(transaction: Transaction, agreed: Agreed, configuration: Configuration) -> dict[str, list[Any]]:
+    """Primary → the payload of its prepare request; none if there is nothing to prepare.
+
+    The topology is the one on which the transaction has asked for its values: every partition has a primary.
+    """
+    partitions, found, writes = configuration.partitions, transaction.values, transaction.writes()
+    validates = configuration.concurrency == "optimistic" and configuration.isolation == "serializable"
+    reads = found if validates and (writes or len(found) > 1) else {}
+    by_primary: dict[str, tuple[list[Any], list[Any]]] = {}
+    owners: dict[int, list[str]] = {}
+
+    def of(place: Place) -> str:
+        primary = agreed.primary(partition_of(place, partitions))
+        assert primary is not None, place
+        return primary
+
+    for place, (_, version) in reads.items():
+        by_primary.setdefault(of(place), ([], []))[0].append([*place, version])
+    for place, value in writes.items():
+        by_primary.setdefault(of(place), ([], []))[1].append([*place, value])
+        partition = partition_of(place, partitions)
+        owners[partition] = list(agreed.in_sync[partition])
+        backups = transaction.backups.setdefault(of(place), [])
+        backups += [node for node in owners[partition] if node not in (of(place), *backups)]
+    transaction.participants = sorted(owners.items())
+    transaction.one_phase = (
+        configuration.one_phase
+        and bool(writes)
+        and len({*by_primary, *transaction.contacted}) == 1
+        and all(len(backups) <= 1 for backups in transaction.backups.values())
+    )
+    participants = [list(each) for each in transaction.participants]
+    head = [transaction.xid, transaction.version, transaction.one_phase, participants]
+    return {primary: [*head, *of_primary] for primary, of_primary in by_primary.items()}
