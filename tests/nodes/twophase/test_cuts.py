@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from nodes.kernel.events import Instant, Started
-from nodes.kernel.trace import Envelope
 from nodes.twophase.agreed import Cut
 from nodes.twophase.node import TwoPhase
 from nodes.twophase.sometimes import (
@@ -183,7 +182,6 @@ def test_a_rollback_by_recovery(fails: bool) -> None:
     """If it failed, the option would have no effect."""
     cluster = settled(one_phase=False, recovery_rollback_fails_cut=fails)
     network = cluster.world.network
-    network.kinds_of = word_of
     network.stop([("c1", "n2")], ["prepare"])
     cluster.client.txn("c1", *[["write", "r", key, 1] for key in range(6)])
     machines = [cluster.node(server) for server in ("n1", "n3")]
@@ -195,12 +193,6 @@ def test_a_rollback_by_recovery(fails: bool) -> None:
     cluster.run(2_000)
     assert cluster.count_living()[RECOVERED_ROLLBACK] > 0
     assert cut_of(cluster, "a").state == ("failed" if fails else "ok"), cut_of(cluster, "a")
-
-
-def word_of(message: object) -> tuple[str]:
-    inner = message.message if isinstance(message, Envelope) else message
-    assert isinstance(inner, list)
-    return (inner[0],)
 
 
 def test_a_rebalanced_server_takes_part_after_a_base_snapshot() -> None:

@@ -18,6 +18,7 @@ from nodes.twophase.sometimes import (
     RESENT,
     TORN_TAIL,
 )
+from nodes.twophase.states import State
 from tests.nodes.twophase.random_run import Run, begun, calm, check_history, check_stores, disturb
 from tests.nodes.twophase.virtual_cluster import Asked, VirtualCluster
 
@@ -151,6 +152,52 @@ def test_the_near_node_dies_before_all_are_prepared() -> None:
     rows = [cluster.node(s).stock.data.get(("r", step[2]))[0] for s in cluster.servers for step in steps]
     assert set(rows) in ({None}, {None, "v"})
     assert rows.count("v") in (0, 4)
+
+
+def key_of(cluster: VirtualCluster, primary: str) -> int:
+    agreed = cluster.node("n1").agreed
+    return next(key for key in range(40) if agreed.primary(partition_of(("r", key), 8)) == primary)
+
+
+def test_a_rollback_that_recovery_may_undo_is_no_failure() -> None:
+    """If it failed, "fail" would be answered to a transaction that is committed later."""
+    cluster = settled(backups=0, one_phase=False)
+    key, network = key_of(cluster, "n1"), cluster.world.network
+    unheard = network.stop([(server, "c1") for server in cluster.servers], ["confirmed"])
+    network.stop([("c1", "n1")], ["finish"])
+    asked = cluster.client.txn("c1", ["write", "r", key, "v"])
+    cluster.run_until(
+        lambda: any(t.state is State.MARKED_ROLLBACK for t in cluster.node("c1").near.open.values())
+    )
+    network.go_on(unheard)
+    cluster.machine("n1").kill()
+    cluster.run_until(lambda: asked.answer is not None)
+    assert asked.type == "info", asked.answer
+    cluster.machine("c1").kill()
+    cluster.run(2_000)
+    cluster.machine("c1").start()
+    cluster.machine("n1").start()
+    cluster.settle()
+    assert cluster.node("n1").stock.data.get(("r", key)) == ("v", 1)
+
+
+def test_a_backup_that_has_rolled_back_takes_no_late_prepare() -> None:
+    """If it failed, a transaction answered "fail" would be prepared again, and recovery could commit it."""
+    cluster = settled(one_phase=False)
+    key, network = key_of(cluster, "n1"), cluster.world.network
+    late = network.stop([("n1", "n2")], ["backup-prepare"])
+    network.stop([("c1", "n1")], ["finish"])
+    asked = cluster.client.txn("c1", ["write", "r", key, "v"])
+    cluster.run_until(
+        lambda: any(t.state is State.MARKED_ROLLBACK for t in cluster.node("c1").near.open.values())
+    )
+    cluster.node("n2").dispatch.take(
+        "c1", 1, "finish", [next(iter(cluster.node("c1").near.open)), False, None]
+    )
+    network.go_on(late)
+    cluster.run(20)
+    assert not cluster.node("n2").stock.locals
+    assert asked.answer is None
 
 
 SETTINGS: list[dict[str, Any]] = [

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodes.kernel.node import Node
+from nodes.kernel.trace import Envelope
 from nodes.twophase.configuration import MILLISECOND, Configuration
 from nodes.twophase.decisions import Decisions
 from nodes.twophase.dispatch import described
@@ -78,6 +79,13 @@ class Client:
         self.world.network.close(link, self)
 
 
+def word_of(message: object) -> tuple[str]:
+    """What faults of the network call a message."""
+    inner = message.message if isinstance(message, Envelope) else message
+    assert isinstance(inner, list)
+    return (inner[0],)
+
+
 class VirtualCluster:
     """All nodes have just started; `settle` lets them join."""
 
@@ -108,6 +116,7 @@ class VirtualCluster:
             for name, conf in self.configurations.items()
         }
         self.world = World(seed, makers, codec=codec, record_trace=record_trace, described=described)
+        self.world.network.kinds_of = word_of
         self.servers, self.clients = tuple(servers), tuple(clients)
         self.client = Client(self.world)
         self.crashes: list[tuple[str, str]] = []
