@@ -262,4 +262,5 @@ class TwoPhase:
             "in_doubt": len(self.recovery.doubts),
             "cut": None if agreed.running is None else agreed.running.named.id,
             "flagged": self.stock.is_flagged,
+            "atomic_spaces": list(site.configuration.atomic_spaces),
         }

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodes.twophase.data import partition_of
+from nodes.world.machine import Machine
 from tests.nodes.twophase.virtual_cluster import Asked, VirtualCluster
 
 ACCOUNTS, LISTS, EACH = 6, 6, 100
@@ -109,6 +110,48 @@ def disturb(run: Run) -> None:
             cluster.heal(pairs)
     cluster.restart_refused()
     run.load(100)
+
+
+def storm(run: Run, turns: int) -> None:
+    """Faults one upon the other, under load; at the end all nodes are up and connected."""
+    cluster, chance = run.cluster, run.chance
+    machines = cluster.world.machines
+    cuts: list[list[tuple[str, str]]] = []
+    for _ in range(turns):
+        name = chance.choice(sorted(machines))
+        machine = machines[name]
+        match chance.choice(
+            ("kill", "power", "pause", "isolate", "cut", "heal", "heal", "start", "start", "start")
+        ):
+            case "kill" if machine.state != "down":
+                machine.kill()
+            case "power" if machine.state != "down":
+                machine.lose_power()
+            case "pause" if machine.state == "up":
+                machine.pause()
+            case "isolate":
+                cuts.append(cluster.isolate(name))
+            case "cut":
+                other = chance.choice([node for node in sorted(machines) if node != name])
+                cuts.append([(name, other)])
+                cluster.world.network.cut(cuts[-1])
+            case "heal" if cuts:
+                cluster.heal(cuts.pop(chance.randrange(len(cuts))))
+            case "start":
+                _start(machine)
+        run.load(chance.choice((3, 20, 100, 900)))
+        cluster.restart_refused()
+    for pairs in cuts:
+        cluster.heal(pairs)
+    for machine in machines.values():
+        _start(machine)
+
+
+def _start(machine: Machine) -> None:
+    if machine.state == "paused":
+        machine.resume()
+    elif machine.state == "down":
+        machine.start()
 
 
 def calm(run: Run) -> None:

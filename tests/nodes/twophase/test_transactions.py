@@ -19,7 +19,7 @@ from nodes.twophase.sometimes import (
     TORN_TAIL,
 )
 from nodes.twophase.states import State
-from tests.nodes.twophase.random_run import Run, begun, calm, check_history, check_stores, disturb
+from tests.nodes.twophase.random_run import Run, begun, calm, check_history, check_stores, disturb, storm
 from tests.nodes.twophase.virtual_cluster import Asked, VirtualCluster
 
 
@@ -249,6 +249,27 @@ def test_random_runs_with_faults_often() -> None:
     )
     assert [row for row in (*rare, TORN_TAIL) if not counts.get(row)] == []
     assert sums > 100
+
+
+def storm_run(seed: int, turns: int) -> None:
+    servers = ("n1", "n2", "n3", "n4", "n5")[: 3 + 2 * (seed % 2)]
+    run = begun(seed, servers=servers, clients=("c1", "c2"), **SETTINGS[seed % len(SETTINGS)])
+    storm(run, turns)
+    calm(run)
+    check_history(run, check_stores(run))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_several_faults_at_once(seed: int) -> None:
+    """If it failed, recovery would decide differently at two participants."""
+    storm_run(seed, turns=12)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(6_000, 6_100))
+def test_several_faults_at_once_often(seed: int) -> None:
+    """As above, with more schedules."""
+    storm_run(seed, turns=30)
 
 
 def test_bytes_on_the_wire() -> None:
