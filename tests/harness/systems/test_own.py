@@ -125,7 +125,7 @@ def test_an_installed_package_may_name_its_store(monkeypatch: pytest.MonkeyPatch
         ("number", "the entry point number (json:__doc__) is no system"),
         (
             "nothing",
-            "unknown system 'nothing'; try one of: qsync, tarantool, mystore, broken, number, or a file",
+            "unknown system 'nothing'; try one of: qsync, tarantool, twophase, mystore, broken, number, or a file",
         ),
     ):
         with pytest.raises(WrongUse) as refused:

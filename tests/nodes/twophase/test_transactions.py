@@ -79,7 +79,7 @@ def test_all_owners_have_it_on_disk_when_it_is_answered() -> None:
 
 def test_a_deadlock_ends() -> None:
     """If it failed, two transactions would wait for each other for ever."""
-    cluster = settled()
+    cluster = settled(lock_order="steps")
     asked = [
         cluster.client.txn(node, ["write", "r", first, "a"], ["write", "r", second, "a"])
         for key in range(0, 20, 2)
@@ -201,7 +201,7 @@ def test_a_backup_that_has_rolled_back_takes_no_late_prepare() -> None:
 
 
 SETTINGS: list[dict[str, Any]] = [
-    {"concurrency": "pessimistic", "backups": 1},
+    {"concurrency": "pessimistic", "backups": 1, "lock_order": "steps"},
     {"concurrency": "optimistic", "backups": 2},
     {"concurrency": "optimistic", "backups": 1, "one_phase": False},
     {"concurrency": "pessimistic", "backups": 0},

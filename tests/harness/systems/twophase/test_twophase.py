@@ -1,0 +1,149 @@
+"""The two-phase store under test: simulated runs with cuts, judged level by level; its client; its promises."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Generator
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkers.history import History, jsonl
+from harness.cli.main import main
+from harness.clients.reply import Lost, NotSent, Replied
+from harness.errors import WrongUse
+from harness.hunt.seeds import try_seed
+from harness.operations import Add, Completion, Done, Dump, Mismatch, Read, Transaction
+from harness.run.assemble import parts_of
+from harness.run.plan import Plan, to_json
+from harness.systems.plans import planned
+from harness.systems.twophase.client import CLIENT
+from harness.systems.twophase.promises import WHY, promise_of
+
+LEVELS = ("messages", "transactions", "form", "closure", "acknowledged", "state", "finish")
+
+
+def plan(**fields: Any) -> Plan:
+    usual = {"cluster": "sim", "workload": "bank", "time_limit_s": 12, "nodes": 5, "rate": 150, "seed": 1}
+    return planned(system="twophase", **{**usual, **fields})
+
+
+def kept(plan: Plan, results: Path) -> tuple[dict[str, Any], History]:
+    """A run in a folder: its verdict and its history, read back."""
+    (results / "plan.json").write_bytes(to_json(plan))
+    with redirect_stdout(io.StringIO()):
+        main(["run", "--plan", str(results / "plan.json"), "--results", str(results)])
+    folder = (results / "latest").resolve()
+    return json.loads((folder / "verdict.json").read_bytes()), jsonl.read(folder / "history.jsonl")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"faults": ("all",)},
+        {"faults": ("all",), "near_clients": 2, "variant": "seed-colour", "seed": 2},
+        {"faults": ("none",), "concurrency": "optimistic", "variant": "seed-counter", "backups": 2},
+        {"faults": ("none",), "workload": "append", "backups": 0, "one_phase": False},
+    ],
+    ids=["under faults", "near clients", "optimistic", "two phases"],
+)
+def test_cuts_of_a_correct_store_hold(fields: dict[str, Any], tmp_path: Path) -> None:
+    """If it failed, a right store would be blamed for its cuts, or none of them would be judged."""
+    verdict, history = kept(plan(**fields), tmp_path)
+    found = {check["checker"]: check for check in verdict["checks"] if check["checker"].startswith("cuts-")}
+    assert verdict["violations"] == []
+    for level in LEVELS:
+        assert found[f"cuts-{level}"]["result"] == "valid", found[f"cuts-{level}"]["summary"]
+    finished = [cut for cut in found["cuts-messages"]["details"]["cuts"] if cut["standing"] == "judged"]
+    assert len(finished) >= 3
+    if fields["faults"] == ("none",):
+        ended = [event.value for event in history.events if event.f == "cut-ended"]
+        assert {each["state"] for each in ended} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("bug", "level"),
+    [("finish-without-sign", "transactions"), ("finish-at-once", "transactions"), ("no-markers", "messages")],
+)
+def test_a_bug_is_found_by_its_level(bug: str, level: str) -> None:
+    """If it failed, the green light over cuts would have nothing behind it."""
+    seen: list[tuple[str, ...]] = []
+    for seed in range(1, 7):
+        seen.append(try_seed(plan(bugs=(bug,), seed=seed, faults=("none",))).violated)
+        if f"cuts-{level}" in seen[-1]:
+            return
+    raise AssertionError(seen)
+
+
+def test_a_run_without_cuts_has_no_check_of_cuts(tmp_path: Path) -> None:
+    """If it failed, a run that was asked for no cut would be inconclusive for the lack of one."""
+    verdict, _ = kept(plan(cut_every_s=0, faults=("none",), time_limit_s=8), tmp_path)
+    assert not any(check["checker"].startswith("cuts-") for check in verdict["checks"])
+    assert verdict["outcome"] == "valid", verdict["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"nodes": 2, "near_clients": 2}, "at least one server"),
+        ({"nodes": 3, "backups": 3}, "fewer backups than servers"),
+        ({"bugs": ("no-such",)}, "it has: "),
+        ({"workload": "set"}, "asks for Scan"),
+    ],
+)
+def test_what_cannot_be_is_refused(fields: dict[str, Any], words: str) -> None:
+    """If it failed, nodes would end with an error in place of one line."""
+    with pytest.raises((WrongUse, ValueError), match=words):
+        parts_of(plan(**fields))
+
+
+ADD = Transaction((Read("bank", "a"), Add("bank", "a", -3, least=0)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply", "outcome"),
+    [
+        (
+            ADD,
+            Replied(["answer", 1, {"type": "ok", "results": [5, 2], "xid": "n1-1-1"}]),
+            Done([5, 2], transaction="n1-1-1"),
+        ),
+        (
+            ADD,
+            Replied(["answer", 1, {"type": "mismatch", "step": 1, "found": 2, "xid": "x"}]),
+            Mismatch(1, 2, transaction="x"),
+        ),
+        (
+            ADD,
+            Replied(["answer", 1, {"type": "fail", "error": "conflict"}]),
+            Completion("fail", None, "conflict"),
+        ),
+        (ADD, Replied(["answer", 1, {"type": "info", "error": "left"}]), Completion("info", None, "left")),
+        (ADD, Lost("timeout"), Completion("info", None, "timeout")),
+        (ADD, NotSent("refused"), Completion("fail", None, "refused")),
+        (
+            Dump(),
+            Replied(["answer", 1, {"spaces": {"bank": [["a", 1]]}}]),
+            Done(({"spaces": {"bank": [["a", 1]]}},)),
+        ),
+    ],
+)
+def test_an_answer_is_what_it_says(asked: Any, reply: Any, outcome: Any) -> None:
+    """If it failed, a write that happened would count as one that did not, or the reverse."""
+    talk: Generator[Any, Any, Any] = CLIENT.converse(asked, "n1", lambda: 1)
+    next(talk)
+    with pytest.raises(StopIteration) as ended:
+        talk.send(reply)
+    assert ended.value.value == outcome
+
+
+def test_every_concurrency_and_isolation_has_its_promise() -> None:
+    """If it failed, a run would be judged against nothing, or a weak setting against too much."""
+    for concurrency, isolation in WHY:
+        promise = promise_of(concurrency, isolation)
+        assert promise.why and not promise.has_leader
+    assert promise_of("optimistic", "serializable").has_fresh_reads
+    assert not promise_of("pessimistic", "read-committed").has_fresh_reads
