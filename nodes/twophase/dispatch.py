@@ -8,7 +8,7 @@
 | finish, finished | near → primary → near | xid, commits, sign; xid |
 | backup-finish, backup-finished | primary → backup → primary | the same |
 | check, checked | participant → participant | xid, version; xid, state, prepared partitions |
-| outcome?, outcome | participant → near → participant | xid; xid, commits, sign |
+| outcome?, outcome | participant → near → participant | xid, version; xid, commits, sign |
 | copy?, copy | owner → primary → owner | see `rebalance.py` |
 """
 
@@ -26,15 +26,16 @@ from nodes.twophase.recovery import Recovery
 from nodes.twophase.site import Site
 from nodes.twophase.sometimes import HELD_FOR_TOPOLOGY
 
-VERSIONED = frozenset({"lock", "prepare", "backup-prepare", "check", "copy?"})
-"""Their second field is the version of the topology on which they rest."""
+VERSIONED = frozenset({"lock", "prepare", "backup-prepare", "check", "outcome?", "copy?"})
+"""Their second field is the version of the topology on which they rest: their receiver knows the sender's life."""
 
+PREPARES = frozenset({"lock", "prepare", "backup-prepare"})
 FINISHES = frozenset({"finish", "backup-finish"})
 WORDS = (
     VERSIONED
     | FINISHES
     | {"locked", "refused", "prepared", "backup-prepared", "finished", "backup-finished"}
-    | {"checked", "outcome?", "outcome", "copy"}
+    | {"checked", "outcome", "copy"}
 )
 Takes = Callable[[str, int, list[Any]], None]
 Held = tuple[str, int, str, list[Any]]
@@ -77,7 +78,7 @@ class Dispatch:
             "backup-finished": lambda peer, life, told: finishing.take_backup_finished(peer, *told),
             "check": lambda peer, life, told: recovery.take_check(peer, told[0]),
             "checked": lambda peer, life, told: recovery.take_checked(peer, life, *told),
-            "outcome?": lambda peer, life, told: near.take_outcome_question(peer, *told),
+            "outcome?": lambda peer, life, told: near.take_outcome_question(peer, told[0]),
             "outcome": lambda peer, life, told: recovery.take_outcome(*told),
             "copy?": lambda peer, life, told: rebalance.take_request(peer, life, *told[1:]),
             "copy": lambda peer, life, told: rebalance.take_copy(peer, life, *told[1:]),
@@ -90,7 +91,7 @@ class Dispatch:
             self._held.append((peer, life, word, payload))
             return
         if word in FINISHES and not payload[1]:
-            self._held = [each for each in self._held if each[3][0] != payload[0] or each[2] == "check"]
+            self._held = [each for each in self._held if each[3][0] != payload[0] or each[2] not in PREPARES]
         takes = self._takes.get(word)
         if takes is None:
             self._site.log("unknown message", "warning", word=word, peer=peer)

@@ -75,7 +75,7 @@ class Recovery:
         elif near not in doubt.asked:
             doubt.asked.add(near)
             self._stock.site.sometimes.note(ASKED_NEAR)
-            self._send(local.near, "outcome?", [xid])
+            self._send(local.near, "outcome?", [xid, agreed.version])
 
     def _ask(self, doubt: Doubt) -> None:
         agreed, local = self._agreed, doubt.local
