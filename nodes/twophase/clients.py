@@ -6,7 +6,7 @@
 | `["status", number]` | a map |
 | `["dump", number]` | `{"spaces": {space: [[key, value], …]}}`: the partitions in which this node is in sync |
 | `["cut", number, id]` | when it has begun: `{"type": "ok", "cut": id}`, or "fail" |
-| `["cuts", number]` | a list of maps: cut, number, state, why |
+| `["cuts", number]` | a list of maps: request (the id that was asked for), cut (as logs name it), number, state, why |
 | `["snapshot", number, id]` | when it has begun, as with a cut |
 
 A transaction ends "ok" ("results": that of each step), "mismatch" ("step" and what it "found"), "fail" or "info" (both
@@ -104,8 +104,14 @@ class Clients:
 
     def cuts(self) -> list[dict[str, object]]:
         return [
-            {"cut": cut.named.id, "number": cut.named.number, "state": cut.state, "why": cut.why}
-            for cut in self._agreed.cuts.values()
+            {
+                "request": request,
+                "cut": cut.named.id,
+                "number": cut.named.number,
+                "state": cut.state,
+                "why": cut.why,
+            }
+            for request, cut in self._agreed.cuts.items()
         ]
 
     def _spaces(self) -> dict[str, list[list[object]]]:

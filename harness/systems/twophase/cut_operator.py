@@ -5,8 +5,10 @@ All that is asked for and all that came of it are lines of the history, of the p
 | line | value |
 |---|---|
 | cut-asked | {"cut"}: before the request leaves |
-| cut-ended | {"cut", "state", "why"}: "ok", "failed" or "refused" by a node's report, "unknown" without one in time |
+| cut-ended | {"cut", "named", "state", "why"}: "ok", "failed" or "refused" by a node's report, else "unknown" |
 | snapshot | {"snapshot", "done", "why"} |
+
+"named" is the cut's name in the nodes' logs, which in some variants is a number.
 """
 
 from __future__ import annotations
@@ -52,28 +54,27 @@ class CutOperator:
         cut = f"cut-{self._number}"
         self.note(ASKED, node, {"cut": cut})
         answer = await self._ask(node, "cut", cut)
+        named, state, why = cut, "refused", ""
         match answer:
             case {"type": "fail", "error": str() as why} if "refused" in why:
-                state = "refused"
-            case {"type": "fail", "error": why}:
-                state = "unknown"
+                pass
             case _:  # it began, or nothing is known: the nodes say
-                state, why = await self._ended(cut)
-        self.note(ENDED, node, {"cut": cut, "state": state, "why": why})
+                named, state, why = await self._ended(cut)
+        self.note(ENDED, node, {"cut": cut, "named": named, "state": state, "why": why})
         if NEEDS_BASE in why:
             await self._snapshot()
 
-    async def _ended(self, cut: str) -> tuple[str, str]:
-        """The state in which a cut ended, and why."""
+    async def _ended(self, cut: str) -> tuple[str, str, str]:
+        """The cut's name in logs, the state in which it ended, and why."""
         deadline_ns = self.cluster.now_ns() + ENDS_WITHIN_NS
         while self.cluster.now_ns() < deadline_ns:
             for node in servers_of(self.plan):
                 told = await self._ask(node, "cuts")
                 for each in told if isinstance(told, list) else ():
-                    if isinstance(each, dict) and each.get("cut") == cut and each.get("state") != "runs":
-                        return str(each["state"]), str(each.get("why") or "")
+                    if isinstance(each, dict) and each.get("request") == cut and each.get("state") != "runs":
+                        return str(each["cut"]), str(each["state"]), str(each.get("why") or "")
             await self.cluster.sleep_until(self.cluster.now_ns() + LOOK_EVERY_NS)
-        return "unknown", "no node reported its end in time"
+        return cut, "unknown", "no node reported its end in time"
 
     async def _snapshot(self) -> None:
         name = f"base-{self._number}"

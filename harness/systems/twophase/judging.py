@@ -71,19 +71,20 @@ class _Judging:
 
 def _cuts(history: History) -> Sequence[Cut]:
     asked: dict[str, tuple[int, str]] = {}
-    ended: dict[str, tuple[int, str, str]] = {}
+    ended: dict[str, tuple[int, str, str, str]] = {}
     for event in history.events:
         if event.process == "operator" and event.f == ASKED:
             asked[event.value["cut"]] = event.time_ns, event.node or ""
         elif event.process == "operator" and event.f == ENDED:
-            ended[event.value["cut"]] = event.time_ns, event.value["state"], event.value["why"]
+            told = event.value
+            ended[told["cut"]] = event.time_ns, told["named"], told["state"], told["why"]
     cuts = []
     for cut, (asked_ns, node) in asked.items():
-        ended_ns, state, why = ended.get(cut, (-1, "unknown", ""))
+        ended_ns, named, state, why = ended.get(cut, (-1, cut, "unknown", ""))
         outcome = {"ok": "finished", "failed": "failed"}.get(state)
         cuts.append(
             Cut(
-                id=cut,
+                id=named,
                 asked_ns=asked_ns,
                 ended_ns=ended_ns if state == "ok" else -1,
                 outcomes={node: outcome} if outcome else {},  # type: ignore[dict-item]  # two words of Outcome

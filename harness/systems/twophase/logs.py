@@ -77,19 +77,37 @@ def restored_in(
     None if the cut cannot be restored everywhere.
     """
     rows: dict[str, dict[int, dict[Any, Any]]] = {}
-    before: set[str] = set()
-    for server in servers:
+    for place, server in enumerate(servers):
         try:
             found = restore(files.get(server, {}), cut)
         except (NotRestorable, StartRefused):
             return None
-        before |= found.before
-        rows[server] = {partition: {} for partition in range(partitions)}
+        owned = [p for p in range(partitions) if (place - p) % len(servers) <= backups]
+        rows[server] = {partition: {} for partition in owned}
         for space, key, value, version in found.rows:
-            rows[server][partition_of((space, key), partitions)][space, key] = (value, version)
-    owners = {
-        p: [servers[(p + each) % len(servers)] for each in range(backups + 1)] for p in range(partitions)
-    }
+            rows[server].setdefault(partition_of((space, key), partitions), {})[space, key] = (value, version)
+    primaries = {partition: servers[partition % len(servers)] for partition in range(partitions)}
+    return Restored(cut=cut, rows=rows, primary=primaries, oracle=_replayed(files, servers, cut))
+
+
+def _replayed(files: NodeFiles, servers: Sequence[str], cut: str) -> dict[Any, Any]:
+    """Of every key the newest value that any server has committed before the cut, from the beginning of all logs."""
+    newest: dict[Any, Any] = {}
     for server in servers:
-        rows[server] = {p: rows[server][p] for p, nodes in owners.items() if server in nodes}
-    return Restored(cut=cut, rows=rows, primary={p: nodes[0] for p, nodes in owners.items()})
+        records, _ = read_log(files[server])
+        start = next(place for place, record in enumerate(records) if record[:2] == ["start", cut])
+        finish = next(place for place, record in enumerate(records) if record[:2] == ["finish", cut])
+        included, excluded = records[finish][2:4]
+        for place, record in enumerate(records[:finish]):
+            if record[0] != "committed":
+                continue
+            if record[1] in included or (place < start and record[1] not in excluded):
+                for space, key, value, version in record[5]:
+                    newest[space, key] = max(
+                        newest.get((space, key), (None, 0)), (value, version), key=_version
+                    )
+    return newest
+
+
+def _version(held: tuple[object, int]) -> int:
+    return held[1]
