@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from checkers.cuts import closure, finish, form, messages, proofs, transactions, witnesses
+from checkers.cuts import closure, finish, form, messages, picture, proofs, transactions, witnesses
 from checkers.cuts.logs import Cut, Logs, Operation
 from checkers.cuts.membership import whole_cuts
 from checkers.cuts.report import LEVELS, Judgement, Level, Report, skipped
@@ -115,6 +115,7 @@ class _Checker:
                 count=int(said.counts[place]),
                 witnesses=(witness,),
                 proof=proofs.message(trace, said, place),
+                picture=picture.of_crossing(trace, cut, crossing),
             )
         if said.unknown[place]:
             return _unknown("messages", cut, said.unknown[place])
@@ -174,7 +175,12 @@ class _Checker:
                     count=int(counts[place]),
                     witnesses=(witness,),
                     proof=proofs.torn(members.logs, xid, said),
+                    picture=self._picture(cut, members.logs.xids[xid]),
                 )
+
+    def _picture(self, cut: str, xid: str) -> picture.Picture | None:
+        trace = self.given.trace
+        return None if trace is None else picture.of_transaction(trace, cut, xid)
 
     def _form(self) -> Iterable[Judgement]:
         logs = self.given.logs

@@ -37,7 +37,7 @@ def around(trace: Trace, witness: Sequence[int], *, steps: int = 4, most: int = 
     found = set(witness)
     found |= _reached(links, [witness[0]], steps, most, _before)
     found |= _reached(links, [witness[-1]], steps, most, _behind)
-    return _of_rows(links, found)
+    return of_rows(links, found)
 
 
 def whole(trace: Trace) -> Neighbourhood:
@@ -45,7 +45,7 @@ def whole(trace: Trace) -> Neighbourhood:
     links = Links.of(trace)
     if len(links.order) < len(trace):
         raise ValueError("expected a trace whose events have an order; one of them happened before itself")
-    return _of_rows(links, range(len(trace)))
+    return of_rows(links, range(len(trace)))
 
 
 def shiviz(trace: Trace, shown: Neighbourhood) -> Iterator[str]:
@@ -64,7 +64,8 @@ def shiviz(trace: Trace, shown: Neighbourhood) -> Iterator[str]:
         yield f'{host} "{event}" {msgspec.json.encode(clock, order="sorted").decode()}'
 
 
-def _of_rows(links: Links, rows: Iterable[int]) -> Neighbourhood:
+def of_rows(links: Links, rows: Iterable[int]) -> Neighbourhood:
+    """These rows, in an order in which they can have happened."""
     chosen = numpy.zeros(len(links.trace), bool)
     chosen[list(rows)] = True
     order = links.order[chosen[links.order]].tolist()

@@ -44,6 +44,8 @@ class Judgement:
     count: int = 0
     witnesses: tuple[Witness, ...] = ()
     proof: Mapping[str, Any] | None = None
+    picture: Mapping[str, Any] | None = None
+    """Of the first witness (`checkers.cuts.picture`)."""
 
     def __post_init__(self) -> None:
         assert (self.result == "invalid") == bool(self.witnesses), f"{self.level} of {self.cut}"
@@ -82,6 +84,9 @@ class Report:
             "violations": sum(each.count for each in wrong),
             "notes": list(self.notes),
         }
+        pictures = [(each.witnesses[0].rule, each.picture) for each in wrong if each.picture is not None]
+        if pictures:
+            details["anomalies"] = dict(reversed(pictures))
         if not any(each.standing == "judged" for each in said):
             details["vacuous"] = True
         witnesses = [witness for each in wrong for witness in each.witnesses]

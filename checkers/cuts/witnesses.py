@@ -23,7 +23,7 @@ def of_crossing(trace: Trace, cut: str, crossing: Crossing) -> Witness:
             changes.setdefault(node, f"{told(trace, row)}: the colour change of {cut}")
     return Witness(
         rule="message-from-outside",
-        summary=f"{told(trace, crossing.receive)}, inside {cut}; it was sent outside",
+        summary=f"{told(trace, crossing.receive)} before {cut}, and the message was sent after it",
         events=(),
         node=trace.lives[trace.life_of(crossing.receive)].node,
         explanation=(*(told(trace, row) for row in crossing.path), *changes.values()),
