@@ -64,7 +64,11 @@ def _drawn(trace: Trace, cut: str, shown: Neighbourhood, violating: tuple[int, i
     return {
         "lanes": [{"name": node} for node in trace.nodes if node in {_node(trace, row) for row in places}],
         "events": [
-            {**ends[row], "text": _text(trace, row, cut), "kind": _kind(trace, row, bad)}
+            {
+                **ends[row],
+                "text": "" if row in sent else _text(trace, row, cut),
+                "kind": _kind(trace, row, bad),
+            }
             for row in shown.rows
         ],
         "arrows": [
