@@ -167,7 +167,7 @@ class Host:
     def _settle(self) -> None:
         self._will_settle = False
         if self._trace is not None:
-            self._trace.flush()
+            self._write_trace(self._trace)
         for effect in self._outbox.take_released():
             match effect:
                 case Send():
@@ -183,6 +183,13 @@ class Host:
             self._disk_is_busy = True
             self._disk.commit(group)
         self._settled.set()
+
+    def _write_trace(self, trace: MessageTrace) -> None:
+        """A node with a record that lacks rows ends: what it says from now on would look like the whole."""
+        try:
+            trace.flush()
+        except OSError as error:
+            self.end_broken("the record of messages cannot be written", error)
 
     def _report_from_thread(self, outcome: Outcome) -> None:
         self._loop.call_soon_threadsafe(self._reported, outcome)

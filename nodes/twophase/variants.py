@@ -43,7 +43,7 @@ class Variant(Protocol):
     def cut_of(self, marker: Any) -> Named: ...
 
     def sign(self, newest: Named | None, is_running: bool) -> object:
-        """What a transaction carries that commits now."""
+        """The sign of a transaction that commits now."""
         ...
 
     def is_after(self, sign: object, version: int, cut: Named) -> bool:

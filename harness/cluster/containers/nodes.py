@@ -146,7 +146,8 @@ class ContainerNodes(NodeBook):
         try:
             self._containers[spec.node].remove(force=True, v=True)
         except Exception as error:  # the daemon's own, and those of its transport
-            raise ClusterError(f"the container of {spec.node} cannot be removed: {error}") from error
+            how = f"{type(error).__name__}: {error}"
+            raise ClusterError(f"the container of {spec.node} cannot be removed: {how}") from error
         self._make(spec)
 
     def _start_new(self, spec: ContainerSpec) -> None:

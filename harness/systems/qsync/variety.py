@@ -1,4 +1,4 @@
-"""What a hunt draws for qsync: election modes, fencing, timeouts, the quorum, disks, and nodes that differ.
+"""The draws of a hunt for qsync: election modes, fencing, timeouts, the quorum, disks, and nodes that differ.
 
 | drawn | from |
 |---|---|

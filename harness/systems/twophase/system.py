@@ -15,7 +15,6 @@ from harness.systems.promise import Promise
 from harness.systems.system import NodeFiles, Note
 from harness.systems.twophase.client import CLIENT, TwoPhaseClient
 from harness.systems.twophase.cut_operator import CutOperator
-from harness.systems.twophase.judging import checks_of_cuts
 from harness.systems.twophase.options import BEAT_NS, TwoPhaseOptions, near_clients_of, said_of, servers_of
 from harness.systems.twophase.promises import promise_of
 from harness.wires.framed import FRAMED, Framed
@@ -133,6 +132,10 @@ class TwoPhaseSystem:
         return ()
 
     def checks_of_nodes(self, plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
+        from harness.systems.twophase.judging import (
+            checks_of_cuts,  # not before a run is judged
+        )
+
         return checks_of_cuts(plan, files)
 
     def is_operated(self, plan: Plan) -> bool:
