@@ -299,10 +299,12 @@ class _Checker:
 
     def _state(self) -> Iterable[Judgement]:
         given = self.given
-        for cut in self.ids:
+        for cut, ended in zip(self.ids, self.ended, strict=True):
             restored = given.restored.get(cut)
             if restored is None:
-                yield skipped("state", cut, "the cut was not restored", lacks=False)
+                # Where others were restored, a finished cut that was not may be one that cannot be.
+                lacks = bool(given.restored) and ended.is_finished is True
+                yield skipped("state", cut, "the cut was not restored", lacks=lacks)
                 continue
             since = given.restored.get(restored.since)
             earlier = None if since is None else since.state
