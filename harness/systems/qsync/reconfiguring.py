@@ -181,7 +181,7 @@ def _options(plan: Plan, among: Sequence[str], before: Iterable[Fault]) -> list[
 
 
 def _other(option: str, plan: Plan, nodes: Sequence[str], chance: random.Random) -> Value:
-    """A value that none of these nodes has; of election modes, one that not all of them have."""
+    """A value that none of these nodes has; one that not all of them have where there is no such, or of modes."""
     now = [plan.options_of(node)[option] for node in nodes]
     usual = now[0] if now else plan.options_of(plan.node_names[0])[option]
     match option:
@@ -189,8 +189,7 @@ def _other(option: str, plan: Plan, nodes: Sequence[str], chance: random.Random)
             modes = ("off", "off", "voter", "manual", "candidate")
             return chance.choice([mode for mode in modes if now != [mode] * len(nodes) or not now])
         case "election_fencing_mode":
-            others = [mode for mode in ("off", "soft", "strict") if mode not in now]
-            return chance.choice(others or ["strict"])
+            return chance.choice(_new(("off", "soft", "strict"), now))
         case "box_cfg_replication_synchro_timeout":
             return GOES_ON if usual == ROLLS_BACK else ROLLS_BACK
         case "memtx_use_mvcc_engine" | "synchronous_promote":
@@ -198,12 +197,18 @@ def _other(option: str, plan: Plan, nodes: Sequence[str], chance: random.Random)
         case "replication_synchro_quorum":
             return chance.randrange(plan.quorum_size + 1, plan.nodes + 1)
         case "replication_synchro_queue_max_size":
-            return chance.choice([size for size in (0, 40, 150, 600) if size not in now])
+            return chance.choice(_new((0, 40, 150, 600), now))
         case "checkpoint_interval":
-            return chance.choice([seconds for seconds in (0.3, 0.7, 1.3) if seconds not in now])
+            return chance.choice(_new((0.3, 0.7, 1.3), now))
     assert isinstance(usual, int | float), option
-    factors = [factor for factor in FACTORS if round(usual * factor, 3) not in now]
-    return round(usual * chance.choice(factors), 3)
+    return chance.choice(_new([round(usual * factor, 3) for factor in FACTORS], now))
+
+
+def _new(values: Sequence[Value], now: Sequence[Value]) -> list[Value]:
+    """The values that no node has; if nodes that differ have them all, those that not all nodes have."""
+    return [value for value in values if value not in now] or [
+        value for value in values if any(value != one for one in now)
+    ]
 
 
 def in_force(plan: Plan, option: str, faults: Iterable[Fault]) -> tuple[Value, ...]:

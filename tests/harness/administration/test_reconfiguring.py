@@ -29,6 +29,7 @@ from harness.systems.qsync.node_options import (
     FENCING,
     MODE,
     MVCC,
+    QUEUE_SIZE,
     QUORUM,
     SYNCHRONOUS_PROMOTE,
     TIMEOUT_BEHAVIOUR,
@@ -92,6 +93,19 @@ def test_every_option_is_drawn_in_every_way() -> None:
     mixed = [*drawn("reconfigure"), *drawn("reconfigure", election_mode="candidate,voter,candidate")]
     modes = {fault.options[MODE] for fault in mixed if MODE in fault.options}
     assert modes == {"off", "voter", "manual", "candidate"}
+
+
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [
+        ({"queue_max_size": "600,0,40,150,0"}, QUEUE_SIZE),
+        ({"node_options": ("n2:%s=strict" % FENCING, "n3:%s=off" % FENCING)}, FENCING),
+    ],
+)
+def test_an_option_changes_where_nodes_have_every_value_of_it(given: dict[str, Any], option: str) -> None:
+    """If it failed, the seed of such a cluster would end a hunt: there is no value that none of its nodes has."""
+    changes = [fault for fault in drawn("reconfigure", 200, nodes=5, **given) if option in fault.options]
+    assert any(len(fault.nodes) == 5 for fault in changes)
 
 
 @pytest.mark.parametrize("name", ["reconfigure", "restart-otherwise"])
