@@ -11,6 +11,8 @@ Anything else that is raised is a bug of the harness: exit 70, with its tracebac
 
 from __future__ import annotations
 
+import tempfile
+import traceback
 from typing import ClassVar
 
 TRACEBACK_NOTE = "traceback in "
@@ -48,3 +50,22 @@ class NodeEnded(ClusterError):
 
 class StoreError(HarnessError):
     exit_code = 3
+
+
+def broke(error: Exception) -> str:
+    """The line for an exception that is a bug of the harness."""
+    try:
+        words = f"{error}"
+    except Exception:  # Spark's own can be read only while it runs
+        words = "it cannot say why"
+    return "the harness itself broke: " + " ".join(f"{type(error).__name__}: {words}".split())
+
+
+def keep_traceback(error: Exception) -> str:
+    """The file with the traceback: the one in the run's folder, if there is one, else a new temporary file."""
+    for note in getattr(error, "__notes__", ()):
+        if note.startswith(TRACEBACK_NOTE):
+            return str(note.removeprefix(TRACEBACK_NOTE))
+    with tempfile.NamedTemporaryFile("w", prefix="qsync-traceback-", suffix=".txt", delete=False) as file:
+        file.writelines(traceback.format_exception(error))  # of one that cannot be read it says so
+    return file.name

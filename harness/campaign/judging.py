@@ -16,7 +16,7 @@ from checkers.history.errors import HistoryError
 from checkers.history.jsonl import read as read_history
 from harness.campaign.fingerprint import leading, sightings
 from harness.campaign.journal import Ended, Found, ToJudge, now
-from harness.errors import HarnessError
+from harness.errors import HarnessError, broke
 from harness.judge import EXIT_CODES
 from harness.judge.outcome import NOT_PROMISED
 from harness.run.finish import Recorded, conclude
@@ -44,8 +44,7 @@ def judged(results: Path, run: ToJudge, run_check: RunCheck = run_here) -> Ended
     except HarnessError as error:
         code, told = error.exit_code, told_by_line(error.message, error.exit_code)
     except Exception as error:  # a bug of the harness: it breaks this run, not the night
-        name = " ".join(f"{type(error).__name__}: {error}".split())
-        code, told = BROKEN, told_by_line(f"the harness itself broke: {name}", BROKEN)
+        code, told = BROKEN, told_by_line(broke(error), BROKEN)
     seconds = round(run.seconds + time.monotonic() - began_s, 3)
     return Ended(
         cell=run.cell, seed=run.seed, at=now(), seconds=seconds, exit_code=code, **believed(told, code)

@@ -10,9 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import tempfile
 import threading
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -21,7 +19,7 @@ import click
 
 from harness.cli.exit_codes import ExitCode
 from harness.cli.verbs import VERBS
-from harness.errors import TRACEBACK_NOTE, HarnessError
+from harness.errors import TRACEBACK_NOTE, HarnessError, broke, keep_traceback
 
 
 class Verbs(click.Group):
@@ -100,7 +98,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         _forget_output()
         return ExitCode.OUTPUT_CLOSED
     except Exception as error:
-        click.echo(f"qsync: the harness itself broke: {_name(error)}; traceback in {_keep(error)}", err=True)
+        click.echo(f"qsync: {broke(error)}; {TRACEBACK_NOTE}{keep_traceback(error)}", err=True)
         return ExitCode.BROKEN
 
 
@@ -108,24 +106,6 @@ def _one_line(error: click.ClickException) -> str:
     message = " ".join(error.format_message().split())
     context = error.ctx if isinstance(error, click.UsageError) else None
     return f"{message} (see: {context.command_path} --help)" if context else message
-
-
-def _name(error: Exception) -> str:
-    try:
-        words = f"{error}"
-    except Exception:  # Spark's own can be read only while it runs
-        words = "it cannot say why"
-    return " ".join(f"{type(error).__name__}: {words}".split())
-
-
-def _keep(error: Exception) -> str:
-    """The file that keeps the traceback, for the one line on the terminal; a run's folder has it already."""
-    for note in getattr(error, "__notes__", ()):
-        if note.startswith(TRACEBACK_NOTE):
-            return str(note.removeprefix(TRACEBACK_NOTE))
-    with tempfile.NamedTemporaryFile("w", prefix="qsync-traceback-", suffix=".txt", delete=False) as file:
-        file.writelines(traceback.format_exception(error))  # of one that cannot be read it says so
-    return file.name
 
 
 def _forget_output() -> None:

@@ -14,10 +14,11 @@ import msgspec
 
 from checkers.history import History, jsonl
 from checkers.history.operation import Operation
-from harness.errors import HarnessError
+from harness.errors import TRACEBACK_NOTE, HarnessError, broke, keep_traceback
 from harness.faults.overlap import MEMBERSHIP
 from harness.hunt.variety import hunted
 from harness.judge.whole_run import verdict_of
+from harness.judge.words import repeat_line
 from harness.run.assemble import Parts, header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.run.execute import in_virtual_time
@@ -28,6 +29,7 @@ from harness.workloads.mixed_spaces import ASYNCHRONOUS as ASYNCHRONOUS_SPACE
 from harness.workloads.register import ONCE
 
 AHEAD_PER_JOB = 4
+BROKEN = 70
 POWER_LOST_BYTES = "power loss lost or spoilt bytes"
 MESSAGE_HELD = "message held by a directed fault"
 DIED_AT_A_MOMENT = "node died at a moment"
@@ -52,7 +54,10 @@ BY_FAULTS = (
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One seed and what came of it; `violated` names the checkers that say invalid."""
+    """One seed and its outcome: that of its verdict, or "broken" where the harness itself broke.
+
+    `violated` names the checkers that say invalid.
+    """
 
     seed: int
     outcome: str
@@ -114,6 +119,29 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
     )
 
 
+def _tried(plan: Plan, has_drawn_faults: bool) -> Tried:
+    """As `try_seed`, but a bug of the harness breaks this seed, not the next ones."""
+    try:
+        return try_seed(plan, has_drawn_faults)
+    except HarnessError:
+        raise
+    except Exception as error:
+        return Tried(
+            seed=plan.seed,
+            outcome="broken",
+            exit_code=BROKEN,
+            sentence=f"{broke(error)}; {TRACEBACK_NOTE}{keep_traceback(error)}",
+            violated=(),
+            ok=0,
+            kinds_that_bit=0,
+            rollbacks=0,
+            configuration=plan.expectations.configuration,
+            workload=plan.workload,
+            sometimes={},
+            again=repeat_line(plan, None),
+        )
+
+
 def _of_system(parts: Parts, history: History) -> Mapping[str, int]:
     counts = parts.system if isinstance(parts.system, CountsRareTurns) else None
     return {} if counts is None else counts.rare_turns_of(parts.plan, history)
@@ -168,7 +196,7 @@ def hunt(plan: Plan, seeds: Iterable[int], jobs: int, given: frozenset[str] | No
         plans = (hunted(each, given) for each in plans)
     has_drawn_faults = given is not None and "faults" not in given
     if jobs <= 1:
-        yield from (try_seed(each, has_drawn_faults) for each in plans)
+        yield from (_tried(each, has_drawn_faults) for each in plans)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_hear_no_ctrl_c) as pool:
@@ -176,7 +204,7 @@ def hunt(plan: Plan, seeds: Iterable[int], jobs: int, given: frozenset[str] | No
         try:
             for each in plans:
                 with _no_ctrl_c_yet():
-                    waiting.add(pool.submit(try_seed, each, has_drawn_faults))
+                    waiting.add(pool.submit(_tried, each, has_drawn_faults))
                 if len(waiting) >= jobs * AHEAD_PER_JOB:
                     done = next(as_completed(waiting))
                     waiting.remove(done)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkers.history.jsonl import Writer
-from harness.errors import FAILED, TRACEBACK_NOTE, HarnessError
+from harness.errors import FAILED, TRACEBACK_NOTE, HarnessError, broke
 from harness.run.assemble import Parts, header, real, refuse_what_this_machine_cannot, simulated
 from harness.run.conductor import Conductor
 from harness.run.recorder import Progress
@@ -57,7 +57,7 @@ def execute(
         failure = error
         _note(record, error.message)
     except Exception as error:
-        _note(record, f"the harness itself broke: {type(error).__name__}: {error}")
+        _note(record, broke(error))
         _keep_traceback(folder, error)
         raise
     finally:

@@ -25,7 +25,7 @@ from checkers.wal import NodeLog
 from checkers.wal.effects import FILE as EFFECTS_FILE
 from checkers.wal.effects import Effect, of_lines
 from harness import report
-from harness.errors import ClusterError, HarnessError, StoreError, WrongUse
+from harness.errors import ClusterError, HarnessError, StoreError, WrongUse, broke
 from harness.judge.strongest import excused, strongest
 from harness.judge.whole_run import files_in, verdict_of
 from harness.run.plan import Plan
@@ -226,9 +226,7 @@ def judged_again(folder: Path) -> dict[str, Any]:
     except HarnessError as error:
         return {"outcome": "not-evidence", "exit_code": error.exit_code, "sentence": error.message}
     except Exception as error:  # a defect of the harness breaks this run, not the next ones
-        name = " ".join(f"{type(error).__name__}: {error}".split())
-        sentence = f"the harness itself broke: {name}"
-        return {"outcome": "broken", "exit_code": BROKEN, "sentence": sentence}
+        return {"outcome": "broken", "exit_code": BROKEN, "sentence": broke(error)}
     return {name: verdict[name] for name in ("outcome", "exit_code", "sentence")}
 
 

@@ -70,7 +70,7 @@ def command(
                 click.echo(msgspec.json.encode(one).decode())
             else:
                 bar.show(one)
-            if one.outcome == "anomaly" and not keep_going:
+            if one.outcome in ("anomaly", "broken") and not keep_going:
                 break
     except KeyboardInterrupt:
         codes.append(ExitCode.INTERRUPTED)
@@ -149,10 +149,11 @@ def _summary(tried: list[Any], system: Any) -> None:
     workloads = Counter(one.workload for one in tried)
     click.echo("workloads: " + ", ".join(f"{name} ({count})" for name, count in sorted(workloads.items())))
     _sometimes(tried, system)
-    worst = next((one for one in tried if one.outcome == "anomaly"), None)
-    if worst is not None:
-        found_by = Counter(name for one in tried for name in one.violated)
+    found_by = Counter(name for one in tried for name in one.violated)
+    if found_by:
         click.echo("found by: " + ", ".join(f"{name} ({count})" for name, count in found_by.most_common()))
+    worst = min(tried, key=lambda one: ("anomaly", "broken", one.outcome).index(one.outcome), default=None)
+    if worst is not None and worst.outcome in ("anomaly", "broken"):
         click.echo("again   " + worst.again)
 
 

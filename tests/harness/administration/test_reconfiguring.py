@@ -99,7 +99,7 @@ def test_every_option_is_drawn_in_every_way() -> None:
     ("given", "option"),
     [
         ({"queue_max_size": "600,0,40,150,0"}, QUEUE_SIZE),
-        ({"node_options": ("n2:%s=strict" % FENCING, "n3:%s=off" % FENCING)}, FENCING),
+        ({"node_options": (f"n2:{FENCING}=strict", f"n3:{FENCING}=off")}, FENCING),
     ],
 )
 def test_an_option_changes_where_nodes_have_every_value_of_it(given: dict[str, Any], option: str) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from harness.run.plan import to_json
+from harness.hunt import seeds
+from harness.run.plan import Plan, to_json
 from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.processes import PATIENCE_S, is_gone, wait_until
 from tests.harness.runs import drawn_out, small
@@ -135,3 +136,24 @@ def test_ctrl_c_ends_a_hunt_in_one_line(jobs: int, bug: tuple[str, ...]) -> None
     assert process.returncode == (1 if bug else 130)
     assert err.splitlines() == ["qsync: interrupted"]
     wait_until(lambda: all(is_gone(child) for child in children))
+
+
+def test_a_seed_that_breaks_the_harness_is_named_and_does_not_end_the_hunt(
+    qsync: Qsync, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, one defect in the draw would end a night's hunt, and nobody would know which seed it was."""
+    works = seeds.try_seed
+
+    def breaks(plan: Plan, *told: bool) -> seeds.Tried:
+        return works(plan, *told) if plan.seed != 1 else [][plan.seed]  # type: ignore[return-value]
+
+    monkeypatch.setattr(seeds, "try_seed", breaks)
+    done = qsync(*QUICK, "--seeds", "3", "--seed", "0", "--least-ok", "10", "--keep-going")
+    assert done.code == 70
+    assert (
+        "seed 1: broken: the harness itself broke: IndexError: list index out of range; traceback in"
+        in done.out
+    )
+    assert "again   ./qsync run --seed 1" in done.out
+    assert "3 seeds: 2 valid, 1 broken" in done.out
+    assert qsync(*QUICK, "--seeds", "3", "--seed", "1").code == 70
