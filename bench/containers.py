@@ -1,4 +1,4 @@
-"""Whole runs in containers, one after the other: verdicts, which faults bit, how long it takes, what is left behind.
+"""Whole runs in containers, one after the other: verdicts, which faults took effect, how long it takes, what is left.
 
     .venv/bin/python bench/containers.py --seeds 10 --time-limit 180          five nodes, all faults, three at once
     .venv/bin/python bench/containers.py --bug confirm-early --bug lease-by-wall-clock --time-limit 60
@@ -7,7 +7,7 @@
 It expects to be alone on this machine: the runs of others come and go as if they were left behind.
 
 Prints a row of Markdown a run. The exit code is 1 if a run was not valid (with bugs: if one was not found), if fewer
-than five kinds of faults bit, if no wall clock was off by a minute, or if anything was left behind.
+than five kinds of faults took effect, if no wall clock was off by a minute, or if anything was left behind.
 
 "left" compares containers, networks, volumes, mounts, packet rules and orphaned processes, before and after.
 """
@@ -44,7 +44,7 @@ def main() -> int:
     results = given.results.resolve()
     if given.kills:
         return kills(given, results)
-    print("| seed | bug | verdict | ok | kinds that bit | clock off by | load after | end after | left |")
+    print("| seed | bug | verdict | ok | kinds in effect | clock off by | load after | end after | left |")
     print("|---|---|---|---|---|---|---|---|---|")
     missed = 0
     for bug in given.bug or [""]:
@@ -140,7 +140,7 @@ def run(given: argparse.Namespace, results: Path, seed: int, bug: str) -> Row:
         verdict=verdict["outcome"],
         sentence=verdict["sentence"],
         ok=verdict["evidence"]["ok"],
-        kinds=tuple(verdict["evidence"]["kinds_that_bit"]),
+        kinds=tuple(verdict["evidence"]["kinds_in_effect"]),
         clock_off_ns=_clock_off_ns(folder),
         load_after_s=first_s - began,
         end_after_s=ended - last_s,
@@ -172,7 +172,7 @@ def _clock_off_ns(folder: Path) -> int:
             continue
         if line["type"] == "invoke":
             jumps[value["id"]] = abs(value.get("jump_ns", 0))
-        elif value.get("bit"):
+        elif value.get("took_effect"):
             felt = max(felt, jumps.get(value["id"], 0))
     return felt
 

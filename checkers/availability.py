@@ -33,7 +33,7 @@ def check(history: History) -> Verdict:
     - cluster_gaps: the same for all nodes together (somewhere a question ended ok)
     - per_second: {"ok": [...], "fail": [...], "info": [...]}, windows of 1 s from the run's beginning
     - latency_ms: f → {"no fault" | "fault": {"p50", "p95", "p99", "max", "count"}} of what ended ok
-    - ok, fail, info, ok_under_fault: counts (phase load); ok_under_fault: ended while a fault that bit was on
+    - ok, fail, info, ok_under_fault: counts (phase load); ok_under_fault: ended while a fault that took effect was on
     - unserved_ms: node → sum of its gaps
     """
     asked = [operation for operation in history.operations if operation.phase == "load"]

@@ -2,7 +2,7 @@
 
 Places are ranks in an order in which the events can have happened, so that every message goes forward. The shape of the
 values: {"lanes": [{"name"}], "events": [{"lane", "at", "text", "kind"}], "arrows": [{"from", "to", "text", "kind"}],
-"cuts": [{"name", "at": {lane: at}}], "left_out"}.
+"cuts": [{"name", "at": {lane: at}}], "not_drawn"}.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _drawn(trace: Trace, cut: str, shown: Neighbourhood, violating: tuple[int, i
             for send, receive in shown.messages
         ],
         "cuts": [{"name": cut, "at": changes}],
-        "left_out": len(trace) - len(shown.rows),
+        "not_drawn": len(trace) - len(shown.rows),
     }
 
 

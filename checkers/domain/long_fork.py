@@ -33,7 +33,7 @@ WRITES = frozenset({"w", "write"})
 
 
 def check(history: History) -> Verdict:
-    """Whether the reads of every group of keys have an order. `details`: reads, groups, keys_left_out."""
+    """Whether the reads of every group of keys have an order. `details`: reads, groups, keys_skipped."""
     operations = history.select(f=("read", "write", "txn"))
     twice = _written_twice(operations)
     groups: dict[tuple[str, ...], list[tuple[Operation, Seen]]] = {}
@@ -43,7 +43,7 @@ def check(history: History) -> Verdict:
             groups.setdefault(tuple(sorted(seen)), []).append((operation, seen))
     witnesses = [found for reads in groups.values() for found in _forks(reads)]
     reads = sum(map(len, groups.values()))
-    details = {"reads": reads, "groups": len(groups), "keys_left_out": sorted(twice)[:50]}
+    details = {"reads": reads, "groups": len(groups), "keys_skipped": sorted(twice)[:50]}
     valid = f"{reads} reads of {len(groups)} groups of keys have one order"
     return verdict(NAME, MODEL, witnesses, details, judged=reads, valid=valid)
 

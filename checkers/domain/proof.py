@@ -105,7 +105,7 @@ def while_active(history: History, operation: Operation) -> tuple[str, ...]:
 
 
 def _told(fault: FaultSpan, node: str | None, during: tuple[int, int]) -> str:
-    unsure = "" if fault.bit else " (not known to have taken effect)"
+    unsure = "" if fault.took_effect else " (not known to have taken effect)"
     sentence = f"Meanwhile fault {fault.id} ({fault.name}) was active{unsure}"
     if node is None:
         return f"{sentence}."

@@ -37,14 +37,14 @@ class _Shape(msgspec.Struct, frozen=True):
     asked_ns: int | None = None
     in_effect_ns: int | None = None
     until_ns: int | None = None
-    bit: bool = False
+    took_effect: bool = False
 
 
 class _End(msgspec.Struct, frozen=True):
     """The value of an end line, as far as checkers care. Times are nanoseconds since the run began."""
 
     id: int
-    bit: bool = False
+    took_effect: bool = False
     asked_ns: int | None = None
     first_effect_ns: int | None = None
     all_in_effect_ns: int | None = None
@@ -83,7 +83,7 @@ class FaultSpan:
     end_ns: int | None = None
     nodes: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
-    bit: bool = False
+    took_effect: bool = False
     first_effect_ns: int | None = None
     all_in_effect_ns: int | None = None
     heal_asked_ns: int | None = None
@@ -98,12 +98,12 @@ class FaultSpan:
         """The sure cuts: one for a partition, one for each shape of a changing partition that took effect."""
         if self.does == "cut" and self.sure is not None:
             return (Cut(self.links, self.sure),)
-        if self.does != "changing-cut" or not self.bit:
+        if self.does != "changing-cut" or not self.took_effect:
             return ()
         return tuple(
             Cut(shape.links, (shape.in_effect_ns, shape.until_ns))
             for shape in self.shapes
-            if shape.bit and shape.in_effect_ns is not None and shape.until_ns is not None
+            if shape.took_effect and shape.in_effect_ns is not None and shape.until_ns is not None
             if shape.in_effect_ns <= shape.until_ns
         )
 
@@ -147,14 +147,24 @@ class FaultSpan:
     def sure(self) -> Span | None:
         """[from, to] in which all of it surely was in effect; None if no such time is known."""
         start, end = self.all_in_effect_ns, self.heal_asked_ns
-        if not self.bit or start is None or end is None or start > end:
+        if not self.took_effect or start is None or end is None or start > end:
             return None
         return (start, end)
 
 
+def _in_todays_words(value: Any) -> Any:
+    """Histories of older versions say "bit" where "took_effect" is said today."""
+    if not isinstance(value, dict):
+        return value
+    named = {"took_effect" if name == "bit" else name: each for name, each in value.items()}
+    if shapes := named.get("shapes"):
+        named["shapes"] = [_in_todays_words(shape) for shape in shapes]
+    return named
+
+
 def _read(event: Event, struct: type[Any], line: int) -> Any:
     try:
-        return msgspec.convert(event.value, struct)
+        return msgspec.convert(_in_todays_words(event.value), struct)
     except msgspec.ValidationError as error:
         raise HistoryError(
             expected=f"a fault's value on a nemesis line of type {event.type}",
@@ -204,7 +214,7 @@ def _span(event: Event, start: _Start, ended: tuple[Event, _End] | None) -> Faul
         end_ns=None if ended is None else ended[0].time_ns,
         nodes=start.nodes,
         links=start.links,
-        bit=end.bit,
+        took_effect=end.took_effect,
         first_effect_ns=end.first_effect_ns,
         all_in_effect_ns=end.all_in_effect_ns,
         heal_asked_ns=end.heal_asked_ns,
@@ -212,5 +222,5 @@ def _span(event: Event, start: _Start, ended: tuple[Event, _End] | None) -> Faul
         healed=end.healed,
         shapes=end.shapes,
         asked=event.value,
-        evidence={} if ended is None else ended[0].value,
+        evidence={} if ended is None else _in_todays_words(ended[0].value),
     )

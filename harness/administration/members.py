@@ -214,7 +214,7 @@ class _Change:
         self, heal_asked_ns: int, *, healed: bool | None, counters: dict[str, int]
     ) -> Evidence:
         return Evidence(
-            bit=self._effect_ns is not None,
+            took_effect=self._effect_ns is not None,
             asked_ns=self._asked_ns,
             first_effect_ns=self._effect_ns,
             all_in_effect_ns=self._effect_ns,

@@ -79,7 +79,8 @@ class ChangedOptions:
             healed.append(await self._change(node, self._wanted, lasting, deadline_ns, is_back=True))
         self._tell(settled=all(healed))
         return Evidence(
-            bit=bool(self._seen_ns) and len(self._seen_ns) + self._had_already == len(self._fault.nodes),
+            took_effect=bool(self._seen_ns)
+            and len(self._seen_ns) + self._had_already == len(self._fault.nodes),
             asked_ns=self._asked_ns,
             first_effect_ns=min(self._seen_ns, default=None),
             all_in_effect_ns=max(self._seen_ns, default=None),

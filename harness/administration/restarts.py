@@ -87,7 +87,7 @@ class Restarts:
         self._tell(settled=True)
         first_ns = min(self._seen_ns.values(), default=None)
         return Evidence(
-            bit=len(self._seen_ns) == len(self._fault.nodes),
+            took_effect=len(self._seen_ns) == len(self._fault.nodes),
             asked_ns=self._asked_ns,
             first_effect_ns=first_ns,
             all_in_effect_ns=first_ns,

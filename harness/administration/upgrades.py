@@ -92,8 +92,8 @@ class VersionStep:
     async def end(self) -> Evidence:
         deployed = self._deployed
         heal_asked_ns = deployed.cluster.now_ns()
-        bit = self._is_back and bool(self._after) and self._after != self._before
-        if bit and deployed.told_versions.setdefault(self._wanted, self._after) != self._after:
+        took_effect = self._is_back and bool(self._after) and self._after != self._before
+        if took_effect and deployed.told_versions.setdefault(self._wanted, self._after) != self._after:
             self._details.append(
                 f"other nodes run {deployed.told_versions[self._wanted]} after the same step"
             )
@@ -102,7 +102,7 @@ class VersionStep:
             lambda told: all(has_synced(node, told) for node in told), deployed.deadline_ns()
         )
         return Evidence(
-            bit=bit,
+            took_effect=took_effect,
             asked_ns=self._asked_ns,
             first_effect_ns=self._ended_ns,
             all_in_effect_ns=self._ended_ns,

@@ -161,7 +161,9 @@ def _evidence(history: History) -> dict[str, Any]:
         "ok": counts["ok"],
         "fail": counts["fail"],
         "info": counts["info"],
-        "faults": [{"id": fault.id, "name": fault.name, "bit": fault.bit} for fault in history.faults],
+        "faults": [
+            {"id": fault.id, "name": fault.name, "took_effect": fault.took_effect} for fault in history.faults
+        ],
         "torn": history.torn,
         "missing": missing,
     }

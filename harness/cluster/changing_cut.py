@@ -70,7 +70,7 @@ def part_of(fault: Fault, number: int) -> Fault:
 
 def merged(parts: Sequence[Fault], told: Sequence[Evidence]) -> Evidence:
     """It took effect if two of the shapes did: otherwise no node saw a change."""
-    affected = [evidence.bit for evidence in told]
+    affected = [evidence.took_effect for evidence in told]
     first = [evidence.first_effect_ns for evidence in told if evidence.first_effect_ns is not None]
     counters: Counter[str] = Counter()
     for evidence in told:
@@ -78,7 +78,7 @@ def merged(parts: Sequence[Fault], told: Sequence[Evidence]) -> Evidence:
             counters[name] = max(counters[name], count) if name in _GREATEST else counters[name] + count
     healed = [evidence.healed for evidence in told]
     return Evidence(
-        bit=sum(affected) > 1,
+        took_effect=sum(affected) > 1,
         asked_ns=told[0].asked_ns,
         first_effect_ns=min(first, default=None),
         all_in_effect_ns=told[0].all_in_effect_ns,
@@ -87,8 +87,8 @@ def merged(parts: Sequence[Fault], told: Sequence[Evidence]) -> Evidence:
         healed=False if False in healed else None if None in healed else True,
         counters={
             "shapes": len(told),
-            "shapes_felt": sum(affected),
-            "changes_felt": sum(affected[1:]),
+            "shapes_affected": sum(affected),
+            "changes_affected": sum(affected[1:]),
             **counters,
         },
         detail="; ".join(dict.fromkeys(each.detail for each in told if each.detail and not each.healed)),
@@ -98,7 +98,7 @@ def merged(parts: Sequence[Fault], told: Sequence[Evidence]) -> Evidence:
                 asked_ns=evidence.asked_ns,
                 in_effect_ns=evidence.all_in_effect_ns,
                 until_ns=evidence.heal_asked_ns,
-                bit=evidence.bit,
+                took_effect=evidence.took_effect,
             )
             for part, evidence in zip(parts, told, strict=True)
         ),

@@ -139,7 +139,7 @@ class ClockFault:
         tried = [each for each in healed if each is not None]
         has_all = len(self._seen_ns) == len(self._fault.nodes)
         return Evidence(
-            bit=has_all and all(map(self._took_effect, self._fault.nodes)),
+            took_effect=has_all and all(map(self._took_effect, self._fault.nodes)),
             asked_ns=self._asked_ns,
             first_effect_ns=min(self._seen_ns.values(), default=None),
             all_in_effect_ns=max(self._seen_ns.values()) if has_all else None,

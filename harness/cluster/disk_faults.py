@@ -55,7 +55,7 @@ class DiskFault:
             for word in ("delayed", "failed")
         }
         return Evidence(
-            bit=any(counts.values()),
+            took_effect=any(counts.values()),
             asked_ns=self._asked_ns,
             first_effect_ns=min(self._seen_ns, default=None),
             all_in_effect_ns=max(self._seen_ns) if len(self._seen_ns) == len(self._fault.nodes) else None,

@@ -71,7 +71,7 @@ class NetworkFault:
         affected = [name for name, counters in links.items() if self._took_effect(counters)]
         begun = [_value(counters, "begun_ns") - self._epoch_ns for counters in links.values()]
         return Evidence(
-            bit=bool(affected),
+            took_effect=bool(affected),
             asked_ns=self._asked_ns,
             first_effect_ns=min(begun, default=None),
             all_in_effect_ns=self._in_effect_ns,
@@ -142,7 +142,7 @@ def _without_effect(links: ByLink, affected: list[LinkName]) -> list[str]:
 
 def _summed(links: ByLink, affected: int) -> dict[str, int]:
     """Over all links: sums, of the longest waits the maximum, of first times the minimum."""
-    totals = {"links": len(links), "links_felt": affected}
+    totals = {"links": len(links), "links_affected": affected}
     for name in (
         "bytes_passed",
         "bytes_withheld",

@@ -76,10 +76,12 @@ class _ProcessFault:
             return False
         return True
 
-    def _evidence(self, bit: bool, healed: Iterable[bool | None], counters: dict[str, int]) -> Evidence:
+    def _evidence(
+        self, took_effect: bool, healed: Iterable[bool | None], counters: dict[str, int]
+    ) -> Evidence:
         tried = [outcome for outcome in healed if outcome is not None]
         return Evidence(
-            bit=bit,
+            took_effect=took_effect,
             asked_ns=self._asked_ns,
             first_effect_ns=min(self._seen_ns, default=None),
             all_in_effect_ns=max(self._seen_ns) if len(self._seen_ns) == len(self._fault.nodes) else None,
@@ -145,9 +147,9 @@ class Pause(_ProcessFault):
     async def end(self) -> Evidence:
         self._heal_asked_ns = self._now_ns()
         still = [await self._still_stopped(node) for node in self._fault.nodes]
-        bit = bool(self._seen_ns) and len(self._seen_ns) == len(still) and all(still)
+        took_effect = bool(self._seen_ns) and len(self._seen_ns) == len(still) and all(still)
         healed = await asyncio.gather(*map(self._resume, self._fault.nodes))
-        return self._evidence(bit, healed, {"processes_seen_stopped": len(self._seen_ns)})
+        return self._evidence(took_effect, healed, {"processes_seen_stopped": len(self._seen_ns)})
 
     async def _pause(self, node: str) -> None:
         if await self._processes.pause(node):

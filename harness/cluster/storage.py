@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 from harness.cluster import damaged_files
 from harness.cluster.damaged_files import NodeDisk
 from harness.cluster.empty_disk import forget_data
-from nodes.host.medium import FELT, ORDERS
+from nodes.host.medium import AFFECTED, ORDERS
 
 if TYPE_CHECKING:  # hosts have no msgspec
     from harness.faults.fault import Damage
 
 Told = dict[str, Any]  # JSON's door
-Word = Literal["order", "felt", "lose-unsynced", "save", "damage", "restore", "forget"]
+Word = Literal["order", "affected", "lose-unsynced", "save", "damage", "restore", "forget"]
 WORDS: Final[tuple[Word, ...]] = get_args(Word)
 
 Perform = Callable[[Word, Mapping[str, Any]], Awaitable[Told]]
@@ -82,7 +82,7 @@ class FileStorage:
         await self._perform("order", {"orders": orders})
 
     async def effects(self) -> Told:
-        return await self._perform("felt", {})
+        return await self._perform("affected", {})
 
     async def power_fails(self) -> None:
         """What was synced is known by what the node wrote down of it; nothing is to be prepared."""
@@ -109,7 +109,7 @@ def perform(folder: Path, word: Word, given: Mapping[str, Any]) -> Told:
     match word:
         case "order":
             _order(disk, given["orders"])
-        case "felt":
+        case "affected":
             return _effects(disk)
         case "lose-unsynced":
             return {"bytes": damaged_files.lose_unsynced(disk, random.Random(given["seed"]))}
@@ -134,6 +134,6 @@ def _order(disk: NodeDisk, orders: Mapping[str, Any]) -> None:
 
 def _effects(disk: NodeDisk) -> Told:
     try:
-        return dict(json.loads((disk.faults / FELT).read_bytes()))
+        return dict(json.loads((disk.faults / AFFECTED).read_bytes()))
     except (OSError, ValueError):
         return {}

@@ -171,18 +171,18 @@ class ShapeSeen(msgspec.Struct, frozen=True, kw_only=True):
     asked_ns: int
     in_effect_ns: int | None
     until_ns: int | None
-    bit: bool
+    took_effect: bool
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster's observations of a fault that has ended.
 
-    `bit` says whether it took effect: bytes withheld or connections left hanging for longer than a heartbeat, a
-    process seen dead or stopped, a node's own clock seen to differ, bytes delayed. `healed` says that fresh traffic
-    passed (or the process answered) afterwards; None if that could not be tried.
+    `took_effect`: bytes withheld or connections left hanging for longer than a heartbeat, a process seen dead or
+    stopped, a node's own clock seen to differ, bytes delayed. `healed`: fresh traffic passed (or the process answered)
+    afterwards; None if that could not be tried.
     """
 
-    bit: bool
+    took_effect: bool
     asked_ns: int
     first_effect_ns: int | None
     all_in_effect_ns: int | None

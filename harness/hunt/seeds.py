@@ -65,7 +65,7 @@ class Tried:
     sentence: str
     violated: tuple[str, ...]
     ok: int
-    kinds_that_bit: int
+    kinds_in_effect: int
     rollbacks: int
     configuration: str
     workload: str
@@ -110,7 +110,7 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
         sentence=verdict["sentence"],
         violated=tuple(verdict["violations"]),
         ok=evidence["ok"],
-        kinds_that_bit=len(evidence["kinds_that_bit"]),
+        kinds_in_effect=len(evidence["kinds_in_effect"]),
         rollbacks=evidence["rollbacks"] or 0,
         configuration=plan.expectations.configuration,
         workload=plan.workload,
@@ -133,7 +133,7 @@ def _tried(plan: Plan, has_drawn_faults: bool) -> Tried:
             sentence=f"{broke(error)}; {TRACEBACK_NOTE}{keep_traceback(error)}",
             violated=(),
             ok=0,
-            kinds_that_bit=0,
+            kinds_in_effect=0,
             rollbacks=0,
             configuration=plan.expectations.configuration,
             workload=plan.workload,
@@ -150,13 +150,13 @@ def _of_system(parts: Parts, history: History) -> Mapping[str, int]:
 def _done_by_faults(history: History) -> dict[str, int]:
     """Rare turns that the history tells."""
     lost = sum(fault.evidence.get("counters", {}).get("bytes_lost", 0) > 0 for fault in history.faults)
-    held = sum(fault.does == "hold" and fault.bit for fault in history.faults)
+    held = sum(fault.does == "hold" and fault.took_effect for fault in history.faults)
     moments = sum(
-        fault.asked.get("on") is not None and fault.does in ("kill", "power") and fault.bit
+        fault.asked.get("on") is not None and fault.does in ("kill", "power") and fault.took_effect
         for fault in history.faults
     )
     stopped = sum(
-        fault.asked.get("on") is not None and fault.does in ("pause", "disk-error") and fault.bit
+        fault.asked.get("on") is not None and fault.does in ("pause", "disk-error") and fault.took_effect
         for fault in history.faults
     )
     load = [operation for operation in history.operations if operation.phase == "load"]
@@ -165,8 +165,8 @@ def _done_by_faults(history: History) -> dict[str, int]:
         MESSAGE_HELD: held,
         DIED_AT_A_MOMENT: moments,
         STOPPED_AT_A_MOMENT: stopped,
-        MEMBER_CAME: sum(fault.does in MEMBERSHIP and fault.bit for fault in history.faults),
-        RESTARTED_IN_TURN: sum(fault.does == "restart" and fault.bit for fault in history.faults),
+        MEMBER_CAME: sum(fault.does in MEMBERSHIP and fault.took_effect for fault in history.faults),
+        RESTARTED_IN_TURN: sum(fault.does == "restart" and fault.took_effect for fault in history.faults),
         FAILED: sum(operation.error == AS_IT_HAD_TO for operation in load),
         ASYNCHRONOUS: sum(_is_asynchronous(operation) for operation in load),
         WRITTEN_ONCE: sum(_is_written_once(operation) for operation in load),

@@ -33,7 +33,7 @@ def never_in_effect(plan: Plan, history: History) -> list[str]:
     return [name for name in _asked(plan) if name not in in_effect]
 
 
-def missing_by_name(plan: Plan, history: History, left_out: Sequence[dict[str, Any]]) -> Iterator[str]:
+def missing_by_name(plan: Plan, history: History, skipped: Sequence[dict[str, Any]]) -> Iterator[str]:
     """A sentence for each fault that was asked for by name and never took effect.
 
     Steps of versions that a node refused, and an upgrade that did not come to all, have sentences of their own
@@ -44,7 +44,7 @@ def missing_by_name(plan: Plan, history: History, left_out: Sequence[dict[str, A
     for word, names in _by_name(plan):
         possible = [name for name in names if name in _asked(plan)]
         if possible and absent.issuperset(possible):
-            yield f"the fault {word} was asked for and never took effect: {_why(plan, history, possible, left_out)}"
+            yield f"the fault {word} was asked for and never took effect: {_why(plan, history, possible, skipped)}"
 
 
 def absent_of_a_group(plan: Plan, history: History) -> Iterator[str]:
@@ -77,7 +77,7 @@ def _asked(plan: Plan) -> tuple[str, ...]:
 
 def _in_effect(history: History) -> set[str]:
     """Names of faults; those that are steered to a moment go by the names of their scenes."""
-    return {name for fault in history.faults if fault.bit for name in _names(fault)}
+    return {name for fault in history.faults if fault.took_effect for name in _names(fault)}
 
 
 def _names(fault: FaultSpan) -> tuple[str, ...]:
@@ -88,11 +88,11 @@ def _is_directed(fault: FaultSpan) -> bool:
     return fault.asked.get("on") is not None or fault.does in DIRECTED
 
 
-def _why(plan: Plan, history: History, names: Sequence[str], left_out: Sequence[dict[str, Any]]) -> str:
+def _why(plan: Plan, history: History, names: Sequence[str], skipped: Sequence[dict[str, Any]]) -> str:
     begun = sum(not {*_names(fault)}.isdisjoint(names) for fault in history.faults)
     if begun:
         return f"it began {begun} times" if begun > 1 else "it began once"
-    reasons = [str(each["why"]) for each in left_out if each["name"] in names]
+    reasons = [str(each["why"]) for each in skipped if each["name"] in names]
     if reasons:
-        return f"it was left out {len(reasons)} times, the last time because {reasons[-1]}"
+        return f"it was skipped {len(reasons)} times, the last time because {reasons[-1]}"
     return f"there was no room for it in {plan.time_limit_s:g} s; a longer --time-limit has more"

@@ -27,7 +27,7 @@ def refusals(history: History) -> tuple[str, ...]:
     return tuple(
         f"after {fault.name}: {fault.evidence.get('detail') or 'a node refused to start'}"
         for fault in history.faults
-        if fault.bit and _was_refused(fault)
+        if fault.took_effect and _was_refused(fault)
     )
 
 
@@ -49,5 +49,5 @@ def _was_refused(fault: FaultSpan) -> bool:
 
 def _damages(history: History) -> Iterator[FaultSpan]:
     for fault in history.faults:
-        if fault.bit and fault.name in FAULTS and FAULTS[fault.name].must == "detect":
+        if fault.took_effect and fault.name in FAULTS and FAULTS[fault.name].must == "detect":
             yield fault

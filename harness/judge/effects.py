@@ -79,7 +79,7 @@ def attempts_of(faults: Iterable[FaultSpan], is_hidden: Callable[[FaultSpan], bo
     kinds: dict[str, Attempts] = {}
     for fault in faults:
         kind = kinds.setdefault(fault.name, Attempts(fault.name))
-        if fault.bit:
+        if fault.took_effect:
             kind.took_effect += 1
         else:
             reason = HIDDEN if is_hidden(fault) else _reason(fault)

@@ -40,7 +40,7 @@ USEFUL_SHARE_OF_A_KIND = 1 / 10
 """The share of each kind of operation (reads, writes, …) that must tell something."""
 TOLD = ("mismatch", "empty", SUBMITTED, AS_IT_HAD_TO)
 """Errors that are answers: what was asked for could not be, and the store says so."""
-MANY_LEFT_OUT = 1 / 4
+MANY_SKIPPED = 1 / 4
 """If a larger share of the faults of a schedule was skipped, that is reported."""
 STALLED_MS_MAX = 1_000.0
 NEVER = 1 << 62
@@ -63,7 +63,7 @@ def evidence_of(
     spans = [
         (fault.all_in_effect_ns, fault.heal_asked_ns)
         for fault in history.faults
-        if fault.bit and fault.all_in_effect_ns is not None and fault.heal_asked_ns is not None
+        if fault.took_effect and fault.all_in_effect_ns is not None and fault.heal_asked_ns is not None
     ]
     evidence: dict[str, Any] = {
         "asked": _asked(plan),
@@ -78,16 +78,16 @@ def evidence_of(
             {
                 "id": fault.id,
                 "name": fault.name,
-                "bit": fault.bit,
+                "took_effect": fault.took_effect,
                 "healed": fault.healed,
                 "ended": fault.end_index is not None,
             }
             for fault in history.faults
         ],
         "attempts": [kind.to_json() for kind in attempts(history)],
-        "left_out": left_out(history),
-        "kinds_that_bit": sorted({fault.name for fault in history.faults if fault.bit}),
-        "not_felt": never_in_effect(plan, history),
+        "skipped_faults": skipped_faults(history),
+        "kinds_in_effect": sorted({fault.name for fault in history.faults if fault.took_effect}),
+        "not_observed": never_in_effect(plan, history),
         "orphans": [
             {"node": event.node, "what": event.value.get("what")} for event in _of_harness(history, "orphans")
         ],
@@ -143,7 +143,7 @@ def _tells_more(plan: Plan) -> TellsMore | None:
     return system if isinstance(system, TellsMore) else None
 
 
-def left_out(history: History) -> list[dict[str, Any]]:
+def skipped_faults(history: History) -> list[dict[str, Any]]:
     """Faults that the schedule had and that never began, and why."""
     return [
         {
@@ -151,7 +151,7 @@ def left_out(history: History) -> list[dict[str, Any]]:
             "name": event.value["fault"].get("name"),
             "why": event.value["why"],
         }
-        for event in _of_harness(history, "left-out")
+        for event in (*_of_harness(history, "skipped-fault"), *_of_harness(history, "left-out"))
     ]
 
 
@@ -165,7 +165,7 @@ def _of_harness(history: History, f: str) -> list[Event]:
 
 
 def _skipped(history: History) -> int:
-    """Operations that were left out because their worker was late. Records of before have no such lines."""
+    """Operations that were skipped because their worker was late. Records of before have no such lines."""
     return sum(int(event.value.get("count", 0)) for event in _of_harness(history, "skipped"))
 
 
@@ -175,15 +175,15 @@ def orphans_in_words(evidence: dict[str, Any]) -> Iterator[str]:
         yield f"processes of {each['node']} outlived the one that was started, and were killed: {each['what']}"
 
 
-def left_out_in_words(evidence: dict[str, Any]) -> Iterator[str]:
-    """A sentence if so many faults were left out, or all of a name, that a reader would think of another run."""
-    absent = Counter(each["name"] for each in evidence["left_out"])
+def skipped_in_words(evidence: dict[str, Any]) -> Iterator[str]:
+    """A sentence if so many faults were skipped, or all of a name, that a reader would think of another run."""
+    absent = Counter(each["name"] for each in evidence["skipped_faults"])
     begun = Counter(fault["name"] for fault in evidence["faults"])
-    many = absent.total() > MANY_LEFT_OUT * (absent.total() + begun.total())
+    many = absent.total() > MANY_SKIPPED * (absent.total() + begun.total())
     never = [name for name in sorted(absent) if not begun[name]]
     if many or never:
-        most, times = Counter(each["why"] for each in evidence["left_out"]).most_common(1)[0]
-        text = f"{absent.total()} of {absent.total() + begun.total()} faults of the schedule were left out"
+        most, times = Counter(each["why"] for each in evidence["skipped_faults"]).most_common(1)[0]
+        text = f"{absent.total()} of {absent.total() + begun.total()} faults of the schedule were skipped"
         nothing = f"; nothing happened of: {', '.join(never)}" if never else ""
         yield f"{text} ({times} times because {most}){nothing}"
 
@@ -315,7 +315,7 @@ def _is_beside_another(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
 
 def _is_without_effect(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
     """It took none, maybe because of another: then there was nothing to heal."""
-    return not fault.bit and _is_beside_another(fault, others)
+    return not fault.took_effect and _is_beside_another(fault, others)
 
 
 def _was_hidden(fault: FaultSpan, others: Sequence[FaultSpan], decisive: Decisive) -> bool:
@@ -390,7 +390,10 @@ def _missing_of_faults(
         (
             fault.heal_asked_ns - fault.all_in_effect_ns
             for fault in history.faults
-            if fault.name == "isolate-owner" and fault.bit and fault.heal_asked_ns and fault.all_in_effect_ns
+            if fault.name == "isolate-owner"
+            and fault.took_effect
+            and fault.heal_asked_ns
+            and fault.all_in_effect_ns
         ),
         default=0,
     )

@@ -24,8 +24,8 @@ from harness.judge.effects import without_effect
 from harness.judge.evidence import (
     attempts,
     evidence_of,
-    left_out_in_words,
     orphans_in_words,
+    skipped_in_words,
     stopped_for_good,
     was_interrupted,
 )
@@ -102,7 +102,7 @@ def judge(
         plan, workload, history, was_ended, failure, promise=promise, may_differ=bool(stopped)
     )
     if asks_by_name and history.faults and failure is None and not was_ended:
-        evidence["missing"] += missing_by_name(plan, history, evidence["left_out"])
+        evidence["missing"] += missing_by_name(plan, history, evidence["skipped_faults"])
     excused = {CONVERGENCE} if is_damaged and stopped else _without_reads(plan, promise, promised)
     excused |= _shown_by_fresh_reads(promise, promised) | _never_asked(promised)
     weighed = [replace(each, result=_result(each)) for each in promised]
@@ -124,7 +124,7 @@ def judge(
             *_findings(judged),
             *({"checker": "convergence", "summary": text} for text in stopped),
             *({"checker": UPGRADE, "summary": text} for text in incompatible(history)),
-            *({"checker": "faults", "summary": text} for text in left_out_in_words(evidence)),
+            *({"checker": "faults", "summary": text} for text in skipped_in_words(evidence)),
             *({"checker": "faults", "summary": text} for text in without_effect(attempts(history))),
             *({"checker": "orphans", "summary": text} for text in orphans_in_words(evidence)),
             *({"checker": "faults", "summary": text} for text in absent_of_a_group(plan, history)),
@@ -197,7 +197,7 @@ def _left_out_by(key: str, checks: Sequence[Check], history: History) -> tuple[s
         known = ", ".join(list(keys)[:8]) + (", …" if len(keys) > 8 else "")
         raise WrongUse(f"--key {key!r} is not in this run: it has {known or 'no keys'}")
     others = len(keys) - 1
-    told = f"{', '.join(names)} judged the key {key} alone, and left out {others} other keys"
+    told = f"{', '.join(names)} judged the key {key} alone, and skipped {others} other keys"
     return (told,) if others else ()
 
 

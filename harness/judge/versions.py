@@ -59,7 +59,10 @@ def missing_steps(plan: Plan, history: History) -> Iterator[str]:
     if refused or plan.drawn is not None or not _asks_for_upgrade(plan):
         return
     upgraded = {
-        node for fault in history.faults if fault.does == "upgrade" and fault.bit for node in fault.nodes
+        node
+        for fault in history.faults
+        if fault.does == "upgrade" and fault.took_effect
+        for node in fault.nodes
     }
     waiting = [node for node in at_the_end(history) if node not in upgraded]
     if waiting:

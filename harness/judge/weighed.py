@@ -4,7 +4,7 @@
 |---|---|---|
 | anomaly | 1 | a promised check is invalid, whatever else is the case |
 | not-evidence | 3 | something is missing without which a run shows nothing |
-| unknown | 2 | a promised check was not judged: it is unknown, was left out, or there is none |
+| unknown | 2 | a promised check was not judged: it is unknown, was skipped, or there is none |
 | valid | 0 | every promised check was judged and is valid |
 """
 

@@ -38,8 +38,8 @@ def _sentence(outcome: Outcome, verdicts: Sequence[Verdict], evidence: dict[str,
             undecided = [verdict for verdict in verdicts if verdict.result == "unknown"]
             return "Not decided: " + "; ".join(f"{v.checker}: {v.summary}" for v in undecided) + "."
         case "valid":
-            bit = sum(1 for fault in evidence["faults"] if fault["bit"])
-            under = f"{evidence['ok_under_fault']:,} of them during {bit} faults that took effect"
+            in_effect = sum(1 for fault in evidence["faults"] if fault["took_effect"])
+            under = f"{evidence['ok_under_fault']:,} of them during {in_effect} faults that took effect"
             return (
                 f"All that clients saw was allowed: {evidence['ok']:,} operations succeeded, "
                 f"{under if evidence['faults'] else 'with no fault injected'}."

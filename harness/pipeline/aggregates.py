@@ -116,14 +116,14 @@ def slowest(latency: DataFrame) -> DataFrame:
 def fault_coverage(faults: DataFrame, runs: DataFrame) -> DataFrame:
     """One row a campaign, cluster and fault: how often it was tried, took effect, healed, and the load meanwhile."""
     cells = runs.select("run", "cluster", "system", "workload")
-    lasted = F.when(F.col("bit"), F.col("heal_asked_ns") - F.col("all_in_effect_ns"))
+    lasted = F.when(F.col("took_effect"), F.col("heal_asked_ns") - F.col("all_in_effect_ns"))
     return (
         faults.join(cells, "run", "inner")
         .groupBy("campaign", "system", "cluster", "workload", "name")
         .agg(
             F.count_distinct("run").alias("runs"),
             F.count("*").alias("injected"),
-            F.count_if("bit").alias("bit"),
+            F.count_if("took_effect").alias("took_effect"),
             F.count_if(F.coalesce("healed", F.lit(False))).alias("healed"),
             F.round(F.sum(lasted) / 1e9, 3).alias("in_effect_s"),
             F.sum("ok_meanwhile").alias("ok_meanwhile"),

@@ -47,7 +47,7 @@ def paired(events: DataFrame) -> DataFrame:
 
 
 def fault_spans(events: DataFrame) -> DataFrame:
-    """Start and end lines of every fault as one row. Without an end it is taken not to have bitten."""
+    """Start and end lines of every fault as one row. Without an end it took no effect."""
     told = events.where(F.col("actor") == "nemesis")
     starts = told.where(F.col("type") == "invoke").select(
         "run", F.from_json("value", FAULT).alias("asked"), F.col("time_ns").alias("start_ns")
@@ -67,7 +67,7 @@ def fault_spans(events: DataFrame) -> DataFrame:
         F.coalesce("asked.links", F.array().cast("array<array<string>>")).alias("links"),
         "start_ns",
         "end_ns",
-        F.coalesce("found.bit", F.lit(False)).alias("bit"),
+        F.coalesce("found.took_effect", "found.bit", F.lit(False)).alias("took_effect"),
         "found.healed",
         "found.first_effect_ns",
         "found.all_in_effect_ns",
@@ -81,7 +81,7 @@ def fault_spans(events: DataFrame) -> DataFrame:
 def sure(faults: DataFrame) -> DataFrame:
     """run → the spans in which a fault surely was in effect, as `FaultSpan.sure` says."""
     known = (
-        F.col("bit")
+        F.col("took_effect")
         & F.col("all_in_effect_ns").isNotNull()
         & (F.col("all_in_effect_ns") <= F.col("heal_asked_ns"))
     )
@@ -123,7 +123,7 @@ def meanwhile(faults: DataFrame, operations: DataFrame) -> DataFrame:
     )
     inside = (
         (F.col("run") == F.col("of_run"))
-        & F.col("bit")
+        & F.col("took_effect")
         & F.col("complete_ns").between(F.col("all_in_effect_ns"), F.col("heal_asked_ns"))
     )
     counts = (

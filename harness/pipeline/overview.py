@@ -68,17 +68,16 @@ class Overview:
                 f"  {row['fingerprint']}  {says.get(row['fingerprint'], ''):<11}  {where}: {row['shape']}"
             )
         if report.changed_files:
-            left_out = _many(report.changed_files, "run")
-            lines.append(f"{left_out} left out: a file differs from {HASHES}")
+            lines.append(f"{_many(report.changed_files, 'run')} skipped: a file differs from {HASHES}")
         lines += [
-            printable(f"left out  {each.path}: {each.why}")
+            printable(f"skipped   {each.path}: {each.why}")
             for each in [*report.left_out, *report.foreign][:LEFT_OUT_SHOWN]
         ]
         lines += [f"tables    {self._place}", f"page      {page}"]
         return lines
 
     def as_json(self, report: Report, page: Path | str) -> dict[str, Any]:
-        left_out = [{"path": str(each.path), "why": each.why} for each in [*report.left_out, *report.foreign]]
+        skipped = [{"path": str(each.path), "why": each.why} for each in [*report.left_out, *report.foreign]]
         return {
             "tables": self._place,
             "page": str(page),
@@ -86,7 +85,7 @@ class Overview:
             "changed": report.changed,
             "known": report.known,
             "seconds": report.seconds,
-            "left_out": left_out,
+            "skipped": skipped,
             "changed_files": report.changed_files,
             "outcomes": self._counts(),
             "fingerprints": [
@@ -113,7 +112,7 @@ class Overview:
             if runs
             else "There are no finished runs in the tables yet."
         )
-        changed = [("left out", _many(report.changed_files, "run"), f"a file differs from {HASHES}")]
+        changed = [("skipped", _many(report.changed_files, "run"), f"a file differs from {HASHES}")]
         return Page(
             title=f"{runs} runs · qsync analyze",
             crumbs=("analyze", self._place),
@@ -211,7 +210,7 @@ class Overview:
         rows = [
             (
                 row["campaign"], row["cluster"], row["name"], f"{row['runs']:,}", f"{row['injected']:,}",
-                f"{row['bit']:,}", f"{row['healed']:,}", f"{row['in_effect_s'] or 0:,.1f}",
+                f"{row['took_effect']:,}", f"{row['healed']:,}", f"{row['in_effect_s'] or 0:,.1f}",
                 f"{row['ok_meanwhile']:,}", f"{row['not_ok_meanwhile']:,}",
             )
             for row in self.rows["fault_coverage"]
@@ -222,7 +221,7 @@ class Overview:
             "fault",
             "runs",
             "injected",
-            "felt",
+            "took effect",
             "healed",
             "in effect, s",
             "ok meanwhile",

@@ -88,8 +88,8 @@ VERDICT = StructType(
 )
 FAULT = _struct("id long, name string, does string, at_ns long, until_ns long, nodes strings, links links")
 EVIDENCE = _struct(
-    "id long, bit bool, asked_ns long, first_effect_ns long, all_in_effect_ns long, heal_asked_ns long, "
-    "last_effect_ns long, healed bool, counters counters, detail string"
+    "id long, took_effect bool, bit bool, asked_ns long, first_effect_ns long, all_in_effect_ns long, "
+    "heal_asked_ns long, last_effect_ns long, healed bool, counters counters, detail string"
 )
 LOG_LINE = _struct(
     "time_ns long, level string, message string, node string, term long, owner string, lsn long"
@@ -110,9 +110,9 @@ TABLES: dict[str, StructType] = {
         "complete_ns long, latency_ns long, fault string"
     ),
     "faults": _table(
-        "fault_id long, name string, does string, nodes strings, links links, start_ns long, end_ns long, bit bool, "
-        "healed bool, first_effect_ns long, all_in_effect_ns long, heal_asked_ns long, last_effect_ns long, "
-        "counters counters, detail string, ok_meanwhile long, not_ok_meanwhile long"
+        "fault_id long, name string, does string, nodes strings, links links, start_ns long, end_ns long, "
+        "took_effect bool, healed bool, first_effect_ns long, all_in_effect_ns long, heal_asked_ns long, "
+        "last_effect_ns long, counters counters, detail string, ok_meanwhile long, not_ok_meanwhile long"
     ),
     "latency": _table(
         "window_s long, f string, node string, role string, fault string, ok long, fail long, info long, "

@@ -24,12 +24,12 @@ class Shape:
     links: tuple[tuple[str, str], ...]
     start_ns: int
     end_ns: int
-    bit: bool
+    took_effect: bool
 
     @property
     def words(self) -> str:
-        felt = "" if self.bit else " (no effect)"
-        return f"{moment(self.start_ns)} – {moment(self.end_ns)} {_arrows(self.links, is_cut=True)}{felt}"
+        effect = "" if self.took_effect else " (no effect)"
+        return f"{moment(self.start_ns)} – {moment(self.end_ns)} {_arrows(self.links, is_cut=True)}{effect}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class FaultBand:
     end_ns: int
     sure: tuple[int, int] | None
     ended: bool
-    bit: bool | None
+    took_effect: bool | None
     healed: bool | None
     evidence: Json
     shapes: tuple[Shape, ...] = ()
@@ -59,9 +59,11 @@ class FaultBand:
 
     @property
     def title(self) -> str:
-        felt = {True: "it took effect", False: "it had no effect", None: "its effect is unknown"}[self.bit]
+        effect = {True: "it took effect", False: "it had no effect", None: "its effect is unknown"}[
+            self.took_effect
+        ]
         until = moment(self.end_ns) if self.ended else "the end of the record"
-        return f"fault {self.id}: {self.name} ({self.does}) {self.targets}\n{moment(self.start_ns)} – {until}; {felt}"
+        return f"fault {self.id}: {self.name} ({self.does}) {self.targets}\n{moment(self.start_ns)} – {until}; {effect}"
 
 
 def _arrows(links: Sequence[tuple[str, str]], *, is_cut: bool) -> str:
@@ -100,7 +102,7 @@ def _band(span: FaultSpan, run_end_ns: int) -> FaultBand:
         end_ns=max(end_ns, start_ns),
         sure=span.sure,
         ended=span.end_ns is not None,
-        bit=span.bit if span.end_ns is not None else None,
+        took_effect=span.took_effect if span.end_ns is not None else None,
         healed=span.healed,
         evidence=span.evidence,
         shapes=_shapes(span, run_end_ns),
@@ -112,7 +114,7 @@ def _shapes(span: FaultSpan, run_end_ns: int) -> tuple[Shape, ...]:
     starts = [_first_time(shape.in_effect_ns, shape.asked_ns, span.start_ns) for shape in span.shapes]
     ends = [*starts[1:], _first_time(span.heal_asked_ns, span.end_ns, run_end_ns)]
     return tuple(
-        Shape(shape.links, start, max(start, end), shape.bit)
+        Shape(shape.links, start, max(start, end), shape.took_effect)
         for shape, start, end in zip(span.shapes, starts, ends[: len(starts)], strict=True)
     )
 
@@ -172,7 +174,7 @@ def band_labels(bands: Sequence[FaultBand], scale: Scale, top: float, lanes: int
 def _label(band: FaultBand, scale: Scale) -> str:
     """The name; if the fault began before the window also its start, because the drawing does not show it."""
     since = f" since {band.start_ns / 1e9:.2f} s" if band.start_ns < scale.start_ns else ""
-    return band.name + since + (" (did not bite)" if band.bit is False else "")
+    return band.name + since + (" (took no effect)" if band.took_effect is False else "")
 
 
 def _labelled_bar(band: FaultBand, label: str, place: tuple[float, float, float], y: float) -> Markup:
@@ -184,7 +186,7 @@ def _labelled_bar(band: FaultBand, label: str, place: tuple[float, float, float]
             "rect", class_="band-bar", x=x, y=y + 1, width=max(right - x, 2.0), height=LANE_HEIGHT - 3, rx=2
         ),
         element("text", label, class_="band-label", x=left + 4, y=y + LANE_HEIGHT - 5),
-        class_=f"fault {'idle' if band.bit is False else ''}".strip(),
+        class_=f"fault {'idle' if band.took_effect is False else ''}".strip(),
     )
 
 

@@ -84,13 +84,13 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
         Fact("nodes", ", ".join(material.nodes[:9]) or "?", _quorum(material)),
         Fact("duration", *_duration(material)),
         Fact("operations", f"{counts[0]:,} ok", f"{counts[1]:,} fail · {counts[2]:,} info{told}"),
-        Fact("faults that bit", *_bitten(material, bands)),
+        Fact("faults that took effect", *_in_effect(material, bands)),
     ]
-    if left_out := as_mappings(evidence.get("left_out")):
-        facts.append(Fact("faults left out", f"{len(left_out):,}", _left_out(left_out)))
+    if not_begun := as_mappings(evidence.get("skipped_faults")):
+        facts.append(Fact("faults skipped", f"{len(not_begun):,}", _skipped(not_begun)))
     if without := _without_effect(as_mappings(evidence.get("attempts"))):
         facts.append(without)
-    if never := as_texts(evidence.get("not_felt")):
+    if never := as_texts(evidence.get("not_observed")):
         facts.append(Fact("asked for, without effect", f"{len(never):,}", ", ".join(never[:12])))
     strongest = as_text(material.verdict.get("strongest"), 90)
     if strongest:
@@ -123,7 +123,7 @@ def _quorum(material: Material) -> str:
     return " · ".join(f"{word} {value}" for word, value in parts if value)
 
 
-def _left_out(faults: Sequence[Json]) -> str:
+def _skipped(faults: Sequence[Json]) -> str:
     """By name, the most often skipped first."""
     names = Counter(as_text(fault.get("name"), 60) for fault in faults)
     return ", ".join(f"{name} ×{count}" for name, count in names.most_common(8))
@@ -143,15 +143,15 @@ def _without_effect(kinds: Sequence[Json]) -> Fact | None:
     )
 
 
-def _bitten(material: Material, bands: Sequence[FaultBand]) -> tuple[str, str]:
+def _in_effect(material: Material, bands: Sequence[FaultBand]) -> tuple[str, str]:
     """("5 of 6", "isolate-owner ×2, kill, pause"): from the history, or from the verdict if there is none."""
-    told = [(band.name, band.bit) for band in bands] or [
-        (as_text(fault.get("name"), 60), fault.get("bit"))
+    told = [(band.name, band.took_effect) for band in bands] or [
+        (as_text(fault.get("name"), 60), fault.get("took_effect"))
         for fault in as_mappings(as_mapping(material.verdict.get("evidence")).get("faults"))
     ]
     if not told:
         return "none", "no fault was injected"
-    names = Counter(name for name, bit in told if bit is True)
+    names = Counter(name for name, took_effect in told if took_effect is True)
     words = [name if count == 1 else f"{name} ×{count}" for name, count in names.most_common(8)]
     words += ["…"] if len(names) > 8 else []
     return f"{sum(names.values())} of {len(told)}", ", ".join(words)

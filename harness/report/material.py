@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from checkers.history import Event, Header, HistoryError, Operation, jsonl
 from checkers.history.operation import FASTEST_NS, Outcome, paired
-from harness.report.json_door import Json, as_list, as_mappings, as_time_ns, as_whole
+from harness.report.json_door import Json, as_list, as_mapping, as_mappings, as_time_ns, as_whole
 
 OK, FAIL, INFO = 0, 1, 2
 OUTCOMES: tuple[Outcome, ...] = ("ok", "fail", "info")
@@ -108,12 +108,23 @@ def read(folder: Path, verdict: Json | None = None) -> Material:
     """
     notes: list[str] = []
     plan = _document(folder / "plan.json", notes)
-    verdict = _document(folder / "verdict.json", notes) if verdict is None else verdict
+    verdict = _in_todays_words(_document(folder / "verdict.json", notes)) if verdict is None else verdict
     gathering = _Gathering(_wanted(verdict))
     _gather(folder / "history.jsonl", gathering, notes)
     material = gathering.material(folder, plan, verdict)
     material.notes = notes
     return material
+
+
+_OLD_WORDS = {"kinds_that_bit": "kinds_in_effect", "not_felt": "not_observed", "left_out": "skipped_faults"}
+
+
+def _in_todays_words(verdict: Json) -> Json:
+    """The verdict of an older version with the words of this one in its evidence."""
+    evidence = as_mapping(verdict.get("evidence"))
+    named = {_OLD_WORDS.get(name, name): value for name, value in evidence.items()}
+    faults = [{"took_effect": fault.get("bit"), **fault} for fault in as_mappings(evidence.get("faults"))]
+    return {**verdict, "evidence": {**named, "faults": faults}} if evidence else verdict
 
 
 def witnesses(verdict: Json) -> Iterator[tuple[Json, Json]]:

@@ -93,7 +93,11 @@ def node_story(node: str, monitor: Sequence[Event], bands: Sequence[FaultBand]) 
         node,
         tuple(time_ns for time_ns, _ in states),
         tuple(told for _, told in states),
-        tuple(band for band in touching if band.does in (*CUTS, "pause", *DOWN) and band.bit is not False),
+        tuple(
+            band
+            for band in touching
+            if band.does in (*CUTS, "pause", *DOWN) and band.took_effect is not False
+        ),
     )
 
 
@@ -120,7 +124,7 @@ def _cut_then(band: FaultBand, start_ns: int, end_ns: int) -> list[Links]:
         return []
     if not band.shapes:
         return [band.links]
-    return [s.links for s in band.shapes if s.bit and s.start_ns <= start_ns and s.end_ns >= end_ns]
+    return [s.links for s in band.shapes if s.took_effect and s.start_ns <= start_ns and s.end_ns >= end_ns]
 
 
 def _cut_words(node: str, cuts: Sequence[Links]) -> str:

@@ -7,7 +7,7 @@ Drawn from values alone, whatever store they come from (all fields as JSON; what
      "arrows": [{"from": {"lane", "at"}, "to": {"lane", "at"}, "text", "kind"}],
      "cuts": [{"name", "at": {lane: at}}],
      "brackets": [{"lane", "from", "to", "text"}],
-     "left_out": how many events are not drawn}
+     "not_drawn": how many events are not drawn}
 
 `at` is a place in one order of all events in which every message is sent before it is received: the drawing has no
 scale of time. Kinds of events: "state", "record", "cut", "bad"; of arrows: "message", "marked", "violating". A cut goes
@@ -100,8 +100,8 @@ def space_time_drawing(picture: object) -> Markup:
         *_events(as_mappings(told.get("events")), plane, texts),
         *_arrow_texts(as_mappings(told.get("arrows")), plane, texts),
     ]
-    if left_out := as_whole(told.get("left_out")):
-        words = f"{left_out:,} events that have nothing to do with it are not drawn"
+    if not_drawn := as_whole(told.get("not_drawn")):
+        words = f"{not_drawn:,} events that have nothing to do with it are not drawn"
         parts.append(element("text", words, class_="tick", x=plane.left, y=plane.bottom + BOTTOM - 4))
     width = max(float(WIDTH), plane.right + RIGHT_MARGIN)
     return element(

@@ -96,7 +96,7 @@ class FaultRow:
     targets: str
     start: str
     lasted: str
-    bit: str
+    took_effect: str
     evidence: str
 
 
@@ -109,7 +109,7 @@ def fault_rows(bands: Sequence[FaultBand]) -> tuple[FaultRow, ...]:
             targets=clipped(band.targets, 1000),
             start=moment(band.start_ns),
             lasted=band_duration(band) if band.ended else "until the end of the record",
-            bit={True: "bit", False: "did not bite", None: "unknown"}[band.bit],
+            took_effect={True: "yes", False: "no", None: "unknown"}[band.took_effect],
             evidence=evidence_words(band),
         )
         for band in bands[:ROWS]

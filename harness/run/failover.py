@@ -43,7 +43,7 @@ class Failover:
     def evidence(self, heal_asked_ns: int, now_ns: int, has_owner: bool | None) -> Evidence:
         """`has_owner`: a node owns the queue again; None if another fault may be the reason that none does."""
         return Evidence(
-            bit=self.owner_ns is not None,
+            took_effect=self.owner_ns is not None,
             asked_ns=self.asked_ns,
             first_effect_ns=self.owner_ns,
             all_in_effect_ns=self.owner_ns,

@@ -237,7 +237,7 @@ class Nemesis:
 def _nothing_known(fault: Fault, heal_asked_ns: int, broken: Exception | None) -> Evidence:
     """Of a fault that could not be healed it is not even known whether it took effect."""
     return Evidence(
-        bit=False,
+        took_effect=False,
         asked_ns=fault.at_ns,
         first_effect_ns=None,
         all_in_effect_ns=None,

@@ -25,7 +25,7 @@ class Progress:
     fail: int = 0
     info: int = 0
     skipped: int = 0
-    """Operations that were left out because their worker was late."""
+    """Operations that were skipped because their worker was late."""
     active: dict[int, Fault] = field(default_factory=dict)
     states: dict[str, Mapping[str, object] | None] = field(default_factory=dict)
 
@@ -85,4 +85,4 @@ class Recorder:
 
     def left_out(self, fault: Fault, why: str) -> None:
         value = {"fault": msgspec.to_builtins(fault), "why": why}
-        self.record("info", "harness", "left-out", value=value)
+        self.record("info", "harness", "skipped-fault", value=value)

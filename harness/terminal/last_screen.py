@@ -3,7 +3,7 @@
 ANOMALY  Key r3 lost an acknowledged write: …
 
 2,412 ok  12 fail  33 info   611 ok under a fault   3 rollbacks
-faults that bit (5 of 6): kill ×2, isolate-owner, pause, slow-links
+faults that took effect (5 of 6): kill ×2, isolate-owner, pause, slow-links
 strongest model that held: coherence
   violation  linearizable: 1 of 6 keys has no such order
   finding    replica-reads: …
@@ -96,14 +96,17 @@ def _versions(verdict: Mapping[str, Any]) -> list[str]:
 
 def _faults(verdict: Mapping[str, Any]) -> str:
     faults = verdict.get("evidence", {}).get("faults", [])
-    bit = Counter(str(fault.get("name")) for fault in faults if fault.get("bit"))
+    in_effect = Counter(str(fault.get("name")) for fault in faults if fault.get("took_effect"))
     if not faults:
         return "no fault was injected"
-    names = ", ".join(name if many == 1 else f"{name} ×{many}" for name, many in bit.most_common())
-    never = ", ".join(map(str, verdict.get("evidence", {}).get("not_felt") or ()))
+    names = ", ".join(name if many == 1 else f"{name} ×{many}" for name, many in in_effect.most_common())
+    never = ", ".join(map(str, verdict.get("evidence", {}).get("not_observed") or ()))
     others = f"; never: {never}" if never else ""
     return _cut(
-        printable(f"faults that bit ({bit.total()} of {len(faults)}): {names or 'none'}{others}"), WIDTH
+        printable(
+            f"faults that took effect ({in_effect.total()} of {len(faults)}): {names or 'none'}{others}"
+        ),
+        WIDTH,
     )
 
 

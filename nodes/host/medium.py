@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ORDERS = "disk.json"
-FELT = "felt.json"
+AFFECTED = "felt.json"  # the name that nodes of older commits write, which a harness of today upgrades
 SYNCED = "synced.txt"
 LOOK_EVERY_S = 0.02
 _TELL_EVERY_NS = 20_000_000
@@ -153,14 +153,14 @@ class FaultyMedium(Medium):
         orders = self._orders
         if orders.sync_delay_ns:
             time.sleep(orders.sync_delay_ns / 1e9)
-            self._felt(orders, delayed=1)
+            self._affected(orders, delayed=1)
         if orders.sync_error:
             self._fail(orders, orders.sync_error)
         sync_data(file)
         self._note(file)
 
     def _fail(self, orders: Orders, name: str) -> None:
-        self._felt(orders, failed=1)
+        self._affected(orders, failed=1)
         code: int = getattr(errno, name)
         raise OSError(code, os.strerror(code))
 
@@ -180,7 +180,7 @@ class FaultyMedium(Medium):
         """The file is about to be removed: its inode may be another's soon."""
         self._known.discard(os.fstat(file).st_ino)
 
-    def _felt(self, orders: Orders, *, delayed: int = 0, failed: int = 0) -> None:
+    def _affected(self, orders: Orders, *, delayed: int = 0, failed: int = 0) -> None:
         """These orders affected a call; it is not counted for other orders, which may have come meanwhile."""
         with self._telling:
             if orders is not self._orders:
@@ -194,11 +194,11 @@ class FaultyMedium(Medium):
     def _tell(self) -> None:
         """Best effort: the next `look` repeats a report that failed."""
         self._told_ns = time.monotonic_ns()
-        fresh = self._folder / f"{FELT}.new"
+        fresh = self._folder / f"{AFFECTED}.new"
         try:
             told = {"id": self._orders.id, "delayed": self._delayed, "failed": self._failed}
             fresh.write_text(json.dumps(told))
-            fresh.replace(self._folder / FELT)
+            fresh.replace(self._folder / AFFECTED)
         except OSError:
             self._is_told = False
         else:

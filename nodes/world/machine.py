@@ -136,7 +136,7 @@ class Machine:
         self._late: deque[Group] = deque()
         self._holds: dict[str, int] = {}
         self._sync_delay_ns = 0
-        self._disk_felt = 0
+        self._disk_affected = 0
         """How many groups of records a slow or full disk has delayed or refused."""
         self._timers: dict[str, int] = {}
         self._timer_numbers = 0
@@ -401,9 +401,9 @@ class Machine:
         """From now on every sync takes so much longer."""
         self._sync_delay_ns = delay_ns
 
-    def take_disk_felt(self) -> int:
-        felt, self._disk_felt = self._disk_felt, 0
-        return felt
+    def take_disk_affected(self) -> int:
+        affected, self._disk_affected = self._disk_affected, 0
+        return affected
 
     def hold_record(self, record: str) -> None:
         """Let the next record of a kind ("" for any) wait for its sync, and all behind it, until `release_record`."""
@@ -419,7 +419,7 @@ class Machine:
     def _write(self, records: list[Persist]) -> None:
         if self.disk.full and any(record.data for record in records):
             self._is_failing = True
-            self._disk_felt += 1
+            self._disk_affected += 1
             self._agenda.after(WRITE_NS, self._soon, "input", self._life, self._fail)
             return
         starts, ends = [], []
@@ -448,7 +448,7 @@ class Machine:
         if self._disk_chance.random() < 0.01:
             delay_ns += int(self._disk_chance.random() * SLOW_SYNC_NS)
         if self._sync_delay_ns:
-            self._disk_felt += 1
+            self._disk_affected += 1
             delay_ns += self._sync_delay_ns
         earliest_ns = self._groups[-1].due_ns if self._groups else 0
         return max(self._agenda.now_ns + delay_ns, earliest_ns)

@@ -27,7 +27,12 @@ def history_of(*operations: tuple[int, int | None, str, str]) -> History:
         if process < 0:
             value = {"id": 0, "name": "kill", "does": "kill", "nodes": ["n2"]}
             if how == "info":
-                value = {"id": 0, "bit": True, "all_in_effect_ns": 1000 * MS, "heal_asked_ns": 2000 * MS}
+                value = {
+                    "id": 0,
+                    "took_effect": True,
+                    "all_in_effect_ns": 1000 * MS,
+                    "heal_asked_ns": 2000 * MS,
+                }
         events.append(
             Event(
                 index=index, time_ns=time_ms * MS, type=how,  # type: ignore[arg-type]  # one of the four

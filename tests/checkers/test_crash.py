@@ -31,7 +31,12 @@ def judged(
             for n in ("n1", "n2")
         ),
         {"process": "nemesis", "f": "full-disk", "type": "invoke", "value": fault, "at_s": 2},
-        {"process": "nemesis", "f": "full-disk", "value": {"id": 7, "bit": True, "healed": True}, "at_s": 4},
+        {
+            "process": "nemesis",
+            "f": "full-disk",
+            "value": {"id": 7, "took_effect": True, "healed": True},
+            "at_s": 4,
+        },
         {
             "process": "monitor",
             "f": "crash",

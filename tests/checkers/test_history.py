@@ -19,7 +19,7 @@ HEADER = Header(
     system="qsync", nodes=("n1", "n2"), quorum=2, owner="n1", seed=7, extra={"expect": {"a": [1, None]}}
 )
 FAULT = {"id": 3, "name": "isolate-owner", "does": "cut", "links": [["n1", "n2"]], "nodes": []}
-EVIDENCE = {"id": 3, "bit": True, "all_in_effect_ns": 40, "heal_asked_ns": 60}
+EVIDENCE = {"id": 3, "took_effect": True, "all_in_effect_ns": 40, "heal_asked_ns": 60}
 
 
 def record(*lines: tuple[Any, ...]) -> bytes:
@@ -74,10 +74,10 @@ def test_faults_and_watchers_are_read() -> None:
 
 
 def test_a_fault_is_sure_only_with_evidence() -> None:
-    """A checker would build on a fault that nobody saw bite."""
+    """A checker would build on a fault that nobody saw take effect."""
     no_end = jsonl.parse(record(("invoke", "nemesis", "x", {"value": FAULT})))
-    assert no_end.faults[0].sure is None and not no_end.faults[0].bit
-    unfelt = {**EVIDENCE, "bit": False}
+    assert no_end.faults[0].sure is None and not no_end.faults[0].took_effect
+    unfelt = {**EVIDENCE, "took_effect": False}
     ended = jsonl.parse(
         record(("invoke", "nemesis", "x", {"value": FAULT}), ("info", "nemesis", "x", {"value": unfelt}))
     )
@@ -226,7 +226,7 @@ def test_a_partition_that_changed_says_what_was_cut_when() -> None:
     both, one, other = [["n1", "n2"], ["n2", "n1"]], [["n1", "n2"]], [["n2", "n1"]]
     start = {"id": 3, "name": "changing-partitions", "does": "changing-cut", "links": both}
     shapes = [
-        {"links": links, "asked_ns": at, "in_effect_ns": at + 1, "until_ns": at + 10, "bit": True}
+        {"links": links, "asked_ns": at, "in_effect_ns": at + 1, "until_ns": at + 10, "took_effect": True}
         for links, at in ((both, 10), (one, 20), (other, 30))
     ]
     end = {**EVIDENCE, "all_in_effect_ns": 11, "heal_asked_ns": 40, "shapes": shapes}
@@ -239,7 +239,7 @@ def test_a_partition_that_changed_says_what_was_cut_when() -> None:
     assert fault.cut_times == {("n1", "n2"): ((11, 30),), ("n2", "n1"): ((11, 20), (31, 40))}
     assert fault.links_between(22, 25) == (("n1", "n2"),)
     assert fault.links_between(0, 100) == (("n1", "n2"), ("n2", "n1"))
-    unfelt = {**end, "bit": False}
+    unfelt = {**end, "took_effect": False}
     data = record(
         ("invoke", "nemesis", "changing-partitions", {"value": start}),
         ("info", "nemesis", "changing-partitions", {"value": unfelt}),

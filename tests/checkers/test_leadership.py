@@ -27,7 +27,7 @@ def cut(start_s: float, end_s: float, links: list[list[str]]) -> list[dict[str, 
     start = {"id": 0, "name": "isolate-one", "does": "cut", "links": links}
     evidence = {
         "id": 0,
-        "bit": True,
+        "took_effect": True,
         "all_in_effect_ns": int(start_s * SECOND_NS),
         "heal_asked_ns": int(end_s * SECOND_NS),
         "healed": True,
@@ -82,7 +82,7 @@ def test_a_leader_that_slept_through_the_cut_counts_from_when_it_woke() -> None:
     pause = {"process": "nemesis", "f": "pause"}
     slept = [
         {**pause, "time": 0.5, "type": "invoke", "value": asleep},
-        {**pause, "time": 4, "type": "info", "value": {"id": 1, "bit": True, "healed": True}},
+        {**pause, "time": 4, "type": "info", "value": {"id": 1, "took_effect": True, "healed": True}},
     ]
     owner = state(4.5, "n1", "owner", 2, "leader")
     assert rules(*cut(1, 5, CUT), *slept, owner) == []
@@ -194,7 +194,7 @@ def test_a_promote_that_its_disk_holds_up_is_not_idle() -> None:
     line = {"process": "nemesis", "f": "slow-disk"}
     held = [
         {**line, "time": 0.5, "type": "invoke", "value": slow},
-        {**line, "time": 2.0, "type": "info", "value": {"id": 1, "bit": True, "healed": True}},
+        {**line, "time": 2.0, "type": "info", "value": {"id": 1, "took_effect": True, "healed": True}},
     ]
     stuck = [waiting(1, 2), waiting(1.6, 2), waiting(2.2, 2)]
     assert rules(*held, *stuck, leader_within_ns=5 * SECOND_NS) == []
@@ -206,7 +206,7 @@ def options(start_s: float, end_s: float, *nodes: str, number: int = 0) -> list[
     line = {"process": "nemesis", "f": "reconfigure"}
     return [
         {**line, "time": start_s, "type": "invoke", "value": {**asked, "nodes": list(nodes)}},
-        {**line, "time": end_s, "type": "info", "value": {"id": number, "bit": True, "healed": True}},
+        {**line, "time": end_s, "type": "info", "value": {"id": number, "took_effect": True, "healed": True}},
     ]
 
 

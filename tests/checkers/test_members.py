@@ -101,7 +101,7 @@ def a_write_while_others_are_killed(*, restarted: bool) -> History:
     for value in range(5):
         record.ask("write", value, "n1", "owner", asked=value, key="a")
     end = len(record.events)
-    told = {"bit": True, "all_in_effect_ns": 1, "heal_asked_ns": end, "healed": True}
+    told = {"took_effect": True, "all_in_effect_ns": 1, "heal_asked_ns": end, "healed": True}
     for number in range(3 if restarted else 2):
         name = ("kill", "kill", "rolling-restart")[number]
         record.line("info", "nemesis", name, value={"id": number, **told})

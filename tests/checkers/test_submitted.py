@@ -208,7 +208,7 @@ def test_an_answer_that_is_no_acknowledgement_needs_no_quorum() -> None:
     text = "1 asks write x 1\n1 {} write x 1\n"
     cut = {"id": 0, "name": "isolate-owner", "does": "cut", "at_ns": 0, "until_ns": 10_000}
     links = [["n1", "n2"], ["n2", "n1"], ["n1", "n3"], ["n3", "n1"]]
-    told = {"id": 0, "bit": True, "asked_ns": 0, "first_effect_ns": 0, "all_in_effect_ns": 0}
+    told = {"id": 0, "took_effect": True, "asked_ns": 0, "first_effect_ns": 0, "all_in_effect_ns": 0}
 
     def judged(how: str) -> Verdict:
         lines = history(text.format(how)).events

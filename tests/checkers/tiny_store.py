@@ -145,7 +145,7 @@ class TinyStore:
             for name in fault.nodes:
                 self.nodes[name].paused = False
             times = {"all_in_effect_ns": fault.start * TICK_NS, "heal_asked_ns": fault.end * TICK_NS - 1}
-            self._record("info", "nemesis", fault.does, value={"id": fault.id, "bit": True, **times})
+            self._record("info", "nemesis", fault.does, value={"id": fault.id, "took_effect": True, **times})
 
     def _deliver(self) -> None:
         cut = {link for fault in self.faults if fault.start <= self.now < fault.end for link in fault.links}

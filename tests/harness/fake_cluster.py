@@ -127,7 +127,7 @@ class FakeCluster:
         self.at_work.pop(fault.id, None)
         asked_ns, now_ns = fault.at_ns, self.now_ns()
         return Evidence(
-            bit=True,
+            took_effect=True,
             asked_ns=asked_ns,
             first_effect_ns=asked_ns,
             all_in_effect_ns=asked_ns,

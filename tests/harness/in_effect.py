@@ -23,7 +23,7 @@ def until_in_effect(run: Callable[[], Verdict], *kinds: str, any_of: Iterable[st
         verdict = run()
         assert verdict["violations"] == [], verdict["sentence"]
         verdicts.append(verdict)
-        affected |= set(verdict["evidence"]["kinds_that_bit"])
+        affected |= set(verdict["evidence"]["kinds_in_effect"])
     return verdicts
 
 
@@ -36,5 +36,5 @@ def faults_in_effect(lines: Iterable[Mapping[str, Any]]) -> Iterator[tuple[dict[
         value = line["value"]
         if line["type"] == "invoke":
             asked[value["id"]] = value
-        elif value["bit"]:
+        elif value["took_effect"]:
             yield asked[value["id"]], value

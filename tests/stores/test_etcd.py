@@ -219,7 +219,7 @@ def test_etcd_is_valid_under(faults: str, tmp_path: Path) -> None:
         assert verdict["violations"] == [], verdict["sentence"]
         others = [each for each in verdict["evidence"]["missing"] if not each.startswith(BUSY)]
         assert not others, others
-        assert {*faults.split(",")} <= set(verdict["evidence"]["kinds_that_bit"]), verdict["sentence"]
+        assert {*faults.split(",")} <= set(verdict["evidence"]["kinds_in_effect"]), verdict["sentence"]
         if verdict["outcome"] == "valid":
             return
     raise AssertionError(f"not one run of etcd was valid: {verdict['sentence']}")

@@ -125,7 +125,7 @@ class PacketFault:
         long_enough = heal_asked_ns - (self._in_effect_ns or heal_asked_ns) > self._packets.heartbeat_ns
         healed, missing = await self._packets.fresh(self._fault.links)
         return Evidence(
-            bit=long_enough and any(affected.values()) and (self._fault.does == "cut" or dropped > 0),
+            took_effect=long_enough and any(affected.values()) and (self._fault.does == "cut" or dropped > 0),
             asked_ns=self._asked_ns,
             first_effect_ns=self._in_effect_ns,
             all_in_effect_ns=self._in_effect_ns,
@@ -134,7 +134,7 @@ class PacketFault:
             healed=healed,
             counters={
                 "links": len(affected),
-                "links_felt": sum(many > 0 for many in affected.values()),
+                "links_affected": sum(many > 0 for many in affected.values()),
                 "packets_met": sum(affected.values()),
                 **({} if self._fault.does == "cut" else {"packets_dropped": dropped}),
             },

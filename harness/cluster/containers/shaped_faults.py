@@ -128,7 +128,7 @@ class ShapedFault:
         first = [row["first_held_ns"] for row in rows.values() if row["first_held_ns"] is not None]
         times = {"before": self._before, "": told["round_trips_ns"], "after": after}
         return Evidence(
-            bit=bool(affected),
+            took_effect=bool(affected),
             asked_ns=self._asked_ns,
             first_effect_ns=min(first) - self._shaping.epoch_ns() if first else None,
             all_in_effect_ns=self._in_effect_ns,
@@ -137,7 +137,7 @@ class ShapedFault:
             healed=fresh and not missing,
             counters={
                 "links": len(rows),
-                "links_felt": len(affected),
+                "links_affected": len(affected),
                 **_summed(rows),
                 **_round_trips(times),
             },

@@ -126,8 +126,8 @@ class CpuLimit(_Limited):
             "throttled_ms": sum(waited) // _NANOSECONDS_A_MS,
             "percent": self._percent,
         }
-        bit = bool(self._seen_ns) and all(each >= self._heartbeat_ns for each in waited)
-        return self._evidence(bit, healed, counters)
+        took_effect = bool(self._seen_ns) and all(each >= self._heartbeat_ns for each in waited)
+        return self._evidence(took_effect, healed, counters)
 
     async def _limit(self, node: str) -> None:
         await self._count(node)
@@ -249,8 +249,8 @@ class OutOfMemory(_Hungry):
         healed = await asyncio.gather(*map(self._relieve, self._fault.nodes))
         kills = [self._oom_kills(node) for node in self._fault.nodes]
         counters = {"oom_kills": sum(kills), "processes_seen_dead": len(self._seen_ns)}
-        bit = len(self._seen_ns) == len(kills) and all(kills)
-        return self._evidence(bit, healed, counters)
+        took_effect = len(self._seen_ns) == len(kills) and all(kills)
+        return self._evidence(took_effect, healed, counters)
 
     async def _until_in_effect(self, node: str) -> None:
         """The kernel counts before it ends anybody; the counts of a container go with it."""

@@ -109,7 +109,7 @@ class MountedDisk:
         await self._ask("order", orders=dict(orders))
 
     async def effects(self) -> dict[str, Any]:
-        return await self._ask("felt")
+        return await self._ask("affected")
 
     async def power_fails(self) -> None:
         await self._ask("freeze")

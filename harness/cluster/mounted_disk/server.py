@@ -7,7 +7,7 @@ Mounts over the folder, answers the kernel, and takes JSON lines on stdin, each 
 | do | with | answers |
 |---|---|---|
 | order | orders: the fields of `nodes.host.medium.Orders` | |
-| felt | | id, delayed, failed: calls that these orders affected |
+| affected | | id, delayed, failed: calls that these orders affected |
 | freeze | | (what is not on disk now will not come to be) |
 | lose | seed | bytes, names: what was lost or spoilt; writes: of the node, since the beginning |
 | settle | | (all that is there is on disk) |
@@ -299,7 +299,7 @@ class Server:
                 case "order":
                     self._orders = Orders(**told["orders"])
                     self._delayed = self._failed = 0
-                case "felt":
+                case "affected":
                     return {"id": self._orders.id, "delayed": self._delayed, "failed": self._failed}
                 case "freeze":
                     self._volume.freeze()

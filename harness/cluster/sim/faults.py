@@ -117,7 +117,7 @@ class VirtualFaults:
 
     def _heal_disk(self, fault: Fault, heal_asked_ns: int) -> Evidence:
         machines = [self._world.machines[node] for node in fault.nodes]
-        affected = sum(machine.take_disk_felt() for machine in machines)
+        affected = sum(machine.take_disk_affected() for machine in machines)
         for machine in machines:
             machine.slow_disk(0)
             machine.fill_disk(False)
@@ -134,10 +134,10 @@ class VirtualFaults:
             // MILLISECOND_NS,
             "reset": reset,
         }
-        bit = any(effect.longest_withheld_ns > self._heartbeat_ns for effect in effects.values())
+        took_effect = any(effect.longest_withheld_ns > self._heartbeat_ns for effect in effects.values())
         first_ns = _first(effect.first_withheld_ns for effect in effects.values())
         healed = await self._traffic_passes(fault.links)
-        return self._evidence(fault, heal_asked_ns, first_ns, bit, healed, counters)
+        return self._evidence(fault, heal_asked_ns, first_ns, took_effect, healed, counters)
 
     def _heal_shaped(self, fault: Fault, heal_asked_ns: int) -> Evidence:
         network = self._world.network
@@ -145,7 +145,7 @@ class VirtualFaults:
         effects = list(network.take_effects(fault.links).values())
         affected = shaped_effect(fault, effects)
         first_ns = _first(effect.first_delayed_ns for effect in effects)
-        return self._evidence(fault, heal_asked_ns, first_ns, affected.bit, True, affected.counters)
+        return self._evidence(fault, heal_asked_ns, first_ns, affected.took_effect, True, affected.counters)
 
     def change(self, fault: Fault, number: int) -> None:
         """From one shape of a partition to another, at one instant; what both cut stays as it is."""
@@ -162,7 +162,11 @@ class VirtualFaults:
         network.heal(seen[-1].links, random.Random(fault.seed))
         healed = await self._traffic_passes(all_links(fault.shapes))
         affected = [shape.took_effect(self._heartbeat_ns) for shape in seen]
-        counters = {"shapes": len(seen), "shapes_felt": sum(affected), "changes_felt": sum(affected[1:])}
+        counters = {
+            "shapes": len(seen),
+            "shapes_affected": sum(affected),
+            "changes_affected": sum(affected[1:]),
+        }
         counters["withheld"] = sum(shape.withheld for shape in seen)
         first_ns = _first(shape.first_ns for shape in seen)
         told = self._evidence(fault, heal_asked_ns, first_ns, sum(affected) > 1, healed, counters)
@@ -248,20 +252,20 @@ class VirtualFaults:
             clock.wall_offset_ns -= 0 if turns % 2 else fault.jump_ns
             clock.set_drift(now_ns, 0)
         counters = {"turns": turns} if fault.delay_ns else {"clocks": differed}
-        bit = turns > 1 if fault.delay_ns else differed > 0
-        return self._evidence(fault, heal_asked_ns, self._asked[fault.id], bit, True, counters)
+        took_effect = turns > 1 if fault.delay_ns else differed > 0
+        return self._evidence(fault, heal_asked_ns, self._asked[fault.id], took_effect, True, counters)
 
     def _evidence(
         self,
         fault: Fault,
         heal_asked_ns: int,
         first_effect_ns: int | None,
-        bit: bool,
+        took_effect: bool,
         healed: bool | None,
         counters: dict[str, int],
     ) -> Evidence:
         return Evidence(
-            bit=bit,
+            took_effect=took_effect,
             asked_ns=self._asked[fault.id],
             first_effect_ns=first_effect_ns,
             all_in_effect_ns=self._asked[fault.id],

@@ -36,5 +36,5 @@ class SeenShape:
             asked_ns=self.begun_ns,
             in_effect_ns=self.begun_ns,
             until_ns=self.until_ns,
-            bit=self.took_effect(heartbeat_ns),
+            took_effect=self.took_effect(heartbeat_ns),
         )

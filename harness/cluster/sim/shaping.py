@@ -14,7 +14,7 @@ MICROSECOND_NS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Felt:
-    bit: bool
+    took_effect: bool
     counters: dict[str, int]
 
 

@@ -74,7 +74,7 @@ def counted(plan: Plan, history: History) -> dict[str, int]:
     """Row → how often: of changes each node once, and once more when it is changed back."""
     rows = Counter(dict.fromkeys(ROWS, 0))
     rows[STRAY] = sum(each.error == READ_ONLY for each in history.operations if each.phase == "load")
-    came = [fault for fault in history.faults if fault.does in MEMBERSHIP and fault.bit]
+    came = [fault for fault in history.faults if fault.does in MEMBERSHIP and fault.took_effect]
     rows[MEMBER_CAME_BUSY] = sum(_was_busy(history, fault) for fault in came)
     rows.update(_by_option(history))
     rows.update(from_the_start(plan))
@@ -115,7 +115,7 @@ def _by_fault(history: History) -> Iterator[str]:
     nodes = len(history.header.nodes)
     for fault in history.faults:
         options = fault.asked.get("options")
-        if not options or not fault.bit:
+        if not options or not fault.took_effect:
             continue
         if fault.asked.get("on") is not None:
             yield AT_A_MOMENT

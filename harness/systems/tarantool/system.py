@@ -148,10 +148,10 @@ class Tarantool(ChangesInRuns, HasBoxCfg, HasXlogs, ReadsStatus):
                 "real Tarantool is asked to answer when a write is confirmed, without commit wait modes; "
                 "try: --commit-wait complete"
             )
-        unfelt = [name for name in ("slow-disk", "io-error") if name in plan.faults]
-        if unfelt and wal_mode(plan) == "write":
+        without_effect = [name for name in ("slow-disk", "io-error") if name in plan.faults]
+        if without_effect and wal_mode(plan) == "write":
             raise WrongUse(
-                f"with wal_mode=write, as shipped, Tarantool never syncs its log and would not feel {unfelt[0]!r}; "
+                f"with wal_mode=write, as shipped, Tarantool never syncs: {without_effect[0]!r} has no effect; "
                 "try: --wal-mode fsync"
             )
         if plan.cluster == "local" and program() is None:

@@ -36,7 +36,7 @@ def test_the_violating_message_is_drawn_across_the_cut() -> None:
     assert arrow["to"]["at"] < frontier["n2"]
     assert all(each["from"]["at"] < each["to"]["at"] for each in picture["arrows"])
     assert [lane["name"] for lane in picture["lanes"]] == ["n1", "n2"]
-    assert picture["left_out"] == 6 - len(picture["events"])
+    assert picture["not_drawn"] == 6 - len(picture["events"])
 
 
 def test_a_torn_transaction_is_drawn_by_its_messages() -> None:

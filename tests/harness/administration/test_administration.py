@@ -42,7 +42,7 @@ def scheduled(*faults: tuple[str, float, float, str], **given: Any) -> Plan:
 def held(plan: Plan) -> History:
     history = recorded(plan).history
     for fault in history.faults:
-        assert fault.bit, fault.evidence
+        assert fault.took_effect, fault.evidence
         assert fault.healed, fault.evidence
     return history
 
@@ -139,7 +139,7 @@ def test_an_option_that_was_so_before_takes_no_effect() -> None:
     fault = msgspec.structs.replace(fault, options=same)
     plan = msgspec.structs.replace(plan, drawn=msgspec.structs.replace(plan.drawn, faults=(fault,)))
     (span,) = recorded(plan).history.faults
-    assert not span.bit
+    assert not span.took_effect
     assert "already" in span.evidence["detail"]
 
 
@@ -161,4 +161,4 @@ def test_a_node_that_is_down_is_asked_for_its_options_again() -> None:
     )
     plan = msgspec.structs.replace(plan, drawn=msgspec.structs.replace(plan.drawn, faults=(kill, fault)))
     changed = next(span for span in recorded(plan).history.faults if span.name == "timeouts")
-    assert (changed.bit, changed.healed) == (True, True), changed.evidence
+    assert (changed.took_effect, changed.healed) == (True, True), changed.evidence

@@ -95,7 +95,7 @@ def test_a_new_node_is_counted_before_it_starts_and_no_lost_one_is_counted(
     action = ACTIONS[does](fault(0, does, 1, "n3"), deployed)
     over(action.begin())
     evidence = over(action.end())
-    assert (evidence.bit, evidence.healed) == (True, True), evidence
+    assert (evidence.took_effect, evidence.healed) == (True, True), evidence
     assert cluster.added == ["10.0.0.3:3301"] * asked
     assert cluster.members == {1, 2, 100 + asked}
     assert {*cluster.joined} == {("n1", "n2")}
@@ -109,4 +109,4 @@ def test_a_member_that_leaves_is_counted_no_more() -> None:
     action = Removal(fault(0, "remove", 1, "n3"), deployed)
     over(action.begin())
     evidence = over(action.end())
-    assert (evidence.bit, evidence.healed, cluster.members) == (True, True, {1, 2}), evidence
+    assert (evidence.took_effect, evidence.healed, cluster.members) == (True, True, {1, 2}), evidence

@@ -106,7 +106,7 @@ def test_who_stays_replicates_from_nobody_who_has_left() -> None:
     action = Removal(fault(0, "remove", 1, "n3"), deployed(cluster, PLAN))
     over(action.begin())
     evidence = over(action.end())
-    assert (evidence.bit, evidence.healed) == (True, True), evidence
+    assert (evidence.took_effect, evidence.healed) == (True, True), evidence
     assert cluster.members == {1, 2}
     assert cluster.lists == {"n1": ("n1", "n2"), "n2": ("n1", "n2")}
 
@@ -117,7 +117,7 @@ def test_a_newcomer_that_ends_while_it_joins_is_tried_again_and_that_is_told() -
     action = Addition(fault(0, "add", 1, "n3"), deployed(cluster, PLAN))
     over(action.begin())
     evidence = over(action.end())
-    assert (evidence.bit, evidence.healed) == (True, True), evidence
+    assert (evidence.took_effect, evidence.healed) == (True, True), evidence
     assert evidence.counters["ended_while_joining"] == 2
     assert "unknown request type 40" in evidence.detail
     assert {each["instance_uuid"] for each in cluster.started} == {cluster.started[0]["instance_uuid"]}

@@ -153,7 +153,7 @@ def test_a_restart_with_another_option_takes_effect_and_undone(at_once: bool) ->
     """If it failed, nodes would start with what they had before, or keep what was for a while."""
     fault = {"does": "restart", "nodes": ALL, "options": {FENCING: "off"}, "at_once": at_once}
     history = recorded(having(fault, {**fault, "options": {QUORUM: 3}})).history
-    assert all(each.bit and each.healed for each in history.faults), [
+    assert all(each.took_effect and each.healed for each in history.faults), [
         each.evidence for each in history.faults
     ]
     assert told(history)[:6] == [
@@ -169,7 +169,7 @@ def test_an_option_of_one_node_takes_effect_and_undone() -> None:
     """If it failed, a run would count as one with a changed option in which nothing changed."""
     (fault,) = (recorded(having({"does": "options", "nodes": ("n3",), "options": {MODE: "off"}})),)
     assert told(fault.history) == [("n3", "candidate", "off", False), ("n3", "off", "candidate", True)]
-    assert all(each.bit and each.healed for each in fault.history.faults)
+    assert all(each.took_effect and each.healed for each in fault.history.faults)
 
 
 def test_what_stays_is_what_nodes_start_with_from_then_on() -> None:
@@ -198,7 +198,7 @@ def test_a_change_at_a_moment_begins_at_that_moment() -> None:
     history = recorded(having(kill, {**fault, "at_ns": SECOND_NS, "until_ns": 2 * SECOND_NS})).history
     (changed,) = (each for each in history.faults if each.asked.get("options"))
     (killed,) = (each for each in history.faults if each.does == "kill")
-    assert changed.bit
+    assert changed.took_effect
     assert changed.start_ns > killed.start_ns
     assert rare_turns.counted(planned(cluster="sim"), history)[rare_turns.AT_A_MOMENT] == 1
 

@@ -65,7 +65,7 @@ def test_every_node_comes_to_the_newer_version_with_what_it_had(tmp_path: Path) 
     """Broken, the upgrade starts the version that was there, on an empty disk, or nobody can see who ran what when."""
     steps = [("upgrade", "n2"), ("upgrade", "n1"), ("upgrade", "n3"), ("downgrade", "n2")]
     verdict, history = run(plan(tmp_path, *steps), tmp_path / "results")
-    assert [(step.bit, step.healed) for step in history.faults] == [(True, True)] * 4, history.faults
+    assert [(step.took_effect, step.healed) for step in history.faults] == [(True, True)] * 4, history.faults
     assert verdict["violations"] == []
     for dump in history.dumps:
         assert {tuple(row) for row in dump.value["spaces"]["register"]} == {*WRITTEN}, dump
@@ -84,7 +84,7 @@ def test_a_version_that_does_not_start_on_the_older_files_is_told_in_one_line(tm
     asked = plan(tmp_path, ("upgrade", "n2"), ("upgrade", "n1"), nodes=2, node_to=str(newer))
     verdict, history = run(asked, tmp_path / "results")
     (step,) = history.faults  # nobody goes on behind a version that does not start
-    assert not step.bit
+    assert not step.took_effect
     assert history.crashes == ()
     assert verdict["outcome"] == "not-evidence"
     (finding,) = [each for each in verdict["findings"] if each["checker"] == "upgrade"]
@@ -98,7 +98,7 @@ def test_a_version_that_forgets_what_the_older_one_wrote_is_found(tmp_path: Path
     newer = wheel(tmp_path, "0.3.0", FORGETFUL)
     asked = plan(tmp_path, ("upgrade", "n2"), ("upgrade", "n1"), nodes=2, node_to=str(newer))
     verdict, history = run(asked, tmp_path / "results")
-    assert all(step.bit for step in history.faults)
+    assert all(step.took_effect for step in history.faults)
     assert verdict["outcome"] == "anomaly", verdict["sentence"]
     assert "linearizable" in verdict["violations"]
 

@@ -62,7 +62,7 @@ def endure(node: Node, asked: Fault, *, least_turns: int = 0, lasts_s: float = 0
 def test_a_jump_is_seen_on_the_nodes_own_clock(tmp_path: Path, jump_ns: int) -> None:
     """If it failed, clocks that jumped would be called right, or those that were set right again called wrong."""
     evidence = endure(Node(tmp_path), fault(jump_ns=jump_ns, drift_ppm=50_000), lasts_s=0.05)
-    assert (evidence.bit, evidence.healed) == (True, True)
+    assert (evidence.took_effect, evidence.healed) == (True, True)
     assert evidence.counters["clocks_seen_to_differ"] == 1
     assert evidence.asked_ns <= (evidence.all_in_effect_ns or 0) <= (evidence.heal_asked_ns or 0)
 
@@ -74,24 +74,24 @@ def test_a_clock_that_nobody_reads_is_not_believed_to_have_jumped(
     """If it failed, a jump that is no longer than what is taken for right would be felt by every clock."""
     monkeypatch.setattr(clock_faults, "_SEEN_WITHIN_S", 0.1)  # nothing will be seen, however long one looks
     evidence = endure(Node(tmp_path, is_deaf=True), fault(jump_ns=jump_ns))
-    assert not evidence.bit
+    assert not evidence.took_effect
     assert evidence.all_in_effect_ns is None
 
 
 def test_a_drift_alone_takes_effect_if_the_clock_gained_time(tmp_path: Path) -> None:
     """If it failed, a drift would be taken for granted wherever no jump comes with it."""
     evidence = endure(Node(tmp_path), fault(drift_ppm=1_000_000), lasts_s=0.3)
-    assert (evidence.bit, evidence.healed) == (True, True)
+    assert (evidence.took_effect, evidence.healed) == (True, True)
     assert evidence.counters["gained_us"] > 0
     slow = endure(Node(tmp_path), fault(drift_ppm=-900_000), lasts_s=0.3)
-    assert slow.bit and slow.counters["lost_us"] > 0
+    assert slow.took_effect and slow.counters["lost_us"] > 0
 
 
 @pytest.mark.parametrize("drift_ppm", [50_000, -50_000])
 def test_a_drift_of_a_clock_that_does_not_drift_did_not_bite(tmp_path: Path, drift_ppm: int) -> None:
     """If it failed, the drift of a server whose monotonic clock is the machine's own would count as evidence."""
     evidence = endure(Node(tmp_path, is_deaf=True), fault(drift_ppm=drift_ppm), lasts_s=0.1)
-    assert not evidence.bit
+    assert not evidence.took_effect
     assert sum(evidence.counters.values()) == 0
 
 
@@ -100,7 +100,7 @@ def test_a_strobe_takes_effect_if_the_clock_was_seen_to_turn_and_turn_again(tmp_
     node = Node(tmp_path)
     asked = fault(jump_ns=-60 * SECOND_NS, delay_ns=5 * MILLISECOND_NS)
     evidence = endure(node, asked, least_turns=5)
-    assert (evidence.bit, evidence.healed) == (True, True)
+    assert (evidence.took_effect, evidence.healed) == (True, True)
     assert evidence.counters["turns_seen"] >= 4
     offsets = [offset_ns for offset_ns, _ in node.written]
     assert offsets[:5] == [-60 * SECOND_NS, 0, -60 * SECOND_NS, 0, -60 * SECOND_NS]
@@ -111,7 +111,7 @@ def test_a_strobe_that_could_not_turn_did_not_bite(tmp_path: Path) -> None:
     """If it failed, one jump would be told as many."""
     asked = fault(jump_ns=60 * SECOND_NS, delay_ns=3600 * SECOND_NS)
     evidence = endure(Node(tmp_path), asked)
-    assert (evidence.bit, evidence.healed) == (False, True)
+    assert (evidence.took_effect, evidence.healed) == (False, True)
     assert evidence.counters == {"clocks_seen_to_differ": 1, "turns_seen": 0}
 
 

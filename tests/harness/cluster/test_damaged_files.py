@@ -111,7 +111,7 @@ def test_damage_is_what_a_reader_sees_or_cannot_see(tmp_path: Path, what: Damage
 
 
 def test_what_is_too_short_is_not_damaged(tmp_path: Path) -> None:
-    """If it failed, a fault that changed nothing would count as one that bit."""
+    """If it failed, a fault that changed nothing would count as one that took effect."""
     header = xlog.encode_header("XLOG", UUID, {})
     disk = disk_with(tmp_path, header)
     for what in ("torn-tail", "truncated-tail", "bit-flip"):

@@ -101,24 +101,28 @@ def test_a_disk_that_is_slow_full_or_damaged_takes_effect_and_mended(tmp_path: P
         slow = fault(0, "slow-fsync", nodes=("n1",), delay_ns=SECOND_NS // 50)
         done, evidence = await endure(cluster, slow, range(4))
         assert all(done)
-        assert (evidence.bit, evidence.healed) == (True, True)
+        assert (evidence.took_effect, evidence.healed) == (True, True)
         assert evidence.counters["calls_delayed"] >= len(done)
         full = fault(1, "disk-error", nodes=("n1",), error="ENOSPC")
         done, evidence = await endure(cluster, full, range(10, 13))
         assert not any(done)
-        assert (evidence.bit, evidence.healed) == (True, True)
+        assert (evidence.took_effect, evidence.healed) == (True, True)
         assert evidence.counters["calls_failed"] >= 1
         await until_served(cluster, 20)
         unused = fault(2, "slow-fsync", nodes=("n1",), delay_ns=SECOND_NS // 50)
-        assert not (await endure(cluster, unused, range(0)))[1].bit, "nobody wrote"
+        assert not (await endure(cluster, unused, range(0)))[1].took_effect, "nobody wrote"
         flipped = fault(3, "damage", nodes=("n2",), damage="bit-flip")
         evidence = (await endure(cluster, flipped, range(0)))[1]
-        assert (evidence.bit, evidence.healed) == (True, True)
+        assert (evidence.took_effect, evidence.healed) == (True, True)
         assert evidence.counters["refused_to_start"] == 1
         assert "does not have the checksum" in evidence.detail
         torn = fault(4, "damage", nodes=("n1",), damage="torn-tail")
         evidence = (await endure(cluster, torn, range(0)))[1]
-        assert (evidence.bit, evidence.healed, evidence.counters["refused_to_start"]) == (True, True, 0)
+        assert (evidence.took_effect, evidence.healed, evidence.counters["refused_to_start"]) == (
+            True,
+            True,
+            0,
+        )
         await until_served(cluster, 200)
         assert cluster.ended() == ()
 
@@ -135,7 +139,7 @@ def test_a_power_loss_takes_what_was_acknowledged_too_early(tmp_path: Path, bugs
             numbers = range(10 * times, 10 * times + 10)
             assert all([await write(cluster, number) for number in numbers])
             evidence = (await endure(cluster, fault(times, "power", nodes=("n1", "n2")), range(0)))[1]
-            assert (evidence.bit, evidence.healed) == (True, True)
+            assert (evidence.took_effect, evidence.healed) == (True, True)
             # The end of a log that nobody waited for, a last CONFIRM, may be lost by a right node too.
             lost = await stored(cluster) != {f"k{number % KEYS}": number for number in numbers}
             if lost or not bugs:

@@ -375,7 +375,7 @@ def test_the_store_of_the_page_is_valid_under_partitions_kills_and_pauses(tmp_pa
         others = [each for each in verdict["evidence"]["missing"] if not each.startswith(BUSY)]
         assert not others, others
         if verdict["outcome"] == "valid":
-            assert kinds <= set(verdict["evidence"]["kinds_that_bit"]), verdict["evidence"]
+            assert kinds <= set(verdict["evidence"]["kinds_in_effect"]), verdict["evidence"]
             return
     raise AssertionError("not one run of a correct store was valid")
 

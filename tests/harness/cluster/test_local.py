@@ -213,7 +213,7 @@ def test_a_cut_isolates_takes_effect_and_heals(tmp_path: Path) -> None:
         assert await cluster.status("n1") is not None
         await until_in_effect(cluster)
         evidence = await cluster.heal(isolation)
-        assert evidence.bit
+        assert evidence.took_effect
         assert evidence.healed is True
         assert in_order(evidence)
         assert evidence.counters["bytes_withheld"] > 0
@@ -231,7 +231,7 @@ def test_a_cut_that_nobody_felt_did_not_bite(tmp_path: Path) -> None:
         short = fault("cut", links=AROUND_N1)
         await cluster.inject(short)
         evidence = await cluster.heal(short)
-        assert not evidence.bit
+        assert not evidence.took_effect
         assert evidence.healed is True
         assert "no effect on" in evidence.detail
 
@@ -248,7 +248,7 @@ def test_slow_links_are_slow_and_fast_again(tmp_path: Path) -> None:
         assert await answers(cluster, 0, "n1")
         assert cluster.now_ns() - begun_ns >= 190_000_000
         evidence = await cluster.heal(slow)
-        assert evidence.bit
+        assert evidence.took_effect
         assert evidence.healed is True
         assert in_order(evidence)
         assert await answers(cluster, 0, "n1")
@@ -275,9 +275,9 @@ def test_a_partition_changes_without_healing_between(tmp_path: Path) -> None:
         assert await answers(cluster, 4, "n3")
         await until_in_effect(cluster, part_of(changing, 1).id)
         evidence = await cluster.heal(changing)
-        assert (evidence.bit, evidence.healed) == (True, True)
-        assert evidence.counters["shapes"] == evidence.counters["shapes_felt"] == 2
-        assert evidence.counters["changes_felt"] == 1
+        assert (evidence.took_effect, evidence.healed) == (True, True)
+        assert evidence.counters["shapes"] == evidence.counters["shapes_affected"] == 2
+        assert evidence.counters["changes_affected"] == 1
         one, other = evidence.shapes
         assert (one.links, other.links) == (first, second)
         assert one.in_effect_ns is not None and one.until_ns is not None
@@ -291,7 +291,7 @@ def test_a_partition_changes_without_healing_between(tmp_path: Path) -> None:
 
 
 def test_jitter_and_bandwidth_take_effect_by_what_was_measured(tmp_path: Path) -> None:
-    """Broken if a fault that changed nothing for anybody counts as one that bit, or the other way round."""
+    """Broken if a fault that changed nothing for anybody counts as one that took effect, or the other way round."""
 
     async def story(cluster: LocalCluster) -> None:
         links = (("client", "n1"), ("n1", "client"))
@@ -302,7 +302,7 @@ def test_jitter_and_bandwidth_take_effect_by_what_was_measured(tmp_path: Path) -
         for each in faults:
             await cluster.inject(each)
             unfelt = await cluster.heal(each)
-            assert (unfelt.bit, unfelt.healed) == (False, True)
+            assert (unfelt.took_effect, unfelt.healed) == (False, True)
             await cluster.inject(each)
             for _ in range(8):  # one after the other, then all at once: 20 bytes and more each
                 assert await answers(cluster, 0, "n1")
@@ -314,7 +314,7 @@ def test_jitter_and_bandwidth_take_effect_by_what_was_measured(tmp_path: Path) -
             counters = evidence.counters
             assert counters["bytes_delayed"] > 0
             spread_ns = counters["longest_delay_ns"] - counters["shortest_delay_ns"]
-            assert evidence.bit == (
+            assert evidence.took_effect == (
                 counters["bytes_queued"] > 0 if each.does == "bandwidth" else spread_ns >= 10_000_000
             )
 
@@ -331,7 +331,7 @@ def test_a_killed_node_is_dead_and_comes_back(tmp_path: Path) -> None:
         assert not psutil.pid_exists(before)
         assert await cluster.status("n1") is None
         evidence = await cluster.heal(kill)
-        assert evidence.bit
+        assert evidence.took_effect
         assert evidence.healed is True
         assert in_order(evidence)
         assert await pid(cluster, "n1") != before
@@ -371,7 +371,7 @@ def test_a_paused_node_is_stopped_with_all_threads_and_goes_on(tmp_path: Path) -
             patched.setattr(cluster._admin, "status", None)  # nobody is asked, so nobody is waited for
             assert await cluster.status("n1") is None
         evidence = await cluster.heal(pause)
-        assert evidence.bit
+        assert evidence.took_effect
         assert evidence.healed is True
         assert in_order(evidence)
         assert await pid(cluster, "n1") == number
@@ -500,7 +500,7 @@ def test_real_nodes_survive_a_kill_and_a_cut(tmp_path: Path) -> None:
         assert isinstance(await cluster.call(0, "n1", Replace(3, 512, ("a", 2)), 100_000_000), Lost)
         await until_in_effect(cluster)
         evidence = await cluster.heal(cut)
-        assert (evidence.bit, evidence.healed) == (True, True)
+        assert (evidence.took_effect, evidence.healed) == (True, True)
         assert cluster.ended() == ()
 
     play(tmp_path, story, configs=qsync_configs(), host_command=(sys.executable, "-m", "nodes.host"))

@@ -177,7 +177,7 @@ def test_every_fault_takes_effect_and_healed(name: str, seed: int) -> None:
 
     async def story(cluster: SimCluster) -> None:
         evidence = await endure(cluster, FAULTS[name])
-        assert (evidence.bit, evidence.healed) == (True, True)
+        assert (evidence.took_effect, evidence.healed) == (True, True)
         times = [
             evidence.asked_ns,
             evidence.all_in_effect_ns,
@@ -208,21 +208,21 @@ def test_a_fault_that_nobody_felt_did_not_bite(name: str) -> None:
 
     async def story(cluster: SimCluster) -> None:
         await cluster.inject(FAULTS[name])
-        assert not (await cluster.heal(FAULTS[name])).bit
+        assert not (await cluster.heal(FAULTS[name])).took_effect
 
     play(story)
 
 
 def test_killing_and_pausing_the_dead_takes_no_effect_a_second_time() -> None:
-    """If it failed, a fault that found nothing to do would count as one that bit."""
+    """If it failed, a fault that found nothing to do would count as one that took effect."""
 
     async def story(cluster: SimCluster) -> None:
         first, second = fault("kill", nodes=("n2",)), fault("kill", nodes=("n2",), id=1)
         await cluster.inject(first)
         assert await cluster.status("n2") is None
         await cluster.inject(second)
-        assert not (await cluster.heal(second)).bit
-        assert (await cluster.heal(first)).bit
+        assert not (await cluster.heal(second)).took_effect
+        assert (await cluster.heal(first)).took_effect
         assert await cluster.status("n2") is not None
 
     play(story)

@@ -35,11 +35,11 @@ def test_faults_of_a_process_reach_the_store_behind_its_wrapper(tmp_path: Path, 
         await cluster.inject(pause)
         assert is_stopped(before)
         evidence = await cluster.heal(pause)
-        assert (evidence.bit, evidence.healed) == (True, True), evidence
+        assert (evidence.took_effect, evidence.healed) == (True, True), evidence
         await cluster.inject(kill)
         assert is_gone(before)
         evidence = await cluster.heal(kill)
-        assert (evidence.bit, evidence.healed) == (True, True), evidence
+        assert (evidence.took_effect, evidence.healed) == (True, True), evidence
         assert cluster.ended() == ()
         assert len(stores(tmp_path)) == 3
 

@@ -84,11 +84,11 @@ def test_the_schedule_draws_all_of_it_from_the_seed() -> None:
     assert len({fault.shapes for fault in faults}) == len(faults)
 
 
-def evidence(bit: bool, healed: bool | None, at_ns: int) -> Evidence:
+def evidence(took_effect: bool, healed: bool | None, at_ns: int) -> Evidence:
     return Evidence(
-        bit=bit,
+        took_effect=took_effect,
         asked_ns=at_ns,
-        first_effect_ns=at_ns + 2 if bit else None,
+        first_effect_ns=at_ns + 2 if took_effect else None,
         all_in_effect_ns=at_ns + 1,
         heal_asked_ns=at_ns + 100,
         last_effect_ns=at_ns + 101,
@@ -99,10 +99,10 @@ def evidence(bit: bool, healed: bool | None, at_ns: int) -> Evidence:
 
 
 @pytest.mark.parametrize(
-    ("affected", "bit"),
+    ("affected", "took_effect"),
     [((True, True, True), True), ((True, False, True), True), ((True, False, False), False)],
 )
-def test_it_bit_if_two_shapes_were_felt(affected: tuple[bool, ...], bit: bool) -> None:
+def test_it_bit_if_two_shapes_were_felt(affected: tuple[bool, ...], took_effect: bool) -> None:
     """Broken if a plain partition counts as one that changed."""
     shapes = draw_shapes(["n1", "n2", "n3"], "n1", random.Random(1), 3 * SECOND_NS, SECOND_NS // 10)[:3]
     fault = Fault(
@@ -118,17 +118,19 @@ def test_it_bit_if_two_shapes_were_felt(affected: tuple[bool, ...], bit: bool) -
     parts = [part_of(fault, number) for number in range(len(affected))]
     assert parts[0].id == 4 and len({part.id for part in parts}) == len(parts)
     assert [part.links for part in parts] == [shape.links for shape in shapes]
-    told = merged(parts, [evidence(bit, True, 1000 * place) for place, bit in enumerate(affected)])
-    assert told.bit == bit
+    told = merged(
+        parts, [evidence(took_effect, True, 1000 * place) for place, took_effect in enumerate(affected)]
+    )
+    assert told.took_effect == took_effect
     assert told.healed is True
     assert told.counters == {
         "shapes": 3,
-        "shapes_felt": sum(affected),
-        "changes_felt": sum(affected[1:]),
+        "shapes_affected": sum(affected),
+        "changes_affected": sum(affected[1:]),
         "links": 6,
         "longest_withheld_ns": 2000,
     }
-    assert [shape.bit for shape in told.shapes] == [*affected]
+    assert [shape.took_effect for shape in told.shapes] == [*affected]
     assert [(shape.in_effect_ns, shape.until_ns) for shape in told.shapes] == [
         (1, 100),
         (1001, 1100),

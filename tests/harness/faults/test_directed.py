@@ -48,7 +48,7 @@ def test_a_promote_that_is_held_makes_no_owner() -> None:
     hold = fault("hold", 0.5, 1.4, links=(("n2", "*"),), kinds=("promote",))
     history, _ = judged(directed(failover, hold))
     held = next(each for each in history.faults if each.does == "hold")
-    assert held.bit
+    assert held.took_effect
     assert held.evidence["counters"]["stopped"] >= 2
     early = [state for state in history.states if 1.1e9 < state.time_ns < 1.8e9]
     assert early

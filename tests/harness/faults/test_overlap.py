@@ -76,7 +76,7 @@ def test_without_overlap_there_is_one_slot() -> None:
 
 
 def test_what_cannot_be_is_said() -> None:
-    """If it failed, an edited plan would ask to pause a dead process, and its evidence would say it did not bite."""
+    """If it failed, an edited plan would ask to pause a dead process, and its evidence would say it took no effect."""
     kill = fault(0, "kill", 0, 10, "n1")
     assert "cannot be at work beside fault 0" in impossible(
         fault(1, "pause", 5, 15, "n1"), [kill], 2, DECISIVE

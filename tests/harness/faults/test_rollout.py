@@ -76,7 +76,7 @@ def test_what_cannot_be_is_refused_with_its_reason(asked: Plan, why: str) -> Non
     ],
 )
 def test_a_written_plan_keeps_the_order(steps: tuple[tuple[str, int, str], ...], why: str) -> None:
-    """Broken, a plan that people wrote has a step that cannot bite."""
+    """Broken, a plan that people wrote has a step that can have no effect."""
     faults = tuple(fault(number, does, at_s, node) for number, (does, at_s, node) in enumerate(steps))
     with pytest.raises(WrongUse, match=why):
         refuse_impossible(plan(drawn=Drawn(faults=faults, operations=())), Qsync(), WORKLOADS["register"])

@@ -42,7 +42,7 @@ def test_a_store_without_a_bug_is_left_in_peace() -> None:
     """If it failed, an alarm would be no reason to look."""
     found = tried(DEFAULT, range(2))
     assert [(one.outcome, one.exit_code) for one in found] == [("valid", 0)] * 2
-    assert all(one.ok >= 2_000 and one.kinds_that_bit >= 3 for one in found)
+    assert all(one.ok >= 2_000 and one.kinds_in_effect >= 3 for one in found)
     assert all(one.violated == () for one in found)
 
 

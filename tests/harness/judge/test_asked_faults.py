@@ -28,7 +28,7 @@ def a_run(*in_effect: str) -> Run:
     run = Run()
     run.serve()
     for name in in_effect:
-        run.fault(bit=True, name=name)
+        run.fault(took_effect=True, name=name)
     run.serve(1)
     run.end(1)
     return run
@@ -36,7 +36,7 @@ def a_run(*in_effect: str) -> Run:
 
 def leave_out(run: Run, name: str, why: str) -> None:
     run.events.insert(0, run.events[0])
-    run.line("info", "harness", "left-out", value={"fault": {"id": 9, "name": name}, "why": why})
+    run.line("info", "harness", "skipped-fault", value={"fault": {"id": 9, "name": name}, "why": why})
     run.events[:] = [
         msgspec.structs.replace(event, index=index) for index, event in enumerate(run.events[1:])
     ]
@@ -49,7 +49,7 @@ def test_a_fault_that_there_was_no_room_for_makes_no_green_run() -> None:
         "the fault power-owner was asked for and never took effect: there was no room for it in 1 s"
         in missing(verdict)
     )
-    assert verdict["evidence"]["not_felt"] == ["power-owner"]
+    assert verdict["evidence"]["not_observed"] == ["power-owner"]
     assert a_run("pause").verdict(asking("pause"))["outcome"] == "valid"
     assert a_run("pause", "power-owner").verdict(asking("pause", "power-owner"))["outcome"] == "valid"
 
@@ -60,7 +60,7 @@ def test_why_a_fault_was_left_out_is_said() -> None:
     leave_out(run, "kill", "its node had left")
     told = missing(run.verdict(asking("pause", "kill")))
     assert (
-        "the fault kill was asked for and never took effect: it was left out 1 times, the last time because its node"
+        "the fault kill was asked for and never took effect: it was skipped 1 times, the last time because its node"
         in told
     )
 
@@ -70,8 +70,8 @@ def test_a_fault_that_others_kept_from_being_felt_each_time_is_missing() -> None
     run = Run()
     run.serve()
     run.line("invoke", "nemesis", "kill", value={"id": 0, "name": "kill", "does": "kill", "nodes": ["n3"]})
-    run.fault(bit=True)
-    run.line("info", "nemesis", "kill", value={"id": 0, "bit": False, "healed": True})
+    run.fault(took_effect=True)
+    run.line("info", "nemesis", "kill", value={"id": 0, "took_effect": False, "healed": True})
     run.serve(1)
     run.end(1)
     assert "the fault kill was asked for and never took effect: it began once" in missing(
@@ -83,9 +83,11 @@ def test_all_asks_for_none_in_particular_but_tells_which_there_were_not() -> Non
     """If it failed, no short run could be evidence, or nobody would see what it was no evidence of."""
     verdict = a_run("pause").verdict(asking("all"))
     assert verdict["outcome"] == "valid"
-    assert "kill" in verdict["evidence"]["not_felt"]
-    assert "pause" not in verdict["evidence"]["not_felt"]
-    assert "faults that bit (1 of 1): pause; never: isolate-owner" in last_screen(verdict, Path("run"))
+    assert "kill" in verdict["evidence"]["not_observed"]
+    assert "pause" not in verdict["evidence"]["not_observed"]
+    assert "faults that took effect (1 of 1): pause; never: isolate-owner" in last_screen(
+        verdict, Path("run")
+    )
 
 
 def test_of_a_name_for_several_one_is_enough_and_the_others_are_told() -> None:
@@ -108,18 +110,18 @@ def test_steered_faults_are_asked_for_by_one_name() -> None:
     assert "the fault holds was asked for and never took effect" in missing(
         run.verdict(asking("pause", "holds"))
     )
-    assert _with_a_hold(bit=True).verdict(asking("pause", "holds"))["outcome"] == "valid"
-    told = missing(_with_a_hold(bit=False).verdict(asking("pause", "holds")))
+    assert _with_a_hold(took_effect=True).verdict(asking("pause", "holds"))["outcome"] == "valid"
+    told = missing(_with_a_hold(took_effect=False).verdict(asking("pause", "holds")))
     assert "the fault holds was asked for and never took effect: it began once" in told
 
 
-def _with_a_hold(*, bit: bool) -> Run:
+def _with_a_hold(*, took_effect: bool) -> Run:
     run = Run()
     run.serve()
-    run.fault(bit=True)
+    run.fault(took_effect=True)
     value = {"id": 1, "name": "confirm-held", "does": "hold", "nodes": ["n1"]}
     run.line("invoke", "nemesis", "confirm-held", value=value)
-    run.line("info", "nemesis", "confirm-held", value={"id": 1, "bit": bit, "healed": True})
+    run.line("info", "nemesis", "confirm-held", value={"id": 1, "took_effect": took_effect, "healed": True})
     run.serve(1)
     run.end(1)
     return run
@@ -146,8 +148,10 @@ def test_a_change_of_versions_that_never_came_is_missing(word: str) -> None:
         does = other.removeprefix("rolling-")
         value = {"id": number, "name": other, "does": does, "nodes": [node]}
         run_with_other.line("invoke", "nemesis", other, value=value)
-        run_with_other.line("info", "nemesis", other, value={"id": number, "bit": True, "healed": True})
-    run_with_other.fault(bit=True)
+        run_with_other.line(
+            "info", "nemesis", other, value={"id": number, "took_effect": True, "healed": True}
+        )
+    run_with_other.fault(took_effect=True)
     run_with_other.serve(1)
     run_with_other.end(1)
     for each in (run, run_with_other):

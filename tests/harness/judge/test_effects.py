@@ -22,7 +22,7 @@ def a_run(*faults: dict[str, Any]) -> Run:
     run.serve()
     for number, fault in enumerate(faults):
         start = {"id": number, "name": "pause", "does": "pause", "nodes": ["n2"], **fault}
-        end = {"id": number, "bit": True, "healed": True, "detail": "", "counters": {}, **fault}
+        end = {"id": number, "took_effect": True, "healed": True, "detail": "", "counters": {}, **fault}
         start_ns = len(run.events) * 1_000_000
         run.line("invoke", "nemesis", start["name"], value=start)
         run.serve(1)
@@ -36,8 +36,8 @@ def failover(**others: Any) -> dict[str, Any]:
     return {"name": "failover", "does": "failover", **others}
 
 
-REFUSED = failover(bit=False, detail=REFUSAL)
-DONE = failover(bit=True)
+REFUSED = failover(took_effect=False, detail=REFUSAL)
+DONE = failover(took_effect=True)
 PLAN_ALL = msgspec.structs.replace(PLAN, faults=("all",))
 
 
@@ -59,12 +59,18 @@ def test_one_refused_attempt_of_many_is_a_fact_of_the_run() -> None:
     [
         ([REFUSED], f"fault 0 (failover) took no effect (refused: {REFUSAL})"),
         ([DONE, REFUSED, REFUSED], "failover took effect in 1 of 3 attempts; faults 1, 2 did not (refused: "),
-        ([{"bit": False}], "fault 0 (pause) took no effect"),
-        ([{}] * 8 + [{"bit": False}], "pause took effect in 8 of 9 attempts; fault 8 did not"),
-        ([{}] * 18 + [{"bit": False}] * 3, "pause took effect in 18 of 21 attempts; faults 18, 19, 20 did"),
-        ([failover(bit=False)] + [DONE] * 8, "failover took effect in 8 of 9 attempts; fault 0 did not"),
-        ([*[DONE] * 11, failover(bit=False, detail=REFUSAL, healed=False)], "was not seen to heal"),
-        ([*[DONE] * 11, failover(bit=False, detail=REFUSAL, healed=None)], "was not seen to heal"),
+        ([{"took_effect": False}], "fault 0 (pause) took no effect"),
+        ([{}] * 8 + [{"took_effect": False}], "pause took effect in 8 of 9 attempts; fault 8 did not"),
+        (
+            [{}] * 18 + [{"took_effect": False}] * 3,
+            "pause took effect in 18 of 21 attempts; faults 18, 19, 20 did",
+        ),
+        (
+            [failover(took_effect=False)] + [DONE] * 8,
+            "failover took effect in 8 of 9 attempts; fault 0 did not",
+        ),
+        ([*[DONE] * 11, failover(took_effect=False, detail=REFUSAL, healed=False)], "was not seen to heal"),
+        ([*[DONE] * 11, failover(took_effect=False, detail=REFUSAL, healed=None)], "was not seen to heal"),
         ([{}] * 20 + [{"healed": False}], "fault 20 (pause) was not seen to heal"),
     ],
 )
@@ -77,7 +83,7 @@ def test_a_kind_of_which_too_many_attempts_took_no_effect_is_missing(
 
 def test_hardly_any_attempt_of_many_may_take_no_effect_without_a_reason() -> None:
     """If it failed, one late signal of a hundred would make an hour worth nothing."""
-    assert a_run(*[{}] * 19, {"bit": False}).verdict(PLAN_ALL)["outcome"] == "valid"
+    assert a_run(*[{}] * 19, {"took_effect": False}).verdict(PLAN_ALL)["outcome"] == "valid"
 
 
 def test_a_kind_that_was_asked_for_by_name_and_never_took_effect_is_missing() -> None:
@@ -94,7 +100,7 @@ def test_load_under_faults_is_needed_where_a_node_is_left_to_answer(
     run = Run()
     run.serve()
     run.line("invoke", "nemesis", "kill", value={"id": 0, "name": "kill", "does": "kill", "nodes": nodes})
-    run.line("info", "nemesis", "kill", value={"id": 0, "bit": True, "healed": True})
+    run.line("info", "nemesis", "kill", value={"id": 0, "took_effect": True, "healed": True})
     run.end(20)
     verdict = run.verdict(msgspec.structs.replace(PLAN, faults=("kill",)))
     assert any("load under faults" in each for each in verdict["evidence"]["missing"]) == is_needed

@@ -63,7 +63,7 @@ def good(writes: Iterable[int] = range(30)) -> list[Line]:
     fault = {"id": 0, "name": "pause", "does": "pause", "at_ns": 0, "until_ns": 0, "nodes": ["n2"]}
     times = dict.fromkeys(("asked_ns", "first_effect_ns", "all_in_effect_ns"), 1_050 * MILLISECOND_NS)
     times |= dict.fromkeys(("heal_asked_ns", "last_effect_ns"), 2_050 * MILLISECOND_NS)
-    evidence = {"id": 0, "bit": True, "healed": True, **times}
+    evidence = {"id": 0, "took_effect": True, "healed": True, **times}
     nemesis = {"process": "nemesis", "f": "pause"}
     lines.append({**nemesis, "type": "invoke", "value": fault, "at_ms": 1_050})
     lines.append({**nemesis, "type": "info", "value": evidence, "at_ms": 2_060})
@@ -143,7 +143,10 @@ NOT_EVIDENCE: dict[str, tuple[Damage, str]] = {
         "too little load under faults: 0 operations succeeded",
     ),
     "no fault": (without(lambda line: of("nemesis", line)), "there was no time for one"),
-    "a fault that did not bite": (evidence_of_the_fault(bit=False), "fault 0 (pause) took no effect"),
+    "a fault that took no effect": (
+        evidence_of_the_fault(took_effect=False),
+        "fault 0 (pause) took no effect",
+    ),
     "a fault that did not heal": (
         evidence_of_the_fault(healed=False),
         "fault 0 (pause) was not seen to heal",
@@ -186,7 +189,7 @@ def test_a_good_run_is_valid() -> None:
     assert verdict["evidence"]["missing"] == []
     assert {check["result"] for check in verdict["checks"] if check["checker"] not in NOT_ASKED} == {"valid"}
     assert (verdict["evidence"]["ok"], verdict["evidence"]["ok_under_fault"]) == (30, 10)
-    assert verdict["evidence"]["kinds_that_bit"] == ["pause"]
+    assert verdict["evidence"]["kinds_in_effect"] == ["pause"]
     assert verdict["violations"] == []
 
 
@@ -201,10 +204,10 @@ def test_a_green_light_with_nothing_behind_it_is_impossible(name: str) -> None:
 
 
 def fault_beside(does: str, at_ms: int, until_ms: int) -> list[Line]:
-    """A second fault, that bit and healed."""
+    """A second fault, that took effect and healed."""
     nemesis = {"process": "nemesis", "f": does}
     asked = {"id": 1, "name": does, "does": does, "at_ns": 0, "until_ns": 0, "nodes": ["n3"]}
-    evidence = {"id": 1, "bit": True, "healed": True}
+    evidence = {"id": 1, "took_effect": True, "healed": True}
     return [
         {**nemesis, "type": "invoke", "value": asked, "at_ms": at_ms},
         {**nemesis, "type": "info", "value": evidence, "at_ms": until_ms},
@@ -232,19 +235,19 @@ def test_only_a_fault_at_work_then_hides_whether_another_healed(
     ("names", "words"),
     [
         ((), ""),
-        (("pause",), "1 of 2 faults of the schedule were left out (1 times because"),
+        (("pause",), "1 of 2 faults of the schedule were skipped (1 times because"),
         (("kill",), "nothing happened of: kill"),
     ],
 )
 def test_what_was_left_out_is_counted_and_told(names: tuple[str, ...], words: str) -> None:
     """If it failed, a run whose faults never came would look like one that had them."""
     told = [
-        {**HARNESS, "f": "left-out", "value": {"fault": {"id": 5, "name": name}, "why": "it was late"}}
+        {**HARNESS, "f": "skipped-fault", "value": {"fault": {"id": 5, "name": name}, "why": "it was late"}}
         for name in names
     ]
     verdict = judged([*good(), *told])
     assert verdict["outcome"] == "valid"
-    assert [each["name"] for each in verdict["evidence"]["left_out"]] == list(names)
+    assert [each["name"] for each in verdict["evidence"]["skipped_faults"]] == list(names)
     summaries = [found["summary"] for found in verdict["findings"] if found["checker"] == "faults"]
     assert len(summaries) == len(names)
     assert all(words in summary for summary in summaries)
@@ -261,7 +264,7 @@ def test_what_befell_the_run_itself_counts_as_well(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*NOT_EVIDENCE, *AROUND])
 def test_an_anomaly_outranks_what_is_missing(name: str) -> None:
-    """If it failed, a lost write would be shrugged off because a fault did not bite."""
+    """If it failed, a lost write would be shrugged off because a fault took no effect."""
     damage: Damage = NOT_EVIDENCE[name][0] if name in NOT_EVIDENCE else lambda lines: lines
     verdict = judged(
         [*operation(10, "write", 99, process=7), *lost_write(damage(good()))], **AROUND.get(name, ({},))[0]

@@ -64,14 +64,14 @@ class Run:
         for node in NODES:
             self.ask("dump", {"spaces": {"register": rows}}, key=None, node=node, phase="final")
 
-    def fault(self, bit: bool, name: str = "pause", does: str = "pause") -> None:
+    def fault(self, took_effect: bool, name: str = "pause", does: str = "pause") -> None:
         start_ns = len(self.events) * 1_000_000
         number = sum(event.type == "invoke" and event.process == "nemesis" for event in self.events)
         value = {"id": number, "name": name, "does": does, "nodes": ["n2"]}
         self.line("invoke", "nemesis", name, value=value)
         self.serve(1)
         told = {"all_in_effect_ns": start_ns, "heal_asked_ns": len(self.events) * 1_000_000, "healed": True}
-        self.line("info", "nemesis", name, value={"id": number, "bit": bit, **told})
+        self.line("info", "nemesis", name, value={"id": number, "took_effect": took_effect, **told})
 
     def verdict(self, plan: Plan = PLAN) -> dict[str, Any]:
         return judge(plan, FIXED_OWNER, History.of(HEADER, self.events))
@@ -152,7 +152,7 @@ def test_no_operation_under_fault_is_no_evidence_at_a_low_rate() -> None:
     run = Run()
     run.serve(6)
     run.line("invoke", "nemesis", "pause", value={"id": 0, "name": "pause", "does": "pause"})
-    run.line("info", "nemesis", "pause", value={"id": 0, "bit": True, "healed": True})
+    run.line("info", "nemesis", "pause", value={"id": 0, "took_effect": True, "healed": True})
     run.end(6)
     plan = msgspec.structs.replace(PLAN, rate=15.0, faults=("pause",))
     assert "too little load under faults" in missing(run.verdict(plan))
@@ -162,7 +162,7 @@ def test_a_fault_of_a_drawn_plan_must_bite_whatever_its_names_say() -> None:
     """A fault that was written into a plan without faults would not need to be felt."""
     run = Run()
     run.serve()
-    run.fault(bit=False)
+    run.fault(took_effect=False)
     run.end(1)
     assert "took no effect" in missing(run.verdict())
 
@@ -252,7 +252,9 @@ def damaged(counters: dict[str, int]) -> dict[str, Any]:
     start_ns = len(run.events) * 1_000_000
     run.serve(3)
     told = {"all_in_effect_ns": start_ns, "heal_asked_ns": len(run.events) * 1_000_000, "healed": True}
-    run.line("info", "nemesis", "bit-flip", value={"id": 0, "bit": True, "counters": counters, **told})
+    run.line(
+        "info", "nemesis", "bit-flip", value={"id": 0, "took_effect": True, "counters": counters, **told}
+    )
     for node in NODES:
         stopped = {"stopped": {"n1": "split-brain"}} if node == "n2" else {}
         run.line("info", "monitor", "state", node=node, value={"up": True, "rollbacks": 0, **stopped})
@@ -270,7 +272,7 @@ def test_damage_that_a_node_refused_excuses_nobody() -> None:
 
 
 def test_who_was_not_seen_to_leave_has_not_left() -> None:
-    """A removal that fails beside another fault need not bite, and the node that it stopped would be asked nothing."""
+    """A removal that fails beside another fault need not take effect. Its node would be asked nothing."""
     run = Run()
     run.serve()
     fault = {"id": 0, "name": "remove-node", "does": "remove", "nodes": ["n3"]}
@@ -280,8 +282,8 @@ def test_who_was_not_seen_to_leave_has_not_left() -> None:
     start_ns = len(run.events) * 1_000_000
     run.serve(3)
     told = {"all_in_effect_ns": start_ns, "heal_asked_ns": len(run.events) * 1_000_000, "healed": True}
-    run.line("info", "nemesis", "slow", value={"id": 1, "bit": True, **told})
-    run.line("info", "nemesis", "remove-node", value={"id": 0, "bit": False, "healed": False})
+    run.line("info", "nemesis", "slow", value={"id": 1, "took_effect": True, **told})
+    run.line("info", "nemesis", "remove-node", value={"id": 0, "took_effect": False, "healed": False})
     run.end(3)
     plan = msgspec.structs.replace(PLAN, faults=("remove-node", "slow"), overlap=2)
     assert "not all nodes were seen to agree" in missing(run.verdict(plan))

@@ -22,7 +22,10 @@ def record(*faults: tuple[str, str]) -> History:
     events: list[Event] = []
     for number, (name, does) in enumerate(faults):
         asked: dict[str, Any] = {"id": number, "name": name, "does": does, "nodes": ["n2"]}
-        for type_, value in (("invoke", asked), ("info", {"id": number, "bit": False, "healed": True})):
+        for type_, value in (
+            ("invoke", asked),
+            ("info", {"id": number, "took_effect": False, "healed": True}),
+        ):
             index = len(events)
             events.append(
                 Event(index=index, time_ns=index, type=type_, process="nemesis", f=name, value=value)  # type: ignore[arg-type]

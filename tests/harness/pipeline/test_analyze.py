@@ -124,7 +124,7 @@ def test_faults_counts_and_verdicts_are_those_of_the_verdict(
     """If it failed, a campaign's summary and its tables would disagree."""
     _, tables = analyzed
     stored = {row["run"]: row for row in rows(tables, "runs")}
-    faults = Counter((row["run"], row["name"], row["bit"]) for row in rows(tables, "faults"))
+    faults = Counter((row["run"], row["name"], row["took_effect"]) for row in rows(tables, "faults"))
     verdicts = {(row["run"], row["checker"]): row["result"] for row in rows(tables, "verdicts")}
     for name, path in runs(results).items():
         verdict = msgspec.json.decode((path / "verdict.json").read_bytes())
@@ -132,7 +132,7 @@ def test_faults_counts_and_verdicts_are_those_of_the_verdict(
             assert stored[name][field] == verdict["evidence"][field]
         assert stored[name]["outcome"] == verdict["outcome"]
         for fault in verdict["evidence"]["faults"]:
-            assert faults[name, fault["name"], fault["bit"]] > 0
+            assert faults[name, fault["name"], fault["took_effect"]] > 0
         for check in verdict["checks"]:
             assert verdicts[name, check["checker"]] == check["result"]
 
@@ -249,7 +249,7 @@ def test_the_overview_shows_what_came_out(analyzed: tuple[Report, Path], tmp_pat
     (first, *_) = rows(tables, "recurrence")
     assert first["fingerprint"] in page and "notes.txt" in page and "isolate-owner" in page
     screen = "\n".join(found.lines(report, tmp_path / "page.html"))
-    assert "1 run left out: a file differs from hashes.json" in screen
+    assert "1 run skipped: a file differs from hashes.json" in screen
     assert screen.index("history.parquet has another content") < screen.index("notes.txt")
     assert "history.parquet has another content" in page and "1 run" in page
     assert "3 new, 0 changed" in screen and first["fingerprint"] in screen and "notes.txt" in screen

@@ -165,7 +165,7 @@ def fault_lines(spark: Any) -> Any:
         '"links":[["n1","n2"],["client","n2"]]}'
     )
     end = (
-        '{"id":3,"bit":true,"asked_ns":10,"first_effect_ns":11,"all_in_effect_ns":12,"heal_asked_ns":50,'
+        '{"id":3,"took_effect":true,"asked_ns":10,"first_effect_ns":11,"all_in_effect_ns":12,"heal_asked_ns":50,'
         '"last_effect_ns":49,"healed":true,"counters":{"withheld":7},"detail":""}'
     )
     unended = '{"id":4,"name":"kill","does":"kill","at_ns":60,"until_ns":80,"nodes":["n2"]}'
@@ -188,7 +188,7 @@ def test_a_fault_is_its_two_lines_and_without_the_second_it_did_not_bite(spark: 
             {
                 "fault_id": 3,
                 "name": "isolate-owner",
-                "bit": True,
+                "took_effect": True,
                 "healed": True,
                 "start_ns": 10,
                 "end_ns": 55,
@@ -200,7 +200,7 @@ def test_a_fault_is_its_two_lines_and_without_the_second_it_did_not_bite(spark: 
             {
                 "fault_id": 4,
                 "name": "kill",
-                "bit": False,
+                "took_effect": False,
                 "healed": None,
                 "start_ns": 60,
                 "end_ns": None,

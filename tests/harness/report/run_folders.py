@@ -70,7 +70,14 @@ FAULTS: tuple[dict[str, Any], ...] = (
     },
     {"name": "kill", "does": "kill", "from": 12.2, "to": 14.0, "nodes": ["n2"]},
     {"name": "kill", "does": "kill", "from": 12.9, "to": 13.6, "nodes": ["n3"]},
-    {"name": "one-way", "does": "cut", "from": 15.5, "to": 17.2, "links": [["n2", "n1"]], "bit": False},
+    {
+        "name": "one-way",
+        "does": "cut",
+        "from": 15.5,
+        "to": 17.2,
+        "links": [["n2", "n1"]],
+        "took_effect": False,
+    },
 )
 
 
@@ -171,7 +178,7 @@ def _add_faults(record: Record) -> list[dict[str, Any]]:
     told = []
     for number, fault in enumerate(FAULTS):
         start_ns, end_ns = round(fault["from"] * SECOND), round(fault["to"] * SECOND)
-        bit = fault.get("bit", True)
+        took_effect = fault.get("took_effect", True)
         asked = {
             "id": number,
             "name": fault["name"],
@@ -182,18 +189,21 @@ def _add_faults(record: Record) -> list[dict[str, Any]]:
         asked |= {name: fault[name] for name in ("links", "nodes") if name in fault}
         evidence = {
             "id": number,
-            "bit": bit,
+            "took_effect": took_effect,
             "asked_ns": start_ns,
-            "first_effect_ns": start_ns + 3_000_000 if bit else None,
-            "all_in_effect_ns": start_ns + 60_000_000 if bit else None,
+            "first_effect_ns": start_ns + 3_000_000 if took_effect else None,
+            "all_in_effect_ns": start_ns + 60_000_000 if took_effect else None,
             "heal_asked_ns": end_ns,
-            "last_effect_ns": end_ns + 40_000_000 if bit else None,
+            "last_effect_ns": end_ns + 40_000_000 if took_effect else None,
             "healed": True,
-            "counters": {"bytes_withheld": 4_312 * (number + 1) if bit else 0, "connections_reset": number},
+            "counters": {
+                "bytes_withheld": 4_312 * (number + 1) if took_effect else 0,
+                "connections_reset": number,
+            },
         }
         record.add(fault["from"], type="invoke", process="nemesis", f=fault["name"], value=asked)
         record.add(fault["to"] + 0.05, type="info", process="nemesis", f=fault["name"], value=evidence)
-        told.append({"id": number, "name": fault["name"], "bit": bit})
+        told.append({"id": number, "name": fault["name"], "took_effect": took_effect})
     return told
 
 
@@ -254,7 +264,7 @@ def verdict(
         }
     if kind == "unknown":
         linearizable |= {"result": "unknown", "summary": "r3: out of time after 60 s."}
-    missing = ["Only 0 ok operations while a fault was active; 300 are asked for.", "No fault bit."]
+    missing = ["Only 0 ok operations while a fault was active; 300 are asked for.", "No fault took effect."]
     finding = "Reads at replicas lagged behind by up to 1.3 s, which is allowed."
     return {
         "format": "qsync-verdict",

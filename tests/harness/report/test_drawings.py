@@ -19,7 +19,7 @@ from harness.report.witness_timeline import window
 
 
 def band(does: str, start_ns: int, end_ns: int, **fields: object) -> FaultBand:
-    given_fields: dict[str, object] = {"nodes": (), "links": (), "bit": True}
+    given_fields: dict[str, object] = {"nodes": (), "links": (), "took_effect": True}
     return FaultBand(
         id=0,
         name=does,
@@ -119,7 +119,7 @@ def test_a_partition_that_changes_names_whom_the_node_lost_when() -> None:
 
 def test_a_fault_that_did_not_bite_changes_no_state() -> None:
     """If it failed, the lanes would show a node down that was up."""
-    idle = band("kill", 40, 60, nodes=("n1",), bit=False)
+    idle = band("kill", 40, 60, nodes=("n1",), took_effect=False)
     assert len(node_story("n1", [state(0, up=True, role="replica")], [idle]).stretches(0, 100)) == 1
 
 

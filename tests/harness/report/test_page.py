@@ -88,7 +88,30 @@ def test_a_run_without_enough_evidence_says_what_is_missing(tmp_path: Path) -> N
     """If it failed, exit code 3 would leave its reader without a reason."""
     text = text_of(write(build(tmp_path / "run", "not-evidence")).read_text())
     assert "Why this run proves nothing" in text
-    assert "No fault bit." in text
+    assert "No fault took effect." in text
+
+
+def test_a_run_of_an_older_version_has_the_same_page(tmp_path: Path) -> None:
+    """If it failed, the page of a stored run would say that none of its faults took effect."""
+    old = {"took_effect": "bit", "skipped_faults": "left_out", "not_observed": "not_felt"}
+    pages = []
+    for name, words in (("new", {}), ("old", old)):
+        folder = build(tmp_path / name / "run", "valid")
+        verdict = json.loads((folder / "verdict.json").read_text())
+        verdict["evidence"] |= {
+            "not_observed": ["pause"],
+            "skipped_faults": [{"name": "kill", "why": "it was late"}],
+        }
+        (folder / "verdict.json").write_text(json.dumps(verdict))
+        for path in (folder / "verdict.json", folder / "history.jsonl"):
+            text = path.read_text()
+            for today, before in words.items():
+                assert f'"{today}"' in text or path.name == "history.jsonl"
+                text = text.replace(f'"{today}"', f'"{before}"')
+            path.write_text(text)
+        pages.append(text_of(page.html(folder)).replace(f"/ {name} /", "/"))
+    assert pages[0] == pages[1]
+    assert "took effect? evidence" in pages[0]
 
 
 def test_violations_come_before_findings_and_what_is_valid(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ PICTURE: dict[str, Any] = {
     ],
     "cuts": [{"name": "cut 3", "at": {"n1": 9, "n2": 13}}],
     "brackets": [{"lane": "n2", "from": 12, "to": 13, "text": "START to FINISH"}],
-    "left_out": 1_500,
+    "not_drawn": 1_500,
 }
 
 

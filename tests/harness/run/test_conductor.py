@@ -334,10 +334,10 @@ def test_the_times_of_a_plan_are_those_of_load_and_faults() -> None:
     """If it failed, a machine that is slow to start nodes would leave out the first operations and the first faults."""
     plan = drawn(operation(10), operation(20, key="y"), faults=(PAUSE,))
     late = Recorded(plan, SlowToStart())
-    assert [event.f for event in late.of("harness") if event.f == "left-out"] == ["left-out"]
+    assert [event.f for event in late.of("harness") if event.f == "skipped-fault"] == ["skipped-fault"]
     run = Recorded(plan, SlowWithATimeOfItsOwn())
     assert run.error is None
-    assert not [event for event in run.events if event.f == "left-out"]
+    assert not [event for event in run.events if event.f == "skipped-fault"]
     begun = [
         event.time_ns for event in run.events if event.type == "invoke" and event.process in (0, "nemesis")
     ]

@@ -26,7 +26,7 @@ def test_failover_makes_another_node_the_owner(letter: str) -> None:
     assert verdict["outcome"] == "valid", verdict["sentence"]
     owners = {state.node for state in history.states if state.status.get("role") == "owner"}
     assert len(owners) > 1
-    assert all(fault.bit and fault.healed for fault in history.faults)
+    assert all(fault.took_effect and fault.healed for fault in history.faults)
 
 
 @pytest.mark.parametrize("has_owner", [True, False, None])

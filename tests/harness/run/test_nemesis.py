@@ -17,7 +17,7 @@ def test_a_fault_has_a_start_and_an_end_with_its_evidence() -> None:
     """If it failed, nobody could tell what a cluster went through, or whether it went through anything."""
     recorded = Recorded(drawn(operation(10), faults=(PAUSE,)), FakeCluster())
     (fault,) = recorded.history.faults
-    assert (fault.name, fault.does, fault.nodes, fault.bit, fault.healed) == (
+    assert (fault.name, fault.does, fault.nodes, fault.took_effect, fault.healed) == (
         "pause",
         "pause",
         ("n2",),
@@ -41,7 +41,7 @@ class SlowToHeal(FakeCluster):
 
 
 def test_a_fault_whose_time_has_passed_is_left_out() -> None:
-    """If it failed, a fault that lasts for no time at all would not bite, and the run would prove nothing."""
+    """If it failed, a fault that lasts for no time at all would have no effect, and the run would prove nothing."""
     times = {1: (200, 400), 2: (850, 1500), 3: (2000, 2100)}
     others = tuple(
         msgspec.structs.replace(PAUSE, id=id_, at_ns=at * MILLISECOND_NS, until_ns=until * MILLISECOND_NS)
@@ -50,12 +50,14 @@ def test_a_fault_whose_time_has_passed_is_left_out() -> None:
     recorded = Recorded(drawn(operation(10), faults=(PAUSE, *others)), SlowToHeal())
     history = recorded.history
     assert [fault.id for fault in history.faults] == [0, 2, 3]
-    told = [event.value for event in history.events if (event.process, event.f) == ("harness", "left-out")]
+    told = [
+        event.value for event in history.events if (event.process, event.f) == ("harness", "skipped-fault")
+    ]
     assert [(value["fault"]["id"], value["why"]) for value in told] == [(1, LATE)]
 
 
 def test_a_partition_that_would_not_change_is_left_out() -> None:
-    """If it failed, one whose other shapes were about who has left could not bite, and would spoil the run."""
+    """If it failed, one whose other shapes were about who has left could have no effect, and would spoil the run."""
     shapes = (
         Shape(after_ns=0, links=(("n1", "n2"),)),
         Shape(after_ns=100 * MILLISECOND_NS, links=(("n1", "n3"), ("n3", "n1"))),
@@ -70,7 +72,7 @@ def test_a_partition_that_would_not_change_is_left_out() -> None:
 
     recorded = Recorded(drawn(operation(10), faults=(changing,)), FakeCluster(), at={5: leaves})
     assert [fault.id for fault in recorded.history.faults] == []
-    told = [event.value["why"] for event in recorded.of("harness") if event.f == "left-out"]
+    told = [event.value["why"] for event in recorded.of("harness") if event.f == "skipped-fault"]
     assert told == [GONE]
 
 
@@ -85,5 +87,5 @@ def test_the_end_of_a_fault_is_always_written(methods: tuple[str, ...]) -> None:
     assert fault.end_index is not None
     assert "heal 0" in recorded.cluster.calls
     if "heal" in methods:
-        assert (fault.bit, fault.healed) == (False, False)
+        assert (fault.took_effect, fault.healed) == (False, False)
         assert fault.evidence["detail"] == f"not healed: {methods[0]} broke"

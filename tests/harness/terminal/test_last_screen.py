@@ -15,8 +15,11 @@ COMMAND = "./qsync run --seed 7 --time-limit 20"
 
 
 def verdict(**fields: Any) -> dict[str, Any]:
-    faults = [{"id": 0, "name": "kill", "bit": True}, {"id": 1, "name": "kill", "bit": True}]
-    faults += [{"id": 2, "name": "isolate-owner", "bit": True}, {"id": 3, "name": "pause", "bit": False}]
+    faults = [{"id": 0, "name": "kill", "took_effect": True}, {"id": 1, "name": "kill", "took_effect": True}]
+    faults += [
+        {"id": 2, "name": "isolate-owner", "took_effect": True},
+        {"id": 3, "name": "pause", "took_effect": False},
+    ]
     evidence = {"ok": 2412, "fail": 12, "info": 33, "ok_under_fault": 611, "faults": faults, "rollbacks": 1}
     return {
         "outcome": "anomaly",
@@ -40,7 +43,7 @@ def test_it_says_what_is_needed_in_this_order() -> None:
         "ANOMALY  Key r3 lost an acknowledged write.",
         "",
         "2,412 ok  12 fail  33 info   611 ok under a fault   1 rollback",
-        "faults that bit (3 of 4): kill ×2, isolate-owner",
+        "faults that took effect (3 of 4): kill ×2, isolate-owner",
         "  violation  linearizable: 1 of 6 keys",
         "  unknown    convergence: no dump of n3",
         "  finding    replica-reads: lagged",

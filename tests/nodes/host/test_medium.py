@@ -12,7 +12,7 @@ import pytest
 
 from nodes.host.disk import Disk, Outcome
 from nodes.host.files import Committed
-from nodes.host.medium import FELT, ORDERS, SYNCED, FaultyMedium
+from nodes.host.medium import AFFECTED, ORDERS, SYNCED, FaultyMedium
 from nodes.kernel.effects import Persist
 from nodes.kernel.outbox import Durability
 
@@ -41,7 +41,7 @@ class Bench:
         return self.outcomes.get(timeout=WAIT_S)
 
     def felt(self) -> dict[str, Any]:
-        return dict(json.loads((self.folder / "faults" / FELT).read_text()))
+        return dict(json.loads((self.folder / "faults" / AFFECTED).read_text()))
 
     def synced(self, name: str) -> int | None:
         lines = (self.folder / "faults" / SYNCED).read_text().splitlines()
@@ -71,7 +71,7 @@ def test_a_broken_disk_fails_and_goes_on_where_it_was(tmp_path: Path, orders: di
 
 
 def test_a_slow_disk_is_slow_and_says_how_often(tmp_path: Path) -> None:
-    """Broken, a fault that nobody felt would count as one that bit."""
+    """Broken, a fault that nobody felt would count as one that took effect."""
     bench = Bench(tmp_path)
     bench.order(id=2, sync_delay_ns=1_000_000)
     assert bench.felt()["delayed"] == 0
@@ -131,10 +131,10 @@ def test_that_all_is_well_is_told_last(tmp_path: Path, monkeypatch: pytest.Monke
 def test_what_could_not_be_told_is_told_later(tmp_path: Path) -> None:
     """Broken, one failure to write the file would hide for good that the orders were seen."""
     bench = Bench(tmp_path)
-    in_the_way = tmp_path / "faults" / f"{FELT}.new"
+    in_the_way = tmp_path / "faults" / f"{AFFECTED}.new"
     in_the_way.mkdir()
     bench.order(id=3, sync_error="EIO")
-    assert not (tmp_path / "faults" / FELT).exists()
+    assert not (tmp_path / "faults" / AFFECTED).exists()
     in_the_way.rmdir()
     bench.medium.look()
     assert bench.felt()["id"] == 3

@@ -96,7 +96,9 @@ def test_each_node_comes_to_the_newer_version_and_back(client: Any, tmp_path: Pa
     asked.write_bytes(to_json(plan(tmp_path, *steps)))
     verdict = run(tmp_path, "--plan", str(asked))
     faults = verdict["evidence"]["faults"]
-    assert [(each["bit"], each["healed"]) for each in faults] == [(True, True)] * 4, verdict["sentence"]
+    assert [(each["took_effect"], each["healed"]) for each in faults] == [(True, True)] * 4, verdict[
+        "sentence"
+    ]
     assert {row["version"].partition("+")[0] for row in verdict["versions"]} == {OLDER, VERSION}
     assert verdict["violations"] == []
 
@@ -301,7 +303,7 @@ def test_faults_of_a_process_reach_a_store_behind_a_wrapper(client: Any, tmp_pat
     store.write_text(WRAPPED.format(example=str(ROOT / "docs" / "mystore.py")))
     options = ("--system", str(store), "--nodes", "1", "--rate", "100", "--time-limit", "10")
     verdict = run(tmp_path, *options, "--faults", "kill,pause", "--seed", "1")
-    assert {"kill", "pause"} <= set(verdict["evidence"]["kinds_that_bit"]), verdict["sentence"]
+    assert {"kill", "pause"} <= set(verdict["evidence"]["kinds_in_effect"]), verdict["sentence"]
     assert {"linearizable", "convergence"} & set(verdict["violations"]), "what is in memory survived a kill"
 
 

@@ -1,4 +1,4 @@
-"""The three faults over made-up limits: what makes them bite, what heals them, and what does not."""
+"""The three faults over made-up limits: when they take effect, what heals them, and what does not."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_node_that_has_to_wait_is_limited() -> None:
     """Broken, a limit that held nobody up would count as a fault that was survived."""
     node = Node()
     evidence = carried_out(CpuLimit, node, HEARTBEAT_NS, percent=8)
-    assert (evidence.bit, evidence.healed) == (True, True)
+    assert (evidence.took_effect, evidence.healed) == (True, True)
     assert evidence.counters == {"periods_throttled": 9, "throttled_ms": 900, "percent": 8}
     assert node.asked == ["cpu 8", "lift"]
 
@@ -119,10 +119,10 @@ def test_a_node_that_needs_less_gets_less() -> None:
     """Broken, a quiet replica would never feel the fault, and its run would be no evidence."""
     node = Node(needs_percent=3)
     evidence = carried_out(CpuLimit, node, HEARTBEAT_NS, percent=9)
-    assert (evidence.bit, node.asked) == (True, ["cpu 9", "cpu 4", "cpu 2", "lift"])
+    assert (evidence.took_effect, node.asked) == (True, ["cpu 9", "cpu 4", "cpu 2", "lift"])
     idle = Node(needs_percent=0)
     evidence = carried_out(CpuLimit, idle, HEARTBEAT_NS, percent=2)
-    assert (evidence.bit, evidence.healed, idle.asked) == (False, True, ["cpu 2", "cpu 1", "lift"])
+    assert (evidence.took_effect, evidence.healed, idle.asked) == (False, True, ["cpu 2", "cpu 1", "lift"])
 
 
 def test_limits_that_stay_are_no_heal() -> None:
@@ -137,7 +137,7 @@ def test_limits_that_stay_are_no_heal() -> None:
 def test_pressure_is_believed_by_what_the_kernel_took_back() -> None:
     """Broken, a node with memory to spare would count as one under pressure."""
     evidence = carried_out(MemoryLimit, Node())
-    assert (evidence.bit, evidence.healed) == (True, True)
+    assert (evidence.took_effect, evidence.healed) == (True, True)
     assert evidence.counters == {"limit_hits": 0, "refaults": 50, "oom_kills": 0}
 
 
@@ -160,7 +160,7 @@ def test_who_dies_under_pressure_is_told_and_comes_back() -> None:
 
     node = Node(told=True)
     evidence = carried_out(Fatal, node)
-    assert evidence.bit, (
+    assert evidence.took_effect, (
         "a node that was ended at once felt the limit, though nothing was taken back from it before"
     )
 
@@ -191,7 +191,13 @@ def test_who_is_ended_when_the_pressure_is_over_is_told_too() -> None:
     """Broken, a node that the fault ended in its last moment would be called a crash of the store."""
     node = EndedAtTheEnd(told=True)
     evidence = carried_out(MemoryLimit, node)
-    assert (evidence.bit, evidence.healed, node.alive, node.untold, node.starved) == (True, True, True, 0, 0)
+    assert (evidence.took_effect, evidence.healed, node.alive, node.untold, node.starved) == (
+        True,
+        True,
+        True,
+        0,
+        0,
+    )
     assert node.asked[-2:] == ["revive", "lift"]
 
 
@@ -199,7 +205,7 @@ def test_the_kernel_ends_the_node_and_the_fault_brings_it_back() -> None:
     """Broken, an end for want of memory would be a crash, or the node be gone for the rest of the run."""
     node = Node()
     evidence = carried_out(OutOfMemory, node)
-    assert (evidence.bit, evidence.healed, node.untold, node.starved) == (True, True, 0, 0)
+    assert (evidence.took_effect, evidence.healed, node.untold, node.starved) == (True, True, 0, 0)
     assert evidence.counters == {"oom_kills": 1, "processes_seen_dead": 1}
     assert node.asked[:2] == ["memory", "fill"]
     assert node.asked.index("revive") < node.asked.index("lift")
@@ -207,9 +213,9 @@ def test_the_kernel_ends_the_node_and_the_fault_brings_it_back() -> None:
 
 def test_an_end_that_the_kernel_did_not_count_is_no_bite() -> None:
     """Broken, any death while memory was short would be taken for the kernel's doing."""
-    assert not carried_out(OutOfMemory, Node(counted=False)).bit
+    assert not carried_out(OutOfMemory, Node(counted=False)).took_effect
     evidence = carried_out(OutOfMemory, Node(counted=False, told=True))
-    assert evidence.bit, "a container's counts go with it; who saw it end knows"
+    assert evidence.took_effect, "a container's counts go with it; who saw it end knows"
     assert evidence.counters == {"oom_kills": 1, "processes_seen_dead": 1}
 
 
@@ -217,5 +223,5 @@ def test_a_node_that_the_kernel_spares_did_not_feel_it(monkeypatch: pytest.Monke
     """Broken, the harness would wait for ever, or call a node dead that lives."""
     monkeypatch.setattr(faults, "_DEAD_WITHIN_S", 0.05)
     evidence = carried_out(OutOfMemory, Node(dies=False))
-    assert (evidence.bit, evidence.healed) == (False, True)
+    assert (evidence.took_effect, evidence.healed) == (False, True)
     assert "was not ended" in evidence.detail

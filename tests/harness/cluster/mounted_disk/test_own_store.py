@@ -105,7 +105,7 @@ async def one_round(cluster: LocalCluster, number: int) -> int:
     fault = Fault(**told, nodes=("n1",), seed=number)  # type: ignore[arg-type]  # the fields are as they should be
     await cluster.inject(fault)
     evidence = await cluster.heal(fault)
-    assert evidence.bit and evidence.healed, evidence
+    assert evidence.took_effect and evidence.healed, evidence
     found = [await ask(cluster, 2 * number + 1, "get", "register", key) for key in keys]
     return found.count(None)
 
@@ -154,7 +154,7 @@ def test_a_store_that_stops_on_a_full_disk_is_started_again_when_the_disk_has_ro
                 await asyncio.sleep(0.01)
             assert [(each.node, each.how) for each in ended] == [("n1", "exit 1")]
             evidence = await cluster.heal(fault)
-            assert (evidence.bit, evidence.healed) == (True, True), evidence
+            assert (evidence.took_effect, evidence.healed) == (True, True), evidence
             assert evidence.detail == "n1 had ended, and was started again"
             assert await ask(cluster, 3, "get", "register", "a") == ["a", 1]
             assert cluster.ended() == ()

@@ -98,7 +98,9 @@ def test_each_node_comes_to_the_newer_version(host: Sshd) -> None:
     asked.write_bytes(to_json(plan(host.folder, *steps)))
     verdict = run(host, "--plan", str(asked))
     faults = verdict["evidence"]["faults"]
-    assert [(each["bit"], each["healed"]) for each in faults] == [(True, True)] * 3, verdict["sentence"]
+    assert [(each["took_effect"], each["healed"]) for each in faults] == [(True, True)] * 3, verdict[
+        "sentence"
+    ]
     assert {row["version"].partition("+")[0] for row in verdict["versions"]} == {OLDER, VERSION}
     assert verdict["violations"] == []
     assert host.left == []
@@ -137,7 +139,7 @@ def test_disks_of_far_nodes_fail_forget_and_are_damaged(host: Sshd) -> None:
     verdicts = until_in_effect(
         lambda: run(host, "--faults", names, "--time-limit", "40"), "torn-tail", any_of=power
     )
-    affected = {kind for verdict in verdicts for kind in verdict["evidence"]["kinds_that_bit"]}
+    affected = {kind for verdict in verdicts for kind in verdict["evidence"]["kinds_in_effect"]}
     if not affected & disk:
         until_in_effect(lambda: run(host, "--faults", ",".join(disk), "--time-limit", "20"), any_of=disk)
     assert host.left == []
@@ -156,9 +158,9 @@ def test_real_tarantool_is_driven_as_anywhere(host: Sshd) -> None:
     """If it failed, real stores could be judged on this machine only."""
     for _ in range(TRIES):  # what it then finds is no business of this test
         verdict = run(host, "--system", "tarantool", "--faults", "kill", "--time-limit", "8", hosts=1)
-        if verdict["evidence"]["kinds_that_bit"] == ["kill"]:
+        if verdict["evidence"]["kinds_in_effect"] == ["kill"]:
             break
-    assert verdict["evidence"]["kinds_that_bit"] == ["kill"], verdict["sentence"]
+    assert verdict["evidence"]["kinds_in_effect"] == ["kill"], verdict["sentence"]
     assert list(Path(verdict["folder"]).glob("nodes/n1/*.xlog"))
     assert host.left == []
 

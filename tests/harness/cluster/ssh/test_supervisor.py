@@ -200,9 +200,9 @@ def test_orders_reach_a_disk_and_what_cannot_be_done_is_said(tmp_path: Path) -> 
         orders = {"id": 4, "sync_delay_ns": 5}
         host.ask(id=1, do="disk", node="n1", word="order", given={"orders": orders})
         assert json.loads((node / "faults" / "disk.json").read_text()) == orders
-        assert host.ask(id=2, do="disk", node="n1", word="felt", given={})["told"] == {}
+        assert host.ask(id=2, do="disk", node="n1", word="affected", given={})["told"] == {}
         (node / "faults" / "felt.json").write_text('{"id": 4, "delayed": 2, "failed": 0}')
-        told = host.ask(id=3, do="disk", node="n1", word="felt", given={})["told"]
+        told = host.ask(id=3, do="disk", node="n1", word="affected", given={})["told"]
         assert (told["id"], told["delayed"], told["failed"]) == (4, 2, 0)
         told = host.ask(id=5, do="disk", node="n1", word="lose-unsynced", given={"seed": "1"})
         assert "what the node synced cannot be read" in told["error"]
