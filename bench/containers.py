@@ -249,7 +249,7 @@ def kills(given: argparse.Namespace, results: Path) -> int:
         remaining = tuple(sorted(there_is() - before))
         record = checked(results / "killed")
         is_good = (
-            row.verdict in ("valid", "not-evidence") and not remaining and record != "no record can be read"
+            row.verdict in ("valid", "inconclusive") and not remaining and record != "no record can be read"
         )
         bad += not is_good
         cells = (
@@ -278,7 +278,7 @@ def checked(results: Path) -> str:
         capture_output=True,
         check=False,
     )
-    outcome = {0: "valid", 1: "anomaly", 2: "unknown", 3: "not evidence"}
+    outcome = {0: "valid", 1: "anomaly", 2: "unknown", 3: "inconclusive"}
     return outcome.get(done.returncode, "no record can be read")
 
 

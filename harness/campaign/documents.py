@@ -12,7 +12,7 @@ from harness.campaign.journal import Ended
 from harness.campaign.summary import Group, Kind, Summary
 from harness.report.tables_page import Cell, Page, Section, html
 
-MARK = {"valid": "✅", "anomaly": "❌", "unknown": "❔", "not-evidence": "⚪", "broken": "💥"}
+MARK = {"valid": "✅", "anomaly": "❌", "unknown": "❔", "inconclusive": "⚪", "broken": "💥"}
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LISTED = 200
 
@@ -80,7 +80,7 @@ def markdown(summary: Summary) -> str:
         lines += [_kind_row(kind, len(summary.ended)) for kind in summary.kinds]
         lines.append("")
     lines += [
-        "| cell | valid | anomaly | unknown | not evidence | broken | not reached |",
+        "| cell | valid | anomaly | unknown | inconclusive | broken | not reached |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for cell, counts in _by_cell(summary).items():
@@ -120,7 +120,7 @@ def _kind_row(kind: Kind, whole: int) -> str:
 
 def page(summary: Summary, folder: Path, results: Path) -> str:
     """The index page: `folder` is where it will lie, so that it can point to the runs' own pages."""
-    tone = {0: "valid", 1: "anomaly", 2: "unknown", 3: "not-evidence"}.get(summary.exit_code, "anomaly")
+    tone = {0: "valid", 1: "anomaly", 2: "unknown", 3: "inconclusive"}.get(summary.exit_code, "anomaly")
     counts = summary.counts
     return html(
         Page(
@@ -146,7 +146,7 @@ def page(summary: Summary, folder: Path, results: Path) -> str:
 
 
 def _anomalies(summary: Summary, folder: Path, results: Path) -> Section:
-    styles = {"new": "anomaly", "expired": "unknown", "known": "not-evidence"}
+    styles = {"new": "anomaly", "expired": "unknown", "known": "inconclusive"}
     rows = [
         (
             Cell(group.fingerprint, "code"),
@@ -208,7 +208,7 @@ def _cells(summary: Summary) -> Section:
         )
         for cell, counts in _by_cell(summary).items()
     ]
-    columns = ("cell", "outcomes", "valid", "anomaly", "unknown", "not evidence", "broken", "not reached")
+    columns = ("cell", "outcomes", "valid", "anomaly", "unknown", "inconclusive", "broken", "not reached")
     caption = (
         f"The matrix, in the order in which its cells ran; {summary.excluded} combinations are excluded."
     )
@@ -216,7 +216,7 @@ def _cells(summary: Summary) -> Section:
 
 
 def _runs(summary: Summary, folder: Path, results: Path) -> Section:
-    order = {"anomaly": 0, "broken": 1, "unknown": 2, "not-evidence": 3, "valid": 4}
+    order = {"anomaly": 0, "broken": 1, "unknown": 2, "inconclusive": 3, "valid": 4}
     runs = sorted(summary.ended, key=lambda run: order[run.outcome])
     rows = [
         (
@@ -241,7 +241,7 @@ def _runs(summary: Summary, folder: Path, results: Path) -> Section:
 
 
 def _by_cell(summary: Summary) -> dict[str, dict[str, int]]:
-    words = ("valid", "anomaly", "unknown", "not-evidence", "broken", "not reached")
+    words = ("valid", "anomaly", "unknown", "inconclusive", "broken", "not reached")
     cells: dict[str, dict[str, int]] = {}
     for run in summary.ended:
         cells.setdefault(run.cell, dict.fromkeys(words, 0))[run.outcome] += 1

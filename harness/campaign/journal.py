@@ -238,6 +238,8 @@ def load(folder: Path) -> Journal | None:
                 recorded[line["cell"], line["seed"]] = msgspec.convert(line, ToJudge)
                 began.pop((line["cell"], line["seed"]), None)
             case "ended":
+                if line.get("outcome") == "not-evidence":  # as older versions said
+                    line["outcome"] = "inconclusive"
                 ended = msgspec.convert(line, Ended)
                 journal.ended.append(ended)
                 began.pop((ended.cell, ended.seed), None)

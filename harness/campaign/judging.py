@@ -22,7 +22,7 @@ from harness.judge.outcome import NOT_PROMISED
 from harness.run.finish import Recorded, conclude
 
 BROKEN, INTERRUPTED = 70, 130
-NOT_EVIDENCE = EXIT_CODES["not-evidence"]
+INCONCLUSIVE = EXIT_CODES["inconclusive"]
 
 Judge = Callable[[Path, list[ToJudge]], Iterator[Ended]]
 """results/ and recorded runs → what is noted of each, in whatever order they come to an end."""
@@ -87,12 +87,12 @@ def believed(told: dict[str, Any], code: int) -> dict[str, Any]:
     if told["outcome"] == "anomaly" or EXIT_CODES.get(told["outcome"]) == code:
         return told
     sentence = f"it ended with {code} though its verdict says {told['outcome']}: {told['sentence']}"
-    return {**told, **told_by_line(sentence, NOT_EVIDENCE if code in (NOT_EVIDENCE, INTERRUPTED) else BROKEN)}
+    return {**told, **told_by_line(sentence, INCONCLUSIVE if code in (INCONCLUSIVE, INTERRUPTED) else BROKEN)}
 
 
 def told_by_line(sentence: str, code: int) -> dict[str, Any]:
     """For a run without a verdict, with only one line."""
-    return {"outcome": "not-evidence" if code == NOT_EVIDENCE else "broken", "sentence": sentence}
+    return {"outcome": "inconclusive" if code == INCONCLUSIVE else "broken", "sentence": sentence}
 
 
 def _fingerprints(verdict: Mapping[str, Any], folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from harness.campaign.journal import Ended, Task
 
-FAILED = frozenset({"anomaly", "unknown", "not-evidence", "broken"})
+FAILED = frozenset({"anomaly", "unknown", "inconclusive", "broken"})
 
 
 @dataclass(frozen=True, slots=True)

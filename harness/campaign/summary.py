@@ -18,7 +18,7 @@ from harness.campaign.known import KnownList, Standing
 
 NO_FINGERPRINT = "none"
 _STANDINGS: tuple[Standing, ...] = ("new", "expired", "known")
-CODES = {"anomaly": 1, "broken": 70, "not-evidence": 3, "unknown": 2, "valid": 0}
+CODES = {"anomaly": 1, "broken": 70, "inconclusive": 3, "unknown": 2, "valid": 0}
 """By gravity, as `harness.cli.exit_codes` has it."""
 
 
@@ -80,7 +80,7 @@ class Summary:
     def counts(self) -> dict[str, int]:
         """outcome → runs; all words are there."""
         found = Counter(each.outcome for each in self.ended)
-        return {word: found[word] for word in ("valid", "anomaly", "unknown", "not-evidence", "broken")}
+        return {word: found[word] for word in ("valid", "anomaly", "unknown", "inconclusive", "broken")}
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -110,8 +110,8 @@ class Summary:
         counts = self.counts
         if sum(counts.values()) < len(self.ended):
             return CODES["broken"]  # an unknown outcome is not a pass
-        for word in ("broken", "not-evidence", "unknown"):
-            if counts[word] or (word == "not-evidence" and (self.unpublished or self.too_long)):
+        for word in ("broken", "inconclusive", "unknown"):
+            if counts[word] or (word == "inconclusive" and (self.unpublished or self.too_long)):
                 return CODES[word]
         return 0 if self.ended else 3
 

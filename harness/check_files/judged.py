@@ -185,7 +185,7 @@ def _sentence(outcome: Outcome, judgement: Judgement, evidence: Mapping[str, Any
             )
             text = first.witnesses[0].summary.rstrip(".")
             return f"{text[:1].upper()}{text[1:]}.{also}"
-        case "not-evidence":
+        case "inconclusive":
             return f"Nothing can be said of this file: {'; '.join(evidence['missing'])}."
         case "unknown":
             undecided = [each for each in judgement.verdicts if each.result == "unknown"]

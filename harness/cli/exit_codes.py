@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
     VALID = 0
     ANOMALY = 1
     UNKNOWN = 2
-    NOT_EVIDENCE = 3
+    INCONCLUSIVE = 3
     WRONG_USE = 64
     BROKEN = 70
     INTERRUPTED = 130
@@ -30,12 +30,12 @@ GRAVEST_FIRST = (
     ExitCode.INTERRUPTED,
     ExitCode.OUTPUT_CLOSED,
     ExitCode.WRONG_USE,
-    ExitCode.NOT_EVIDENCE,
+    ExitCode.INCONCLUSIVE,
     ExitCode.UNKNOWN,
     ExitCode.VALID,
 )
 
 
 def gravest(codes: Iterable[ExitCode]) -> ExitCode:
-    """The one exit code of many runs; no runs at all are no evidence."""
-    return min(codes, key=GRAVEST_FIRST.index, default=ExitCode.NOT_EVIDENCE)
+    """The one exit code of many runs; no runs at all are inconclusive."""
+    return min(codes, key=GRAVEST_FIRST.index, default=ExitCode.INCONCLUSIVE)

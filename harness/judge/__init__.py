@@ -2,7 +2,7 @@
 
 A *violation* is of the promise. A *finding* is allowed, yet weaker than a reader may think: it is shown just as well
 and changes no exit code. Which checks there are is the workload's matter (`harness.workloads`); `evidence` says what
-a run must show, `outcome` puts verdict.json together, `weighed` makes the outcome (anomaly, not-evidence, unknown or
+a run must show, `outcome` puts verdict.json together, `weighed` makes the outcome (anomaly, inconclusive, unknown or
 valid) and knows its exit code, `words` says it. `whole_run` goes from a record and logs to the verdict.
 """
 

@@ -3,7 +3,7 @@
 | outcome | exit | when |
 |---|---|---|
 | anomaly | 1 | a promised check is invalid, whatever else is the case |
-| not-evidence | 3 | something is missing without which a run shows nothing |
+| inconclusive | 3 | something is missing without which a run shows nothing |
 | unknown | 2 | a promised check was not judged: it is unknown, was skipped, or there is none |
 | valid | 0 | every promised check was judged and is valid |
 """
@@ -15,9 +15,9 @@ from typing import Literal
 
 from checkers.verdict import Result, merged
 
-Outcome = Literal["valid", "anomaly", "unknown", "not-evidence"]
+Outcome = Literal["valid", "anomaly", "unknown", "inconclusive"]
 
-EXIT_CODES: dict[Outcome, int] = {"valid": 0, "anomaly": 1, "unknown": 2, "not-evidence": 3}
+EXIT_CODES: dict[Outcome, int] = {"valid": 0, "anomaly": 1, "unknown": 2, "inconclusive": 3}
 
 
 def outcome_of(
@@ -29,5 +29,5 @@ def outcome_of(
     if result == "invalid":
         return "anomaly"
     if missing:
-        return "not-evidence"
+        return "inconclusive"
     return "valid" if result == "valid" and not left_out else "unknown"

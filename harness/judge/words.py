@@ -32,7 +32,7 @@ def _sentence(outcome: Outcome, verdicts: Sequence[Verdict], evidence: dict[str,
     match outcome:
         case "anomaly":
             return _anomaly([verdict for verdict in verdicts if verdict.result == "invalid"])
-        case "not-evidence":
+        case "inconclusive":
             return "Nothing can be said of this run: " + "; ".join(evidence["missing"][:3]) + "."
         case "unknown":
             undecided = [verdict for verdict in verdicts if verdict.result == "unknown"]

@@ -26,7 +26,7 @@ def trend(runs: DataFrame, latency: DataFrame) -> DataFrame:
             F.count("*").alias("runs"),
             *[
                 F.count_if(F.col("outcome") == word).alias(word.replace("-", "_"))
-                for word in ("valid", "anomaly", "unknown", "not-evidence")
+                for word in ("valid", "anomaly", "unknown", "inconclusive")
             ],
             F.sum("ok").alias("ok"),
             F.round(F.try_divide(F.sum("ok"), F.sum("asked")), 4).alias("ok_share"),
@@ -67,7 +67,7 @@ def flaky_or_fixed(anomalies: DataFrame, runs: DataFrame) -> DataFrame:
     than 5 % it is called fixed; with 0 silent runs it is present; otherwise this is undecided. Inconclusive runs are
     not counted.
     """
-    telling = runs.where(F.col("outcome") != "not-evidence").select("run", "started", _cell().alias("cell"))
+    telling = runs.where(F.col("outcome") != "inconclusive").select("run", "started", _cell().alias("cell"))
     seen = anomalies.select("run", "fingerprint").distinct().join(telling, "run", "inner")
     cells = seen.groupBy("fingerprint", "cell").agg(
         F.count("*").alias("sightings"), F.max("started").alias("last_in_cell")

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import BooleanType, StructField, StructType
 
 from harness.pipeline import documents, node_files, workers
 from harness.pipeline.latency import latency
@@ -130,8 +131,16 @@ def stored(spark: SparkSession, folder: Path, name: str, files: Sequence[Path]) 
     """These files of a table under `folder`; an empty table if there are none."""
     if not files:
         return spark.createDataFrame([], TABLES[name])
-    reader = spark.read.schema(TABLES[name]).option("basePath", str(folder / name))
-    return reader.parquet(*map(named, files)).select(*TABLES[name].fieldNames())
+    written = StructType([*TABLES[name].fields, StructField("bit", BooleanType())])
+    read = spark.read.schema(written).option("basePath", str(folder / name)).parquet(*map(named, files))
+    return in_todays_words(read, name).select(*TABLES[name].fieldNames())
+
+
+def in_todays_words(table: DataFrame, name: str) -> DataFrame:
+    """Rows of an older version, whose runs retention has removed, with the words of this one."""
+    if name == "faults":
+        return table.withColumn("took_effect", F.coalesce("took_effect", "bit"))
+    return table.replace("not-evidence", "inconclusive", ["outcome"]) if name == "runs" else table
 
 
 def write(table: DataFrame, path: Path, *, is_partitioned: bool = True) -> None:

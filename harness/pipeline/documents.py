@@ -28,22 +28,26 @@ def runs(found: DataFrame, documents: DataFrame) -> DataFrame:
         "system cluster workload faults nodes seed time_limit_s rate workers bugs code".split()  # noqa: SIM905
     )
     evidence = "asked ok fail info ok_under_fault rollbacks stalls missing".split()  # noqa: SIM905
-    return found.join(documents, "run", "inner").select(
-        "run",
-        "started",
-        *[F.col(f"plan.{name}").alias(name) for name in plan],
-        F.coalesce(
-            "plan.options.configuration",
-            "plan.configuration",  # of version 1
-            F.split("verdict.promise.configuration", ":", 2)[0],
-        ).alias("configuration"),
-        *[
-            F.col(f"verdict.{name}").alias(name)
-            for name in ("outcome", "exit_code", "sentence", "violations")
-        ],
-        *[F.col(f"verdict.evidence.{name}").alias(name) for name in evidence],
-        F.col("place").alias("path"),
-    )
+    return (
+        found.join(documents, "run", "inner")
+        .select(
+            "run",
+            "started",
+            *[F.col(f"plan.{name}").alias(name) for name in plan],
+            F.coalesce(
+                "plan.options.configuration",
+                "plan.configuration",  # of version 1
+                F.split("verdict.promise.configuration", ":", 2)[0],
+            ).alias("configuration"),
+            *[
+                F.col(f"verdict.{name}").alias(name)
+                for name in ("outcome", "exit_code", "sentence", "violations")
+            ],
+            *[F.col(f"verdict.evidence.{name}").alias(name) for name in evidence],
+            F.col("place").alias("path"),
+        )
+        .replace("not-evidence", "inconclusive", ["outcome"])
+    )  # as older versions said
 
 
 def checks(documents: DataFrame) -> DataFrame:

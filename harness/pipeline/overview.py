@@ -99,7 +99,7 @@ class Overview:
         return self.place or str(self.folder)
 
     def _counts(self) -> dict[str, int]:
-        names = ("valid", "anomaly", "unknown", "not_evidence")
+        names = ("valid", "anomaly", "unknown", "inconclusive")
         return {name.replace("_", "-"): sum(row[name] for row in self.rows["trend"]) for name in names}
 
     def _page(self, report: Report, target: Path) -> Page:
@@ -200,7 +200,7 @@ class Overview:
         ]
         return Section(
             "Trend by plan and version",
-            "The bar: valid, anomaly, unknown, not evidence. The p99 is of a run's worst window, in the median run.",
+            "The bar: valid, anomaly, unknown, inconclusive. The p99 is of a run's worst window, in the median run.",
             ("plan", "version", "runs", "outcomes", "ok of asked", "worst p99, ms", "first run", "last run"),
             rows,
             frozenset({"runs", "ok of asked", "worst p99, ms"}),

@@ -15,7 +15,7 @@ BADGES = {
     "valid": ("valid", "VALID"),
     "anomaly": ("anomaly", "ANOMALY"),
     "unknown": ("unknown", "UNKNOWN"),
-    "not-evidence": ("not-evidence", "NOT EVIDENCE"),
+    "inconclusive": ("inconclusive", "INCONCLUSIVE"),
 }
 NO_VERDICT = ("no-verdict", "NO VERDICT")
 
@@ -166,7 +166,7 @@ def _reasons(material: Material, outcome: str) -> tuple[str, tuple[str, ...]]:
         if check.get("result") == "unknown" and as_mapping(check.get("details")).get("asked") != 0
     )[:12]
     match outcome:
-        case "not-evidence":
+        case "inconclusive":
             return "Why this run proves nothing", missing
         case "unknown":
             return "What could not be decided", unknown + missing

@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy
@@ -124,7 +125,9 @@ def _in_todays_words(verdict: Json) -> Json:
     evidence = as_mapping(verdict.get("evidence"))
     named = {_OLD_WORDS.get(name, name): value for name, value in evidence.items()}
     faults = [{"took_effect": fault.get("bit"), **fault} for fault in as_mappings(evidence.get("faults"))]
-    return {**verdict, "evidence": {**named, "faults": faults}} if evidence else verdict
+    today: dict[str, Any] = {"evidence": {**named, "faults": faults}} if evidence else {}
+    today |= {"outcome": "inconclusive"} if verdict.get("outcome") == "not-evidence" else {}
+    return {**verdict, **today}
 
 
 def witnesses(verdict: Json) -> Iterator[tuple[Json, Json]]:

@@ -14,13 +14,13 @@ from pathlib import Path
 from markupsafe import Markup, escape
 
 HERE = Path(__file__).parent
-OUTCOMES = ("valid", "anomaly", "unknown", "not-evidence")
+OUTCOMES = ("valid", "anomaly", "unknown", "inconclusive")
 _MORE_STYLE = """
-.word.anomaly { color: var(--anomaly); } .word.not-evidence { color: var(--not-evidence); }
+.word.anomaly { color: var(--anomaly); } .word.inconclusive { color: var(--inconclusive); }
 .shares { display: flex; height: 12px; min-width: 120px; border-radius: 3px; overflow: hidden; }
 .shares { background: var(--grid); margin-top: 4px; } .share { display: block; }
 .share.valid { background: var(--valid); } .share.anomaly { background: var(--anomaly); }
-.share.unknown { background: var(--unknown); } .share.not-evidence { background: var(--not-evidence); }
+.share.unknown { background: var(--unknown); } .share.inconclusive { background: var(--inconclusive); }
 .scroll td { white-space: nowrap; } .scroll td.prose { white-space: normal; }
 td.code { font-family: var(--mono); font-size: 12px; }
 a { color: var(--owner); }

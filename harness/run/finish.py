@@ -125,7 +125,7 @@ def finish(
         _keep(folder, record, history, verdict)
     except StoreError as error:
         if verdict["outcome"] != "anomaly":
-            raise  # a run that could not be kept is no evidence, whatever its checks said
+            raise  # a run that could not be kept is inconclusive, whatever its checks said
         verdict["findings"].append({"checker": "store", "summary": error.message})
         with suppress(StoreError):  # an anomaly stands without columns and page
             folder.keep_judgement({VERDICT: _writer(verdict)}, record)
@@ -224,7 +224,7 @@ def judged_again(folder: Path) -> dict[str, Any]:
     try:
         verdict = finish(run, plans.read(run.plan_file))
     except HarnessError as error:
-        return {"outcome": "not-evidence", "exit_code": error.exit_code, "sentence": error.message}
+        return {"outcome": "inconclusive", "exit_code": error.exit_code, "sentence": error.message}
     except Exception as error:  # a defect of the harness breaks this run, not the next ones
         return {"outcome": "broken", "exit_code": BROKEN, "sentence": broke(error)}
     return {name: verdict[name] for name in ("outcome", "exit_code", "sentence")}

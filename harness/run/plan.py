@@ -133,7 +133,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     calm_s: Annotated[float, msgspec.Meta(ge=0.1, le=60)] = 1.0
     """How long nothing is wrong between two faults, and between two scenes of holds, on average and in proportion."""
     least_ok: Count = 0
-    """So many operations must succeed, else the run is no evidence, whatever share of the load they are."""
+    """So many operations must succeed, else the run is inconclusive, whatever share of the load they are."""
     node_cpus: Annotated[float, msgspec.Meta(ge=0.01, le=1024)] | None = None
     """How much of the machine's cores each node may use in the whole run (0.5: half of one); None: the cluster's usual.
     On docker and local."""

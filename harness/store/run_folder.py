@@ -129,6 +129,8 @@ class RunFolder:
         """The stored outcome; None if there is none, or it cannot be read."""
         verdict = self.read_verdict()
         outcome = None if verdict is None else verdict.get("outcome")
+        if outcome == "not-evidence":  # as older versions said
+            return "inconclusive"
         return outcome if isinstance(outcome, str) else None
 
     def _keep(self, making: Mapping[str, Make]) -> None:
@@ -236,9 +238,7 @@ def find_runs(root: Path) -> list[RunSummary]:
     folders = sorted(path.parent for path in root.glob(f"*/*/{PLAN}") if path.parent.parent.name != LATEST)
     found = []
     for folder in sorted(folders, key=lambda path: path.name):
-        verdict = RunFolder(folder).read_verdict()
-        outcome = verdict.get("outcome") if verdict else None
-        found.append(RunSummary(RunFolder(folder), None if outcome is None else str(outcome)))
+        found.append(RunSummary(RunFolder(folder), RunFolder(folder).read_verdict_outcome()))
     return found
 
 

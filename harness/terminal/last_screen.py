@@ -27,7 +27,7 @@ BADGES = {
     "valid": ("VALID", "green"),
     "anomaly": ("ANOMALY", "red"),
     "unknown": ("UNKNOWN", "yellow"),
-    "not-evidence": ("NOT EVIDENCE", "magenta"),
+    "inconclusive": ("INCONCLUSIVE", "magenta"),
 }
 STANDING_COLOURS = {
     "violation": "red",

@@ -113,11 +113,11 @@ def _tell_recorded(recorded: Recorded, as_json: bool) -> ExitCode:
         import msgspec
 
         click.echo(msgspec.json.encode(recorded).decode())
-        return ExitCode.NOT_EVIDENCE
+        return ExitCode.INCONCLUSIVE
     click.echo(f"recorded, not judged: {recorded.folder}; try: qsync check {recorded.folder}")
     if recorded.failure is not None:
         raise recorded.failure.error()
-    return ExitCode.INTERRUPTED if recorded.interrupted else ExitCode.NOT_EVIDENCE
+    return ExitCode.INTERRUPTED if recorded.interrupted else ExitCode.INCONCLUSIVE
 
 
 def _print(verdict: dict[str, Any], folder: Path, as_json: bool) -> None:

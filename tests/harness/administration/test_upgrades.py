@@ -86,7 +86,7 @@ def test_a_version_that_does_not_start_on_the_older_files_is_told_in_one_line(tm
     (step,) = history.faults  # nobody goes on behind a version that does not start
     assert not step.took_effect
     assert history.crashes == ()
-    assert verdict["outcome"] == "not-evidence"
+    assert verdict["outcome"] == "inconclusive"
     (finding,) = [each for each in verdict["findings"] if each["checker"] == "upgrade"]
     assert re.match(r"incompatible: n\d does not start in qsync_harness-0.2.0", finding["summary"])
     assert "its format is that of the version before" in finding["summary"]

@@ -8,7 +8,7 @@ from harness.campaign.journal import Ended
 
 
 def ended(cell: str, seed: int = 1, outcome: str = "valid", *fingerprints: str, **more: Any) -> Ended:
-    codes = {"valid": 0, "anomaly": 1, "unknown": 2, "not-evidence": 3, "broken": 70}
+    codes = {"valid": 0, "anomaly": 1, "unknown": 2, "inconclusive": 3, "broken": 70}
     fields: dict[str, Any] = {
         "exit_code": codes[outcome],
         "sentence": f"it is {outcome}",

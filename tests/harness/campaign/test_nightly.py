@@ -138,7 +138,7 @@ def test_two_campaigns_of_one_plan_at_once_do_not_disturb_each_other(folder: Pat
     (one, first, _), (other, second, _) = (done(process) for process in both)
     assert (one, other) == (1, 1)
     assert first["folder"] != second["folder"]
-    counts = {"valid": 1, "anomaly": 1, "unknown": 0, "not-evidence": 0, "broken": 0}
+    counts = {"valid": 1, "anomaly": 1, "unknown": 0, "inconclusive": 0, "broken": 0}
     assert first["counts"] == second["counts"] == counts
     assert not set(first["groups"][0]["runs"]) & set(second["groups"][0]["runs"])
     assert first["groups"][0]["fingerprint"] == second["groups"][0]["fingerprint"]
@@ -153,9 +153,9 @@ def test_on_a_full_disk_a_run_is_no_evidence_and_nothing_is_corrupt(folder: Path
         resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
 
     code, summary, _ = done(start(folder, preexec_fn=little_room))
-    assert (code, summary["counts"]["not-evidence"], summary["counts"]["anomaly"]) == (3, 2, 0)
+    assert (code, summary["counts"]["inconclusive"], summary["counts"]["anomaly"]) == (3, 2, 0)
     kept = scan(folder / "results").runs
-    assert {RunFolder(run.path).read_verdict_outcome() for run in kept} <= {"not-evidence"}
+    assert {RunFolder(run.path).read_verdict_outcome() for run in kept} <= {"inconclusive"}
     lines = (Path(summary["folder"]) / "runs.jsonl").read_text().splitlines()
     ended = [json.loads(line) for line in lines if '"ended"' in line]
     assert len(ended) == 2

@@ -13,7 +13,7 @@ def test_what_failed_lately_comes_first_then_what_was_long_not_covered() -> None
     second = [
         ended("mended", at="2026-11-02"),
         ended("failed", at="2026-11-02"),
-        ended("failed", 2, "not-evidence", at="2026-11-02"),
+        ended("failed", 2, "inconclusive", at="2026-11-02"),
     ]
     order = tasks(["mended", "old", "never", "failed"], [7, 8], covered([first, second]))
     assert [task.cell for task in order[:4]] == ["failed", "never", "old", "mended"]

@@ -43,8 +43,8 @@ def summary(*runs: Ended, left: int = 0, earlier: list[list[Ended]] | None = Non
         ([ended("b", 1, "anomaly", "k1", "x"), ended("c", 1, "broken")], 1),
         ([ended("b", 1, "anomaly")], 1),
         ([ended("a", 1, "anomaly", "k1"), ended("b", 1, "unknown")], 2),
-        ([ended("a", 1, "unknown"), ended("b", 1, "not-evidence")], 3),
-        ([ended("a", 1, "not-evidence"), ended("b", 1, "broken")], 70),
+        ([ended("a", 1, "unknown"), ended("b", 1, "inconclusive")], 3),
+        ([ended("a", 1, "inconclusive"), ended("b", 1, "broken")], 70),
         ([], 3),
     ],
 )
@@ -70,7 +70,7 @@ def test_what_nobody_can_see_and_what_never_runs_is_not_green() -> None:
         ("valid", 0, "valid"),
         ("valid", -11, "broken"),
         ("valid", 70, "broken"),
-        ("valid", 130, "not-evidence"),
+        ("valid", 130, "inconclusive"),
         ("unknown", 2, "unknown"),
         ("unknown", 0, "broken"),
         ("anomaly", 70, "anomaly"),
@@ -103,7 +103,7 @@ EVERY = (
     ended("a"),
     ended("b", 1, "anomaly", "x", sentence="read <nothing> | at \x00 n1"),
     ended("c", 1, "anomaly", "k1"),
-    ended("d", 1, "not-evidence"),
+    ended("d", 1, "inconclusive"),
     ended("e", 1, "unknown"),
     ended("f", 1, "broken", run=""),
 )
@@ -135,7 +135,7 @@ def test_markdown_shows_groups_cells_and_what_is_no_evidence() -> None:
     assert "| new | `x` | shape of x | 1 | b | never |  |" in text
     assert "| known | `k1` | shape of k1 | 1 | c | never | https://issues/1 (until 2026-11-21) |" in text
     assert "| g\\|h | 1 |" in text
-    assert "d, seed 1: it is not-evidence" in text
+    assert "d, seed 1: it is inconclusive" in text
     assert "| left |  |  |  |  |  | 1 |" in text
 
 

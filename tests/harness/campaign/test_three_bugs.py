@@ -99,7 +99,7 @@ def test_exactly_the_cells_with_a_bug_are_anomalies_after_a_kill(tmp_path: Path)
     kill_after(process, tmp_path / "results", ended=2)
     found = resumed(plan, tmp_path / "results", 120)
     assert cells_by_fingerprint(found) == wanted(["sim"])
-    assert found["counts"] == {"valid": 1, "anomaly": 3, "unknown": 0, "not-evidence": 0, "broken": 0}
+    assert found["counts"] == {"valid": 1, "anomaly": 3, "unknown": 0, "inconclusive": 0, "broken": 0}
     assert found["not_reached"] == []
 
 

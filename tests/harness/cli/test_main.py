@@ -115,10 +115,10 @@ def test_every_verb_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> N
 def test_the_gravest_of_many_runs_is_told() -> None:
     """If it failed, an unknown could hide an anomaly, or no runs at all could pass."""
     assert gravest([ExitCode.VALID, ExitCode.UNKNOWN, ExitCode.BROKEN, ExitCode.ANOMALY]) == ExitCode.ANOMALY
-    assert gravest([ExitCode.UNKNOWN, ExitCode.NOT_EVIDENCE, ExitCode.BROKEN]) == ExitCode.BROKEN
-    assert gravest([ExitCode.VALID, ExitCode.UNKNOWN, ExitCode.NOT_EVIDENCE]) == ExitCode.NOT_EVIDENCE
+    assert gravest([ExitCode.UNKNOWN, ExitCode.INCONCLUSIVE, ExitCode.BROKEN]) == ExitCode.BROKEN
+    assert gravest([ExitCode.VALID, ExitCode.UNKNOWN, ExitCode.INCONCLUSIVE]) == ExitCode.INCONCLUSIVE
     assert gravest([ExitCode.VALID, ExitCode.VALID]) == ExitCode.VALID
-    assert gravest([]) == ExitCode.NOT_EVIDENCE
+    assert gravest([]) == ExitCode.INCONCLUSIVE
 
 
 def test_sigterm_ends_a_verb_as_ctrl_c_does(tmp_path: Path) -> None:

@@ -79,5 +79,5 @@ def test_a_cluster_that_does_not_start_is_no_evidence(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(Qsync, "set_up", fails)
     one = try_seed(small())
-    assert (one.outcome, one.exit_code, one.ok) == ("not-evidence", 3, 0)
+    assert (one.outcome, one.exit_code, one.ok) == ("inconclusive", 3, 0)
     assert "the nodes did not find each other" in one.sentence

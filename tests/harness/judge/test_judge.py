@@ -134,7 +134,7 @@ def added(**line: Any) -> Damage:
 
 
 HARNESS = {"process": "harness", "type": "info", "at_ms": 2_500}
-NOT_EVIDENCE: dict[str, tuple[Damage, str]] = {
+INCONCLUSIVE: dict[str, tuple[Damage, str]] = {
     "no line at all": (lambda lines: [], "no operation succeeded"),
     "no operation": (lambda lines: good([]), "no operation succeeded"),
     "too few operations": (lambda lines: good(range(0, 30, 6)), "too little load: "),
@@ -193,12 +193,12 @@ def test_a_good_run_is_valid() -> None:
     assert verdict["violations"] == []
 
 
-@pytest.mark.parametrize("name", NOT_EVIDENCE)
+@pytest.mark.parametrize("name", INCONCLUSIVE)
 def test_a_green_light_with_nothing_behind_it_is_impossible(name: str) -> None:
     """If it failed, a run that shows nothing would pass for one that shows a store's strength."""
-    damage, words = NOT_EVIDENCE[name]
+    damage, words = INCONCLUSIVE[name]
     verdict = judged(damage(good()))
-    assert outcome(verdict) == ("not-evidence", 3)
+    assert outcome(verdict) == ("inconclusive", 3)
     assert any(words in sentence for sentence in verdict["evidence"]["missing"])
     assert verdict["sentence"].startswith("Nothing can be said of this run: ")
 
@@ -228,7 +228,7 @@ def test_only_a_fault_at_work_then_hides_whether_another_healed(
 ) -> None:
     """If it failed, any fault beside one that never healed would excuse it, or one that hid it would spoil the run."""
     lines = [*evidence_of_the_fault(healed=None)(good()), *fault_beside(does, at_ms, until_ms)]
-    assert outcome(judged(lines))[0] == ("valid" if is_excused else "not-evidence")
+    assert outcome(judged(lines))[0] == ("valid" if is_excused else "inconclusive")
 
 
 @pytest.mark.parametrize(
@@ -258,14 +258,14 @@ def test_what_befell_the_run_itself_counts_as_well(name: str) -> None:
     """If it failed, half a run would pass for a whole one."""
     given, words = AROUND[name]
     verdict = judged(good(), **given)
-    assert outcome(verdict) == ("not-evidence", 3)
+    assert outcome(verdict) == ("inconclusive", 3)
     assert any(words in sentence for sentence in verdict["evidence"]["missing"])
 
 
-@pytest.mark.parametrize("name", [*NOT_EVIDENCE, *AROUND])
+@pytest.mark.parametrize("name", [*INCONCLUSIVE, *AROUND])
 def test_an_anomaly_outranks_what_is_missing(name: str) -> None:
     """If it failed, a lost write would be shrugged off because a fault took no effect."""
-    damage: Damage = NOT_EVIDENCE[name][0] if name in NOT_EVIDENCE else lambda lines: lines
+    damage: Damage = INCONCLUSIVE[name][0] if name in INCONCLUSIVE else lambda lines: lines
     verdict = judged(
         [*operation(10, "write", 99, process=7), *lost_write(damage(good()))], **AROUND.get(name, ({},))[0]
     )
@@ -293,7 +293,7 @@ def test_where_nodes_may_stop_for_good_those_that_did_need_not_be_equal() -> Non
         "checker": "convergence",
         "summary": "n1 stopped following n2: Split-Brain discovered",
     } in excused["findings"]
-    assert outcome(judge(PLAN, may_stop, history(unequal))) == ("not-evidence", 3)
+    assert outcome(judge(PLAN, may_stop, history(unequal))) == ("inconclusive", 3)
     assert outcome(judge(PLAN, FIXED_OWNER, history([*unequal, state])))[0] != "valid"
 
 
@@ -316,7 +316,7 @@ def test_a_cut_between_nodes_that_stopped_for_good_need_not_heal(peer: str, is_e
         "value": stopped,
     }
     verdict = judge(PLAN, FIXED_OWNER.but(final_state=""), history([*lines, state]))
-    assert outcome(verdict) == (("valid", 0) if is_evidence else ("not-evidence", 3))
+    assert outcome(verdict) == (("valid", 0) if is_evidence else ("inconclusive", 3))
     assert outcome(judge(PLAN, FIXED_OWNER, history([*lines, state])))[0] != "valid"
 
 
@@ -371,7 +371,7 @@ def test_a_plan_may_ask_for_more_than_a_share() -> None:
     plan = msgspec.structs.replace(PLAN, least_ok=30)
     assert outcome(judged(good(), plan)) == ("valid", 0)
     verdict = judged(good(), msgspec.structs.replace(PLAN, least_ok=31))
-    assert outcome(verdict) == ("not-evidence", 3)
+    assert outcome(verdict) == ("inconclusive", 3)
     assert "too little load: 30 operations succeeded, expected at least 31" in verdict["evidence"]["missing"]
 
 
@@ -405,7 +405,7 @@ def test_a_small_plan_needs_something_too(rate: float) -> None:
     """If it failed, a plan of so few operations that a share of them rounds to none would pass with none."""
     plan = msgspec.structs.replace(PLAN, rate=rate)
     verdict = judged(good(range(9)), plan)
-    assert outcome(verdict) == ("not-evidence", 3)
+    assert outcome(verdict) == ("inconclusive", 3)
     assert verdict["evidence"]["missing"] == [
         "too little load under faults: 0 operations succeeded while one was active, expected at least 1"
     ]
@@ -466,7 +466,7 @@ def test_faults_upon_faults_leave_less_load() -> None:
     """If it failed, no run with overlapping faults would prove anything, or a run without load would."""
     piled_up = msgspec.structs.replace(PLAN, overlap=3)
     assert outcome(judged(good(range(0, 30, 6)), piled_up)) == ("valid", 0)
-    assert outcome(judged(good([0, 15]), piled_up)) == ("not-evidence", 3)
+    assert outcome(judged(good([0, 15]), piled_up)) == ("inconclusive", 3)
 
 
 @pytest.mark.parametrize("faults", [(), ("none",), ("none", "none")])
@@ -477,14 +477,14 @@ def test_a_run_that_asked_for_no_fault_needs_none(faults: tuple[str, ...]) -> No
 
 
 def test_a_drawn_plan_is_measured_by_its_own_lines() -> None:
-    """If it failed, a shrunk plan that was stored as a regression test would always be "not evidence"."""
+    """If it failed, a shrunk plan that was stored as a regression test would always be "inconclusive"."""
     few = without(lambda line: of("nemesis", line))(good([28, 29]))
     one = Drawn(faults=(), operations=())
     plan = msgspec.structs.replace(PLAN, rate=300, drawn=one)
     assert outcome(judged(few, plan)) == ("valid", 0)
     fault = Fault(id=0, name="pause", does="pause", at_ns=0, until_ns=1, nodes=("n2",))
     with_fault = msgspec.structs.replace(plan, drawn=Drawn(faults=(fault,), operations=()))
-    assert outcome(judged(few, with_fault)) == ("not-evidence", 3)
+    assert outcome(judged(few, with_fault)) == ("inconclusive", 3)
 
 
 @pytest.mark.parametrize("stalled_ms", [251, 1_000])
@@ -529,11 +529,11 @@ def test_a_check_that_judged_nothing_is_named(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_unknown_is_shown_where_something_is_missing() -> None:
-    """If it failed, "not evidence" would hide that a checker could not decide."""
+    """If it failed, "inconclusive" would hide that a checker could not decide."""
     without_dumps = without(lambda line: line["f"] == "dump")(good())
     assert outcome(judged(without_dumps)) == ("unknown", 2)
     verdict = judged(without_dumps, interrupted=True)
-    assert outcome(verdict) == ("not-evidence", 3)
+    assert outcome(verdict) == ("inconclusive", 3)
     assert _unknown(verdict) == ["convergence"]
 
 
@@ -612,7 +612,7 @@ def test_an_owner_that_could_not_reach_anybody_must_have_rolled_back() -> None:
     ]
     plan = PLAN.changed(synchro_timeout_s=0.4, faults=("isolate-owner",))
     verdict = judge(plan, PROMISES["C"], history(long))
-    assert outcome(verdict) == ("not-evidence", 3)
+    assert outcome(verdict) == ("inconclusive", 3)
     said = "the owner was isolated, and yet nothing was ever rolled back"
     assert verdict["evidence"]["missing"] == [said]
     submitting = plan.changed(commit_wait="mixed")  # such writes have no time-out
@@ -646,7 +646,7 @@ def test_the_verdict_is_json_with_everything_in_it() -> None:
 
 def test_every_outcome_has_an_exit_code_of_its_own() -> None:
     """If it failed, a machine could not tell an anomaly from a run that shows nothing."""
-    assert EXIT_CODES == {"valid": 0, "anomaly": 1, "unknown": 2, "not-evidence": 3}
+    assert EXIT_CODES == {"valid": 0, "anomaly": 1, "unknown": 2, "inconclusive": 3}
 
 
 # ---- the line that repeats a run

@@ -78,7 +78,7 @@ class Run:
 
 
 def missing(verdict: dict[str, Any]) -> str:
-    assert verdict["outcome"] == "not-evidence", verdict["sentence"]
+    assert verdict["outcome"] == "inconclusive", verdict["sentence"]
     return "; ".join(verdict["evidence"]["missing"])
 
 

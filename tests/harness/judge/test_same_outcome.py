@@ -112,7 +112,7 @@ def same(qsync: Qsync, run: RunFolder) -> tuple[int, str | None]:
     code, outcome = by_run(run)
     assert by_check(qsync, run.path) == (code, outcome)
     told = by_check_of_all(qsync, run)
-    assert told == (code, outcome or "not-evidence")
+    assert told == (code, outcome or "inconclusive")
     assert by_nightly(run) == told
     assert by_tables(run) == outcome
     return code, outcome
@@ -120,7 +120,7 @@ def same(qsync: Qsync, run: RunFolder) -> tuple[int, str | None]:
 
 def same_with_options(qsync: Qsync, run: RunFolder, code: int, outcome: str | None) -> None:
     """No option makes it better, and none changes what is stored."""
-    told = (code, outcome or "not-evidence")
+    told = (code, outcome or "inconclusive")
     before = (run.path / "verdict.json").read_bytes() if outcome else b""
     assert by_check(qsync, run.path, "--timeout", "600", "--memory", "4096") == (code, outcome)
     assert by_check_of_all(qsync, run, "--timeout", "600") == told
@@ -129,7 +129,7 @@ def same_with_options(qsync: Qsync, run: RunFolder, code: int, outcome: str | No
         by_check_of_all(qsync, run, "--timeout", "1e-9"),
     ):
         assert limited[0] != 0
-        assert limited[1] in (None, "unknown", "not-evidence")
+        assert limited[1] in (None, "unknown", "inconclusive")
     stricter = by_check(qsync, run.path, "--promise", "linearizable")
     assert stricter[0] == code or stricter[0] == EXIT_CODES["anomaly"]
     if outcome is not None:
@@ -214,10 +214,10 @@ def test_every_verb_gives_a_stored_run_the_same_outcome(qsync: Qsync, tmp_path: 
         "sound-5-a_log_with_a_hole": "unknown",
         "sound-5-a_log_of_garbage": "unknown",
         "sound-5-a_log_that_contradicts": "anomaly",
-        "sound-5-interrupted": "not-evidence",
-        "sound-5-broken_off": "not-evidence",
-        "sound-5-record_torn": "not-evidence",
-        "sound-5-record_cut": "not-evidence",
+        "sound-5-interrupted": "inconclusive",
+        "sound-5-broken_off": "inconclusive",
+        "sound-5-record_torn": "inconclusive",
+        "sound-5-record_cut": "inconclusive",
         "sound-5-record_lacks_a_line": None,
         "sound-5-record_empty": None,
         "broken-1-no_logs": "anomaly",

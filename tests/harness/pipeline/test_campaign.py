@@ -90,7 +90,7 @@ def test_both_ways_have_the_same_verdicts_fingerprints_and_exit_code(
 ) -> None:
     """If it failed, what a night finds would depend on who judged it."""
     (here, plain, _), (there, found, _) = nights["process"], nights["spark"]
-    assert plain.counts == {"valid": 2, "anomaly": 2, "unknown": 0, "not-evidence": 0, "broken": 0}
+    assert plain.counts == {"valid": 2, "anomaly": 2, "unknown": 0, "inconclusive": 0, "broken": 0}
     assert _noted(found) == _noted(plain)
     assert found.exit_code == plain.exit_code == 1
     assert [group.fingerprint for group in found.groups] == [group.fingerprint for group in plain.groups]
@@ -174,7 +174,7 @@ def test_what_cannot_be_judged_breaks_its_run_and_not_the_night(
     lines = history.read_bytes().splitlines(keepends=True)
     history.write_bytes(b"".join([*lines[:5], b"garbage\n", *lines[5:]]))
     found = {run.run or "none": run for run in spread.judge_with(spark, tmp_path / "results", runs)}
-    assert found["none"].outcome == "not-evidence" and "history.jsonl" in found["none"].sentence
+    assert found["none"].outcome == "inconclusive" and "history.jsonl" in found["none"].sentence
     assert {run.run for run in plain.ended[1:]} < set(found)
 
 

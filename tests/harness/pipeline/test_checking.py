@@ -87,7 +87,7 @@ def test_stored_runs_of_all_kinds_have_the_outcome_on_spark_that_they_have_witho
         (run.path / "verdict.json").unlink(missing_ok=True)
     assert [told for _, told in checking.check_runs(spark, [run.path for run in found])] == plain
     for run, told in zip(found, plain, strict=True):
-        assert (run.read_verdict_outcome() or "not-evidence") == told["outcome"]
+        assert (run.read_verdict_outcome() or "inconclusive") == told["outcome"]
 
 
 def big_record(path: Path, *, lie: bool) -> None:

@@ -135,7 +135,7 @@ def verdict(run: Path) -> Any:
 def test_a_folder_of_runs_has_the_verdicts_and_pages_that_it_has_in_process(
     standalone: Standalone, results: Path
 ) -> None:
-    """If it failed, workers would need a checkout, and would call every run "not evidence" without one."""
+    """If it failed, workers would need a checkout, and would call every run "inconclusive" without one."""
     before = {run: verdict(run) for run in runs(results)}
     done = standalone.qsync("check", results, "--engine", "spark", "--json")
     assert done.returncode == 1, done.stderr

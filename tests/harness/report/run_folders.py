@@ -1,7 +1,7 @@
 """Run folders made up for the report's tests: they look like a run of three nodes, without running one.
 
 `build(folder, "anomaly")` writes plan, history, verdict and node logs of a run in which an isolated owner lost a
-write that it had acknowledged. The other kinds: "valid", "unknown", "not-evidence". The damage that a killed
+write that it had acknowledged. The other kinds: "valid", "unknown", "inconclusive". The damage that a killed
 harness or a bad disk does is made on top of it by the tests.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-Kind = Literal["valid", "anomaly", "unknown", "not-evidence"]
+Kind = Literal["valid", "anomaly", "unknown", "inconclusive"]
 SECOND = 1_000_000_000
 NODES = ("n1", "n2", "n3")
 HEADER = {
@@ -32,9 +32,9 @@ SENTENCES = {
     "valid": "No anomaly: all 7 checks hold what configuration C promises.",
     "anomaly": "Key r3 lost an acknowledged write: write 7 was answered ok, and a later read at the owner saw 3.",
     "unknown": "Nobody knows: the search for an order of the operations on r3 ran out of time.",
-    "not-evidence": "This run proves nothing: too few operations succeeded while a fault was active.",
+    "inconclusive": "This run proves nothing: too few operations succeeded while a fault was active.",
 }
-EXIT_CODES = {"valid": 0, "anomaly": 1, "unknown": 2, "not-evidence": 3}
+EXIT_CODES = {"valid": 0, "anomaly": 1, "unknown": 2, "inconclusive": 3}
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def build(folder: Path, kind: Kind, *, seconds: int = 20, rate: int = 150, seed:
     record = Record()
     scripted = [_add_scripted(record, operation) for operation in LOST_WRITE] if kind == "anomaly" else []
     _add_load(record, chance, seconds, rate, kind)
-    faults = _add_faults(record) if kind != "not-evidence" else []
+    faults = _add_faults(record) if kind != "inconclusive" else []
     _add_monitor(record, seconds)
     _add_final(record, seconds)
     lines = record.lines()
@@ -142,7 +142,7 @@ def _add_load(record: Record, chance: random.Random, seconds: int, rate: int, ki
         process, now_s, written = client, chance.random() / per_client, 100 * (client + 1)
         while now_s < seconds:
             key, f = f"r{chance.randrange(6)}", chance.choices(("read", "write", "cas"), (5, 4, 2))[0]
-            cut = kind != "not-evidence" and 8.2 < now_s < 10.9
+            cut = kind != "inconclusive" and 8.2 < now_s < 10.9
             if kind == "anomaly" and 8.2 < now_s < 10.3 and (key == "r3" or client in (0, 1, 2, 3, 4)):
                 now_s += 0.05
                 process = client + 50
@@ -280,7 +280,7 @@ def verdict(
             "ok_under_fault": 611 if faults else 0,
             "faults": faults,
             "rollbacks": 3,
-            "missing": missing if kind == "not-evidence" else [],
+            "missing": missing if kind == "inconclusive" else [],
         },
         "checks": [
             {

@@ -55,7 +55,7 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("kind", "badge"),
-    [("valid", "VALID"), ("anomaly", "ANOMALY"), ("unknown", "UNKNOWN"), ("not-evidence", "NOT EVIDENCE")],
+    [("valid", "VALID"), ("anomaly", "ANOMALY"), ("unknown", "UNKNOWN"), ("inconclusive", "INCONCLUSIVE")],
 )
 def test_the_verdict_stands_first(tmp_path: Path, kind: Kind, badge: str) -> None:
     """If it failed, a reader would have to look for the outcome, or see the wrong one."""
@@ -86,17 +86,19 @@ def test_the_witness_is_drawn_with_its_labels_and_explained(tmp_path: Path) -> N
 
 def test_a_run_without_enough_evidence_says_what_is_missing(tmp_path: Path) -> None:
     """If it failed, exit code 3 would leave its reader without a reason."""
-    text = text_of(write(build(tmp_path / "run", "not-evidence")).read_text())
+    text = text_of(write(build(tmp_path / "run", "inconclusive")).read_text())
     assert "Why this run proves nothing" in text
     assert "No fault took effect." in text
 
 
-def test_a_run_of_an_older_version_has_the_same_page(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["valid", "inconclusive"])
+def test_a_run_of_an_older_version_has_the_same_page(tmp_path: Path, kind: Kind) -> None:
     """If it failed, the page of a stored run would say that none of its faults took effect."""
     old = {"took_effect": "bit", "skipped_faults": "left_out", "not_observed": "not_felt"}
+    old |= {"inconclusive": "not-evidence"} if kind == "inconclusive" else {}
     pages = []
     for name, words in (("new", {}), ("old", old)):
-        folder = build(tmp_path / name / "run", "valid")
+        folder = build(tmp_path / name / "run", kind)
         verdict = json.loads((folder / "verdict.json").read_text())
         verdict["evidence"] |= {
             "not_observed": ["pause"],
@@ -106,12 +108,12 @@ def test_a_run_of_an_older_version_has_the_same_page(tmp_path: Path) -> None:
         for path in (folder / "verdict.json", folder / "history.jsonl"):
             text = path.read_text()
             for today, before in words.items():
-                assert f'"{today}"' in text or path.name == "history.jsonl"
+                assert f'"{today}"' in text or path.name == "history.jsonl" or kind == "inconclusive"
                 text = text.replace(f'"{today}"', f'"{before}"')
             path.write_text(text)
         pages.append(text_of(page.html(folder)).replace(f"/ {name} /", "/"))
     assert pages[0] == pages[1]
-    assert "took effect? evidence" in pages[0]
+    assert {"valid": "took effect? evidence", "inconclusive": "INCONCLUSIVE"}[kind] in pages[0]
 
 
 def test_violations_come_before_findings_and_what_is_valid(tmp_path: Path) -> None:
@@ -286,7 +288,7 @@ def test_an_empty_folder_gives_a_page_that_says_what_is_missing(tmp_path: Path) 
 
 def test_an_empty_history_is_said_to_be_empty(tmp_path: Path) -> None:
     """If it failed, "no operations" would look like "no trouble"."""
-    folder = build(tmp_path / "run", "not-evidence")
+    folder = build(tmp_path / "run", "inconclusive")
     (folder / "history.jsonl").write_text("")
     assert "history.jsonl is empty: nothing was recorded" in text_of(write(folder).read_text())
 

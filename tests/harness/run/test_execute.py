@@ -70,7 +70,7 @@ def test_a_full_disk_ends_the_run_and_what_was_recorded_is_judged(
     history = jsonl.read(executed.folder.history)
     assert 200 < len(history.events) < 600
     verdict = finish(executed.folder, QUICK, failure=executed.failure.message)
-    assert verdict["outcome"] == "not-evidence"
+    assert verdict["outcome"] == "inconclusive"
 
 
 def test_a_disk_that_is_full_in_the_end_is_no_evidence(

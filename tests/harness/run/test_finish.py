@@ -40,7 +40,7 @@ def test_what_a_record_cannot_tell_comes_through_as_json(tmp_path: Path) -> None
     assert RunFolder(Path(folder)).read_verdict_outcome() == verdict["outcome"]
     broken = Recorded(folder, failure=Failure.of(ClusterError("node n2 did not come up")))
     verdict, code = conclude(msgspec.json.decode(msgspec.json.encode(broken), type=Recorded))
-    assert (verdict["outcome"], code) == ("not-evidence", 3)
+    assert (verdict["outcome"], code) == ("inconclusive", 3)
     assert any("node n2 did not come up" in each for each in verdict["evidence"]["missing"])
 
 

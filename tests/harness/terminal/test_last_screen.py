@@ -84,8 +84,8 @@ def test_it_never_has_more_than_fifteen_lines_of_a_hundred_columns(many: int) ->
 def test_what_is_missing_is_said_when_the_run_is_no_evidence() -> None:
     """If it failed, exit code 3 would come without its reason."""
     evidence = verdict()["evidence"] | {"missing": ["Only 200 ok operations."], "faults": []}
-    text = last_screen(verdict(outcome="not-evidence", violations=[], evidence=evidence), FOLDER)
-    assert text.startswith("NOT EVIDENCE")
+    text = last_screen(verdict(outcome="inconclusive", violations=[], evidence=evidence), FOLDER)
+    assert text.startswith("INCONCLUSIVE")
     assert "  missing    Only 200 ok operations." in text
     assert "no fault was injected" in text
 

@@ -180,7 +180,7 @@ def test_a_run_in_which_nothing_was_submitted_is_no_evidence() -> None:
     run.serve()
     run.end(20)
     verdict = judged(run)
-    assert verdict["outcome"] == "not-evidence"
+    assert verdict["outcome"] == "inconclusive"
     assert "no write was answered as submitted" in verdict["sentence"]
     assert verdict["evidence"]["submitted"] == 0
 

@@ -235,7 +235,7 @@ def test_too_little_is_3(qsync: Qsync) -> None:
     """If it failed, a run that shows nothing would pass."""
     done = qsync("run", "--cluster", "sim", "--time-limit", "2", "--seed", "1")
     assert done.code == 3
-    assert done.out.startswith("NOT EVIDENCE  ")
+    assert done.out.startswith("INCONCLUSIVE  ")
     assert "there was no time for one" in done.out
 
 
@@ -271,7 +271,7 @@ def test_a_full_disk_is_one_line_with_3(
     if limit:
         again = qsync("check", only_run(results))
         assert again.code == 3
-        assert again.out.startswith("NOT EVIDENCE  ")
+        assert again.out.startswith("INCONCLUSIVE  ")
 
 
 def test_a_run_whose_columns_cannot_be_kept_has_no_verdict(

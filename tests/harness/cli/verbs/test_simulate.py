@@ -78,7 +78,7 @@ def test_the_gravest_seed_decides(qsync: Qsync) -> None:
     """If it failed, seeds that show nothing would pass."""
     done = qsync("simulate", "--jobs", "1", "--seeds", "2", "--time-limit", "2", "--rate", "100")
     assert done.code == 3
-    assert "2 not-evidence" in done.out
+    assert "2 inconclusive" in done.out
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_a_version_that_does_not_start_in_its_container_is_told(client: Any, tmp
     asked = tmp_path / "plan.json"
     asked.write_bytes(to_json(plan(tmp_path, ("upgrade", "n2"), nodes=2, node_to=str(newer))))
     verdict = run(tmp_path, "--plan", str(asked))
-    assert verdict["outcome"] == "not-evidence"
+    assert verdict["outcome"] == "inconclusive"
     assert verdict["violations"] == []
     (finding,) = [each for each in verdict["findings"] if each["checker"] == "upgrade"]
     assert "its format is that of the version before" in finding["summary"]
