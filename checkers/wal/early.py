@@ -10,6 +10,8 @@ an answer only if a fault strikes in the moment between; here every answer is ju
 | claimed-before-durable | a node acknowledges, and stands for election with, only rows that are on its disk |
 | term-not-durable | a node sends only terms that its disk holds |
 | vote-not-durable | a node sends only votes that its disk holds |
+| term-lost | a node that joins anew, as the rows it needs are gone elsewhere, keeps its term |
+| rows-lost | such a node has all rows afterwards that its disk held before |
 
 The first is the replay of the node's own log, as far as it was durable when the answer left: a CONFIRM that covers the
 write, or a PROMOTE that keeps it. An asynchronous transaction is committed when it is durable and nothing before it
@@ -61,6 +63,8 @@ class _Disk:
     vclock: dict[int, int] = field(default_factory=dict)
     term: int = FIRST_TERM
     votes: set[tuple[int, int]] = field(default_factory=set)
+    before: dict[int, int] = field(default_factory=dict)
+    """The durable rows when it joined anew."""
     replayed: Replayed = field(init=False)
     limbo: Limbo = field(init=False)
     open_rows: list[Record] = field(default_factory=list)
@@ -75,14 +79,20 @@ class _Disk:
 
     def begin(self, begun: Begun) -> None:
         """A snapshot of what is here already changes nothing."""
+        joins_anew = self.is_join(begun)
         if begun.is_empty:
-            self.vclock, self.term = {}, FIRST_TERM
+            self.vclock, self.term, self.before = {}, FIRST_TERM, {}
             self.votes.clear()
         self.term = max(self.term, begun.term)
-        if begun.is_empty or any(lsn > self.vclock.get(origin, 0) for origin, lsn in begun.vclock):
+        if begun.is_empty or joins_anew:
+            self.before = {**self.before, **self.vclock}
             self.begins = dict(begun.vclock)
             self.vclock = dict(begun.vclock)
             self._begin_log()
+
+    def is_join(self, begun: Begun) -> bool:
+        """The snapshot has rows that this disk does not have: they came from another node."""
+        return any(lsn > self.vclock.get(origin, 0) for origin, lsn in begun.vclock)
 
     def take(self, rows: Sequence[Record]) -> None:
         """Rows in the order of the log."""
@@ -273,7 +283,7 @@ class _Judge:
             case Durable():
                 self._disk(effect.node).take(self._records_of(effect.rows))
             case Begun():
-                self._disk(effect.node).begin(effect)
+                self._begun(effect)
             case Claimed():
                 self._compare(effect)
             case Answered():
@@ -292,11 +302,32 @@ class _Judge:
             disk = self._disks[node] = _Disk(node, self._promotes)
         return disk
 
+    def _begun(self, begun: Begun) -> None:
+        disk = self._disk(begun.node)
+        if disk.is_join(begun) and begun.term < disk.term:
+            self._breach(
+                "term-lost",
+                (begun.node, disk.term),
+                f"{begun.node} joined anew with term {begun.term}, and its disk held term {disk.term}",
+                begun,
+            )
+        disk.begin(begun)
+
     # ---- what nodes say to each other
 
     def _compare(self, claimed: Claimed) -> None:
         disk = self._disk(claimed.node)
         self._claims += 1
+        has = dict(claimed.vclock)
+        for origin, lsn in disk.before.items():
+            if has and origin and has.get(origin, 0) < lsn:
+                self._breach(
+                    "rows-lost",
+                    (claimed.node, origin),
+                    f"{claimed.node} joined anew, and then has lsn {has.get(origin, 0)} of replica {origin}: "
+                    f"its disk held {lsn} before",
+                    claimed,
+                )
         for origin, lsn in disk.lacks(claimed):
             self._breach(
                 "claimed-before-durable",
@@ -322,7 +353,7 @@ class _Judge:
                 claimed,
             )
 
-    def _breach(self, rule: str, of: object, summary: str, claimed: Claimed) -> None:
+    def _breach(self, rule: str, of: object, summary: str, claimed: Claimed | Begun) -> None:
         """A claim that is repeated is one breach."""
         if (rule, claimed.node, of) in self._told:
             return

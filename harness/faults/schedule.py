@@ -139,9 +139,10 @@ def draw_faults(plan: Plan, owner: str, system: HasAbilities) -> tuple[Fault, ..
     free_ns = [FIRST_NS] * plan.overlap
     others = _order(names, chance, _beside_all(plan))
     is_a_step_due = True
+    alone = 0
     while True:
         step = rollout.step(members.present) if is_a_step_due else None
-        name, target = step or (next(others, ""), "")
+        name, target = step or (ADD if alone == 1 and ADD in names else next(others, ""), "")
         is_a_step_due = step is None or not names
         if not name:
             break
@@ -163,6 +164,7 @@ def draw_faults(plan: Plan, owner: str, system: HasAbilities) -> tuple[Fault, ..
             free_ns[slot] = at_ns + QUIET_NS[0]
         else:
             faults.append(fault)
+            alone = _left_alone(alone, fault, members, plan)
             members = members.after(fault)
             rollout = rollout.after(fault)
     for name in SCENIC:
@@ -182,6 +184,15 @@ def draw_faults(plan: Plan, owner: str, system: HasAbilities) -> tuple[Fault, ..
         )
         faults.extend(scenes)
     return tuple(faults)
+
+
+def _left_alone(before: int, fault: Fault, members: Membership, plan: Plan) -> int:
+    """How many faults from now a new node joins in place of one that left: soon, with some faults between."""
+    if fault.does == "remove":
+        return plan.streams()[f"members after {fault.id}"].randrange(1, 5)
+    if fault.does == "add":
+        return 1 if len(members.absent) > 1 else 0
+    return max(before - 1, 1) if before else 0
 
 
 def _rollout(plan: Plan, names: Sequence[str]) -> Rollout:

@@ -86,6 +86,8 @@ LOST_DISKS = 0.15
 """How often nodes lose their disks for good, and new ones join at their addresses."""
 MEMBERS_CHANGE = 0.15
 """How often nodes leave and new ones join as well."""
+RESTARTED_BESIDE = 0.4
+"""How often all nodes restart in turn as well where members change: then they count those that there are."""
 SCENES: Weighted = (((HOLDS, MOMENTS), 3), ((MOMENTS,), 5), ((HOLDS,), 1), ((), 1))
 CALM_BESIDE = 0.25
 """How much longer intervals get for each additional slot, and for scenes."""
@@ -194,7 +196,11 @@ def _faults(dice: Dice, plan: Plan, system: System) -> tuple[str, ...]:
         elif not set(names) & set(survived):
             names = (*names, chance.choice([name for name in possible if name in survived]))
     scenes = dice.weighted(SCENES)
-    beside = (*_members(chance, plan), *_operated(chance, plan), *scenes)
+    members = _members(chance, plan)
+    operated = tuple(_operated(chance, plan))
+    if members and chance.random() < RESTARTED_BESIDE:
+        operated = tuple(dict.fromkeys((*operated, "rolling-restart")))
+    beside = (*members, *operated, *scenes)
     unfit = system.unfit(plan) if isinstance(system, VariesItself) else frozenset[str]()
     return (*names, *(name for name in beside if name not in unfit and _has_room(name, plan, system)))
 

@@ -84,6 +84,7 @@ from nodes.qsync.sometimes import (
     CHANGED_IN_JOIN,
     CHANGED_IN_PROMOTION,
     CHANGED_IN_READ,
+    JOINED_ANEW,
     RECOVERED_BUSY,
 )
 from nodes.qsync.system_spaces import CLUSTER
@@ -277,8 +278,10 @@ class Replica:
 
     def _begin_anew(self, files: Mapping[str, bytes], first_token: int, now: Instant) -> None:
         """All that we joined with is on disk."""
+        had_data = bool(self.journal.snapshots)
         self._build(self.configuration, new_journal(self.configuration, first_token))
         self._recover(files, now)
+        self.commits.sometimes.note(JOINED_ANEW, had_data)
         self._out.append(Log("info", "joined", {"id": self.configuration.me.id}))
         self._beat(now)
 

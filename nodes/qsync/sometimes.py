@@ -31,6 +31,7 @@ ASYNC_RECOVERED = "asynchronous transaction recovered in the queue"
 ASYNC_ROLLED_BACK = "asynchronous transaction rolled back in the queue"
 CONFIRM_FAILED = "CONFIRM failed on a full disk"
 ACK_IN_ROLLBACK = "ACK while a ROLLBACK was being written"
+JOINED_ANEW = "joined anew, as rows it needed were gone elsewhere"
 CHANGED_IN_ELECTION = "option changed in an election"
 CHANGED_IN_PROMOTION = "option changed while a PROMOTE waited"
 CHANGED_BUSY = "option changed with a non-empty limbo"
@@ -64,6 +65,7 @@ ROWS = (
     ASYNC_ROLLED_BACK,
     CONFIRM_FAILED,
     ACK_IN_ROLLBACK,
+    JOINED_ANEW,
     CHANGED_IN_ELECTION,
     CHANGED_IN_PROMOTION,
     CHANGED_BUSY,

@@ -12,6 +12,8 @@ and how long it lasts is drawn evenly over orders of magnitude, so that one ends
 | a voter that dies between its vote and the next candidate | rivals that stand in one term; their voter dies |
 | a disk that fills with a CONFIRM under way | a full disk when a CONFIRM is handed to it |
 | a newer PROMOTE, or a leader, that lacks rows a voter has | a node that lags and is promoted, or its owner dies |
+| linearizable reads at a node that lacks rows; answers that are late or lack rows, too | several nodes that lag |
+| a node that must join anew | it is away while the others restart and remove their logs |
 | a torn end of a log, or rows that a restart reads and a power loss takes | a node that dies while its disk is slow |
 | a crash in the middle of a join | death of the joiner or its host when it asks, or is sent rows |
 """
@@ -120,6 +122,8 @@ def _queue_fills(scene: Scene) -> None:
         scene.add("kill-in-queue", scene.death(), lasts_ns, dies, nodes=(node,))
     if scene.chance.random() < 0.4:
         lasts_ns = _lasts_ns(scene, 400, 4_000)
+        if scene.chance.random() < 0.5:  # the acknowledgements arrive meanwhile
+            lasts_ns = full_ns + _lasts_ns(scene, 50, 800)
         scene.add("slow-disk", "slow-disk", lasts_ns, nodes=("@owner",), kinds=("rollback",))
     if scene.chance.random() < 0.2:
         written = Moment(does="writes", what="rollback")
@@ -129,15 +133,25 @@ def _queue_fills(scene: Scene) -> None:
 
 
 def _node_lags(scene: Scene) -> None:
-    """One node hears too little for long. Meanwhile it, or the node whose rows it lacks, fails or is promoted.
+    """One node, or as many as a quorum can do without, hears too little for long.
 
-    What was held arrives behind a promotion, a death or a restart.
+    Meanwhile it, or the node whose rows it lacks, fails or is promoted, or its peers' answers to it are late. What was
+    held arrives behind a promotion, a death or a restart.
     """
     chance = scene.chance
     late = chance.choice(("@next", "@next", "@after", *scene.nodes))
     kinds = chance.choice(LATE)
     lasts_ns = _lasts_ns(scene, 400, 4_000)
-    scene.add("hold-" + (kinds or ("all",))[0], "hold", lasts_ns, links=(("*", late),), kinds=kinds)
+    name = "hold-" + (kinds or ("all",))[0]
+    scene.add(name, "hold", lasts_ns, links=(("*", late),), kinds=kinds)
+    if len(scene.nodes) > 4 and chance.random() < 0.5:
+        second = chance.choice([node for node in ("@next", "@after", *scene.nodes) if node != late])
+        scene.add(name, "hold", int(chance.uniform(0.3, 1.0) * lasts_ns), links=(("*", second),), kinds=kinds)
+    if chance.random() < 0.3:
+        at = soon(int(chance.uniform(0.0, 0.7) * lasts_ns))
+        scene.add(
+            "hold-ack", "hold", _lasts_ns(scene, 50, 800), at, links=(("@others", late),), kinds=("ack",)
+        )
     middle = soon(int(chance.uniform(0.1, 0.9) * lasts_ns))
     turn = chance.random()
     if turn < 0.4:
@@ -147,6 +161,30 @@ def _node_lags(scene: Scene) -> None:
         scene.add("kill-owner", scene.death(), _lasts_ns(scene, 100, 3_000), middle, nodes=("@owner",))
     elif turn < 0.9:
         scene.add("kill-late", scene.death(), _lasts_ns(scene, 20, 1_000), middle, nodes=(late,))
+
+
+def _joins_anew(scene: Scene) -> None:
+    """A node is away while the others restart, one by one: they forget that it needs their logs, and remove them.
+
+    Rows that it lacks are gone then where snapshots are frequent. It comes back in the middle of a promotion or death.
+    """
+    chance = scene.chance
+    away = chance.choice(scene.nodes)
+    away_ns = scene.lasts(2_000, 5_000)
+    scene.add("kill-for-long", scene.death(), away_ns, soon(), nodes=(away,))
+    after_ns = scene.lasts(20, 300)
+    for node in chance.sample([node for node in scene.nodes if node != away], len(scene.nodes) - 1):
+        dead_ns = _lasts_ns(scene, 20, 150)
+        scene.add("kill-in-turn", scene.death(), dead_ns, soon(after_ns), nodes=(node,))
+        after_ns += dead_ns + scene.lasts(150, 400)
+    if chance.random() < 0.5:
+        turn = soon(away_ns - scene.lasts(0, 100) + scene.lasts(0, 300))
+        if chance.random() < 0.5:
+            scene.add(
+                "promote", "failover", _lasts_ns(scene, 200, 2_000), turn, nodes=(chance.choice(scene.nodes),)
+            )
+        else:
+            scene.add("kill-owner", scene.death(), _lasts_ns(scene, 50, 1_500), turn, nodes=("@owner",))
 
 
 def _rivals_stand(scene: Scene) -> None:
@@ -176,6 +214,7 @@ CAUSES: tuple[tuple[Callable[[Scene], None], int], ...] = (
     (_owner_is_cut_off, 2),
     (_queue_fills, 3),
     (_node_lags, 5),
+    (_joins_anew, 2),
     (_rivals_stand, 4),
     (_nothing, 3),
 )

@@ -77,6 +77,14 @@ BREACHES: dict[str, tuple[Effect, ...]] = {
     "answered-before-quorum": (*SOUND[:4], SOUND[6], SOUND[7], SOUND[4]),
     "claimed-before-durable": (*SOUND[:4], SOUND[5], SOUND[4], *SOUND[6:]),
     "term-not-durable": (*SOUND, Claimed(80, "n3", "election", (), 2, 0)),
+    "term-lost": (*SOUND[:7], durable(65, "n3", vote(1, 2, 0)), Begun(66, "n3", ((1, 3),), 1), SOUND[7]),
+    "rows-lost": (
+        *SOUND[:7],
+        durable(61, "n3", WRITE),
+        Begun(66, "n3", ((1, 1), (2, 9)), 1),
+        Claimed(67, "n3", "acknowledgement", ((1, 1), (2, 9)), 1, 0),
+        SOUND[7],
+    ),
     "vote-not-durable": (*SOUND, durable(80, "n3", vote(1, 2, 0)), Claimed(81, "n3", "election", (), 2, 1)),
 }
 
@@ -131,6 +139,17 @@ def test_what_a_snapshot_holds_is_held() -> None:
     assert judged((*SOUND[:5], *joined, *SOUND[6:])).result == "valid"
     emptied = (joined[2], Claimed(48, "n2", "subscription", ((1, 2),), 0, 0))
     assert set(judged((*SOUND, *emptied)).details["breaches"]) == {"claimed-before-durable"}
+
+
+def test_a_node_that_joins_anew_and_keeps_all_is_left_in_peace() -> None:
+    """Breaks if the log behind the snapshot, which brings back what the snapshot lacks, were not counted."""
+    anew = (
+        durable(61, "n3", WRITE, vote(1, 2, 0)),
+        Begun(66, "n3", ((1, 1), (2, 9)), 2),
+        durable(67, "n3", WRITE),
+        Claimed(68, "n3", "acknowledgement", ((1, 2), (2, 9)), 2, 0),
+    )
+    assert judged((*SOUND[:7], *anew, SOUND[7])).result == "valid"
 
 
 def test_a_write_is_joined_by_what_it_alone_wrote_where_no_request_tells() -> None:

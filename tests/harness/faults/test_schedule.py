@@ -204,6 +204,17 @@ def test_what_is_impossible_is_refused(given: dict[str, Any], words: str) -> Non
     assert words in refused.value.message
 
 
+def test_a_member_comes_in_place_of_one_that_left() -> None:
+    """If it failed, a cluster would hardly ever grow: to count by too few members would be out of a hunt's reach."""
+    grown = 0
+    for seed in range(20):
+        faults = drawn(seed=seed, nodes=5, faults=("all", "membership"), time_limit_s=40.0)
+        left = [place for place, fault in enumerate(faults) if fault.does == "remove"]
+        for place in left:
+            grown += any(fault.does == "add" for fault in faults[place + 1 : place + 6])
+    assert grown >= 15
+
+
 def test_too_short_a_run_has_no_fault() -> None:
     """If it failed, a fault would begin that cannot be healed in time."""
     assert drawn(time_limit_s=2.5) == ()

@@ -81,6 +81,25 @@ def is_reached(name: str, faults: list[Fault]) -> bool:
                 one.does == "slow-disk" and other.name == "kill-writing" and one.nodes == other.nodes
                 for one, other in beside(faults)
             )
+        case "acknowledgements arrive in the middle of a ROLLBACK":
+            return any(
+                one.kinds == ("ack",)
+                and other.kinds == ("rollback",)
+                and one.until_ns < other.until_ns <= one.until_ns + SECOND_NS
+                for one, other in beside(faults)
+            )
+        case "a node is away while all others start again":
+            return any(
+                sum(other.name == "kill-in-turn" and other.nodes != one.nodes for other in faults) >= 2
+                for one in faults
+                if one.name == "kill-for-long"
+            )
+        case "answers are late at a node that lags":
+            return any(
+                one.links == (("@others", other.links[0][1]),) and one.kinds == ("ack",)
+                for one, other in beside(faults)
+                if other.links and other.links[0][0] == "*"
+            )
         case "power is lost as soon as a node is back":
             return any(
                 one.name == "kill-writing" and other.name == "power-again" and one.nodes == other.nodes
@@ -103,6 +122,9 @@ def is_reached(name: str, faults: list[Fault]) -> bool:
         "a node that lacks rows is promoted",
         "a node dies with records that are not synced",
         "power is lost as soon as a node is back",
+        "acknowledgements arrive in the middle of a ROLLBACK",
+        "a node is away while all others start again",
+        "answers are late at a node that lags",
     ],
 )
 def test_every_moment_that_no_ready_made_scene_reaches_is_drawn(name: str) -> None:
