@@ -27,7 +27,7 @@ QUANTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "max": 1.0}
 
 
 def check(history: History) -> Verdict:
-    """What was served. `details`:
+    """The gaps, rates and latencies of the answers to clients. `details`:
 
     - gaps: node → [{"from_s", "to_s"}], longest_gap: {"node", "from_s", "to_s", "ms"} or None
     - cluster_gaps: the same for all nodes together (somewhere a question ended ok)

@@ -315,7 +315,7 @@ def strongest_isolation(verdict: Verdict) -> str | None:
 
 
 def judged_by(model: str, promise: str, *, failed_cas_observes: bool) -> Mapping[str, Judged]:
-    """What `judge` was asked, by the name of its verdict: input for the verifiers of the proofs."""
+    """The questions that `judge` answers, by the names of its verdicts: input for the verifiers of the proofs."""
     asked, found = MODELS[model], {}
     if asked.transactional is not None:
         found["transactional"] = Judged(model=promise)

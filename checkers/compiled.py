@@ -75,7 +75,7 @@ def load(module: ModuleType) -> Any:
 
 
 def waiting_for(module: ModuleType, kernel: str) -> Literal["nothing", "loading", "compiling"]:
-    """What has to be done before `kernel` of the module can run, as far as can be told without importing numba.
+    """The work to do before `kernel` of the module can run, as far as it is known without importing numba.
 
     Nothing, if it was loaded before; loading takes half a second; compiling a long kernel takes ten, which no deadline
     can interrupt.

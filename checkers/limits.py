@@ -138,8 +138,8 @@ def look() -> None:
 
 
 def until_ended(work: Callable[[], Found], otherwise: Callable[[str], Found]) -> Found:
-    """What `work` gives; what `otherwise` makes of the reason, if a time limit is over before. Here an `interrupt` may
-    raise.
+    """The result of `work`; if a time limit ends first, the result of `otherwise` for the reason. An `interrupt` may
+    raise here.
     """
     scope = _INNERMOST.get()
     if scope is None:

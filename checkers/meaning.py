@@ -1,4 +1,4 @@
-"""What operations mean, a second time: for `verify`, which must share nothing with the search whose proofs it checks.
+"""The meaning of operations, a second time: for `verify`, which must share nothing with the search that it checks.
 
 A state is whatever the object holds; `STEPS` says what an operation makes of it. Values are compared as JSON compares.
 """
@@ -46,7 +46,7 @@ def every_read(role: str | None, mode: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What a verdict must be about, as the promise says and not as the verdict does: the caller of `verify` gives this.
+    """The question that a verdict must answer. The caller of `verify` takes it from the promise, not from the verdict.
 
     `model`: the sequential model, or the isolation model of transactions. `reads`: from a read's role and mode, whether
     it is judged. `failed_cas_observes`: whether a refused cas surely saw a different value. `by_node`: whether reads

@@ -1,4 +1,4 @@
-"""What transactions say, a second time: for `verify_isolation`, which must share nothing with the search.
+"""The meaning of transactions, a second time: for `verify_isolation`, which must share nothing with the search.
 
 `RULES` holds, by the anomaly's name, what is impossible even without a cycle: two orders of one list, or a value that
 was never written or only by a failed transaction. Keys and values are compared as JSON compares them.

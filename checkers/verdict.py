@@ -72,8 +72,8 @@ class Witness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What one checker says. `model` names what was judged against; `details` holds JSON values; `seconds` it
-    took.
+    """The result of one checker. `model` is the model that the history was judged against. `details` holds JSON
+    values. `seconds` is the time that the checker took.
     """
 
     checker: str
@@ -136,10 +136,10 @@ def run_safely(
     clock: Callable[[], float] = time.monotonic,
     **options: Any,
 ) -> Verdict:
-    """What `checker(*arguments, **options)` says, with the seconds it took.
+    """The verdict of `checker(*arguments, **options)`, with the seconds it took.
 
-    A checker that raises says unknown, with the error's name and where it was raised; so does one that the time limit
-    (`checkers.limits`) stops, and behind the limit none begins. CheckerDefect goes through.
+    A checker that raises gives unknown, with the error's name and the place where it was raised. So does a checker that
+    the time limit (`checkers.limits`) stops. No checker begins after the limit. CheckerDefect goes through.
     """
     started_s = clock()
     title = name or str(getattr(checker, "__name__", type(checker).__name__))

@@ -66,7 +66,7 @@ def _written_twice(operations: Iterable[Operation]) -> set[str]:
 
 
 def _seen(operation: Operation, twice: set[str]) -> Seen:
-    """What a read that wrote nothing saw; nothing, if it is none."""
+    """The values that a read-only operation returned, by key; empty for any other operation."""
     micro = list(_micro(operation))
     if operation.type != "ok" or not is_judged(operation) or any(f not in READS for f, _, _ in micro):
         return {}

@@ -107,7 +107,7 @@ class _Cell:
 
     @property
     def ends(self) -> Iterator[Sight]:
-        """What must hold all that ever was confirmed, or what has replaced it."""
+        """The final sights. Each must show every confirmed value, or the value that replaced it."""
         yield from (each for each in self.fresh if each.operation.phase == "final")
         yield from self.final
 

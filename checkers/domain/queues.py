@@ -173,9 +173,10 @@ def _from_nowhere(key: str | None, queue: Queue) -> Iterator[Witness]:
 
 
 def _last_that_tells(queue: Queue, fifo: bool) -> Operation | None:
-    """What was in before this was asked has come out: the queue was emptied, or an element put in here came out.
+    """The last operation before which all enqueued elements must have come out.
 
-    The latter only where dequeues of unknown outcome are to be counted; else `_reordered` names each such element.
+    It found the queue empty, or it enqueued an element that came out. The second kind counts only where dequeues of
+    unknown outcome are to be counted; else `_reordered` names each such element.
     """
     told = list(queue.emptied)
     if fifo and queue.unsure:

@@ -221,7 +221,7 @@ def _witness(model: Model, searched: _KeySearch, limits: Budget) -> Witness:
 
 
 def _counted(searches: Sequence[_KeySearch]) -> dict[str, Any]:
-    """What was looked at and how."""
+    """The numbers of keys and operations that were judged, and the methods used."""
     return {
         "keys": len(searches),
         "operations": sum(len(each.subjects) for each in searches),

@@ -38,8 +38,8 @@ ILLEGAL = Illegal.ILLEGAL
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What an operation does to a state. Equal actions are interchangeable; `word` and `values` are the
-    model's.
+    """The effect of an operation on a state. Equal actions are interchangeable. The model gives `word` and `values`
+    their meaning.
     """
 
     kind: Kind
@@ -57,7 +57,7 @@ class Model(Protocol):
     def initial(self) -> State: ...
 
     def action(self, operation: Operation) -> Action | None:
-        """What the operation is, None if it surely did nothing and tells nothing. Raises ModelError."""
+        """The action of the operation; None if it surely had no effect and observed nothing. Raises ModelError."""
         ...
 
     def step(self, state: State, action: Action) -> State | Illegal:

@@ -1,4 +1,4 @@
-"""What operations mean on objects that are not registers. See `models` for what a model is.
+"""The meaning of operations on objects that are not registers. `models` explains models.
 
 | name | operations | state |
 |---|---|---|

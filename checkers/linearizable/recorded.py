@@ -157,7 +157,7 @@ class _Reading:
         return judged, dict(sorted(left_out.items()))
 
     def _of_either(self, column: str) -> tuple[Array, list[Any]]:
-        """What the completion says, else what the invocation does."""
+        """The column's value in the completion if it has one, else in the invocation."""
         codes, words = _words(self._columns[column])
         none = words.index(None)
         answered = codes[numpy.where(self._ended >= 0, self._ended, self._asked)]

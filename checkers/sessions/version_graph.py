@@ -119,7 +119,7 @@ def cycle(made: Graph) -> tuple[Edge, ...] | None:
 
 
 def _in_cycles(edges: Mapping[Value, Mapping[Value, Edge]]) -> dict[Value, None]:
-    """What is left after taking away, again and again, whatever nothing leads to or whatever leads to nothing."""
+    """The values that remain when values without predecessor, then without successor, are removed repeatedly."""
     left = dict.fromkeys(edges)
     backward: dict[Value, list[Value]] = {value: [] for value in edges}
     for value, after in edges.items():

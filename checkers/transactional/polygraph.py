@@ -23,7 +23,7 @@ from checkers.transactional.execution import Found, Problem
 from checkers.transactional.visibility import bits
 
 NODES_MAX = 20_000
-"""What comes before each node is a set of bits of this length."""
+"""The largest graph that is searched: each node has a bit set of all nodes before it."""
 PAIRS_MAX = 1_000_000
 STEPS = 2_000_000
 """How many edges may be followed in all; some 10 s."""
@@ -241,7 +241,7 @@ class _Polygraph:
         return None
 
     def _version(self, one: int, other: int) -> int:
-        """What one wrote of the key that both write."""
+        """The version that `one` wrote of the key that both write."""
         return next(w[one] for w in self.writers.values() if one in w and other in w)
 
     def _guessed(self, edges: list[Edge], past: list[int]) -> dict[Edge, Pair]:

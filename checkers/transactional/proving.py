@@ -146,7 +146,7 @@ class Prover:
         )
 
     def keyed(self, base: str, order: int) -> Analysis:
-        """What is known if a model of this base and order is promised."""
+        """The known dependencies under a promised model of this base and order."""
         has_more = self.workload == "rw-register" and order > 0 and base in KEYED
         if base == "repeatable-read" and (self.columns.f == PREDICATE_READ).any():
             has_more = False  # what is promised of keys counts reads by predicates too

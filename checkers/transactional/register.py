@@ -195,7 +195,7 @@ class _Touches:
         return cls(c.key[entries], owner[entries], entered, left, time)
 
     def of_each_process(self) -> Pairs:
-        """What one client left behind is before what it then entered with."""
+        """Pairs of versions: the one that a client left behind, and the one that it entered with next."""
         process = self.time.process[self.txn]
         order = numpy.lexsort((self.txn, self.key, process))
         one, other = order[:-1], order[1:]
@@ -205,7 +205,7 @@ class _Touches:
         return self.left[one[chosen]], self.entered[other[chosen]]
 
     def in_real_time(self, kernels: Any) -> tuple[Int32s, Int32s, bool]:
-        """What was left behind before something else began is before what that entered with."""
+        """Pairs of versions: the one that a transaction left behind, and the one that a later one entered with."""
         order, begin, by_end = self.time.groups(self.txn, self.key)
         invoke, ends = self.time.invoke[self.txn[order]], self.time.ends[self.txn[order]]
         found: tuple[Int32s, Int32s, bool] = kernels.pairs_in_time(

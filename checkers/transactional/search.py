@@ -248,7 +248,7 @@ class Search:
 
 
 class _Room:
-    """What the kernels search in."""
+    """The work arrays of the search kernels."""
 
     def __init__(self, nodes: int, states: int) -> None:
         total = nodes * states

@@ -177,7 +177,7 @@ def _compared(node: Replayed, snapshot: Snapshot, other: Replayed) -> Witness | 
 
 
 def state_at(node: Replayed, vclock: Mapping[int, int]) -> dict[Place, tuple[object, ...]] | None:
-    """What the node's log makes of all rows up to `vclock`: tuples, () where one was deleted, or UNKNOWN.
+    """The state after all rows of the node's log up to `vclock`: tuples, () where one was deleted, or UNKNOWN.
 
     None if the log does not reach from the beginning of all data, or from a snapshot, up to there.
     """

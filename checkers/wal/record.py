@@ -103,7 +103,7 @@ class LogRules:
     first_by_hand: bool = False
     """Elections were switched on in the course of the run: a PROMOTE that takes effect at once had no votes."""
     started: Mapping[int, int] = field(default_factory=dict)
-    """What the logs held already before the run, by origin: other rules may have been in force then, about votes."""
+    """The last lsn of each origin before the run: for older rows other rules about votes may have been in force."""
 
     def is_complete(self, logs: Sequence[NodeLog]) -> bool:
         """The log of every member is among these, and whole."""

@@ -56,9 +56,9 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """What a text holds at its top: the values, at which character each begins, and where the text was cut off.
+    """The values at the top of a text, the character at which each begins, and the place where the text was cut off.
 
-    If the text is one vector or list, what lies in it counts as the top.
+    If the text is one vector or list, its elements count as the top.
     """
 
     values: list[Any]
