@@ -70,7 +70,10 @@ def _events(
 def _values(
     key: numpy.ndarray, is_write: numpy.ndarray, number: numpy.ndarray, last: numpy.ndarray
 ) -> numpy.ndarray:
-    """What every write writes (its number), and every read sees: the write before it on its key. `last` goes on."""
+    """The value of each operation: a write's own number; for a read, that of the write before it on its key.
+
+    `last`: the newest write of each key; it is updated.
+    """
     order = numpy.argsort(key, kind="stable")
     sorted_key, writes = key[order], is_write[order]
     places = numpy.where(writes, numpy.arange(len(key)), -1)

@@ -1,4 +1,4 @@
-"""What a budget of steps takes in seconds: how long a search goes on until it gives up.
+"""Measure how many seconds a budget of steps takes: the time after which a search gives up.
 
     .venv/bin/python -m bench.budgets [--steps 2000000000]
 

@@ -79,7 +79,7 @@ def _arguments() -> argparse.Namespace:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of one run."""
+    """The result of one run."""
 
     seed: int
     bug: str
@@ -217,7 +217,7 @@ def _processes() -> list[str]:
 
 
 def left(before: frozenset[str]) -> tuple[str, ...]:
-    """What is there now and was not before; what others make and remove meanwhile has a moment to go away."""
+    """The objects that are there now and were not before. Objects of other programs have five seconds to go away."""
     for _ in range(20):
         found = there_is() - before
         if not found:
@@ -268,7 +268,7 @@ def left_at_once(before: frozenset[str]) -> frozenset[str]:
 
 
 def checked(results: Path) -> str:
-    """What `qsync check` says of the newest record there is."""
+    """The verdict of `qsync check` on the newest stored run."""
     folders = sorted(results.glob("*/2*"))
     if not folders or not (folders[-1] / "history.jsonl").exists():
         return "killed before there was one"

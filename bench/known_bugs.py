@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def plan_of(name: str, seed: int) -> Plan:
-    """What is hunted for this bug in this seed."""
+    """The plan that a hunt for this bug draws from this seed."""
     return hunted(planned(cluster="sim", seed=seed, bugs=(name,)), frozenset())
 
 

@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def hunt(bug: Planted, seed: int, seconds: int) -> list[dict[str, object]]:
-    """What `simulate --json` said of each seed; the last one is the anomaly, if there was any."""
+    """The lines of `simulate --json`, one for each seed; the last one is the anomaly, if there was any."""
     with tempfile.TemporaryDirectory() as folder:
         for part in ("nodes", "harness", "checkers"):
             shutil.copytree(ROOT / part, Path(folder) / part, ignore=shutil.ignore_patterns("*.pyc"))

@@ -66,7 +66,7 @@ def _simulated(folder: Path, count: int) -> list[Path]:
 
 
 def _names(made: list[Path], count: int) -> Iterator[tuple[Path, str]]:
-    """What is stored, under which name: four runs an hour."""
+    """The runs to store, each with its name: four runs an hour."""
     for number in range(count):
         began = FIRST + timedelta(minutes=15 * number)
         yield made[number % len(made)], f"{began:%Y%m%dT%H%M%SZ}-{number}"

@@ -29,7 +29,7 @@ CLIENTS = 20
 
 
 def serial_history(count: int, seed: int, live_keys: int = LIVE_KEYS) -> Columns:
-    """What a strict serializable store answers to `count` list-append transactions."""
+    """A history of `count` list-append transactions, as a strict serializable store answers them."""
     chance = numpy.random.default_rng(seed)
     first = numpy.concatenate([[0], numpy.cumsum(chance.integers(1, 5, count))]).astype(numpy.int64)
     micro = int(first[-1])
@@ -128,7 +128,7 @@ def measure(count: int) -> None:
 
 
 def _seconds(columns: Columns, workload: Workload) -> tuple[float, float]:
-    """What the check takes, and what of it the replay of its proof does."""
+    """The CPU seconds of the check, and the part of them that the replay of its proof takes."""
     replaying_s = 0.0
     plain = Prover.replays
 

@@ -27,7 +27,7 @@ class Codec(Protocol):
 
     @property
     def broken_framing(self) -> type[Exception]:
-        """What decoders raise for bytes that are no frames: the link is closed then.
+        """The exception that decoders raise for bytes that are no frames: the link is closed then.
 
         Its attribute `messages`, if it has one, holds those that the same `feed` had decoded before the fault.
         """

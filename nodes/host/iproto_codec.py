@@ -15,7 +15,9 @@ SALT_SIZE = 32
 
 
 class IprotoCodec:
-    """Whatever the protocol between nodes, clients are greeted as by 2.6.0: that is what they can ask of us."""
+    """The codec of IPROTO. It greets clients as 2.6.0 does under every protocol between nodes, because clients can use
+    only the requests of 2.6.0.
+    """
 
     broken_framing: type[Exception] = ProtocolError
 
