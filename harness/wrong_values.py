@@ -1,4 +1,4 @@
-"""What msgspec says of a wrong value, in the words of people: no Python types, no regular expressions.
+"""The messages of msgspec about wrong values, in plain words: no Python types, no regular expressions.
 
     Expected `int` >= 1 - at `$.nodes`     →     nodes: expected a whole number of at least 1, got 0
 
@@ -29,7 +29,7 @@ _PATTERNS = {
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$": "a name of at most 64 letters, digits, dots, dashes and underscores, which "
     "begins with a letter or a digit"
 }
-"""What the regular expressions of our fields ask for."""
+"""Each regular expression of our fields, in words."""
 _PLACE = re.compile(r" - at `(?:key in )?\$(?P<path>[^`]*)`$")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _SHOWN_MAX = 60

@@ -31,7 +31,7 @@ OURS = ("ours", "parquet")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a person asked: None is "find out" (model), all keys (key), as the file's kind has it (failed cas)."""
+    """The user's question. None means: find the model, judge all keys, read a failed cas as the file's kind has it."""
 
     path: Path
     model: str | None = None
@@ -52,7 +52,7 @@ def recognized(path: Path) -> Recognized:
 
 
 def asked_history(asked: Asked, history: History) -> History:
-    """What is to be judged of it: all, or one key. Raises WrongUse for a key that it does not have."""
+    """The part of the history to judge: all of it, or one key. Raises WrongUse for a key that it does not have."""
     if asked.key is None:
         return history
     chosen = by_model.only_key(history, asked.key)
@@ -83,7 +83,7 @@ def judged(asked: Asked, kind: str, history: History) -> dict[str, Any]:
 
 
 def judged_in_file(asked: Asked, kind: str, verdict: Mapping[str, Any]) -> Mapping[str, Judged]:
-    """What `judged` looked at; of the verdict only the model's name is taken, which it may have guessed."""
+    """The questions that `judged` answered. The verdict gives only the model's name, which may be a guess."""
     model = str(verdict["run"]["workload"])
     promise = asked.promise or MODELS[model].promises[0]
     return by_model.judged_by(model, promise, failed_cas_observes=_observes(asked, kind))
@@ -170,7 +170,7 @@ def _evidence(history: History) -> dict[str, Any]:
 
 
 def _subject(asked: Asked) -> str:
-    """What is judged if it is not all of the file: it is said first."""
+    """The beginning of the sentence if only one key of the file is judged."""
     return "" if asked.key is None else f"Of the key {asked.key} alone: "
 
 

@@ -1,4 +1,4 @@
-"""What the terminal shows of a judged file: the verdict first, the line that repeats it last.
+"""The terminal's output for a judged file: the verdict first, the line that repeats it last.
 
 ANOMALY  Process 1 read 3, but no client ever asked to write 3.
 
@@ -41,7 +41,7 @@ def screen(verdict: Mapping[str, Any], *, colour: bool = False) -> str:
 
 
 def second_opinion_lines(verdict: Mapping[str, Any], *, colour: bool = False) -> Iterator[str]:
-    """What the other checker said; in capitals if it is not what we said."""
+    """The result of the other checker; a difference from ours is in capitals."""
     other = verdict.get("second_opinion")
     if not other:
         return

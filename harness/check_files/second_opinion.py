@@ -34,7 +34,9 @@ SAID_MAX = 300
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What the other checker says; `said` is the end of its output, `how` what its verdict was taken from."""
+    """The result of the other checker. `said` is the end of its output; `how` names the place that its verdict was read
+    from.
+    """
 
     command: str
     result: Result
@@ -107,7 +109,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def opinion(command: str, out: str, err: str, code: int) -> Opinion:
-    """What a program of such output and exit code says."""
+    """The result of a program with this output and exit code."""
     said = (out.strip() or err.strip())[-SAID_MAX:]
     words = list(_VERDICT.finditer(_NAMES_OF_VERDICTS.sub("", out)))
     if words:

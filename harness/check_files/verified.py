@@ -57,7 +57,7 @@ def _take_back(verdict: dict[str, Any], why: str) -> None:
 
 
 def judged_in_run(plan: Plan, history: History) -> dict[str, Judged]:
-    """What a run of this plan was promised."""
+    """The promises that a run of this plan is judged by, by the names of their checks."""
     checks = checks_of(plan, promise_of(plan, history))
     return {check.name: check.judged for check in checks if check.judged is not None}
 

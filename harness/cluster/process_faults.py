@@ -40,7 +40,7 @@ class Processes(Protocol):
     async def is_stopped(self, node: str) -> bool: ...
 
     async def left(self, node: str) -> str:
-        """What is left of a node that was killed or stopped: a process or a port; "" if nothing is."""
+        """The remains of a node that was killed or stopped: a process or a port; "" if there are none."""
         ...
 
 

@@ -85,7 +85,7 @@ class FileStorage:
         return await self._perform("affected", {})
 
     async def power_fails(self) -> None:
-        """What was synced is known by what the node wrote down of it; nothing is to be prepared."""
+        """Nothing to prepare: the node itself recorded which bytes it synced."""
 
     async def lose_unsynced(self, seed: str) -> int:
         return int((await self._perform("lose-unsynced", {"seed": seed}))["bytes"])

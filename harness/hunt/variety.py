@@ -39,7 +39,7 @@ from harness.workloads import WORKLOADS
 from harness.workloads.workload import Submits
 
 LIGHT: Mapping[str, Any] = {"time_limit_s": 30.0, "rate": 40.0, "replica_reads": 0.4}
-"""What a seed of a hunt is: long in virtual time, sparse in operations."""
+"""The load of a drawn seed: long in virtual time, sparse in operations."""
 
 NEVER_FATAL = ("clock", "slow")
 """Faults under which every cluster goes on. The next: those under which a cluster goes on most of the time if its
@@ -81,7 +81,7 @@ BESIDE = (
     ("reconfigure-at-a-moment", 0.15),
     ("restart-otherwise", 0.15),
 )
-"""What an operator does meanwhile, beside the faults that are drawn, and how often."""
+"""The operator's actions during the run, beside the drawn faults, with the frequency of each."""
 LOST_DISKS = 0.15
 """How often nodes lose their disks for good, and new ones join at their addresses."""
 MEMBERS_CHANGE = 0.15
@@ -132,7 +132,9 @@ def _varied(dice: Dice, plan: Plan, given: frozenset[str]) -> Plan:
 
 
 def _late(plan: Plan, given: frozenset[str]) -> Plan:
-    """What has a stream of its own, so that the rest of a seed stays as it was before this could be drawn."""
+    """The plan with the system's late additions. They have a random stream of their own, so the rest of a seed is as
+    it was before they could be drawn.
+    """
     system = system_of(plan.system)
     if plan.bugs or not isinstance(system, VariesItself):
         return plan
@@ -155,7 +157,7 @@ def _crowd(plan: Plan) -> float:
 def _load(
     dice: Dice, plan: Plan, given: frozenset[str], drawn: Mapping[str, Any], system: System
 ) -> dict[str, Any]:
-    """What clients do, and how they are answered."""
+    """The drawn fields of the load: the workload, the operations of its clients, and when nodes answer them."""
     own = system if isinstance(system, VariesItself) else None
     workload = plan.workload
     if "workload" not in given:

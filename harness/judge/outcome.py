@@ -222,7 +222,7 @@ def checks_of(plan: Plan, promise: Promise) -> tuple[Check, ...]:
 
 
 def _as_asked(check: Check, stricter: str | None) -> Check:
-    """What a person promises is promised, also where the store promises nothing."""
+    """The check, with its name as the model if the plan promises it and the store promises nothing."""
     return replace(check, model=stricter) if stricter == check.name and not check.model else check
 
 

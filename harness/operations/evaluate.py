@@ -1,4 +1,4 @@
-"""What steps do to values, one after the other: for clients of stores that can compare and write, but not compute.
+"""The evaluation of steps on values, in order: for clients of stores that can compare and write, but not compute.
 
 Such a client reads the keys of a transaction, evaluates its steps here, and writes what changed if nothing that it
 read has changed meanwhile.
@@ -26,7 +26,7 @@ class Evaluated:
 
 
 def places_of(steps: Sequence[Step]) -> tuple[Place, ...]:
-    """What the steps look at, each once. None of them is a Scan."""
+    """The keys that the steps read or write, each once. Scans are skipped, because they name no single key."""
     return tuple(dict.fromkeys((step.space, step.key) for step in steps if not isinstance(step, Scan)))
 
 

@@ -1,4 +1,4 @@
-"""What an operator asks of a store: to count a new member, or to count one no more.
+"""The operations that change members: an operator asks a store to count a new member, or to count one no more.
 
 Both are asked again until the members' own reports agree, so a change that happened already may fail.
 """

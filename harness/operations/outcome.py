@@ -1,4 +1,4 @@
-"""What came of an operation."""
+"""The outcomes of an operation, as a client reports them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Mismatch:
     found: object
     role: str | None = None
     is_confirmed: bool = True
-    """What it found cannot be rolled back any more."""
+    """The value that it found cannot be rolled back any more."""
     transaction: str | None = None
 
     @property

@@ -1,4 +1,4 @@
-"""What a transaction is made of. A step sees what the steps before it did.
+"""The steps of a transaction. A step observes the effects of the steps before it.
 
 | step | does | result |
 |---|---|---|

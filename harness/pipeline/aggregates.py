@@ -134,7 +134,7 @@ def fault_coverage(faults: DataFrame, runs: DataFrame) -> DataFrame:
 
 
 def _cell() -> Column:
-    """What was tried, in words: the same for all seeds."""
+    """The combination under test, in words: the same for all seeds."""
     bugs = F.when(F.size("bugs") > 0, F.concat(F.lit("with "), F.concat_ws("+", F.array_sort("bugs"))))
     faults = F.concat_ws("+", F.array_sort("faults"))
     return F.concat_ws(" ", "system", "configuration", "cluster", "workload", faults, bugs)

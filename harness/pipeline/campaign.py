@@ -48,7 +48,7 @@ def judge_on(master: str, settings: Mapping[str, str]) -> Judge:
 
 
 def judge_with(spark: SparkSession, results: Path, runs: Sequence[ToJudge]) -> Iterator[Ended]:
-    """What is noted of each: whole runs first, long ones after them."""
+    """The result of each run: short runs first, each in one task, and long runs after them, each over many tasks."""
     long = [run for run in runs if _size(results / run.run) >= LONG_BYTES]
     whole = [run for run in runs if run not in long]
     portion = PORTION * spark.sparkContext.defaultParallelism

@@ -39,7 +39,7 @@ SEGMENT = 20_000
 _TASK = "number int, path string, task string"
 _ANSWER = "number int, answer string"
 Answer = Callable[[str, str | None], str]
-"""What a worker does: a path and a task → what it says, as JSON."""
+"""The work of a worker: a path and a task → its answer, as JSON."""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ def checks_of(folder: RunFolder, history: History) -> dict[str, Check]:
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What a worker says of a task: a verdict; or the checker's own defect, which breaks this run and not the job."""
+    """A worker's answer to a task: a verdict, or a defect of the checker. A defect breaks this run and not the job."""
 
     verdict: dict[str, Any] | None = None
     defect: str = ""
@@ -111,7 +111,7 @@ def check_runs(spark: SparkSession, folders: Sequence[Path]) -> Iterator[tuple[P
 
 
 def answers(spark: SparkSession, asked: Sequence[tuple[str, str | None]], answer: Answer) -> list[str]:
-    """What workers answer to each path and task, in order; one partition each, so that a slow one delays no other."""
+    """The workers' answers to each path and task, in order. Each has a partition, so a slow one delays no other."""
     rows = [(number, path, task) for number, (path, task) in enumerate(asked)]
     frame = spark.createDataFrame(rows, _TASK).repartitionByRange(max(1, len(rows)), "number")
     work = functools.partial(_work, answer)

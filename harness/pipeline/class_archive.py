@@ -47,7 +47,7 @@ def place(java: Java) -> Path | None:
 
 
 def options(java: Java) -> str:
-    """What to tell the JVM: to use the archive, to make it (in the session that was begun for that), or nothing."""
+    """The options of the JVM: to use the archive, to make it (in the session that was begun for that), or ""."""
     wanted = os.environ.get(MAKES)
     if wanted:
         return f"{QUIET} -XX:ArchiveClassesAtExit={wanted}"

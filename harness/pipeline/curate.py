@@ -105,8 +105,8 @@ def _placed(table: DataFrame) -> DataFrame:
 
 
 def read_by(function: Callable[[Iterable[Any]], Iterator[Any]], schema: str, found: DataFrame) -> DataFrame:
-    """What a function of `workers` gives for these runs. Of a few runs it is read right here: that takes less time
-    than starting the workers.
+    """The rows that a function of `workers` yields for these runs. A few runs are read in this process: that takes
+    less time than starting the workers.
     """
     asked = found.select("run", "path")
     if not is_of_few(found):
@@ -177,6 +177,6 @@ NEEDS: Mapping[str, frozenset[str]] = {
 """Which tables have to be written before another one is made: what they compute is then at hand."""
 
 AGGREGATED = ("runs", "latency", "anomalies", "faults")
-"""What the aggregates are made of."""
+"""The tables that the aggregates are made of."""
 
 AGGREGATES = ("trend", "recurrence", "flaky_or_fixed", "slowest", "fault_coverage")

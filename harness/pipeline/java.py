@@ -99,7 +99,9 @@ def version_of(program: Path) -> int | None:
 
 
 def _release(program: Path) -> int | None:
-    """What the file `release` of its home says; None if there is none, or no program beside it that can be started."""
+    """The version in the file `release` of the program's home. None if there is no such file, or the program cannot be
+    started.
+    """
     real = program.resolve()
     if not os.access(real, os.X_OK):
         return None

@@ -1,4 +1,4 @@
-"""What the nodes themselves left: lines of their logs, and records of their write-ahead logs."""
+"""The tables of the nodes' own files: lines of their logs, and records of their write-ahead logs."""
 
 from __future__ import annotations
 

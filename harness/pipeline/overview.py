@@ -1,4 +1,4 @@
-"""What came out of an analysis, for a person: a page beside the tables, and a screen for the terminal.
+"""The summary of an analysis for people: a page beside the tables, and a screen for the terminal.
 
 Both are made from the aggregates alone, which are small, and without Spark.
 """

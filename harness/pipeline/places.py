@@ -10,7 +10,7 @@ from harness.store.objects import SCHEMES, Address, address_of
 
 
 def place_of(given: Path) -> Path | Address:
-    """What is meant. WrongUse, which says what to do, for hdfs://… and the like.
+    """The folder or address that `given` names. Raises WrongUse, with a way out, for hdfs://… and the like.
 
     `given` has lost one of two slashes already, if it was a path on its way here.
     """

@@ -201,7 +201,7 @@ def files_of(address: Address, table: str) -> list[str]:
 
 
 def opened(place: str, table: str) -> dict[str, Any]:
-    """What `pyarrow.dataset.dataset` wants to read one table at an address: `dataset(**opened("s3://…", "runs"))`."""
+    """The arguments of `pyarrow.dataset.dataset` for one table at an address: `dataset(**opened("s3://…", "runs"))`."""
     from pyarrow.dataset import ParquetFileFormat, ParquetFragmentScanOptions
 
     address = address_of(place)

@@ -1,4 +1,4 @@
-"""What one call of `qsync analyze` did."""
+"""The result of one call of `qsync analyze`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.store import LeftOut
 
 @dataclass(slots=True)
 class Report:
-    """What one call did."""
+    """The tables that one call wrote, and the runs that it found new, changed or skipped."""
 
     tables: Path
     place: str = ""

@@ -55,7 +55,7 @@ EVENTS = _struct(
 """history.parquet, as `checkers.history.parquet` writes it."""
 
 RUNS_FOUND = _struct("run string, path string, campaign string, date date, started time, place string")
-"""What the scan of results/ hands on: `path` is where the files are read, `place` where the run is kept."""
+"""The columns that the scan of results/ returns. The files are read at `path`; the run is kept at `place`."""
 
 PLAN = _struct(
     "name string, system string, cluster string, workload string, faults strings, nodes int, seed long, "

@@ -75,7 +75,8 @@ def session(
 
 @contextmanager
 def in_one_line(kind: type[HarnessError], then: str) -> Iterator[None]:
-    """What Spark raises, as one line: its messages are pages of Java. Within a session: later it cannot be read.
+    """Reduce an error of Spark to one line, because its messages are pages of Java. This works only within a session:
+    later the message cannot be read.
 
     `then`: what the message ends with.
     """
@@ -178,7 +179,9 @@ def _memory_mib() -> int:
 
 @contextmanager
 def _environment(found: java.Java, master: str) -> Iterator[None]:
-    """What Spark's scripts read. Workers run this very Python; SPARK_HOME of another install would be started."""
+    """Set the environment variables that Spark's scripts read. Workers run this Python. SPARK_HOME is unset, because
+    it could start a different installation.
+    """
     wanted: dict[str, str] = {"JAVA_HOME": str(found.home), "PYSPARK_PYTHON": sys.executable}
     if not master.startswith("local"):
         wanted = {
@@ -225,7 +228,7 @@ def packed(package: Path, folder: Path) -> Path:
 
 
 def versions(spark: Any) -> dict[str, str]:
-    """What a summary says of the machine: versions of Spark and Java, and the cores that there are."""
+    """The description of the machine in a summary: the versions of Spark and Java, and the number of cores."""
     system = spark._jvm.System
     return {
         "spark": spark.version,

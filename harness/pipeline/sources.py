@@ -93,7 +93,9 @@ class AddressSource:
         return _is_wanted(name)
 
     def _fetch(self, run: StoredRun) -> LeftOut | None:
-        """What the tables are made of; the record itself only where witnesses or an empty record are looked at."""
+        """Fetch the files that the tables are made of. The history itself is fetched only for runs with witnesses or
+        without columns.
+        """
         assert run.address is not None
         try:
             there = fetch_run(self._store, run.address, run.path, _is_wanted)

@@ -38,7 +38,9 @@ Quantiles = dict[str, dict[str, float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """What the workers say: the verdict in process and on Spark are the same; quantiles are by f, of what ended ok."""
+    """The combined answers of the workers. The verdict is the same in process and on Spark. The quantiles are for each
+    `f`, of the operations that ended ok.
+    """
 
     verdict: Verdict
     quantiles_ms: Quantiles

@@ -40,7 +40,7 @@ class Load:
     outcome: NDArray[numpy.int8]
     node: NDArray[numpy.int32]
     writes: NDArray[numpy.bool_]
-    """Whatever is no read: it changed something, if it was acknowledged."""
+    """True for every operation that is not a read: if it was acknowledged, it changed something."""
     nodes: tuple[str, ...]
 
     def __len__(self) -> int:

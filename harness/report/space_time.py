@@ -158,7 +158,7 @@ def _crossings(cut: Json, plane: _Plane) -> list[tuple[float, float]]:
 
 
 def _cut_shades(told: Json, plane: _Plane) -> list[Markup]:
-    """What is behind the last cut, and what is before the first."""
+    """The shaded areas before the first cut and after the last one."""
     cuts = [each for cut in as_mappings(told.get("cuts")) if (each := _crossings(cut, plane))]
     if not cuts:
         return []

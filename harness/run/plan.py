@@ -82,7 +82,7 @@ Leadership = Literal["fixed", "elected", "none"]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a plan says of its system alone. A system with options of its own has a subclass.
+    """The options of a plan that concern its system alone. A system with options of its own has a subclass.
 
     A field's `msgspec.Meta` is what the command line shows: `description` is its help text.
     """
@@ -124,7 +124,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     request_timeout_s: Seconds = 2.0
     settle_timeout_s: Seconds = 20.0
     disk: Literal["node", "mounted"] = "node"
-    """What lies under the nodes: their machine's disk, or one that is mounted under each of them
+    """The disk under the nodes: their machine's, or one that is mounted under each of them
     (`harness.cluster.mounted_disk`)."""
     replica_reads: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
     """The share of reads that go to nodes which are not the owner."""

@@ -110,8 +110,8 @@ class OwnStore:
     be simulated."""
     promised: Mapping[str, str] = field(default_factory=dict)
     able: tuple[Ability, ...] = ()
-    """What its nodes do that faults may count on (`harness.faults.abilities`): ("clock",) if they tell their wall clock
-    and take another."""
+    """The abilities of its nodes that faults need (`harness.faults.abilities`): ("clock",) if they report their wall
+    clock and can be given another."""
     leader: Leadership = "fixed"
     """One for the whole run, an "elected" one, or "none": then every node takes writes. The status of a leader has
     `role` "owner"."""

@@ -51,7 +51,7 @@ def known_fields() -> tuple[str, ...]:
 
 
 def fields_of(plan: Plan) -> dict[str, Any]:
-    """What `planned` makes the plan of."""
+    """The fields of which `planned` makes the same plan."""
     fields: dict[str, Any] = msgspec.to_builtins(plan)
     return {**fields, **fields.pop(OPTIONS)}
 
@@ -64,7 +64,7 @@ def fitting(fields: Mapping[str, Any], kind: type[Options]) -> dict[str, Any]:
 
 
 def problem(error: Exception, fields: Mapping[str, Any], names: Mapping[str, str] | None = None) -> str:
-    """What is wrong with the fields, in one sentence. `names`: what fields are called where the person wrote them."""
+    """The mistake in the fields, in one sentence. `names`: each field → its name where the user wrote it."""
     options = fields.get(OPTIONS)
     flat = {**fields, **(options if isinstance(options, dict) else {})}
     return in_words(error, flat, Plan, names)
@@ -99,7 +99,9 @@ MOVED: Mapping[str, object] = {"commit_wait": "complete", "read": None, "start":
 
 
 def _of_any_version(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the system has no option for is left out if it says nothing; else the plan is refused for it."""
+    """The fields of a plan of any version, in today's form. An old field for which the system has no option is skipped
+    if it has its default. With another value it stays, and the plan is refused.
+    """
     version = fields.get("version")
     if version not in (1, 2):
         return fields

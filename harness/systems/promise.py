@@ -41,7 +41,7 @@ class Clause:
     """The guarantee of one class of answers: what the class is, and the model that its answers fit."""
 
     check: str
-    """What is checked: writes, reads, the state of nodes; or the name of a checker, for its `source`."""
+    """The subject of the check: writes, reads, the state of nodes; or the name of a checker, for its `source`."""
     model: str = ""
     """"" promises nothing."""
     role: str = ""
@@ -50,7 +50,7 @@ class Clause:
     """The mode of a read."""
     phase: str = ""
     source: str = ""
-    """What the store's own documentation says of it, quoted, with the page."""
+    """A quotation of the store's own documentation, with its page."""
 
     @property
     def answers(self) -> tuple[str, str, str, str]:
@@ -107,18 +107,20 @@ class Promise:
     has_dumps: bool = True
     """Nodes say all that they hold."""
     may_end_under: tuple[str, ...] = ()
-    """What a fault may do (`checkers.crash.CAUSES`) so that a node may end: "disk-error" for one that stops when its
-    disk is full. It must come up again when the fault is over."""
+    """The effects of faults (`checkers.crash.CAUSES`) under which a node may end: "disk-error" for a node that stops
+    when its disk is full. The node must come up again when the fault is over."""
     isolated_owner_rolls_back: bool = False
     """An owner that is cut off for longer than twice the synchro timeout rolls back what waits: a run in which it did
     not has shown nothing of that."""
 
     def model(self, answers: Clause) -> str:
-        """What is promised of this class of answers; "" for nothing."""
+        """The model that is promised of this class of answers; "" for nothing."""
         return next((each.model for each in self.clauses if each.answers == answers.answers), "")
 
     def of_read(self, role: str | None, mode: str | None) -> str:
-        """What is promised of a read, by what the server said it did; without a word, as if the owner confirmed it."""
+        """The model that is promised of a read, by the role and mode in its answer. An answer without them counts as a
+        confirmed read of the owner.
+        """
         role, mode = role or "owner", mode or "read-confirmed"
         fitting = (
             each.model
@@ -179,7 +181,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "logs": ("logs that agree", ""),
     "quorum": ("acknowledged only with a quorum", ""),
 }
-"""What a store may promise: each name of `CLAUSES`, and its models."""
+"""The promises that a store may make: each name of `CLAUSES`, and its models."""
 
 
 def must_be_promises(promised: Mapping[str, str]) -> None:

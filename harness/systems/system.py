@@ -161,7 +161,7 @@ class TracesMessages(Protocol):
 
 
 class Inspected(Protocol):
-    """What can be said of one file: `is_torn` means that only its end is, as a crash leaves it."""
+    """The state of one file. `is_torn` means that only its end is damaged, as a crash leaves it."""
 
     @property
     def is_sound(self) -> bool: ...
@@ -204,7 +204,7 @@ class TellsMore(Protocol):
     """A system with nodes that report more than every system (`harness.systems.status`)."""
 
     def headline(self, status: Status) -> tuple[str, ...]:
-        """What the leader's status comes to, for the live view: ("term 2", "limbo 3")."""
+        """The leader's status in a few words, for the live view: ("term 2", "limbo 3")."""
         ...
 
     def stopped(self, status: Status) -> Mapping[str, str]:

@@ -34,7 +34,7 @@ class PlainView:
         return None
 
     def show(self, snapshot: Snapshot) -> None:
-        """Whatever changed since the last one, and the whole state if it is time."""
+        """Write the changes since the last snapshot, and the whole state if it is due."""
         lines = [*self._changes(snapshot)]
         if snapshot.time_ns >= self._next_ns:
             lines.append(state_line(snapshot))

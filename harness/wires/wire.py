@@ -1,4 +1,4 @@
-"""What the harness must know of a protocol to talk to nodes in it, as their client and to ask for their state.
+"""The parts of a protocol that the harness needs: to talk to nodes as their client, and to ask for their state.
 
 Messages are values that only a system's client and its wire look into.
 """
@@ -15,7 +15,7 @@ from nodes.world.network import Codec
 class ClientWire(Protocol):
     @property
     def broken_framing(self) -> type[Exception]:
-        """What decoders raise for bytes that are no messages; see `nodes.host.codec.Codec`."""
+        """The exception that decoders raise for bytes that are no messages; see `nodes.host.codec.Codec`."""
         ...
 
     def encode(self, message: object) -> bytes: ...
@@ -42,7 +42,7 @@ class ClientWire(Protocol):
 
     @property
     def probe(self) -> bytes:
-        """What a client may send at once on a new connection, harmless, to see that bytes pass."""
+        """Harmless bytes that a client may send at once on a new connection, to check that bytes pass."""
         ...
 
 

@@ -43,7 +43,7 @@ class Workload(Protocol):
         ...
 
     def keys(self, operation: Operation) -> tuple[str, ...]:
-        """What it is about."""
+        """The keys that the operation reads or writes."""
         ...
 
     @property

@@ -39,7 +39,7 @@ class Finding(NamedTuple):
 @click.option("--clean", is_flag=True, help="Remove what runs that were killed have left behind.")
 @click.option("--inventory", type=Text(), help="With --clean: on the hosts of this file, instead of here.")
 def command(as_json: bool, fix: bool, clean: bool, inventory: str | None) -> int:
-    """What this machine can do, what is missing, and the one command that gets it."""
+    """Show the abilities of this machine, the missing parts, and the one command that gets them."""
     if inventory is not None and not clean:
         raise click.UsageError("--inventory is for --clean")
     if clean:

@@ -138,7 +138,9 @@ def began_at(pid: int) -> int:
 
 
 def remove_leftovers(lives: Callable[[str], bool] | None) -> list[str]:
-    """What was removed, in words. `lives` knows the living harnesses; None: only supervisors' leftovers are removed."""
+    """Remove leftovers, and return their names. `lives`: whether a harness still runs; None: only the leftovers of
+    supervisors are removed.
+    """
     removed: dict[str, None] = {}
     ours = [] if lives is None else list(leftovers(lives))
     for folder in (*ours, *leftovers(supervisor_lives, kind=FAR_NAME)):

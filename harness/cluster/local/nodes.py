@@ -65,7 +65,7 @@ class LocalNodes(NodeBook):
         return stopped.by_itself
 
     async def left(self, node: str) -> str:
-        """What is left of a node that was killed or stopped, in words; "" if nothing is."""
+        """The remains of a node that was killed or stopped, in words; "" if there are none."""
         return await self._processes[node].left()
 
     async def feed(self, node: str) -> bool:

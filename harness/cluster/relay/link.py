@@ -20,8 +20,7 @@ SECOND_NS = 1_000_000_000
 
 @dataclass(slots=True)
 class Watch:
-    """What one fault did on one link. `*_base` are the link's running totals at the beginning, or at
-    healing."""
+    """The effect of one fault on one link. `*_base` are the link's running totals at the beginning, or at healing."""
 
     begun_ns: int
     passed_base: int

@@ -152,7 +152,7 @@ class SimCluster:
                 raise StoreError(f"cannot write what the nodes leave behind: {error}") from error
 
     def files(self) -> dict[str, dict[str, bytes]]:
-        """What each node leaves: the files of its disk, and the record of its messages by their paths."""
+        """The files of each node by their paths: those of its disk, and the record of its messages."""
         encode = msgspec.json.Encoder().encode_lines
         left: dict[str, dict[str, bytes]] = {}
         for name, machine in self.world.machines.items():

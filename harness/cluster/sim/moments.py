@@ -30,7 +30,7 @@ class Moments:
         self._kinds_of = kinds_of
         self._waiting: list[Waiting] = []
         self._asked = frozenset[str]()
-        """What those wait for, by what a node does."""
+        """The `does` of all moments that are waited for: "sends", "gets", "writes", "wrote"."""
         world.network.kinds_of = kinds_of
 
     def wait(self, moment: Moment) -> Pending[str]:

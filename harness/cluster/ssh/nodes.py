@@ -181,7 +181,7 @@ class SshNodes(NodeBook):
         return self.is_alive(node) and not self._pauses[node] and node in self._ready
 
     async def left(self, node: str) -> str:
-        """What is left of a node that was killed or stopped, in words; "" if nothing is."""
+        """The remains of a node that was killed or stopped, in words; "" if there are none."""
         options = self._options[node]
         told = await options.machine.ask(
             "left", node=node, host=options.machine.host.binds, port=options.port

@@ -373,7 +373,9 @@ def program() -> str | None:
 
 
 def _under_faketime(place: Place) -> tuple[str, ...]:
-    """What lets its wall clock jump, if libfaketime is there; its monotonic clock stays the machine's."""
+    """The start of the command line that lets the node's wall clock jump, if libfaketime is there. Its monotonic
+    clock stays the machine's.
+    """
     library = _faketime(place)
     if library is None:
         return ()
