@@ -35,7 +35,7 @@ class Connection:
         return Done([answer.get("value")])
 
     def status(self):
-        self.http.ask("GET", "/")  # any answer is a sign of life
+        self.http.ask("GET", "/")  # any answer shows that the node is up
         return {}
 
     def close(self):
