@@ -60,7 +60,7 @@ def bare_kernel(function: Callable[Arguments, Returned]) -> Callable[Arguments, 
 
 
 def inlined_kernel(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
-    """A bare kernel whose machine code is copied into each caller: passing an array in a call costs seven numbers.
+    """A bare kernel; its machine code is copied into each caller: passing an array in a call costs seven numbers.
 
     For small kernels, or those with one caller; a search that is made of them is twice as fast.
     """

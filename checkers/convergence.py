@@ -3,9 +3,9 @@
 The checker judges the final dumps, one a node. A violation is
 
 - diverged: two nodes hold different values under a key
-- lost-write: a value (or nothing) that a confirmed write surely replaced: a write that was acknowledged, or whose
-  value a confirmed read has shown
-- never-written, dump-of-failed-write: a value that no client asked to write, or whose every write surely failed
+- lost-write: a value (or nothing) that a confirmed write surely replaced. A write is confirmed if it was acknowledged,
+  or if a confirmed read has shown its value
+- never-written, dump-of-failed-write: a value that no client asked to write, or that only failed writes wrote
 - duplicate-key: a key that stands twice in one dump
 
 The order of the values comes from the history alone (`checkers.value_order`). If a node gave no dump, or no node did,

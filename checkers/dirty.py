@@ -1,7 +1,7 @@
 """Dirty reads: they may show any value that a client has asked to write, also one that is rolled back later.
 
-So the only violation is a value that no client had asked to write by then. The checker also reports how many values
-were shown whose write then surely failed: allowed, but more than a reader may expect. If no dirty read was answered,
+So the only violation is a value that no client had asked to write by then. The checker also counts the shown
+values of writes that surely failed later: they are allowed, but may surprise a reader. If no dirty read was answered,
 there is nothing to judge, and the verdict is unknown.
 """
 

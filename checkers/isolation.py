@@ -215,7 +215,7 @@ class _Versions:
         return () if shown and shown[0] in own else shown
 
     def _source(self, reader: Txn, key: str, shown: tuple[str, ...]) -> Txn | None:
-        """The transaction whose last version it is; None for the initial version. ValueError if it is none."""
+        """The transaction that wrote it as its last version; None for the initial version. ValueError if none did."""
         if not shown:
             return None
         before: Txn | None = None

@@ -1,7 +1,7 @@
 """Kept: in the end, no acknowledged write is gone from every node.
 
-For stores whose nodes need not be equal in the end (one that stopped following stays stale), or of which no read is
-fresh: there no other checker would see a lost write. The last leader holds all that was acknowledged, so a write is
+For stores with nodes that need not be equal in the end (a node that stopped following stays stale), or without fresh
+reads: there no other checker would detect a lost write. The last leader holds all that was acknowledged, so a write is
 surely lost if no member's final dump holds it. What `gone` means depends on what operations write, so each
 family of checkers defines it: values (`convergence`), values and elements of transactions and sets
 (`domain.durability`), sums (`domain.counter`), elements that leave rightly (`domain.queues`).

@@ -6,7 +6,7 @@
 | idle-promote | a leader reported for long that its PROMOTE has all acknowledgements it needs, and owned nothing yet |
 | unfenced | a node that heard no quorum for long reported that it still owns the queue, although fencing is on |
 | runaway-term | a node that heard no other node stood for election all the same: its term rose (no pre-vote) |
-| deposed | a follower whose election mode was changed stood for election against a living leader |
+| deposed | a follower became a candidate against a living leader after its election mode was changed |
 | stopped | nodes stopped following each other before anything was done to them |
 | no-leader | after the last fault had healed, no node owned the queue in time |
 | not-converged | after the last fault had healed, the nodes did not become quiet and equal in time |

@@ -2,12 +2,12 @@
 
 A store that gives up on a write reports that (Tarantool's errors 216 and 217; 40 where its log refused it). The first
 two are "info": a ROLLBACK proves nothing where another node may take over and confirm the write. This checker finds
-writes whose rollback was overruled:
+writes with an overruled rollback:
 
 - kept: a final dump holds the value; an element that was added to a set is shown by a final read of the set
 - built-upon: a compare-and-set that expected the value, asked after the error, succeeded
 
-Values that several operations may have written prove nothing and are left out. Rule: overruled-rollback. Cost: linear.
+Values that several operations may have written prove nothing and are skipped. Rule: overruled-rollback. Cost: linear.
 Cannot see: values that were replaced before any cas expected them or any dump showed them. Nothing replaces the
 elements of a set, so there every one is seen.
 """

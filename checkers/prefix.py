@@ -1,8 +1,8 @@
 """Reads at a replica: each node shows a monotone prefix of the confirmed order.
 
-Stale is allowed, without bound, and reported. What is not allowed:
+Stale reads are allowed, without bound, and reported. Not allowed are:
 
-- a value that no client wrote, whose every write surely failed, or that no client had asked to write yet
+- a value that no client wrote, that only failed writes wrote, or that no client had asked to write yet
 - going back: a read invoked after another had completed at the same node returns a value that surely was replaced
   before the other's value was written. A restart of the node is not an excuse: what it showed was confirmed. Nor is
   a different key: there is one confirmed order, and a node that has shown a value has all confirmed before it.

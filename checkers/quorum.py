@@ -50,8 +50,8 @@ def check(history: History) -> Verdict:
 
     Needs the header's nodes and quorum, else unknown.
 
-    `details["writes_in_starved_time"]` counts the writes whose whole time lay where no quorum was possible, whatever
-    their outcome: where it is 0 nothing could be tested (`vacuous`).
+    `details["writes_in_starved_time"]` counts the writes during which no quorum was possible at any time, with any
+    outcome. If it is 0, nothing could be tested (`vacuous`).
     """
     header = history.header
     why = "the header tells no nodes or no quorum" if header.quorum is None or not header.nodes else ""

@@ -1,9 +1,9 @@
 """Writes acknowledged before the run, in the logs that its nodes began with, are there at the end.
 
-A run may begin with the logs of an earlier one. What that one's clients were told is not in this history: the header
-has it, `"acknowledged_before": {"space": …, "rows": [[key, value], …]}`. Nobody writes to that space any more. So each
-final dump must hold these rows (rule lost-from-start). Where nodes need not be equal in the end, or were not quiet, it
-is enough that one holds a row.
+A run may begin with the logs of an earlier one. The answers to that run's clients are not in this history: the header
+has them, `"acknowledged_before": {"space": …, "rows": [[key, value], …]}`. No client writes to that space any more.
+So each final dump must hold these rows (rule lost-from-start). If nodes need not be equal in the end, or were not
+quiet, it is enough that one dump holds a row.
 """
 
 from __future__ import annotations

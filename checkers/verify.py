@@ -37,7 +37,7 @@ REGISTERS = {"cas-register": "register"}
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """How many proofs were accepted, why others were not, which keys have none, and whether the verdict follows."""
+    """The number of accepted proofs, the reasons of refused ones, the keys without one; and if the verdict follows."""
 
     accepted: int
     refused: tuple[str, ...]

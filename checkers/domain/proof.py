@@ -35,7 +35,7 @@ def witness(
     node: str | None = None,
     explanation: Iterable[str] = (),
 ) -> Witness:
-    """A witness whose events are the lines of these operations."""
+    """A witness; its events are the lines of these operations."""
     named = list(operations)
     return Witness(
         rule=rule,

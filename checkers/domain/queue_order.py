@@ -1,4 +1,4 @@
-"""Queue order: what a write may do that was only *submitted*: answered when it was in the queue, not acknowledged.
+"""Queue order: the rules for *submitted* writes, which were answered when they were in the queue, not acknowledged.
 
 A store with a queue of transactions that wait for a quorum can answer a client when its write is in the queue
 (commit wait modes `submit` and `none`). Such an answer is not an acknowledgement: in the history the operation has no
@@ -20,7 +20,7 @@ Reads that must be fresh are those of `reads` (role, mode), and what transaction
 of nodes that had settled judge overtaken and half-applied. Only values that one operation alone wrote are judged.
 
 Cost: n log n, and for each submitted write the reads between its confirmation and its last sight. Cannot see: submitted
-writes that no read showed; writes whose values do not identify them (counters, balances).
+writes that no read showed; writes with values that do not identify them (counters, balances).
 """
 
 from __future__ import annotations

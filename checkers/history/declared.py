@@ -50,7 +50,7 @@ def declared(header: Header) -> Mapping[str, str]:
 
 
 def undeclared(history: History) -> tuple[str, ...]:
-    """The names of operations whose effect the header does not declare, in order of first use."""
+    """The names of operations with an effect that the header does not declare, in order of first use."""
     known = declared(history.header)
     names = dict.fromkeys(operation.f for operation in history.operations)
     return tuple(name for name in names if known.get(name) not in WORDS)

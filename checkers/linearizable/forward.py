@@ -51,7 +51,7 @@ def search(
 
 
 def search_columns(columns: Columns, limits: Limits, starts: Sequence[int] = (0,)) -> Found:
-    """The same for a register's calls as columns, whose ranks are all different."""
+    """The same for a register's calls as columns with ranks that are all different."""
     return _Search(columns, limits, list(starts), None).run()
 
 

@@ -108,7 +108,7 @@ def number(
 
 @bare_kernel
 def number_plainly(complete: Array, kind: Array, action: Array, ops: Array) -> None:
-    """Fill `ops` for a model whose steps are looked up."""
+    """Fill `ops` for a model with steps in a table."""
     for call in range(kind.shape[0]):
         ops[call, KIND] = kind[call]
         ops[call, OLD] = ops[call, NEW] = -1

@@ -77,9 +77,9 @@ class Model(Protocol):
 class Register:
     """One value: reads, writes, compare-and-set.
 
-    `initial` is what it holds before the first write (None: nothing). A cas whose answer was "mismatch" counts
+    `initial` is the value before the first write (None: nothing). A cas with the answer "mismatch" counts
     as an observation (the value was not `old` at some moment of the operation) only if the server promises
-    that what it compared with was confirmed: `failed_cas_observes`.
+    that the value it compared with was confirmed: `failed_cas_observes`.
     """
 
     initial: State = None

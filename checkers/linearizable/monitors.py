@@ -11,7 +11,7 @@ a dequeue said "empty" while at every moment some element surely was in it. Each
 given with an order that was replayed; if none was found, which the theorem excludes, the search decides.
 
 The answer is None (ask the search) if an element was put in twice, or a dequeue's answer is unknown: it may have taken
-any element. A crashed add or enqueue whose element no call saw is left out: it can only be in the way.
+any element. A crashed add or enqueue of an element that no call returned is skipped: it can only be in the way.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ that could be true there. What is different is how they are kept:
 - A live call has a bit while it runs. Of equal crashed calls (a class) each has a bit of its own for ever; they lie
   side by side and are used from the first on.
 - Of equal live calls the one that returns first is used first: the other can do what it did, for longer.
-- A class whose value no later call can see is retired: its bits are cleared, and rows that differed only there merge.
+- A class with a value that no later call can see is retired: its bits are cleared, and rows that differed only there
+  merge.
 - Rows lie in buckets by state and by the live updates used. Only within a bucket can one row dominate another.
 - Every linearized mutator is a node (call, event, node before): the log from which an order is read at the end.
 
@@ -176,7 +177,7 @@ def keep(regs: Array, rows: Array, count: int, heads: Array, masks: Array) -> Nu
 
 @inlined_kernel
 def copy_row(rows: Array, place: int, others: Array, other: int) -> None:
-    """Put a row of `others` into `rows`."""
+    """Copy row `other` of the second array to row `place` of `rows`."""
     for each in range(rows.shape[1]):
         rows[place, each] = others[other, each]
 
@@ -342,7 +343,7 @@ def advance_many(
     pending: Array, masks: Array, crashed_by_bit: Array, rows: Array, heads: Array, nodes: Array, table: Array,
     misses: Array, budget: int, rows_max: int, found: Array,
 ) -> None:  # fmt: skip
-    """Search many registers laid out by `layout_kernels.lay_out_many`, those whose masks fit in a word.
+    """Search many registers laid out by `layout_kernels.lay_out_many`, those with masks that fit in a word.
 
     `sizes` has of each its events, live bits and crashed calls. `found` gets of each an answer of `advance`, the call
     that failed and the most configurations; any answer but YES and NO means that it must be searched by itself.

@@ -168,7 +168,7 @@ def _until(subjects: Sequence[Subject], failing: Subject) -> list[Subject]:
 
 @dataclass(slots=True)
 class _Shrinking:
-    """Shrinks `best`, whose subjects have no order, towards one failing call from one start."""
+    """Shrinks `best`, a failing set of subjects without an order, towards one failing call from one start."""
 
     model: Model
     failing: Subject

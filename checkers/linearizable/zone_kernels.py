@@ -1,6 +1,6 @@
-"""Zones as kernels: clusters of a register whose values are each written once, in time that grows with their number.
+"""Zones as kernels: clusters of a register with values that are each written once, in time linear in their number.
 
-The words are in `zones`. Ranks are below the length of `at`; what never returns has NEVER.
+`zones` defines the words. Ranks are below the length of `at`; a call that never returns has NEVER.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The reads and writes of every process on one key, in its own order.
 
-An operation becomes a step if it surely took effect: it was answered ok, or it is a write of unknown outcome whose
-value a read showed. Its process never learnt of such a write, so nothing it did later is taken to come after it.
+An operation becomes a step if it surely took effect: it was answered ok, or it is a write of unknown outcome and
+a read showed its value. The process never learnt of such a write, so its later operations need not come after it.
 Refused operations are not steps; a refused compare-and-set does not count as a read of the value.
 
 A key is judged only if no value was written to it twice, for then a read tells which write it saw.

@@ -34,7 +34,7 @@ parallel-snapshot-isolation (Cerone, Bernardi & Gotsman, 2015)
     Each transaction sees a set of transactions, which holds all that its members saw. Of two that write one key, one
     saw the other. A read gives the last version that was seen.
 read-atomic (Bailis et al., 2014)
-    There is an order of transactions, whose writes are versions in that order. Each reads of earlier ones. Its reads
+    There is an order of transactions. Their writes are versions in that order. Each reads of earlier ones. Its reads
     agree with each other and with its own writes. It reads no version older than one by a transaction that it read of.
 read-committed (Adya's PL-2)
     There is such an order. Each read gives the last version that some earlier transaction wrote of the key.

@@ -36,10 +36,10 @@ class Analysis:
 
     `committed` int8[n] marks the transactions that took place; `counts` and `problems` (a few of each rule) what is
     wrong by itself; `order` int32[…] is a serial order within real time if one was found on the way. `whole` is False
-    if edges were left out because there were too many.
+    if edges were skipped because there were too many.
 
     `version` int32[m]: which version a read found, -1 for none; `source` int32[m]: the write that made it, -1 for none.
-    `reads` and `writes` are the micro-operations whose place among the versions the edges do not decide: first reads of
+    `reads` and `writes` are the micro-operations that the edges give no place among the versions: first reads of
     a register, and its writes that other transactions may see; of lists only appends that no transaction read.
     """
 

@@ -21,7 +21,7 @@ TRIES = 100
 def smallest(
     columns: Columns, workload: Workload, known: Analysis, is_refuted: Callable[[Columns], bool]
 ) -> list[int]:
-    """Numbers of transactions that are refuted by themselves; none of them can go without the others being possible,
+    """Numbers of transactions that are refuted by themselves. Without any one of them the rest is possible,
     unless there were too many to try.
     """
     current = numpy.flatnonzero(known.committed == 1).tolist()

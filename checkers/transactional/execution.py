@@ -2,15 +2,15 @@
 
 An order of known dependencies need not replay. Of registers, only some of the order of versions is known; under
 snapshot isolation, of two transactions that write one key, one must have its snapshot after the other's commit,
-whichever it is. Here transactions are run one by one, and what is known decides less than what they read:
+whichever it is. Here transactions are run one by one; their reads decide more than the known order:
 
 - A transaction reads (takes its snapshot) where each key stands at the version that it read.
 - It writes (commits) a key once all transactions that read the present version have done so: it never comes back.
 - Of snapshots, none begins to write a key between another's snapshot and commit that does: the first committer wins.
 
 Some steps are taken at once, because no valid order is lost by that. Everything possible before such a step is still
-possible after it: a transaction that only reads; one whose writes are never read; a commit. The remaining transactions
-are tried one after the other, the one that must be over soonest first. After a dead end the last choice is taken back.
+possible after it: a transaction that only reads; one with writes that are never read; a commit. The remaining
+transactions are tried one after the other, the one that must be over soonest first. After a dead end the last choice is taken back.
 A set of transactions that led to a dead end once is not tried again: the set alone decides what is possible after it.
 """
 

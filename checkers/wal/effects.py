@@ -61,7 +61,7 @@ class RowLine(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, 
 
 
 class Durable(msgspec.Struct, frozen=True, array_like=True, tag="d", gc=False):
-    """`process`: the client whose request made the node write these rows; `written_ns`: when the node wrote them."""
+    """`process`: the client that asked the node to write these rows; `written_ns`: when the node wrote them."""
 
     time_ns: int
     node: str

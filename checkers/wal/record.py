@@ -92,8 +92,8 @@ class NodeLog:
 class LogRules:
     """How the logs of a configuration are to be read.
 
-    `quorum` and `members` (how many logs there should be) are None where nobody knows: rules that count nodes then say
-    nothing, and neither do they where a log is missing or not whole.
+    `quorum` and `members` (how many logs there should be) are None if they are unknown. Rules that count nodes then
+    report nothing; they also report nothing if a log is missing or not whole.
     """
 
     promotes: Promotes = "synchronous"

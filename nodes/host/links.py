@@ -4,8 +4,8 @@ An accepted connection is a link at once: we greet, and the node gets `Accepted`
 the other side's greeting has come whole; until then, or after GREETING_TIMEOUT_S, the node hears nothing of it
 but `ConnectFailed`. Numbers count up from 1 and are never used again.
 
-Writes gather until `flush`, which the host calls once per turn of the loop. A link whose other side does not read
-holds at most OUTPUT_LIMIT bytes and is closed beyond. (asyncio turns Nagle's algorithm off on every TCP socket.)
+Writes gather until `flush`, which the host calls once per turn of the loop. A link holds at most OUTPUT_LIMIT bytes; it
+is closed beyond, because its other side does not read. (asyncio turns Nagle's algorithm off on every TCP socket.)
 """
 
 from __future__ import annotations

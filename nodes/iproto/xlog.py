@@ -12,9 +12,9 @@ A file is a text header (ended by an empty line), blocks, and, if it was closed 
 A block is written in one go, usually one transaction; it is good or bad as a whole. It begins with 19 bytes:
 the magic, the length, 0, the checksum (CRC-32C without the usual inversions) and a string as padding.
 
-`decode` stops at the first byte that is not right and says in one sentence what is wrong there
-(`Xlog.damage`). It raises only when there is no log to speak of. A file that is empty, or whose header is cut
-off or zeros, is what a crash leaves of a file just made: that is damage too, with no `meta` and no good byte.
+`decode` stops at the first wrong byte and describes the damage in one sentence (`Xlog.damage`). It raises only if
+the file is not a log. A crash may leave a new file empty, or with a header that is cut off or zeros. This is damage
+too, with no `meta` and no good byte.
 """
 
 from __future__ import annotations
