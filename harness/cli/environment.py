@@ -7,15 +7,15 @@ It runs on a bare Python, before anything is installed, and so imports the stand
 - A group's *stamp*, `.venv/<group>.stamp`, holds the checkout's path and the lock file as installed. While
   it is equal to the present ones the group is in order; `./qsync` compares it without coming here.
 - `.venv/unfinished` exists while packages are being installed. Found at the start, it means that this was
-  interrupted, and .venv is made anew rather than mended. So is a .venv whose checkout moved (scripts carry
-  their own path) or whose `run` lock changed (pip does not remove what is no longer asked for).
+  interrupted, and .venv is made anew rather than mended. It is also made anew if the checkout moved (scripts carry
+  their own path) or the `run` lock changed (pip does not remove packages that are no longer listed).
 - `.venv/lock` lets one process in at a time; other processes wait and then find everything in order. The commands
   that run here inherit it: a pip that outlived a killed set-up still holds the lock.
 
 The project itself is not installed: a .pth file in .venv points to the checkout.
 
-`python3 harness/cli/environment.py lock` remakes the lock files: the newest versions that what stands in
-pyproject.toml allows, with all that they depend on.
+`python3 harness/cli/environment.py lock` remakes the lock files: the newest versions that
+pyproject.toml allows, with all their dependencies.
 """
 
 from __future__ import annotations

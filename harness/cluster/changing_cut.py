@@ -1,4 +1,4 @@
-"""A partition whose shape changes, on any cluster of real nodes: one cut after the other.
+"""A partition that changes its shape, on any cluster of real nodes: one cut after the other.
 
 Each shape is a cut of its own, under a number that no fault of a plan has, with evidence of its own. The next begins
 before the last one is healed, so what both cut is never open.

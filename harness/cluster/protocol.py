@@ -76,7 +76,7 @@ class Orphans:
 
 @runtime_checkable
 class FindsOrphans(Protocol):
-    """A cluster whose nodes may leave processes behind."""
+    """A cluster with nodes that may leave processes behind."""
 
     def orphans(self) -> tuple[Orphans, ...]:
         """The processes that were found, and killed, since the last call; after `Cluster.stop` too."""
@@ -85,7 +85,7 @@ class FindsOrphans(Protocol):
 
 @runtime_checkable
 class WatchesMoments(Protocol):
-    """A cluster that sees everything its nodes do: the simulator."""
+    """A cluster that observes every action of its nodes: the simulator."""
 
     def moment(self, moment: Moment) -> Awaitable[str]:
         """Wait for it, from now on; the node that reached it."""
@@ -94,7 +94,7 @@ class WatchesMoments(Protocol):
 
 @runtime_checkable
 class BeginsAnew(Protocol):
-    """A cluster whose nodes take as long as they take to come up: its time begins when they serve."""
+    """A cluster with nodes that take an unknown time to come up: its time begins when they serve."""
 
     def begin_now(self) -> object:
         """The time is 0 from this call on. Called before anything is recorded."""

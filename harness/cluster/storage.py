@@ -1,7 +1,7 @@
 """The disk under one node, as faults see it: takes orders, reports what it did, can be changed while the node is dead.
 
-What is done to files is the same wherever they lie (`perform`): in the folder of a local node or of a container, or on
-another host, whose supervisor does it when it is asked (`harness.cluster.ssh.far_storage`). Only the folder of that one
+The changes to files are the same everywhere (`perform`): in the folder of a local node or of a container, or on a
+remote host, where the supervisor carries them out (`harness.cluster.ssh.far_storage`). Only the folder of that one
 node is touched.
 """
 

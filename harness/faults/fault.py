@@ -90,8 +90,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """`name` is the word in the table of faults ("isolate-owner"), `does` what the cluster carries out.
 
-    - cut: the directed `links` (source, target) pass nothing, silently. On healing, connections whose bytes were
-      held go on or are reset, drawn from `seed`.
+    - cut: the directed `links` (source, target) pass nothing, silently. On healing, connections with
+      held bytes go on or are reset, drawn from `seed`.
     - changing-cut: one of the `shapes` after the other is cut; nothing is healed between. `links` is all that is cut
       at some time.
     - slow: the directed `links` delay what they carry by `delay_ns` ± `jitter_ns`; order is kept.

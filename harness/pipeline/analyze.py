@@ -1,7 +1,7 @@
 """`qsync analyze`: adds new runs under results/ to the tables, and makes the aggregates anew.
 
-With nothing new no Spark is started. Runs whose folders were removed (retention) stay in the tables: that is what
-the tables are for.
+With nothing new no Spark is started. Runs with removed folders (retention) stay in the tables: this is the
+purpose of the tables.
 """
 
 from __future__ import annotations

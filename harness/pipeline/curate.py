@@ -137,7 +137,7 @@ def stored(spark: SparkSession, folder: Path, name: str, files: Sequence[Path]) 
 
 
 def in_todays_words(table: DataFrame, name: str) -> DataFrame:
-    """Rows of an older version, whose runs retention has removed, with the words of this one."""
+    """Rows of an older version, with the words of this one. Retention has removed their runs."""
     if name == "faults":
         return table.withColumn("took_effect", F.coalesce("took_effect", "bit"))
     return table.replace("not-evidence", "inconclusive", ["outcome"]) if name == "runs" else table

@@ -7,11 +7,11 @@
 | `owner` | the node that it takes for the leader |
 | `vclock`, `lsn` | its rows: how many of each origin, or all together |
 | `following` | the nodes that it receives rows from |
-| `members`, `quorum`, `id` | where members change: who they are, how many make a quorum, its own number |
+| `members`, `quorum`, `id` | where members change: their numbers, the size of a quorum, its own number |
 | `version` | the version of its program |
 | `wall_ns` | its wall clock |
 
-What else a status says is the system's own (`harness.systems.system.TellsMore`).
+All other fields of a status are the system's own (`harness.systems.system.TellsMore`).
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ class JudgesNodes(Protocol):
 
 @runtime_checkable
 class TracesMessages(Protocol):
-    """A system with nodes whose hosts record the messages between them (`nodes.kernel.trace`)."""
+    """A system with hosts that record the messages between its nodes (`nodes.kernel.trace`)."""
 
     @property
     def described(self) -> Described:
@@ -269,7 +269,7 @@ class ChangesMembers(Protocol):
 
 @runtime_checkable
 class AdmitsMembers(Protocol):
-    """A system with members that count a new node before it starts; its command says whom it joins (`Place.joins`)."""
+    """A system with members that count a new node before it starts; its command names the members (`Place.joins`)."""
 
     async def admit(self, owner: str, node: str, cluster: Cluster) -> str | None:
         """Ask the owner to count a new node at the address `node`, before each start of that node on an empty disk;
@@ -374,11 +374,11 @@ class VariesItself(Protocol):
         ...
 
     def submitting(self, dice: Dice) -> dict[str, Any]:
-        """Fields of the plan, in a workload whose writes may be answered before they are confirmed."""
+        """Fields of the plan, for a workload with writes that may be answered before they are confirmed."""
         ...
 
     def fitted(self, plan: Plan, given: frozenset[str]) -> Plan:
-        """The plan without what says nothing beside the options that were drawn."""
+        """The plan without the fields that have no meaning beside the drawn options."""
         ...
 
     def unfit(self, plan: Plan) -> frozenset[str]:
@@ -386,7 +386,7 @@ class VariesItself(Protocol):
         ...
 
     def varied_late(self, plan: Plan, given: frozenset[str]) -> Plan:
-        """The plan with what has streams of its own, because it could not be drawn when first seeds were kept."""
+        """The plan with its late additions. Their random streams are separate, because older seeds lack them."""
         ...
 
 

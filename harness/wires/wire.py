@@ -47,7 +47,7 @@ class ClientWire(Protocol):
 
 
 class SimulatedWire(ClientWire, Codec, Protocol):
-    """A wire whose messages also travel as bytes between simulated nodes."""
+    """A wire with messages that also travel as bytes between simulated nodes."""
 
     def kinds_of(self, message: object) -> tuple[str, ...]:
         """The words for what a message between nodes is about ("vote"), for faults that wait for it. Empty if there

@@ -2,7 +2,7 @@
 
 | failure | step | the answer |
 |---|---|---|
-| compare | a compare-and-set whose old value no client wrote | a mismatch |
+| compare | a compare-and-set with an old value that no client wrote | a mismatch |
 | duplicate | an insert of a key that the same transaction has inserted or found | duplicate-key |
 | malformed | a sum of a word | illegal-parameters |
 """

@@ -232,7 +232,7 @@ def _other_tools(
     edn: Path | None,
     second_opinion: str | None,
 ) -> None:
-    """Write the history as a file for other tools, or pass it to a checker whose opinion goes into the verdict.
+    """Write the history as a file for other tools, or pass it to a checker and add its result to the verdict.
 
     That checker gets what is left of the time limit.
     """

@@ -1,8 +1,8 @@
 """A disk under a node, made from outside: a FUSE file system of ours over the node's own folder.
 
-For stores that are not ours, because their disk layer takes no orders; and for nodes of ours (`--disk mounted`), to
-see what lies below theirs. Nothing but /dev/fuse and root is needed: the kernel's protocol is spoken here, without a
-library.
+For external stores, because their disk layer takes no orders; and for nodes of ours (`--disk mounted`), to test
+the layers below their own disk layer. Only /dev/fuse and root are needed: this package speaks the kernel's protocol
+without a library.
 
 | file | what |
 |---|---|
@@ -14,8 +14,8 @@ library.
 | mounts.py | which harness made a mount, which mounts dead harnesses left, whether this machine can do it |
 
 The mount covers the folder of the node itself, so paths stay what they are, and when it is gone the files lie where
-they always do. A kill of the node touches none of this. When the harness dies the process sees its stdin end, unmounts
-and ends; a mount whose process was killed too is removed by the next run or by `qsync doctor --clean`.
+they always do. A kill of the node touches none of this. When the harness dies, the process reads the end of its stdin,
+unmounts and exits. If the process was killed too, the next run or `qsync doctor --clean` removes its mount.
 
 A power loss keeps all that was synced, and all that has been there for longer than a second (as an operating system
 writes back unsynced data by itself). Of the rest chance decides: nothing stays, or a beginning, or some sectors of it

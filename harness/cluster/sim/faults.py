@@ -173,7 +173,7 @@ class VirtualFaults:
         return msgspec.structs.replace(told, shapes=tuple(s.told(self._heartbeat_ns) for s in seen))
 
     async def _traffic_passes(self, pairs: Iterable[Pair]) -> bool | None:
-        """Wait until something fresh has come through every healed pair whose ends are up; None if there is none."""
+        """Wait until a fresh message has come through each healed pair with both ends up; None if there is none."""
         watched = [pair for pair in pairs if set(pair) <= set(self._world.machines)]
         if not any(self._both_up(pair) for pair in watched):
             return None
