@@ -36,7 +36,7 @@ FORBIDS: Mapping[str, tuple[str, ...]] = {  # without a circle, beside what the 
     "serializable": (),
 }
 TRIED_MAX = 200_000
-"""So many steps of executions are tried of a few transactions; beyond, nothing is said."""
+"""The most steps of executions that are tried for a few transactions; beyond, there is no result."""
 State = dict[str, tuple[str, ...]]
 
 

@@ -153,7 +153,7 @@ class FaultSpan:
 
 
 def _in_todays_words(value: Any) -> Any:
-    """Histories of older versions say "bit" where "took_effect" is said today."""
+    """Histories of older versions have "bit" in place of "took_effect"."""
     if not isinstance(value, dict):
         return value
     named = {"took_effect" if name == "bit" else name: each for name, each in value.items()}

@@ -10,8 +10,9 @@ whichever it is. Here transactions are run one by one; their reads decide more t
 
 Some steps are taken at once, because no valid order is lost by that. Everything possible before such a step is still
 possible after it: a transaction that only reads; one with writes that are never read; a commit. The remaining
-transactions are tried one after the other, the one that must be over soonest first. After a dead end the last choice is taken back.
-A set of transactions that led to a dead end once is not tried again: the set alone decides what is possible after it.
+transactions are tried one after the other, the one that must be over soonest first. After a dead end the last
+choice is taken back. A set of transactions that led to a dead end once is not tried again: the set alone decides what
+is possible after it.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ DRAWN_FROM = (
 
 
 def results_folder() -> Path:
-    """Where runs are kept if nothing else is said."""
+    """The folder of the runs by default."""
     return Path(os.environ.get("QSYNC_RESULTS", ROOT / "results"))
 
 

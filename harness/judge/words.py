@@ -16,7 +16,7 @@ from harness.systems.long_options import long_options
 def sentence(
     outcome: Outcome, verdicts: Sequence[Verdict], evidence: dict[str, Any], left_out: Sequence[str] = ()
 ) -> str:
-    """`left_out`: what a person asked not to be judged; it is said first."""
+    """`left_out`: the parts that the user excluded; they are named first."""
     text = _sentence(outcome, verdicts, evidence)
     if not left_out:
         return text

@@ -29,7 +29,7 @@ EVENTS_A_TASK = 1_000_000
 COLUMNS = ("time_ns", *recorded.NEEDED)
 _SPLIT = "part int, events binary"
 BUCKETS_A_DECADE = 200
-"""A quantile is told as the upper edge of its bucket: at most 1.2 % too much."""
+"""A quantile is reported as the upper edge of its bucket: at most 1.2 % too much."""
 ANSWER = (
     "verdict string, odd boolean, f array<string>, bucket array<int>, many array<long>, keys array<string>"
 )

@@ -195,7 +195,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def quorum(self) -> int | str | None:
-        """As it was said: a number, a formula, or nothing."""
+        """As the user wrote it: a number, a formula, or nothing."""
         return self.expectations.quorum
 
     @property

@@ -95,7 +95,7 @@ def read(path: Path) -> Plan:
 
 
 MOVED: Mapping[str, object] = {"commit_wait": "complete", "read": None, "start": None}
-"""Common fields of version 2 that became options, and what they were if nothing was said."""
+"""Common fields of version 2 that became options, with their defaults."""
 
 
 def _of_any_version(fields: Mapping[str, Any]) -> Mapping[str, Any]:

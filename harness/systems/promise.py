@@ -71,7 +71,7 @@ LINEARIZABLE_READS = Clause("reads", mode="linearizable")
 FINAL_STATE = Clause("state", phase="final")
 ASYNCHRONOUS_WRITES = Clause("asynchronous writes", "as synchronous")
 """Acknowledged asynchronous transactions: they keep to the order of the log on all nodes, like synchronous ones;
-"where answered": they stay on the node that acknowledged them, and nothing is said of other nodes."""
+"where answered": they stay on the node that acknowledged them; other nodes need not have them."""
 LEADERS = Clause("leaders", "one leader a term")
 """Promised nothing: there may be several, and none that knows it."""
 LOGS = Clause("logs", "logs that agree")

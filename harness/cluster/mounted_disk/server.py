@@ -292,7 +292,7 @@ class Server:
     # The harness
 
     def obey(self, line: str) -> dict[str, Any]:
-        """A line of stdin; what is said to it."""
+        """The answer to a line of stdin."""
         told = json.loads(line)
         with self._lock:
             match told["do"]:
