@@ -1,7 +1,7 @@
 """Bugs planted in `nodes/qsync` by an author who did not write the hunt: each a text that is replaced by another.
 
-The old text must occur once in its file: where the node was changed, change it here or take the bug out. What became
-of each is told in docs/simulator.md.
+The old text must occur once in its file: where the node was changed, change it here or take the bug out.
+docs/simulator.md has the result of each.
 """
 
 from __future__ import annotations

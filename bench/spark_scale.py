@@ -111,7 +111,7 @@ def _measured(way: str, path: Path, gib: float) -> Measured:
 
 
 def _tree_bytes(pid: int) -> int:
-    """Memory of a process and all below it. What forked workers share is counted once (PSS)."""
+    """Memory of a process and all below it. Memory that forked workers share is counted once (PSS)."""
     total = 0
     try:
         root = psutil.Process(pid)

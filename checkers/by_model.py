@@ -6,7 +6,7 @@
 
 A model says what the operations mean (`MODELS`); a promise says how much order was promised. A check of no more than
 the promise that fails is a *violation*; one of more than the promise is a *finding*, which is allowed yet weaker than
-a reader may think. What a domain checker finds (something lost, a total that is wrong) is allowed by no promise.
+a reader may think. No promise allows the violations of a domain checker (a lost element, a wrong total).
 
 Promises to single operations are linearizable, coherence, the four session guarantees, and eventual (nothing but the
 domain's own rules); to transactions the isolation models of `checkers.transactional`.

@@ -2,8 +2,8 @@
 
 For stores with nodes that need not be equal in the end (a node that stopped following stays stale), or without fresh
 reads: there no other checker would detect a lost write. The last leader holds all that was acknowledged, so a write is
-surely lost if no member's final dump holds it. What `gone` means depends on what operations write, so each
-family of checkers defines it: values (`convergence`), values and elements of transactions and sets
+surely lost if no member's final dump holds it. The meaning of `gone` depends on the values that operations write, so
+each family of checkers defines it: values (`convergence`), values and elements of transactions and sets
 (`domain.durability`), sums (`domain.counter`), elements that leave rightly (`domain.queues`).
 
 The checker judges only the dumps of all members together, because a node without a dump may hold what the rest lack;

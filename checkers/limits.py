@@ -8,8 +8,8 @@ clock is the outermost limit, and there is none by default:
 
 A step is one comparison, or one call that is tried, of the compiled search for an order: some 200 million a second.
 
-Code that takes long calls `look`, which raises `OutOfTime` behind the limit. What looks at no clock can be interrupted
-from outside: within `until_ended`, outside of `shielded`, an alarm may call `interrupt` at any moment
+Code that takes long calls `look`, which raises `OutOfTime` behind the limit. Code that reads no clock can be
+interrupted from outside: within `until_ended`, outside of `shielded`, an alarm may call `interrupt` at any moment
 (`harness.judge.time_limit` does). A checker that catches `OutOfTime` keeps what it has decided by then.
 """
 
@@ -85,8 +85,8 @@ def within(
 ) -> Iterator[None]:
     """Hold everything inside to `limits`. `source` is the option that they come from, for messages.
 
-    `left_s`: how much of the time is left, if some of it has passed elsewhere. What `limits` leaves open is as in the
-    scope around.
+    `left_s`: how much of the time is left, if some of it has passed elsewhere. Limits that `limits` does not set are
+    those of the enclosing scope.
     """
     outer = _INNERMOST.get()
     if outer is not None:

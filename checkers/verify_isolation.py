@@ -15,7 +15,7 @@
 Why one must come before another: its value was read (wr); it lacks what the other wrote (rw: lists only grow, and a
 register's first value is null, or the other read before it wrote what this one read); a read shows both (ww); it was
 over before, at the same client or node (process), or anywhere (realtime), and then what it left of a register is before
-what the other entered with. What has none of these says so: `without`.
+what the other entered with. A verdict without any of these is listed in `without`.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     ./qsync run --system stores/etcd.py --cluster docker --nodes 3
 
-Where etcd can say an operation in one request, it is one. What it cannot compute (append, add, take; two writes of one
-key) is two: a linearizable read, and a transaction that compares the `mod_revision` of all that was read and writes. If
-a comparison fails, nothing happened. Nothing is asked twice.
+An operation is one request where etcd can express it in one. Operations that etcd cannot compute (append, add, take;
+two writes of one key) are two requests: a linearizable read, and a transaction that compares the `mod_revision` of all
+keys that were read, and writes. If a comparison fails, nothing changed. No request is sent twice.
 
 Reads in the modes read-confirmed and dirty are serializable ones: the member answers alone, and may be behind.
 A member that leaves comes back as a new one: it is added first, and joins with an empty folder.

@@ -228,7 +228,7 @@ class _Passage:
 def _reordered(key: str | None, queue: Queue) -> Iterator[Witness]:
     """For each element that came out: of those surely in before it was put in, the one that came out last.
 
-    What one drain took came out in the order in which it shows it.
+    The elements of one drain came out in the order in which it lists them.
     """
     passages = [
         _Passage(value, puts[0], queue.dequeues[value][0] if value in queue.dequeues else None)

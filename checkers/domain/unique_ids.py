@@ -4,7 +4,7 @@
 |---|---|
 | generate | ok: the identifier, any value |
 
-Rule: duplicated. What was given to a client that never heard of it cannot be seen. Cost: linear.
+Rule: duplicated. Cannot see: identifiers in answers that never reached their client. Cost: linear.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Count:
 
 
 def counts(history: History, during: Span) -> tuple[Count, ...]:
-    """All that some node may have counted by at some moment of that time. What holds for each of them holds surely."""
+    """All counts that a node may have used at some moment of that time. A statement true of each is certain."""
     start, end = during
     found: dict[Count, None] = {Count(history.header.nodes, history.header.quorum): None}
     for event, line in _lines(history):

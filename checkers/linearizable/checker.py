@@ -181,7 +181,7 @@ def _subjects(model: Model, operations: Iterable[Operation]) -> list[Subject]:
 
 
 def _searched(model: Model, searches: Sequence[_KeySearch], limits: Budget) -> tuple[Witness, ...]:
-    """Search all keys; the witnesses of those that went wrong first. What the time limit cuts off stays undecided."""
+    """Search all keys; the witnesses of invalid keys come first. Keys that the time limit cuts off stay undecided."""
     try:
         _search_all(model, searches, limits)
     except OutOfTime as over:

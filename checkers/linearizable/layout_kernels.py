@@ -269,7 +269,7 @@ def lay_out_many(
     """Lay out the calls of many registers, each by itself, within `bounds` in `ops` and `crashed`.
 
     Its part of `events` begins at three times its bound, that of `klass` where KLASS_AT of its row in `sizes` says.
-    What stands before `ops` in the arguments is room that each uses again.
+    The arguments before `ops` are working space that each register uses again.
     """
     begins = 0
     for each in range(bounds.shape[0] - 1):

@@ -1,8 +1,8 @@
 """Many small registers at once: two compiled passes over some thousand calls, in place of a search for each.
 
 A record of a million operations on fifty thousand keys would spend its time between the searches. Here the calls of
-many registers stand behind each other in one set of columns. What is too much for that (more calls at once than a word
-has bits, more steps than a few) is left undecided, for `forward` to search by itself.
+many registers stand behind each other in one set of columns. A register that is too large for that (more calls at once
+than a word has bits, more steps than a few) is left undecided, and `forward` searches it alone.
 """
 
 from __future__ import annotations

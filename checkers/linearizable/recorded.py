@@ -1,7 +1,7 @@
 """Registers straight from history.parquet: columns in, columns out, for records of a million operations.
 
-What it cannot take as columns (values that are no whole numbers, other operations, a record that does not add up) it
-leaves to `checkers.history.parquet`: the answer is None then.
+Some records cannot be read as columns: values that are not whole numbers, different operations, a record that does not
+add up. The answer is None then, and `checkers.history.parquet` reads the record.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ with the history, and the first return after which no configuration is left name
 explained. Calls are linearized just in time (Lowe, "Testing for linearizability", 2017): only when a return
 forces it.
 
-What keeps the sets small, each step of which loses no order that matters:
+These steps keep the sets small; none of them loses an order that matters:
 
 - An observation is linearized as soon as it is legal: it changes nothing, so earlier is never worse.
 - A pending overwrite is *owed* (it must be linearized before it returns), *optional*, or *used*. Once another

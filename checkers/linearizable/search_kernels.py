@@ -1,7 +1,7 @@
 """The forward search as kernels: numbers in arrays, no Python objects. `forward` prepares and reads them.
 
 It is the search of `search` (read its docstring first): the events one by one, at every position all configurations
-that could be true there. What is different is how they are kept:
+that could be true there. The difference is their form:
 
 - A configuration is a row of numbers: state, node of the log, link, gone, then the words of two masks, owed and used.
   A word holds 62 bits, so that no sign gets in the way; there are as many words as the history needs.
@@ -799,7 +799,7 @@ def lead_to(
     regs: Array, target: int, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array, now: Array,
     nodes: Array,
 ) -> bool:  # fmt: skip
-    """Linearize one pending mutator, or two, so that the target is legal. What returns first is used first."""
+    """Linearize one pending mutator, or two, so that the target is legal. The first to return is used first."""
     words = masks.shape[1]
     state = now[0, STATE]
     for two in range(2):

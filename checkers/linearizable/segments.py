@@ -1,7 +1,7 @@
 """A long history of one register, cut into segments that can be decided by themselves.
 
 A *cut* is a write or compare-and-set that was answered ok while nothing else on the key was under way: after it the
-register surely holds its value. What comes later can be decided from that value alone, if nothing from before can still
+register surely holds its value. Later calls can be decided from that value alone, if no earlier effect can still
 be seen later. A call that crashed before the cut may take effect after it, so no later call may see a value that such
 calls leave. Three calls could see it: a read that shows it, a compare-and-set that asks for it, and a refused
 compare-and-set, which sees that a *different* value is there. Where that cannot be decided, there is no cut.

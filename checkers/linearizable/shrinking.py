@@ -1,6 +1,6 @@
 """From a history that no order explains to a few operations that already have none.
 
-A subset proves something only if leaving out the rest could not have made it illegal. What may be left out:
+A subset proves something only if leaving out the rest could not have made it illegal. These may be left out:
 
 - everything invoked after the failing call returned; what was still running then may or may not have happened
 - observations, always

@@ -114,7 +114,7 @@ def check(
 ) -> Verdict:
     """Whether the operations with f "txn" show an anomaly that `model` forbids (see `anomalies.MODELS`).
 
-    `workload`: "append" or "rw-register", the micro-operations (see `columns`). What the search may cost is counted in
+    `workload`: "append" or "rw-register", the micro-operations (see `columns`). The budget of the search is counted in
     steps (`checkers.limits`); `timeout_s` is one limit more, by the clock: at its end the verdict is unknown, unless a
     forbidden anomaly was already found. `sequential_keys`, `linearizable_keys`: what is promised of registers one by
     one beside what the model implies (see `register`). `session`: see `columns_of`. Raises ModelError for what is no

@@ -130,7 +130,7 @@ def _sparse(complete: Int64s, count: int) -> bool:
 
 
 def _ranked(invoke: Int64s, complete: Int64s) -> tuple[Int64s, Int64s]:
-    """The same order of events, numbered from 0. What began and ended at the same event is concurrent."""
+    """The same order of events, numbered from 0. Transactions that began and ended at the same event are concurrent."""
     ends = numpy.repeat([0, 1], len(invoke))
     order = numpy.lexsort((ends, numpy.concatenate([invoke, complete])))
     rank = numpy.empty(len(order), numpy.int64)

@@ -2,7 +2,7 @@
 
 The graph is in compressed rows: the edges from node n are offsets[n] … offsets[n+1]-1, each with its target and kind.
 An automaton says which sequences of kinds are meant: `table[state, kind]` is the next state, or NONE where the kind
-may not follow. One with a single state picks kinds; with more it counts and remembers. What is walked is the product:
+may not follow. One with a single state picks kinds; with more it counts and remembers. The search walks the product:
 node * states + state.
 """
 

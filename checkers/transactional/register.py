@@ -1,6 +1,6 @@
 """rw-register: which version every read found, and as much of the order of versions as can be known.
 
-A register does not tell its past. What is known of the order of a key's versions:
+A register does not tell its past. These facts about the order of a key's versions are known:
 
 - nothing was written before the first write: null comes first (a version that is known to follow another follows
   null through it)

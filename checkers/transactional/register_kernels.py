@@ -1,7 +1,7 @@
 """Kernels of rw-register: which version every read found, and the dependencies that follow from an order of versions.
 
-A version is the write that made it (a micro-operation); the state of key k before any write is version m + k. What is
-known of the order of versions is pairs: one came before the other.
+A version is the write that made it (a micro-operation); the state of key k before any write is version m + k. The
+known order of versions is a set of pairs: one came before the other.
 """
 
 from __future__ import annotations

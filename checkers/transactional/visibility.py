@@ -3,7 +3,7 @@
 Parallel snapshot isolation (Cerone, Bernardi & Gotsman, 2015): what a transaction saw holds all that those saw which it
 saw; of two that write one key, one saw the other; a read gives the last of the versions that were seen. So whatever is
 seen of a key's other writers by one that read a version comes before that version: this is concluded until nothing new
-follows. What is open then is an order of two writers, and both are tried.
+follows. Then only orders of two writers are open, and both orders are tried.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Damage to the files of a node while its process is dead: unsynced data are gone, a tail is torn, a bit flips.
 
-All of these look at the files of the node's data folder but those that a harness keeps there (`empty_disk.KEPT`). What
-damages a log looks for `*.xlog`. Blocks of a log are found by their marker, so this works for real Tarantool's files as
-well as for ours.
+All of these look at the files of the node's data folder but those that a harness keeps there (`empty_disk.KEPT`).
+Damage to a log affects `*.xlog` alone. Blocks of a log are found by their marker, so this works for
+real Tarantool's files as well as for ours.
 """
 
 from __future__ import annotations

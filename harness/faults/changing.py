@@ -1,6 +1,6 @@
 """Partitions that change: one shape follows another, and nothing is healed between them.
 
-What a change closes is closed before what it opens is opened: a link that is in both shapes passes nothing meanwhile.
+A change closes its new links before it opens the old ones: a link that is in both shapes passes nothing meanwhile.
 In one of three such faults some links stay cut all the while.
 """
 

@@ -36,7 +36,7 @@ def _without_power_faults(plan: Plan) -> Plan:
 
 
 def _with_options_as_changed(plan: Plan, history: History) -> Plan:
-    """Its faults are those that began. What it says of operations, and by names of other faults, stays."""
+    """Its faults are those that began. Its operations, and its names of other faults, stay."""
     begun = tuple(msgspec.convert(fault.asked, Fault) for fault in history.faults)
     operations = () if plan.drawn is None else plan.drawn.operations
     return msgspec.structs.replace(plan, drawn=Drawn(faults=begun, operations=operations))

@@ -5,7 +5,7 @@
 
 Searches look at the time themselves, between slices of some 0.1 s. All other checks are interrupted by a timer of the
 kernel: its signal raises `OutOfTime` in the thread that checks, and `run_safely` makes of it a verdict that says
-unknown and why. What was decided by then stays. Behind the limit no check begins.
+unknown and why. Keys that were decided by then stay decided. Behind the limit no check begins.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Most runs are judged as a whole, each by some worker, which writes verdict, columns and page to the run's folder. The
 record of a long run is too much for one worker: its checks, keys and segments are spread, one such run after the other.
-What is said of a run is what it would have said itself (`harness.campaign.judging`); it is handed on in portions, so
+The result of a run is the same as that of `harness.campaign.judging`. Results are handed on in portions, so
 that a campaign that is killed meanwhile has noted all but the last.
 """
 

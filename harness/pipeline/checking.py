@@ -163,7 +163,7 @@ def _judged(history: History) -> list[Operation]:
 
 
 def _put_together(check: Check, history: History, told: Sequence[tuple[Task, Verdict]]) -> Verdict:
-    """The verdict on all from those on parts. Whatever is not plainly fine is decided again here."""
+    """The verdict on all from those on parts. A part that is not plainly valid is decided again here."""
     if told[0][0].keys is None:
         return told[0][1]
     by_keys: dict[tuple[str, ...], list[Verdict]] = {}

@@ -50,7 +50,7 @@ def session(
 ) -> Iterator[SparkSession]:
     """The session, stopped at the end. `log`: where the JVM's own words go (default: a temporary file).
 
-    What Spark raises in its time comes out as SparkError.
+    Errors of Spark during the session are raised as SparkError.
     """
     found = java.find(os.environ)
     is_temporary = log is None

@@ -1,7 +1,7 @@
 """The functions that run in Spark's Python workers: they read the files that only our own code can read.
 
-Each function takes and gives Arrow batches and touches no Spark: `mapInArrow` calls it where the data is. What cannot
-be read gives no rows here; the scan and the table of runs have already named it.
+Each function takes and gives Arrow batches and touches no Spark: `mapInArrow` calls it where the data is. A file
+that cannot be read gives no rows here; the scan and the table of runs have already named it.
 """
 
 from __future__ import annotations

@@ -298,7 +298,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def fault_names(given: Any) -> Any:
     """The names that a person wrote, separated by commas or as a list. ValueError for no name, or "none" among more.
 
-    What is neither is given back, for the form of a plan to refuse.
+    A value that is neither is returned unchanged, and the form of a plan refuses it.
     """
     if isinstance(given, str):
         given = [name.strip() for name in given.split(",") if name.strip()]

@@ -21,7 +21,7 @@ class Snapshot:
     """All that a live view shows.
 
     `time_ns` is the time since the run began, `end_ns` when its load ends. `faults` are the names of those active
-    now, in the order in which they began; the same name twice means two of them. What is not known is None.
+    now, in the order in which they began; the same name twice means two of them. Unknown values are None.
     `message` is what the run is doing when it is not under load ("healing", "waiting until settled", …).
     """
 

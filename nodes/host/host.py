@@ -84,7 +84,7 @@ class Host:
         self._settled = asyncio.Event()
 
     def start(self, files: Mapping[str, bytes]) -> None:
-        """The first event. What it raises is the caller's to tell."""
+        """The first event. Its exceptions go to the caller, which reports them."""
         self._take(self._stepped(Started(files)))
 
     def _stepped(self, event: Event) -> Sequence[Effect]:

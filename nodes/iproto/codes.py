@@ -6,7 +6,7 @@ The name is Tarantool's without `ER_`; the message has its printf placeholders, 
 'The synchronous transaction queue belongs to other instance with id 3'
 
 Codes and wording are those of `src/box/errcode.h` in Tarantool 2.6.0, as which our nodes greet their clients; later
-codes are worded as in Tarantool 3. What a code means for an operation (surely not done, or unknown) is not
+codes are worded as in Tarantool 3. The meaning of a code for an operation (surely not done, or unknown) is not
 decided here.
 """
 

@@ -4,7 +4,7 @@ Effects go in with `put`; `take_records` hands out the records that wait for a d
 effects that may be done now: everything up to the first record that is not yet durable. The holder reports
 `persisted` or `failed`.
 
-What counts as durable is the holder's decision, by its `Durability`: "synced" is the promise; "written" is the seeded
+The holder decides by its `Durability` which records count as durable: "synced" is the promise; "written" is the seeded
 bug *ack-before-fsync*, in which a record is reported as soon as the operating system has it.
 """
 

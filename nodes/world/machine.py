@@ -4,7 +4,7 @@ While a process is paused, everything that would reach it waits. When it goes on
 input come first: a real event loop does one or the other, so chance decides here.
 
 The disk works beside the node: a group of records is written at once and synced a little later; several groups may
-be outstanding. What stood behind a record leaves when it is durable, and the node hears of it at that moment or,
+be outstanding. Effects behind a record leave when it is durable, and the node hears of it at that moment or,
 by chance, later. On a full disk a group fails, with all that is behind it, when those before it are done.
 """
 

@@ -243,7 +243,7 @@ class Network:
             self.effects.setdefault(pair, Effect())
 
     def heal(self, pairs: Sequence[Pair], chance: random.Random) -> int:
-        """Lift a cut. What was held goes on, or its connection is reset; returns how many were reset.
+        """Lift a cut. Held messages go on, or their connection is reset; returns the number of reset connections.
 
         While another cut still holds one of its directions, a connection is not reset: no end could hear of it.
         """

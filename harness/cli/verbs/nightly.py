@@ -73,7 +73,7 @@ def command(
 ) -> int:
     """Run the matrix in PLAN, a TOML file (see plans/).
 
-    A campaign that was killed goes on where it was. What failed lately runs first, then what was long not covered.
+    A killed campaign continues where it ended. Cells that failed lately run first, then those not run for long.
     Exit 1 only for anomalies that are not in known.toml, or no longer.
     """
     from dataclasses import replace

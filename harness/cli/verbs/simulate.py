@@ -35,8 +35,8 @@ def command(
 ) -> int:
     """Many seeds in the simulator; stops at the first anomaly and prints the line that repeats it.
 
-    What is not said (nodes, election modes, fencing, workload, faults and how strong they are) is drawn from each seed;
-    with --bug it is what that bug shows in.
+    Each seed draws the options that are not given: nodes, election modes, fencing, workload, faults and their strength.
+    With --bug it draws options under which that bug shows.
     """
     import msgspec
 

@@ -1,7 +1,7 @@
 """The image of the control container of docker-compose.yml: this checkout, and what `./qsync run` needs.
 
-It is built as the node image is, without a network, and named by a digest of all that goes into it. What
-docker-compose.yml asks for is the name `local` of both, which `./qsync doctor --fix` gives to the newest.
+It is built as the node image is, without a network, and named by a digest of all that goes into it. docker-compose.yml
+uses the name `local` of both, which `./qsync doctor --fix` gives to the newest.
 """
 
 from __future__ import annotations

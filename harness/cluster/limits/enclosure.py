@@ -1,6 +1,6 @@
 """Groups of our own: one for each node, below the group in which the harness itself is.
 
-Whatever limits the harness has, its nodes keep to. No group that is not ours is changed: with version 2 of control
+The nodes keep to all limits of their harness. No group that is not ours is changed: with version 2 of control
 groups, where a group with processes in it passes no controllers on, ours lie below the nearest group above that does.
 
 A group's name says which harness made it: `qsync-<run>-<process of the harness>@<its start>-<node>`. Groups of dead

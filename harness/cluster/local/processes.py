@@ -1,7 +1,7 @@
 """One node as a process of this machine: started, ready, killed, stopped, continued, ended.
 
 Each node is a session of its own, so that a terminal's Ctrl-C reaches the harness alone. Its stdin is a lifeline:
-it ends when the harness does. What it prints goes to `output.txt` in its folder, its readiness line included.
+it ends when the harness does. Its output goes to `output.txt` in its folder, the readiness line included.
 
 A node may be more than one process (a store behind a wrapper, with workers): every signal goes to all of them, and what
 is said of the node holds of all of them (`harness.cluster.family`).

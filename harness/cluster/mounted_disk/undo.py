@@ -15,7 +15,7 @@ from typing import Final
 
 SECTOR_BYTES: Final = 512
 WRITTEN_BACK_AFTER_NS: Final = 1_000_000_000
-"""Linux waits for 5 to 30 s. Whatever a run does before its first fault is on disk by then."""
+"""Linux waits for 5 to 30 s. All writes of a run before its first fault are on disk by then."""
 
 
 def torn(offset: int, kept: int, size_before: int) -> int:

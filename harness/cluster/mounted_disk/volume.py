@@ -159,7 +159,7 @@ class Volume:
     # Open files
 
     def open(self, inode: Inode, flags: int) -> int:
-        """The number of a handle. What is opened for writing can be read too: that tells what was there before."""
+        """The number of a handle. A file opened for writing can be read too: its old bytes are needed for `undo`."""
         how = os.O_RDONLY if flags & os.O_ACCMODE == os.O_RDONLY else os.O_RDWR
         return self._opened(inode, os.open(inode.path, flags & ~_NOT_BELOW & ~os.O_NOFOLLOW | how))
 

@@ -1,6 +1,6 @@
 """One connection through the relay: two sockets, and a pipe for each direction between them.
 
-What moves through a pipe is bytes and, last, an end: `END` (the source said FIN) or `RESET` (it died, or a
+A pipe carries bytes and, last, an end: `END` (the source said FIN) or `RESET` (it died, or a
 fault resets the connection). An end stands in the same queue as the bytes and is withheld and delayed as they
 are. When the link is clear and nothing waits, bytes go straight from one socket to the other.
 

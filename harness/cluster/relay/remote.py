@@ -107,7 +107,7 @@ class Helper(Commands):
         return self._process.pid
 
     async def stop(self) -> None:
-        """End the process. Whatever it still guards it kills."""
+        """End the process. It kills the nodes that it still guards."""
         self._commands.close()
         try:
             await asyncio.wait_for(self._process.wait(), 1.0)

@@ -19,7 +19,7 @@ class SeenShape:
     first_ns: int | None = None
 
     def ends(self, now_ns: int, effects: Mapping[Link, Effect]) -> None:
-        """Another shape follows, or healing. What was withheld before this shape began counts from then on."""
+        """Another shape follows, or healing. Bytes withheld before this shape began count from then on."""
         self.until_ns = now_ns
         self.withheld = sum(effect.withheld for effect in effects.values())
         longest_ns = max((effect.longest_withheld_ns for effect in effects.values()), default=0)

@@ -2,8 +2,8 @@
 
 Sentences are quoted from the documentation of the version that is under test (github.com/tarantool/doc): for 2.6 (A and
 B) as of February 2021, `doc/book/replication` and `doc/book/box`; for those with elections (E, F and G) as of October
-2024, `doc/platform/replication` and `doc/platform/atomic`. What it promises and is not kept is a violation. What it
-leaves to the operator or to the application is a finding: allowed, and shown with the sentence that says so.
+2024, `doc/platform/replication` and `doc/platform/atomic`. A broken promise is a violation. Behaviour
+that it leaves to the operator or to the application is a finding: allowed, and shown with the sentence of the page.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ does not start, so it is the same on every cluster:
 | F | since 2.11 | `election_mode`, and nothing is rolled back because a quorum takes long |
 | G | since 2.11 | `election_mode`, with the server's own rollback after replication_synchro_timeout |
 
-What the documentation promises of each stands in `harness.systems.tarantool.promises`.
+`harness.systems.tarantool.promises` has the documentation's promise of each.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class Holding(Generic[Token]):
             link.watches[fault] = Watch(begun_ns=now_ns)
 
     def unshape(self, fault: int) -> list[Token]:
-        """End a fault. What is held on links that no other fault shapes may go at once: those packets, in order."""
+        """End a fault. Returns the packets, in order, that may go at once: no other fault shapes their links."""
         for link in self._links.values():
             link.shapings.pop(fault, None)
         free = {name for name, link in self._links.items() if not link.shapings}
