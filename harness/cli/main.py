@@ -55,7 +55,7 @@ class OutputClosed(Exception):
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 def qsync() -> None:
-    """Break a quorum-replicated store and find out whether what its clients saw was allowed."""
+    """Inject faults into a quorum-replicated store, and decide whether its clients observed only what it promises."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -52,19 +52,19 @@ def results_option(*, takes_address: bool = False) -> Callable[[F], F]:
         type=Folder(takes_address=takes_address),
         default=results_folder,
         show_default="results/",
-        help="Where runs are kept.",
+        help="Folder of the runs.",
     )
 
 
 def spark_options(function: F) -> F:
-    """Where Spark runs; everything else is plain Spark configuration."""
+    """The Spark master; everything else is plain Spark configuration."""
     options = [
         click.option(
             "--master",
             type=Text(),
             default=lambda: os.environ.get("QSYNC_SPARK_MASTER", "local[*]"),
             show_default="local[*]",
-            help="Where Spark runs: local[*], spark://host:7077, k8s://…, yarn.",
+            help="Master of Spark: local[*], spark://host:7077, k8s://…, yarn.",
         ),
         click.option(
             "--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark (may be repeated)."
@@ -89,16 +89,21 @@ def plan_options(function: F) -> F:
             metavar="NAME=VALUE",
             help="An option of the system (may be repeated); --system NAME --help shows them.",
         ),
-        click.option("--cluster", type=Text(), help="Where it runs: local, docker, ssh or sim."),
+        click.option(
+            "--cluster", type=Text(), help="Cluster that runs the nodes: local, docker, ssh or sim."
+        ),
         click.option("--workload", type=Text(), help="The workload of the clients."),
         click.option("--faults", type=Text(), help="Names, separated by commas; or all, or none."),
-        click.option("--nodes", type=Whole(), help="How many nodes."),
+        click.option("--nodes", type=Whole(), help="Number of nodes."),
         click.option("--time-limit", "time_limit_s", type=Number(), help="Seconds of load."),
         click.option("--rate", type=Number(), help="Operations per second, all workers together."),
         click.option("--workers", type=Whole(), help="Concurrent clients."),
         click.option("--request-timeout", "request_timeout_s", type=Number(), help="Seconds a client waits."),
         click.option(
-            "--settle-timeout", "settle_timeout_s", type=Number(), help="Seconds until all must be quiet."
+            "--settle-timeout",
+            "settle_timeout_s",
+            type=Number(),
+            help="Seconds until all nodes must be quiet.",
         ),
         click.option(
             "--disk", type=Text(), help="The disk under the nodes: node (their own) or mounted (ours, FUSE)."

@@ -15,17 +15,17 @@ class Verb(NamedTuple):
 VERBS: dict[str, Verb] = {
     "run": Verb("harness.cli.verbs.run", "one run: cluster, workload, faults → history, verdict, report"),
     "simulate": Verb("harness.cli.verbs.simulate", "many seeds in the simulator"),
-    "check": Verb("harness.cli.verbs.check", "judge a stored run, or a history from elsewhere, again"),
+    "check": Verb("harness.cli.verbs.check", "judge a stored run again, or a history of another tool"),
     "audit": Verb(
         "harness.cli.verbs.audit", "rules over the nodes' own logs, of a run or of any folder of xlogs"
     ),
-    "xlog": Verb("harness.cli.verbs.xlog", "what xlog and snap files hold, or what is wrong with them"),
+    "xlog": Verb("harness.cli.verbs.xlog", "the contents of xlog and snap files, or their damage"),
     "nightly": Verb("harness.cli.verbs.nightly", "a matrix of runs, resumable, with known anomalies"),
     "analyze": Verb("harness.cli.verbs.analyze", "the Spark pipeline over results/ → tables"),
     "report": Verb("harness.cli.verbs.report", "write the page of a stored run again"),
     "list": Verb(
         "harness.cli.verbs.list", "the tables of systems, clusters, workloads, faults, checkers, bugs"
     ),
-    "doctor": Verb("harness.cli.verbs.doctor", "what this machine can do, and what is missing"),
+    "doctor": Verb("harness.cli.verbs.doctor", "the abilities of this machine, and the missing parts"),
     "test": Verb("harness.cli.verbs.test", "the project's own tests"),
 }

@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 @click.command()
 @results_option(takes_address=True)
 @click.option(
-    "--tables", type=Folder(takes_address=True), help="Where the tables are kept. [default: results/_tables]"
+    "--tables", type=Folder(takes_address=True), help="Folder of the tables. [default: results/_tables]"
 )
 @spark_options
 @click.option("--anew", is_flag=True, help="Forget the tables and make them from every run.")
 @click.option("--follow", is_flag=True, help="Keep the tables fresh until Ctrl-C.")
-@click.option("--html", type=OutputFile(), help="Where the overview goes. [default: in the tables]")
+@click.option("--html", type=OutputFile(), help="File of the overview. [default: in the tables]")
 @click.option(
     "--spool",
     type=Folder(),
     help="For addresses: a folder to fetch to, which all workers see; it keeps a copy of tables. "
     "[default: a temporary one]",
 )
-@click.option("--json", "as_json", is_flag=True, help="What was done, as JSON, and nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="The overview as JSON, and nothing else.")
 def command(
     results: Path,
     tables: Path | None,
@@ -48,7 +48,7 @@ def command(
     spool: Path | None,
     as_json: bool,
 ) -> int:
-    """Turn all runs under results/ into Parquet tables, only what is new or changed, and show what they say.
+    """Turn the runs under results/ into Parquet tables, only new and changed ones, and show a summary.
 
     --results and --tables may be addresses in an object store: s3://bucket/prefix (see docs/campaigns.md).
     """

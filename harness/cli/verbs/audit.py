@@ -33,15 +33,16 @@ WIDTH = 110
     help="When a PROMOTE takes effect: with a quorum of its own, or when it is written (as in Tarantool).",
 )
 @click.option("--votes/--no-votes", "has_votes", default=None, help="Whether an owner needs votes.")
-@click.option("--quorum", type=Whole(1, 31), help="How many nodes make a quorum.")
+@click.option("--quorum", type=Whole(1, 31), help="Number of nodes in a quorum.")
 @click.option("--json", "as_json", is_flag=True, help="Print the audit as JSON, and nothing else.")
 def command(
     path: Path, promotes: str | None, has_votes: bool | None, quorum: int | None, as_json: bool
 ) -> int:
     """Audit the logs of nodes.
 
-    PATH is a run's folder, or any folder with a folder of *.xlog files for each node, ours or real Tarantool's. Of a
-    run the plan says how its logs are to be read, and what its clients saw is settled by them.
+    PATH is a run's folder, or any folder with a folder of *.xlog files for each node, ours or real Tarantool's.
+
+    The plan of a run decides how its logs are read. The logs then settle its operations of unknown outcome.
     """
     import msgspec
 

@@ -25,7 +25,7 @@ SECOND_OPINION_S = 600.0
 @click.option(
     "--model",
     type=Text(),
-    help="What the operations mean: cas-register, kv, append, bank, … (any other word lists all).",
+    help="Model of the operations: cas-register, kv, append, bank, … (any other word lists all).",
 )
 @click.option("--promise", type=Text(), help="Judge against this model, such as linearizable.")
 @click.option("--key", help="Judge this key alone.")
@@ -35,7 +35,7 @@ SECOND_OPINION_S = 600.0
 @click.option(
     "--failed-cas",
     type=click.Choice(["observes", "says-nothing"]),
-    help="Whether a refused cas saw the value; by default only in our own records.",
+    help="Whether a refused cas observed the value; by default only in our own records.",
 )
 @click.option(
     "--verify", "verifies", is_flag=True, help="Check the proofs with a program that shares no code."
@@ -47,7 +47,7 @@ SECOND_OPINION_S = 600.0
     "--second-opinion",
     type=Text(),
     metavar="CMD",
-    help="Ask another checker too; {file} and {edn} are filled in.",
+    help="Run a second checker too; {file} and {edn} are filled in.",
 )
 @click.option(
     "--engine",
@@ -61,11 +61,11 @@ def command(path: Path, as_json: bool, engine: str, master: str, conf: tuple[str
     """Check a stored run again, or a history file, or all runs in a folder.
 
     PATH is a run's folder or a file in it, or any history: history.jsonl or .parquet, Jepsen's EDN or log,
-    Porcupine's key-value file, elle-cli's JSON. Beside a file nothing is written. A run's address in an object store
+    Porcupine's key-value file, elle-cli's JSON. Nothing is written beside a file. A run's address in an object store
     (s3://bucket/results/PLAN/RUN) is fetched to results/_fetched/ and judged there.
 
     A run is judged by its plan. With --timeout, --memory, --budget, --key or --promise its stored verdict stays as it
-    is, and what was left out is never VALID; --model and --failed-cas are for other histories.
+    is, and a verdict on a part is never VALID. --model and --failed-cas are for histories of other tools.
     """
     path = _here(path)
     if engine == "spark" or _holds_runs(path):

@@ -1,4 +1,4 @@
-"""`qsync doctor`: what this machine can do, what is missing, and the command that gets it."""
+"""`qsync doctor`: the abilities of this machine, the missing parts, and the command that gets them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Finding(NamedTuple):
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="The findings as JSON, and nothing else.")
 @click.option("--fix", is_flag=True, help="Make the base image of containers where none can be pulled.")
-@click.option("--clean", is_flag=True, help="Remove what runs that were killed have left behind.")
+@click.option("--clean", is_flag=True, help="Remove the leftovers of killed runs.")
 @click.option("--inventory", type=Text(), help="With --clean: on the hosts of this file, instead of here.")
 def command(as_json: bool, fix: bool, clean: bool, inventory: str | None) -> int:
     """Show the abilities of this machine, the missing parts, and the one command that gets them."""
@@ -81,7 +81,7 @@ def _clean(inventory: str | None) -> int:
 
 
 def _left_here() -> list[str]:
-    """Remove what killed runs left behind. Without a container daemon, everything but containers and networks."""
+    """Remove the leftovers of killed runs; without a container daemon, all but containers and networks."""
     from harness.cluster.containers.image import connect
     from harness.cluster.limits import enclosure
     from harness.cluster.ownership import lives, remove_leftovers, remove_tables

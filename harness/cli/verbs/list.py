@@ -13,7 +13,7 @@ TABLES = ("systems", "promises", "clusters", "workloads", "faults", "checkers", 
 
 @click.command()
 @click.argument("table", required=False, type=click.Choice(TABLES))
-@click.option("--cluster", type=Text(), help="What this cluster can do of the faults, and why not the rest.")
+@click.option("--cluster", type=Text(), help="The faults that this cluster supports, and why not the rest.")
 def command(table: str | None, cluster: str | None) -> int:
     """The tables of names: systems and what they promise, clusters, workloads, faults, checkers, stored logs, bugs."""
     from harness.run.assemble import CLUSTERS

@@ -46,7 +46,7 @@ def command(
     drawn: bool,
     **given: Any,
 ) -> int:
-    """One run: a cluster is loaded and broken, its history is judged, a page shows the verdict."""
+    """One run: clients load a cluster, faults are injected, checkers judge the history, a page shows the verdict."""
     if drawn and write_plan is None:
         raise click.UsageError("--drawn is for a plan that is written: it needs --write-plan FILE")
     if write_plan is not None and (repeat > 1 or record_only):

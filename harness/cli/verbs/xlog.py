@@ -1,4 +1,4 @@
-"""`qsync xlog`: what an xlog or snap file holds, or what is wrong with it and how much of it is good."""
+"""`qsync xlog`: the contents of an xlog or snap file, or its damage and the length of its good part."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def command(paths: tuple[Path, ...], with_rows: bool) -> int:
     """One line for each xlog or snap file, ours or any Tarantool's.
 
-    PATHS are files, or folders in which all of them are looked at. Exit code 1 if any is damaged. In a folder, which
-    holds all that a node wrote, the torn end of a log is not damage if no row behind it is missing (see qsync audit).
+    PATHS are files, or folders with such files. Exit code 1 if any file is damaged. A folder has all files of a
+    node: there the torn end of a log is not damage if no row behind it is missing (see qsync audit).
     """
     from harness.errors import WrongUse
     from harness.systems.system import KeepsLogs
