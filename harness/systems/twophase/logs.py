@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from checkers.cuts import Logs, NodeLog, Record, Restored, Trace, jsonl, logs_of, trace_of
@@ -15,19 +15,32 @@ from nodes.twophase.wal import read_log
 
 
 def logs_in(files: NodeFiles, servers: Sequence[str]) -> Logs:
-    """The logs of those servers that left files."""
-    return logs_of(_log(server, files[server]) for server in servers if server in files)
+    """The logs of those servers that left files.
+
+    A base snapshot stands where its rows were taken. It counts on every server if any has heard that it was done: a
+    server that died before it heard so has the rows all the same.
+    """
+    read = {server: _read(files[server]) for server in servers if server in files}
+    done = {record[1] for records, _ in read.values() for record in records if record[0] == "base-done"}
+    return logs_of(
+        NodeLog(
+            node=server,
+            records=[each for record in records if (each := _record(record, done)) is not None],
+            damage=damage,
+        )
+        for server, (records, damage) in read.items()
+    )
 
 
-def _log(server: str, files: Mapping[str, bytes]) -> NodeLog:
+def _read(files: Mapping[str, bytes]) -> tuple[Sequence[Sequence[Any]], str]:
+    """The records of a log, or none and what is wrong with it."""
     try:
-        records, _ = read_log(files)
+        return read_log(files)[0], ""
     except StartRefused as damaged:
-        return NodeLog(node=server, records=(), damage=str(damaged))
-    return NodeLog(node=server, records=[each for record in records if (each := _record(record)) is not None])
+        return (), str(damaged)
 
 
-def _record(record: Sequence[Any]) -> Record | None:
+def _record(record: Sequence[Any], done: Collection[str]) -> Record | None:
     match record:
         case ["prepared", xid, _, _, _, _, participants, _]:
             return Record(kind="prepared", xid=xid, participants=_nodes(participants))
@@ -47,7 +60,7 @@ def _record(record: Sequence[Any]) -> Record | None:
             return Record(kind="finish", cut=cut, included=included, excluded=excluded)
         case ["rebalanced", *_]:
             return Record(kind="rebalanced")
-        case ["base-done", snapshot]:
+        case ["base", snapshot, _] if snapshot in done:
             return Record(kind="base", cut=snapshot)
         case _:
             return None

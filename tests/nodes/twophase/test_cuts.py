@@ -21,6 +21,7 @@ from nodes.twophase.sometimes import (
     RECORDED,
     RECOVERED_ROLLBACK,
 )
+from nodes.twophase.wal import read_log
 from tests.nodes.twophase.cut_oracle import Findings, judge, logs_of
 from tests.nodes.twophase.random_run import Run, begun, calm, disturb
 from tests.nodes.twophase.restored import check_restored
@@ -227,6 +228,23 @@ def test_a_rebalanced_server_takes_part_after_a_base_snapshot() -> None:
     files = {server: cluster.machine(server).disk.files() for server in cluster.servers}
     rows = check_restored(files, "b", cluster.node("n1").agreed)
     assert rows == {("r", key): "new" if key == 3 else key for key in range(20)}
+
+
+def test_an_old_base_snapshot_counts_once() -> None:
+    """If it failed, a server that restarts would write a base into its log where none was taken, and take part in cuts
+    over copies that no base holds."""
+    cluster = settled()
+    asked = cluster.client.ask("n1", "snapshot", "s")
+    cluster.run(500)
+    assert asked.type == "ok"
+    cluster.machine("n2").kill()
+    cluster.run(1_000)
+    cluster.machine("n2").start()
+    cluster.settle()
+    records, _ = read_log(cluster.machine("n2").disk.files())
+    kinds = [record[0] for record in records]
+    assert kinds.count("base-done") == 1 < kinds.index("rebalanced")
+    assert cluster.node("n2").stock.is_flagged
 
 
 def test_a_cluster_begins_with_a_cut() -> None:
