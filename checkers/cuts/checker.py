@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from checkers.cuts import closure, finish, form, messages, picture, proofs, transactions, witnesses
+from checkers.cuts import (
+    closure,
+    consequences,
+    finish,
+    form,
+    messages,
+    picture,
+    proofs,
+    transactions,
+    witnesses,
+)
 from checkers.cuts.logs import Cut, Logs, Operation
 from checkers.cuts.membership import whole_cuts
 from checkers.cuts.report import LEVELS, Judgement, Level, Report, skipped
@@ -63,6 +73,7 @@ class _Checker:
         if logs is not None and self.judged_cuts:
             self.members = transactions.members(logs, self.judged_cuts, given.baseline)
         self.messages: messages.Messages | None = None
+        self.breaches = [] if logs is None else [*self._breaches(logs)]
         self.notes: list[str] = []
 
     def report(self) -> Report:
@@ -78,6 +89,11 @@ class _Checker:
         }
         assert judgements.keys() == LEVELS.keys()
         return Report(cuts=tuple(self.ids), judgements=judgements, notes=tuple(self.notes))
+
+    def _breaches(self, logs: Logs) -> Iterable[form.Breach]:
+        yield from form.breaches(logs, self.given.cuts, self.whole, strict_sets=self.given.strict_sets)
+        if self.members is not None:
+            yield from form.shrinking(logs, self.judged_cuts, self.members.of_logs)
 
     def _messages(self) -> Iterable[Judgement]:
         trace = self.given.trace
@@ -152,31 +168,48 @@ class _Checker:
         members, rows = self._over_members("transactions")
         if members is not None:
             counts = transactions.counted(members.torn, len(members.cuts))
-            first = transactions.first_of(members.torn, len(members.cuts))
         for cut, place, why in rows:
             if why is not None or members is None:
                 assert why is not None
                 yield why
             elif not len(members.sums):
                 yield skipped("transactions", cut, "no transaction was committed", lacks=False)
-            elif first[place] < 0:
+            elif not counts[place]:
                 summary = "all participants agree on every transaction"
                 proof = proofs.sides_held(members.logs, cut)
                 yield Judgement(level="transactions", cut=cut, result="valid", summary=summary, proof=proof)
             else:
-                xid = int(members.torn[first[place], 0])
-                said = transactions.sides(members, xid, place)
-                witness = witnesses.of_torn(members.logs, cut, xid, said)
-                yield Judgement(
-                    level="transactions",
-                    cut=cut,
-                    result="invalid",
-                    summary=witness.summary,
-                    count=int(counts[place]),
-                    witnesses=(witness,),
-                    proof=proofs.torn(members.logs, xid, said),
-                    picture=self._picture(cut, members.logs.xids[xid]),
-                )
+                yield self._torn(members, cut, place)
+
+    def _torn(self, members: Members, cut: str, place: int) -> Judgement:
+        """Of a cut with torn transactions: those with a cause of their own."""
+        logs = members.logs
+        said = consequences.causes(
+            cut, self.ids.index(cut), self.given.trace, self.messages, self.breaches, logs
+        )
+        torn = transactions.torn_by(members, place)
+        reasons = [said.of_torn(logs.xids[xid]) for xid in torn]
+        own = [xid for xid, reason in zip(torn, reasons, strict=True) if not reason]
+        if not own:
+            return Judgement(
+                level="transactions",
+                cut=cut,
+                result="unknown",
+                summary=f"not judged apart: {reasons[0]}",
+                standing="consequence",
+            )
+        sides = transactions.sides(members, own[0], place)
+        witness = witnesses.of_torn(logs, cut, own[0], sides)
+        return Judgement(
+            level="transactions",
+            cut=cut,
+            result="invalid",
+            summary=witness.summary,
+            count=len(own),
+            witnesses=(witness,),
+            proof=proofs.torn(logs, own[0], sides),
+            picture=self._picture(cut, logs.xids[own[0]]),
+        )
 
     def _picture(self, cut: str, xid: str) -> picture.Picture | None:
         trace = self.given.trace
@@ -186,10 +219,7 @@ class _Checker:
         logs = self.given.logs
         by_cut: dict[str, list[Witness]] = {cut: [] for cut in self.ids}
         if logs is not None:
-            found = [*form.breaches(logs, self.given.cuts, self.whole, strict_sets=self.given.strict_sets)]
-            if self.members is not None:
-                found += form.shrinking(logs, self.judged_cuts, self.members.of_logs)
-            for each in found:
+            for each in self.breaches:
                 told_records = tuple(logs.told(record) for record in each.records)
                 by_cut[each.cut].append(
                     Witness(rule=each.rule, summary=each.summary, events=(), explanation=told_records)
@@ -308,14 +338,24 @@ class _Checker:
                 continue
             since = given.restored.get(restored.since)
             earlier = None if since is None else since.state
+            apart = self._keys_of_torn(cut)
             wrong = [
                 Witness(rule=each.rule, summary=each.summary, events=(), explanation=each.keys)
-                for each in judge_state(restored, given.invariant, earlier)
+                for each in judge_state(restored, given.invariant, earlier, apart)
             ]
             left_out = state_not_judged(restored, given.invariant, earlier)
             told_too = f" (not judged: {', '.join(left_out)})" if left_out else ""
             if wrong:
                 yield _invalid("state", cut, wrong)
+            elif apart and [*judge_state(restored, given.invariant, earlier)]:
+                why = "only values that torn transactions wrote are wrong (level transactions)"
+                yield Judgement(
+                    level="state",
+                    cut=cut,
+                    result="unknown",
+                    summary=f"not judged apart: {why}",
+                    standing="consequence",
+                )
             elif {"differs-from-oracle", "replica-differs", "invariant", "differs-from-delta"} <= set(
                 left_out
             ):
@@ -323,6 +363,12 @@ class _Checker:
             else:
                 summary = f"the restored state is what it should be{told_too}"
                 yield Judgement(level="state", cut=cut, result="valid", summary=summary)
+
+    def _keys_of_torn(self, cut: str) -> frozenset[str]:
+        if self.members is None or cut not in self.judged_cuts:
+            return frozenset()
+        torn = transactions.torn_by(self.members, self.judged_cuts.index(cut))
+        return consequences.keys_of(self.members.logs, torn)
 
     def _finish(self) -> Iterable[Judgement]:
         for cut, ended in zip(self.given.cuts, self.ended, strict=True):

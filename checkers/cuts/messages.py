@@ -21,7 +21,7 @@ that have such a row inside, or may have.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy
@@ -58,6 +58,7 @@ class Messages:
     marked     bool[K, nodes]: the node has a colour change
     unknown    why the trace does not suffice, "" if it does
     doubled    nodes with a second colour change of the cut, and its row
+    chains     by cut the receives that violate cuts of its pass: (first cut, end, row of the send), and its place there
     `broken` says why the recording contradicts itself, "" if it does not. `is_cross_checked`: by vector clocks.
     """
 
@@ -67,8 +68,17 @@ class Messages:
     marked: Any
     unknown: list[str]
     doubled: list[list[tuple[str, int]]]
+    chains: dict[int, tuple[Int64s, int]] = field(default_factory=dict)
     broken: str = ""
     is_cross_checked: bool = False
+
+    def crossed(self, trace: Trace, cut: int) -> frozenset[str]:
+        """The transactions of the messages that violate a cut, as far as the trace says what messages are about."""
+        rows, place = self.chains.get(cut, (numpy.zeros((0, 3), numpy.int64), 0))
+        if not len(trace.xid):
+            return frozenset()
+        sends = rows[(rows[:, 0] <= place) & (place < rows[:, 1]), 2]
+        return frozenset(trace.xids[code] for code in numpy.unique(trace.xid[sends]).tolist() if code >= 0)
 
 
 def judge(
@@ -161,6 +171,11 @@ def _judge_chain(links: Links, first: Int64s, chain: Int64s, said: Messages) -> 
         rows = numpy.empty(found, numpy.int64)
         links.kernels.crossing(links.sender_row, labels, numpy.zeros_like(difference), rows)
     said.counts[chain] = numpy.cumsum(difference)[:-1]
+    if found:
+        receives = rows[:found]
+        sends = links.sender_row[receives]
+        violated = numpy.column_stack((labels[receives], labels[sends], sends)).astype(numpy.int64)
+        said.chains.update((cut, (violated, place)) for place, cut in enumerate(chain.tolist()))
     said.frontiers[chain] = _sizes(links, labels, len(chain))
     for place, row in _earliest(links, labels, rows[:found], len(chain)):
         said.crossings[chain[place]] = _crossing(links, labels, marked, place, row)

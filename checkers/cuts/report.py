@@ -24,7 +24,7 @@ LEVELS: Mapping[Level, str] = {
 FINDINGS: frozenset[Level] = frozenset({"external-causality"})
 """Levels that a protocol of coloured messages does not promise: what they find is no violation."""
 
-Standing = Literal["judged", "nothing to judge", "lacks material"]
+Standing = Literal["judged", "nothing to judge", "lacks material", "consequence"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,8 @@ class Judgement:
     """What a level says of a cut.
 
     A level that is not judged is unknown, and `standing` says why: there was nothing to judge (the cut did not
-    finish), or material is missing. `count`: how many violations, of which `witnesses` shows one. `proof`: JSON for the
+    finish), material is missing, or all that it finds follows from what a different level says of this cut
+    (`checkers.cuts.consequences`). `count`: how many violations, of which `witnesses` shows one. `proof`: JSON for the
     verifiers (`checkers.cuts.verify`, `checkers.cuts.verify_logs`), None if the level has none.
     """
 

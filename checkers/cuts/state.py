@@ -3,6 +3,7 @@
 | rule | breach |
 |---|---|
 | differs-from-oracle | the primaries' rows are not those of an oracle that replayed BEFORE |
+| half-restored | the restore takes the cut, and a node cannot: nothing may be restored then |
 | replica-differs | a backup's rows of a partition are not those of its primary |
 | invariant | what the workload says of every state (a bank's total, say) does not hold |
 | differs-from-delta | the state is not that of an earlier restored cut with the changes between them |
@@ -10,11 +11,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+
+from checkers.cuts.trace import name_of
 
 Rows = Mapping[Any, Any]
 """Key → value; keys and values are JSON (tuples for lists in keys)."""
@@ -34,6 +37,7 @@ class Restored:
     oracle    the state of a replay of BEFORE; None: there is none
     since     the cut that `delta` starts from, "" if there is none
     delta     key → value, or DELETED
+    refused   by node why it cannot be restored to this cut, which the others are restored to
     """
 
     cut: str
@@ -42,6 +46,7 @@ class Restored:
     oracle: Rows | None = None
     since: str = ""
     delta: Mapping[Any, Any] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def state(self) -> dict[Any, Any]:
@@ -62,15 +67,29 @@ class Difference:
     keys: tuple[str, ...] = ()
 
 
-def differences(one: Rows, other: Rows) -> list[str]:
-    """The keys on which two states differ, in order of their JSON: `"a": 1, and 2`. Absent: nothing."""
-    left, right = _coded(one), _coded(other)
+def differences(one: Rows, other: Rows, apart: Collection[str] = ()) -> list[str]:
+    """The keys on which two states differ, in order of their JSON: `"a": 1, and 2`. Absent: nothing.
+
+    `apart`: names of keys that are not compared.
+    """
+    left, right = _coded(one, apart), _coded(other, apart)
     wrong = [key for key in sorted(left.keys() | right.keys()) if left.get(key) != right.get(key)]
     return [f"{key}: {left.get(key, 'nothing')}, and {right.get(key, 'nothing')}" for key in wrong]
 
 
-def judge(restored: Restored, invariant: Invariant | None, earlier: Rows | None) -> Iterator[Difference]:
-    """All breaches. `earlier`: the state of the cut that the delta starts from, None if it was not restored."""
+def judge(
+    restored: Restored, invariant: Invariant | None, earlier: Rows | None, apart: Collection[str] = ()
+) -> Iterator[Difference]:
+    """All breaches. `earlier`: the state of the cut that the delta starts from, None if it was not restored.
+
+    `apart`: names of keys whose values have a cause that was reported already. They are in no comparison, and an
+    invariant over all keys is not asked.
+    """
+    for node, why in restored.refused.items():
+        summary = f"{restored.cut} is restored, and {node} cannot be: {why}"
+        yield Difference(rule="half-restored", summary=summary)
+    if restored.refused:
+        return
     state = restored.state
     for partition, primary in sorted(restored.primary.items()):
         if partition not in restored.rows.get(primary, {}):
@@ -79,19 +98,19 @@ def judge(restored: Restored, invariant: Invariant | None, earlier: Rows | None)
             continue
         for node, partitions in restored.rows.items():
             if node != primary and partition in partitions:
-                wrong = differences(partitions[partition], restored.rows[primary][partition])
+                wrong = differences(partitions[partition], restored.rows[primary][partition], apart)
                 title = f"partition {partition} differs on {node} and its primary {primary}"
                 yield from _told("replica-differs", title, wrong)
     if restored.oracle is not None:
-        wrong = differences(state, restored.oracle)
+        wrong = differences(state, restored.oracle, apart)
         yield from _told("differs-from-oracle", "the restored state differs from the replay of BEFORE", wrong)
-    if invariant is not None and (why := invariant(state)):
+    if invariant is not None and not apart and (why := invariant(state)):
         yield Difference(rule="invariant", summary=why)
     if restored.since and earlier is not None:
         changed = {**earlier, **restored.delta}
         expected = {key: value for key, value in changed.items() if value is not DELETED}
         title = f"the restored state differs from that of {restored.since} with the changes since"
-        yield from _told("differs-from-delta", title, differences(state, expected))
+        yield from _told("differs-from-delta", title, differences(state, expected, apart))
 
 
 def not_judged(restored: Restored, invariant: Invariant | None, earlier: Rows | None) -> list[str]:
@@ -127,9 +146,9 @@ def _told(rule: str, title: str, wrong: list[str]) -> Iterator[Difference]:
         yield Difference(rule=rule, summary=summary, keys=tuple(wrong[:SHOWN_MAX]))
 
 
-def _coded(rows: Rows) -> dict[str, str]:
+def _coded(rows: Rows, apart: Collection[str]) -> dict[str, str]:
     """By the JSON of keys and values: 1, 1.0, true and "1" are four values."""
-    return {_json(key): _json(value) for key, value in rows.items()}
+    return {_json(key): _json(value) for key, value in rows.items() if not apart or name_of(key) not in apart}
 
 
 def _json(value: Any) -> str:

@@ -102,6 +102,13 @@ def counted(rows: Int64s, cuts: int) -> Int64s:
     return numpy.cumsum(difference)[:-1]
 
 
+def torn_by(found: Members, cut: int) -> list[int]:
+    """The codes of the transactions that a cut tears."""
+    rows = found.torn
+    chosen = (rows[:, 1] <= cut) & (cut < rows[:, 2])
+    return [int(xid) for xid in numpy.unique(rows[chosen, 0])]
+
+
 def first_of(rows: Int64s, cuts: int, order: Int64s | None = None) -> Int64s:
     """(item, first, end) → by cut the place in `rows` of the first range that has it, -1 if none; in a given order."""
     painter = numpy.empty(cuts, numpy.int64)

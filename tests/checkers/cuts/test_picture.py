@@ -11,17 +11,15 @@ def rows(node: str, *told: list[object]) -> LifeRows:
     return LifeRows(node=node, life=1, rows=[[*row, place] for place, row in enumerate(told)])
 
 
-TRACE = trace_of(
-    [
-        rows(
-            "n1",
-            ["send", 1, "n2", "prepare", "t0"],
-            ["mark", "cut", {"cut": "k"}],
-            ["send", 2, "n2", "finish", "t1"],
-        ),
-        rows("n2", ["receive", "n1", 1, 1], ["receive", "n1", 1, 2], ["mark", "cut", {"cut": "k"}]),
-    ]
+SENDER = rows(
+    "n1",
+    ["send", 1, "n2", "prepare", "t0"],
+    ["mark", "cut", {"cut": "k"}],
+    ["send", 2, "n2", "finish", "t1"],
 )
+MARK, FIRST, SECOND = ["mark", "cut", {"cut": "k"}], ["receive", "n1", 1, 1], ["receive", "n1", 1, 2]
+TRACE = trace_of([SENDER, rows("n2", FIRST, SECOND, MARK)])
+RIGHT_TRACE = trace_of([SENDER, rows("n2", FIRST, MARK, SECOND)])
 
 
 def test_the_violating_message_is_drawn_across_the_cut() -> None:
@@ -49,7 +47,7 @@ def test_a_torn_transaction_is_drawn_by_its_messages() -> None:
             NodeLog(node="n2", records=[committed, start, finish]),
         ]
     )
-    given = Given(cuts=[Cut(id="k")], baseline=["n1", "n2"], trace=TRACE, logs=logs)
+    given = Given(cuts=[Cut(id="k")], baseline=["n1", "n2"], trace=RIGHT_TRACE, logs=logs)
     verdict = check(given).verdict("transactions")
     picture = verdict.details["anomalies"]["torn-transaction"]
     assert [arrow["text"] for arrow in picture["arrows"]] == ["finish t1"]
