@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from checkers.check import Check
-from checkers.cuts import LEVELS, Cut, Given, Level, Operation, Report, check
+from checkers.cuts import LEVELS, Cut, Given, Level, Logs, Operation, Report, check
+from checkers.cuts.logs import START
 from checkers.cuts.report import FINDINGS
 from checkers.history.declared import declared
 from checkers.history.faults import FaultSpan
@@ -17,6 +18,7 @@ from harness.systems.system import NodeFiles
 from harness.systems.twophase.cut_operator import ASKED, ENDED, NEEDS_BASE
 from harness.systems.twophase.logs import logs_in, restored_in, trace_in
 from harness.systems.twophase.options import LEAVE_S, said_of, servers_of
+from nodes.twophase.bugs import decisions_with
 
 AFTER_NS = int(4 * LEAVE_S * SECOND_NS)
 """How long after its end a fault may keep a cut from finishing: a node leaves, joins, and copies what it lacks."""
@@ -52,24 +54,37 @@ class _Judging:
 
     def _judged(self, history: History) -> Report:
         plan, files, servers = self._plan, self._files, servers_of(self._plan)
-        is_simulated = plan.cluster == "sim"
-        cuts = list(_cuts(history))
-        finished = [cut.id for cut in cuts if "finished" in cut.outcomes.values()]
+        logs = logs_in(files, servers) if files else None
+        cuts = list(_cuts(history)) if logs is None else _in_series(list(_cuts(history)), logs, servers)
         said = said_of(plan)
-        restored = (restored_in(files, servers, cut, said.partitions, said.backups) for cut in finished)
+        decisions = decisions_with(plan.bugs)
+        restored = (
+            restored_in(files, servers, cut.id, said.partitions, said.backups, decisions) for cut in cuts
+        )
         return check(
             Given(
                 cuts=cuts,
                 baseline=servers,
-                trace=trace_in(files, is_one_clock=is_simulated),
-                logs=logs_in(files, servers) if files else None,
+                trace=trace_in(files, is_one_clock=plan.cluster == "sim"),
+                logs=logs,
                 operations=_operations(history),
                 restored={each.cut: each for each in restored if each is not None},
+                strict_sets=True,
             )
         )
 
 
+def _in_series(cuts: Sequence[Cut], logs: Logs, servers: Sequence[str]) -> list[Cut]:
+    """In the order of their STARTs: a request that a fault held up may begin its cut after a later request."""
+    starts = [logs.of_cut(START, cut.id).get(servers[0], [-1])[0] for cut in cuts]
+    places = [place for place, start in enumerate(starts) if start >= 0]
+    moved = dict(zip(places, sorted(places, key=lambda place: starts[place]), strict=True))
+    return [cuts[moved.get(place, place)] for place in range(len(cuts))]
+
+
 def _cuts(history: History) -> Sequence[Cut]:
+    """What the operator knows. A cut without a report of its end was over when the run was: its FINISH is there, or
+    nothing is claimed of it."""
     asked: dict[str, tuple[int, str]] = {}
     ended: dict[str, tuple[int, str, str, str]] = {}
     for event in history.events:
@@ -78,6 +93,7 @@ def _cuts(history: History) -> Sequence[Cut]:
         elif event.process == "operator" and event.f == ENDED:
             told = event.value
             ended[told["cut"]] = event.time_ns, told["named"], told["state"], told["why"]
+    last_ns = max((event.time_ns for event in history.events), default=-1)
     cuts = []
     for cut, (asked_ns, node) in asked.items():
         ended_ns, named, state, why = ended.get(cut, (-1, cut, "unknown", ""))
@@ -86,7 +102,7 @@ def _cuts(history: History) -> Sequence[Cut]:
             Cut(
                 id=named,
                 asked_ns=asked_ns,
-                ended_ns=ended_ns if state == "ok" else -1,
+                ended_ns=ended_ns if outcome else last_ns,
                 outcomes={node: outcome} if outcome else {},  # type: ignore[dict-item]  # two words of Outcome
                 causes=tuple(_causes(history.faults, asked_ns, ended_ns, state, why)),
             )

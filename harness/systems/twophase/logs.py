@@ -10,7 +10,8 @@ from harness.cluster.place import TRACE
 from harness.systems.system import NodeFiles
 from nodes.kernel.errors import StartRefused
 from nodes.twophase.data import partition_of
-from nodes.twophase.restore import NotRestorable, restore
+from nodes.twophase.decisions import Decisions
+from nodes.twophase.restore import NotRestorable, check_restorable, restore
 from nodes.twophase.wal import read_log
 
 
@@ -83,24 +84,31 @@ def trace_in(files: NodeFiles, *, is_one_clock: bool) -> Trace | None:
 
 
 def restored_in(
-    files: NodeFiles, servers: Sequence[str], cut: str, partitions: int, backups: int
+    files: NodeFiles, servers: Sequence[str], cut: str, partitions: int, backups: int, decisions: Decisions
 ) -> Restored | None:
-    """The state of a finished cut: each server's rows as a restore brings them back, and a replay of all logs beside.
+    """The state of a cut: each server's rows as a restore brings them back, and a replay of all logs beside.
 
-    None if the cut cannot be restored everywhere.
+    None if the restore of the cluster refuses the cut. `decisions`: those of the nodes, which restore themselves.
     """
+    try:
+        check_restorable(files, cut, servers, decisions)
+    except (NotRestorable, StartRefused):
+        return None
     rows: dict[str, dict[int, dict[Any, Any]]] = {}
+    refused: dict[str, str] = {}
     for place, server in enumerate(servers):
         try:
-            found = restore(files.get(server, {}), cut)
-        except (NotRestorable, StartRefused):
-            return None
+            found = restore(files.get(server, {}), cut, decisions)
+        except (NotRestorable, StartRefused) as why:
+            refused[server] = str(why)
+            continue
         owned = [p for p in range(partitions) if (place - p) % len(servers) <= backups]
         rows[server] = {partition: {} for partition in owned}
         for space, key, value, version in found.rows:
             rows[server].setdefault(partition_of((space, key), partitions), {})[space, key] = (value, version)
     primaries = {partition: servers[partition % len(servers)] for partition in range(partitions)}
-    return Restored(cut=cut, rows=rows, primary=primaries, oracle=_replayed(files, servers, cut))
+    oracle = None if refused else _replayed(files, servers, cut)
+    return Restored(cut=cut, rows=rows, primary=primaries, oracle=oracle, refused=refused)
 
 
 def _replayed(files: NodeFiles, servers: Sequence[str], cut: str) -> dict[Any, Any]:
