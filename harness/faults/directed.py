@@ -26,8 +26,10 @@ BETWEEN_SCENES_NS = (SECOND_NS, 4 * SECOND_NS)
 def in_place(fault: Fault, it: str, owner: str, nodes: Sequence[str], old: str = "") -> Fault:
     """The fault with every placeholder replaced. If it does not name "@it", it is about the owner.
 
-    `old`: the owner before this one; "" if there was none, and then the owner is meant.
+    `old`: the owner before this one; "" if there was none, and then the owner is meant. Where no node leads (`owner`
+    is ""), the node of the trigger, or else the first node, stands for the owner.
     """
+    owner = owner or it or nodes[0]
     who = it if it and "@it" in _named(fault) else owner
     names = {
         "@it": (who,),

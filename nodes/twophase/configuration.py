@@ -55,6 +55,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How long each step of a cut and of a commit may take, by chance: other messages come in between."""
     delivery_ns: int = 0
     """How long each entry of the discovery log may take from the moment a node has it to its delivery, by chance."""
+    suspending: float = 0.0
+    """The share of transactions that pause before they prepare, as their clients may also ask for."""
     segment_bytes: int = 4 << 20
     """The size after which a new file of the log begins."""
     bugs: tuple[str, ...] = ()
@@ -75,6 +77,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             raise ValueError(f"expected backups from 0 to {len(self.baseline) - 1}, got {self.backups}")
         if self.partitions < 1 or self.lanes < 1 or self.segment_bytes < 1:
             raise ValueError("expected at least 1 partition, 1 lane and 1 byte a segment")
+        if not 0 <= self.suspending <= 1:
+            raise ValueError(f"expected a share of suspended transactions from 0 to 1, got {self.suspending}")
         times = (self.beat_ns, self.election_ns, self.leave_ns, self.lock_ns, self.prepare_ns)
         if min(times) <= 0:
             raise ValueError(f"expected times above 0, got {min(times)} ns")

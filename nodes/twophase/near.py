@@ -37,6 +37,8 @@ from nodes.twophase.states import State
 from nodes.twophase.stock import Send, Stock
 from nodes.twophase.transaction import Answer, Transaction, mapped
 
+PAUSE_MS = (1, 40)
+
 
 class Near:
     def __init__(
@@ -69,7 +71,7 @@ class Near:
             return answer({"type": "fail", "error": "not a member yet"})
         self._last += 1
         xid = f"{self._site.name}-{self._site.life}-{self._last}"
-        pause_ns = int(options.get("suspend_ms", 0)) * 1_000_000
+        pause_ns = self._pause_ns(options)
         transaction = Transaction(xid, steps, self._agreed.version, answer, pause_ns)
         self.open[xid] = transaction
         self._site.after(
@@ -80,6 +82,12 @@ class Near:
                 if not self._request(transaction, (step[1], step[2])):
                     return None
         return self._advance(transaction)
+
+    def _pause_ns(self, options: dict[str, Any]) -> int:
+        """For as long as its client says, or, for a share of all, by chance."""
+        share, chance = self._site.configuration.suspending, self._site.chance
+        by_chance_ms = chance.randrange(*PAUSE_MS) if share and chance.random() < share else 0
+        return int(options.get("suspend_ms", by_chance_ms)) * 1_000_000
 
     @property
     def _is_optimistic(self) -> bool:

@@ -240,6 +240,11 @@ class TwoPhase:
             return "a partition was rebalanced since the last base snapshot"
         return ""
 
+    @property
+    def sometimes(self) -> Mapping[str, int]:
+        """How often each rare turn came about in this life (`sometimes.py`)."""
+        return self.site.sometimes
+
     # ---- for operators
 
     def status(self) -> Mapping[str, object]:

@@ -5,7 +5,8 @@ All that is asked for and all that came of it are lines of the history, of the p
 | line | value |
 |---|---|
 | cut-asked | {"cut"}: before the request leaves |
-| cut-ended | {"cut", "named", "state", "why"}: "ok", "failed" or "refused" by a node's report, else "unknown" |
+| cut-ended | {"cut", "named", "state", "why"}: "ok", "failed" or "refused" by a node's report, else "unknown"; |
+| | a cut that was unknown gets a second line when a node reports its end after all |
 | snapshot | {"snapshot", "done", "why"} |
 
 "named" is the cut's name in the nodes' logs, which in some variants is a number.
@@ -13,11 +14,11 @@ All that is asked for and all that came of it are lines of the history, of the p
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
-from harness.clients.reply import Replied
+from harness.clients.reply import NotSent, Replied, Reply
 from harness.cluster.protocol import Cluster
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.system import Note
@@ -28,6 +29,7 @@ ASKED, ENDED, SNAPSHOT = "cut-asked", "cut-ended", "snapshot"
 REQUEST_TIMEOUT_NS = SECOND_NS
 ENDS_WITHIN_NS = 5 * SECOND_NS
 LOOK_EVERY_NS = SECOND_NS // 20
+UNKNOWN = "unknown"
 NEEDS_BASE = "rebalanced"
 """In the reason of a cut that fails until there is a new base snapshot."""
 
@@ -39,13 +41,26 @@ class CutOperator:
     note: Note
     _number: int = 0
     _requests: int = 0
+    _open: dict[str, str] = field(default_factory=dict)
+    """Cuts that no node has reported the end of in time, and the node that was asked."""
 
     async def run(self, is_over: Callable[[], bool]) -> None:
         every_ns = int(said_of(self.plan).cut_every_s * SECOND_NS)
         while not is_over():
             begun_ns = self.cluster.now_ns()
-            await self._cut()
+            await self._cuts(said_of(self.plan).cuts_at_once)
             await self.cluster.sleep_until(max(begun_ns + every_ns, self.cluster.now_ns() + LOOK_EVERY_NS))
+
+    async def _cuts(self, at_once: int) -> None:
+        """Ask the next nodes for a cut each."""
+        others = [self.cluster.spawn(self._cut()) for _ in range(at_once - 1)]
+        try:
+            await self._cut()
+            for each in others:
+                await each
+        finally:
+            for each in others:
+                each.cancel()
 
     async def _cut(self) -> None:
         names = self.plan.node_names
@@ -53,14 +68,16 @@ class CutOperator:
         self._number += 1
         cut = f"cut-{self._number}"
         self.note(ASKED, node, {"cut": cut})
-        answer = await self._ask(node, "cut", cut)
-        named, state, why = cut, "refused", ""
-        match answer:
-            case {"type": "fail", "error": str() as why} if "refused" in why:
-                pass
+        match await self._call(node, "cut", cut):
+            case Replied([_, _, {"type": "fail", "error": str() as why}]) if "refused" in why:
+                named, state = cut, "refused"
+            case NotSent(reason):
+                named, state, why = cut, "refused", f"{node} could not be asked: {reason}"
             case _:  # it began, or nothing is known: the nodes say
                 named, state, why = await self._ended(cut)
         self.note(ENDED, node, {"cut": cut, "named": named, "state": state, "why": why})
+        if state == UNKNOWN:
+            self._open[cut] = node
         if NEEDS_BASE in why:
             await self._snapshot()
 
@@ -70,11 +87,15 @@ class CutOperator:
         while self.cluster.now_ns() < deadline_ns:
             for node in servers_of(self.plan):
                 told = await self._ask(node, "cuts")
-                for each in told if isinstance(told, list) else ():
-                    if isinstance(each, dict) and each.get("request") == cut and each.get("state") != "runs":
-                        return str(each["cut"]), str(each["state"]), str(each.get("why") or "")
+                ends = dict(_ends(told if isinstance(told, list) else ()))
+                for late in [each for each in self._open if each in ends]:
+                    named, state, why = ends[late]
+                    value = {"cut": late, "named": named, "state": state, "why": why}
+                    self.note(ENDED, self._open.pop(late), value)
+                if cut in ends:
+                    return ends[cut]
             await self.cluster.sleep_until(self.cluster.now_ns() + LOOK_EVERY_NS)
-        return cut, "unknown", "no node reported its end in time"
+        return cut, UNKNOWN, "no node reported its end in time"
 
     async def _snapshot(self) -> None:
         name = f"base-{self._number}"
@@ -87,10 +108,19 @@ class CutOperator:
 
     async def _ask(self, node: str, word: str, *rest: str) -> Any:
         """What the node answered; None if it did not."""
-        self._requests += 1
-        request = [word, self._requests, *rest]
-        reply = await self.cluster.call(PROCESS, node, request, REQUEST_TIMEOUT_NS)
-        match reply:
+        match await self._call(node, word, *rest):
             case Replied([_, _, told]):
                 return told
         return None
+
+    async def _call(self, node: str, word: str, *rest: str) -> Reply:
+        self._requests += 1
+        return await self.cluster.call(PROCESS, node, [word, self._requests, *rest], REQUEST_TIMEOUT_NS)
+
+
+def _ends(told: Iterable[object]) -> Iterator[tuple[str, tuple[str, str, str]]]:
+    """Of a node's list of cuts those that have ended: the request → name, state and why."""
+    for each in told:
+        match each:
+            case {"request": str() as cut, "cut": named, "state": state, **rest} if state != "runs":
+                yield cut, (str(named), str(state), str(rest.get("why") or ""))

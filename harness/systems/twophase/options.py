@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from harness.run.expectations import Expectations
 from harness.run.plan import Options, Plan
-from nodes.twophase.configuration import MILLISECOND, Concurrency, Isolation, Variant
+from nodes.twophase.configuration import MILLISECOND, Concurrency, Isolation, LockOrder, Variant
 
 BEAT_NS = 100 * MILLISECOND
 LEAVE_S = 1.5
@@ -39,6 +39,25 @@ class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=
     recovery_rollback_fails_cut: Annotated[
         bool, Meta(description="A transaction that recovery rolls back makes a running cut fail.")
     ] = False
+    lock_order: Annotated[
+        LockOrder, Meta(description="Locks in one order of all keys, or as steps come: keys or steps.")
+    ] = "keys"
+    step_ms: Annotated[
+        float, Meta(ge=0, le=1000, description="Longest time between the steps of a cut, and of a commit.")
+    ] = 0.0
+    delivery_ms: Annotated[
+        str,
+        Meta(description="Longest time until a node delivers an agreed entry: one for all, or one a node."),
+    ] = "0"
+    suspending: Annotated[
+        float, Meta(ge=0, le=1, description="Share of transactions that pause before they prepare.")
+    ] = 0.0
+    segment_bytes: Annotated[
+        int, Meta(ge=1024, description="Size at which a new file of the log begins.")
+    ] = 4 << 20
+    cuts_at_once: Annotated[
+        int, Meta(ge=1, le=8, description="Nodes that are asked for a cut at one time.")
+    ] = 1
     cut_every_s: Annotated[float, Meta(ge=0, le=3600, description="Seconds between two cuts; 0: none.")] = 1.0
 
     def check(self, plan: Plan) -> None:
@@ -49,6 +68,9 @@ class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=
             )
         if self.backups >= servers:
             raise ValueError(f"expected fewer backups than servers, got {self.backups} and {servers}")
+        if self.cuts_at_once > plan.nodes:
+            raise ValueError(f"expected cuts at once by at most {plan.nodes} nodes, got {self.cuts_at_once}")
+        deliveries_ns(self.delivery_ms, plan.nodes)
 
     def expectations(self, plan: Plan) -> Expectations:
         return Expectations(
@@ -59,6 +81,17 @@ class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=
             fails_over=True,
             read_mode="linearizable",
         )
+
+
+def deliveries_ns(words: str, nodes: int) -> tuple[int, ...]:
+    """Each node's: of one number for all, or one for each, separated by commas. ValueError for anything else."""
+    parts = [word.strip() for word in words.split(",")]
+    numbers = [float(part) for part in parts if part.replace(".", "", 1).isdecimal() and part.isascii()]
+    if len(numbers) < len(parts) or len(parts) not in (1, nodes):
+        raise ValueError(
+            f"expected milliseconds for all {nodes} nodes, as one number or one for each (0,20,5), got {words!r}"
+        )
+    return tuple(int(number * MILLISECOND) for number in (numbers * nodes)[:nodes])
 
 
 def said_of(plan: Plan) -> TwoPhaseOptions:

@@ -10,38 +10,55 @@ from harness.cluster.place import Command, node_host
 from harness.cluster.protocol import Cluster
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import Ability
+from harness.faults.directed import Scenes
+from harness.faults.table import HOLDS, MOMENTS
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.promise import Promise
 from harness.systems.system import NodeFiles, Note
 from harness.systems.twophase.client import CLIENT, TwoPhaseClient
 from harness.systems.twophase.cut_operator import CutOperator
-from harness.systems.twophase.options import BEAT_NS, TwoPhaseOptions, near_clients_of, said_of, servers_of
+from harness.systems.twophase.options import (
+    BEAT_NS,
+    TwoPhaseOptions,
+    deliveries_ns,
+    near_clients_of,
+    said_of,
+    servers_of,
+)
 from harness.systems.twophase.promises import promise_of
-from harness.wires.framed import FRAMED, Framed
+from harness.systems.twophase.rare_turns import HasRareTurns
+from harness.systems.twophase.scenes import DRAWN, READY_MADE
+from harness.systems.twophase.variety import Varies
+from harness.systems.twophase.wire import WIRE, TwoPhaseWire
 from nodes.host.systems import SYSTEMS as HOSTED
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 from nodes.kernel.trace import Described
 from nodes.twophase import bugs
-from nodes.twophase.configuration import Configuration
+from nodes.twophase.configuration import MILLISECOND, Configuration
 from nodes.twophase.dispatch import described
 
 SET_UP_TIMEOUT_NS = 20 * SECOND_NS
 POLL_NS = SECOND_NS // 50
+SCENES: dict[str, Scenes] = {HOLDS: READY_MADE, MOMENTS: DRAWN}
 Statuses = Mapping[str, Mapping[str, object] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class TwoPhaseSystem:
+class TwoPhaseSystem(HasRareTurns, Varies):
     """Implements `harness.systems.system.System`."""
 
     summary: str = "the reference two-phase store: partitions with backups, near nodes, consistent cuts"
     client: TwoPhaseClient = CLIENT
-    wire: Framed = FRAMED
+    wire: TwoPhaseWire = WIRE
     options: type[TwoPhaseOptions] = TwoPhaseOptions
-    abilities: frozenset[Ability] = frozenset({"disk layer", "clock", "drift"})
+    abilities: frozenset[Ability] = frozenset({"disk layer", "clock", "drift", "scenes"})
     are_dialed_unready: bool = False
     described: Described = described
+
+    @property
+    def scenes(self) -> Mapping[str, Scenes]:
+        return SCENES
 
     def completed(self, plan: Plan) -> Plan:
         return plan.changed(leader="none")
@@ -57,6 +74,7 @@ class TwoPhaseSystem:
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
         said, servers = said_of(plan), servers_of(plan)
+        deliveries = dict(zip(plan.node_names, deliveries_ns(said.delivery_ms, plan.nodes), strict=True))
         return {
             name: Configuration(
                 name=name,
@@ -69,6 +87,11 @@ class TwoPhaseSystem:
                 isolation=said.isolation,
                 one_phase=said.one_phase,
                 variant=said.variant,
+                lock_order=said.lock_order,
+                step_ns=int(said.step_ms * MILLISECOND),
+                delivery_ns=deliveries[name],
+                suspending=said.suspending,
+                segment_bytes=said.segment_bytes,
                 recovery_rollback_fails_cut=said.recovery_rollback_fails_cut,
                 beat_ns=BEAT_NS,
                 bugs=plan.bugs,

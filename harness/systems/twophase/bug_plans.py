@@ -1,0 +1,29 @@
+"""In which configuration, and under which faults, each seeded bug can show: what `qsync simulate --bug NAME` sets.
+
+What the command line says itself is kept. A bug that is not here is hunted in the configuration `BUSY`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+BUSY: Mapping[str, Any] = {
+    "nodes": 4,
+    "near_clients": 1,
+    "workload": "bank",
+    "faults": ("none",),
+    "rate": 150.0,
+    "workers": 20,
+    "cut_every_s": 0.3,
+    "step_ms": 2.0,
+    "delivery_ms": "10",
+    "time_limit_s": 10.0,
+}
+
+BUG_PLANS: dict[str, Mapping[str, Any]] = {}
+
+
+def bug_plan(bugs: tuple[str, ...]) -> Mapping[str, Any]:
+    """The settings of the first of these bugs."""
+    return next((BUG_PLANS.get(bug, BUSY) for bug in bugs), {})

@@ -1,0 +1,217 @@
+"""The scenes of the two-phase store: late messages, slow disks and deaths around cuts and commits.
+
+`harness.faults.directed` says what a scene is. No node leads, so a scene names the node of its trigger, or any node.
+
+| kinds of messages | |
+|---|---|
+| the words of `nodes.twophase.dispatch` | lock, prepare, finish, check, copy, … |
+| transaction, marked, news of a cut | classes of them (`wire.py`) |
+| append, learn, vote? | discovery: entries for servers, for clients, elections |
+
+Kinds of records: prepared, committed, rolled-back, start, finish, rebalanced, base; entry and term of discovery.
+"""
+
+from __future__ import annotations
+
+import math
+
+from harness.faults.directed import MILLISECOND_NS, Scene, Scenes
+from harness.faults.fault import Link, Moment
+from harness.systems.twophase.wire import MARKED, NEWS_OF_CUT, OF_TRANSACTION
+
+DISCOVERY = ("append", "learn")
+MESSAGES = (
+    "lock",
+    "locked",
+    "prepare",
+    "backup-prepare",
+    "backup-prepared",
+    "prepared",
+    "finish",
+    "finish",
+    "finished",
+    "backup-finish",
+    "backup-finish",
+    "backup-finished",
+    "check",
+    "checked",
+    "outcome?",
+    "copy",
+    MARKED,
+    MARKED,
+    OF_TRANSACTION,
+    NEWS_OF_CUT,
+)
+RECORDS = ("prepared", "prepared", "committed", "committed", "start", "start", "finish", "entry")
+NTH = (1, 1, 1, 2, 3, 10, 30)
+AFTER_MS = (0, 0, 0, 1, 5, 20)
+
+
+def _lasts_ns(scene: Scene, least_ms: int, most_ms: int) -> int:
+    """As likely between 30 and 90 ms as between 1 and 3 s."""
+    drawn = scene.chance.uniform(math.log(least_ms), math.log(most_ms))
+    return int(math.exp(drawn) * MILLISECOND_NS)
+
+
+def _one(scene: Scene) -> str:
+    return scene.chance.choice(list(scene.nodes))
+
+
+def _in_cut(scene: Scene) -> Moment:
+    """A server writes START or FINISH, or the coordinator hands out the entry of a cut."""
+    after_ns = scene.chance.choice(AFTER_MS) * MILLISECOND_NS
+    nth = scene.chance.choice((1, 1, 2, 3))
+    if scene.chance.random() < 0.2:
+        return Moment(does="sends", what=NEWS_OF_CUT, nth=nth, after_ns=after_ns)
+    what = scene.chance.choice(("start", "finish"))
+    return Moment(does=scene.chance.choice(("writes", "wrote")), what=what, nth=nth, after_ns=after_ns)
+
+
+# ---- around cuts
+
+
+def _discovery_is_late(scene: Scene) -> None:
+    """One node hears of a cut by marked messages first, or last of all."""
+    on = Moment(does="sends", what=NEWS_OF_CUT) if scene.chance.random() < 0.5 else None
+    links: tuple[Link, ...] = (("*", _one(scene)),)
+    scene.add("hold-discovery", "hold", _lasts_ns(scene, 20, 700), on, links=links, kinds=DISCOVERY)
+
+
+def _markers_are_late(scene: Scene) -> None:
+    """Marked messages arrive when the cut is over, or when the next one runs."""
+    links = ((_one(scene), "*"),) if scene.chance.random() < 0.5 else (("*", _one(scene)),)
+    scene.add("hold-marked", "hold", _lasts_ns(scene, 20, 1_200), links=links, kinds=(MARKED,))
+
+
+def _dies_in_cut(scene: Scene) -> None:
+    scene.add("kill-in-cut", scene.death(), _lasts_ns(scene, 50, 2_500), _in_cut(scene), nodes=("@it",))
+
+
+def _stops_in_cut(scene: Scene) -> None:
+    scene.add("pause-in-cut", "pause", _lasts_ns(scene, 50, 2_500), _in_cut(scene), nodes=("@it",))
+
+
+def _coordinator_dies(scene: Scene) -> None:
+    """The coordinator dies with the entry of a cut on its way, while the cut cannot end before a new one is there."""
+    begun = Moment(does="sends", what=NEWS_OF_CUT, after_ns=scene.chance.choice(AFTER_MS) * MILLISECOND_NS)
+    slow = _one(scene)
+    scene.add("slow-disk", "slow-disk", scene.lasts(300, 1_500), nodes=(slow,), kinds=("start", "finish"))
+    does = scene.chance.choice(("kill", "power", "pause"))
+    scene.add("kill-coordinator", does, _lasts_ns(scene, 600, 2_500), begun, nodes=("@it",))
+
+
+def _slow_records(scene: Scene) -> None:
+    """A disk takes its time: transactions stay between two states while a cut begins."""
+    kinds = scene.chance.choice((("committed",), ("prepared",), ("start",), ("finish",), ("entry",), ()))
+    scene.add("slow-disk", "slow-disk", _lasts_ns(scene, 20, 1_200), nodes=(_one(scene),), kinds=kinds)
+
+
+# ---- around commits
+
+
+def _messages_are_late(scene: Scene) -> None:
+    kind = scene.chance.choice(MESSAGES)
+    scene.add("hold-" + kind, "hold", _lasts_ns(scene, 20, 1_500), links=scene.some_links(), kinds=(kind,))
+
+
+def _near_dies(scene: Scene) -> None:
+    """A near node dies while its participants wait, mostly with the finish on its way to some of them."""
+    chance = scene.chance
+    held = chance.random() < 0.5
+    if held:
+        links: tuple[Link, ...] = (("*", _one(scene)),)
+        scene.add("hold-finish", "hold", scene.lasts(300, 2_000), links=links, kinds=("finish",))
+    what = chance.choice(("prepare", "finish", "finish"))
+    moment = Moment(
+        does="sends", what=what, nth=chance.choice(NTH), after_ns=chance.choice(AFTER_MS) * MILLISECOND_NS
+    )
+    scene.add("kill-near", scene.death(), _lasts_ns(scene, 100, 3_000), moment, nodes=("@it",))
+
+
+def _near_is_cut_off(scene: Scene) -> None:
+    """Participants have prepared, and hear nothing until the near node has left: recovery decides."""
+    moment = Moment(does="wrote", what="prepared", nth=scene.chance.choice(NTH))
+    links: tuple[Link, ...] = ((_one(scene), "*"),)
+    scene.add("cut-near", "hold", scene.lasts(1_600, 3_000), moment, links=links)
+
+
+def _participant_dies(scene: Scene) -> None:
+    chance = scene.chance
+    what = chance.choice(("prepared", "prepared", "committed"))
+    moment = Moment(does=chance.choice(("writes", "wrote")), what=what, nth=chance.choice(NTH))
+    scene.add("kill-participant", scene.death(), _lasts_ns(scene, 50, 2_500), moment, nodes=("@it",))
+
+
+def _copies_are_late(scene: Scene) -> None:
+    """A server comes back, and its copies are late or break off."""
+    scene.add(
+        "kill-one",
+        scene.death(),
+        scene.lasts(1_600, 2_200),
+        Moment(does="sends", what="ping"),
+        nodes=("@it",),
+    )
+    scene.add("hold-copy", "hold", scene.lasts(2_500, 4_000), links=(("*", "*"),), kinds=("copy",))
+    if scene.chance.random() < 0.5:
+        moment = Moment(does=scene.chance.choice(("gets", "sends")), what="copy")
+        scene.add("kill-at-copy", scene.death(), _lasts_ns(scene, 50, 1_500), moment, nodes=("@it",))
+
+
+READY_MADE: Scenes = (
+    (_discovery_is_late, 3),
+    (_markers_are_late, 2),
+    (_dies_in_cut, 3),
+    (_stops_in_cut, 1),
+    (_coordinator_dies, 2),
+    (_slow_records, 3),
+    (_messages_are_late, 3),
+    (_near_dies, 3),
+    (_near_is_cut_off, 1),
+    (_participant_dies, 2),
+    (_copies_are_late, 1),
+)
+"""With how often each is drawn."""
+
+
+# ---- all is drawn
+
+
+def _moment(scene: Scene) -> Moment:
+    """Anything that a node may do."""
+    chance = scene.chance
+    on_disk = chance.random() < 0.6
+    return Moment(
+        does=chance.choice(("writes", "wrote", "wrote") if on_disk else ("sends", "gets")),
+        what=chance.choice(RECORDS if on_disk else MESSAGES),
+        nth=chance.choice(NTH),
+        after_ns=chance.choice(AFTER_MS) * MILLISECOND_NS,
+    )
+
+
+def _drawn(scene: Scene) -> None:
+    """One to three hindrances, each at a moment of its own or at once."""
+    chance = scene.chance
+    for _ in range(chance.choice((1, 1, 2, 3))):
+        on = _moment(scene)
+        match chance.choice(("hold", "hold", "slow-disk", "death", "pause")):
+            case "hold":
+                kind = chance.choice((*MESSAGES, *DISCOVERY))
+                later = on if chance.random() < 0.5 else None
+                links = scene.some_links()
+                scene.add(
+                    "hold-" + kind, "hold", _lasts_ns(scene, 20, 2_000), later, links=links, kinds=(kind,)
+                )
+            case "slow-disk":
+                kinds = (chance.choice(RECORDS),)
+                scene.add(
+                    "slow-disk", "slow-disk", _lasts_ns(scene, 20, 1_500), nodes=(_one(scene),), kinds=kinds
+                )
+            case "death":
+                scene.add(
+                    f"kill-at-{on.what}", scene.death(), _lasts_ns(scene, 50, 2_500), on, nodes=("@it",)
+                )
+            case _:
+                scene.add(f"pause-at-{on.what}", "pause", _lasts_ns(scene, 50, 2_000), on, nodes=("@it",))
+
+
+DRAWN: Scenes = ((_drawn, 1),)

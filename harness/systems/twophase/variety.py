@@ -1,0 +1,96 @@
+"""The draws of a hunt for the two-phase store.
+
+| drawn | from |
+|---|---|
+| cluster | servers, near nodes that are clients, partitions, backups, order of locks |
+| transactions | concurrency and isolation, one phase or always two, pauses before the prepare |
+| cuts | how they are named, how often, by how many nodes at once |
+| pace | time between the steps of a cut and of a commit; until each node delivers an agreed entry |
+| log | the size of its files |
+
+Pairs of concurrency and isolation without a promise are drawn as well, rarely: their cuts are promised all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.run.dice import Dice, Weighted
+from harness.run.plan import Plan
+from harness.systems.twophase.bug_plans import bug_plan
+
+SERVERS: Weighted = ((3, 8), (4, 3), (5, 4), (2, 1))
+NEAR_CLIENTS: Weighted = ((0, 4), (1, 3), (2, 2))
+BACKUPS: Weighted = ((1, 6), (2, 3), (0, 2))
+PARTITIONS: Weighted = ((8, 4), (2, 2), (16, 1), (1, 1))
+PAIRS: Weighted = (
+    (("pessimistic", "serializable"), 6),
+    (("pessimistic", "repeatable-read"), 3),
+    (("optimistic", "serializable"), 6),
+    (("pessimistic", "read-committed"), 1),
+    (("optimistic", "repeatable-read"), 1),
+    (("optimistic", "read-committed"), 1),
+)
+VARIANTS: Weighted = (("shipped", 4), ("seed-counter", 3), ("seed-colour", 3))
+STEPS_MS: Weighted = ((0.0, 3), (0.3, 3), (2.0, 2), (10.0, 1))
+DELIVERIES_MS = ("0", "0", "2", "10", "30")
+DELIVERY_EACH = 0.3
+"""How often nodes differ in it."""
+RATES = (40.0, 70.0, 110.0)
+CUTS_EVERY_S: Weighted = ((0.3, 3), (0.6, 3), (1.0, 2), (3.0, 1))
+
+
+class Varies:
+    """Implements `harness.systems.system.VariesItself` and `PlansForBugs`."""
+
+    def drawn(self, dice: Dice, plan: Plan, given: frozenset[str]) -> dict[str, Any]:
+        chance = dice.chance
+        servers, clients = dice.weighted(SERVERS), dice.weighted(NEAR_CLIENTS)
+        if "nodes" in given:
+            clients = min(clients, plan.nodes - 1)
+            servers = plan.nodes - clients
+        nodes = servers + clients
+        concurrency, isolation = dice.weighted(PAIRS)
+        deliveries = [chance.choice(DELIVERIES_MS) for _ in range(nodes)]
+        return {
+            "nodes": nodes,
+            "near_clients": clients,
+            "partitions": dice.weighted(PARTITIONS),
+            "backups": min(dice.weighted(BACKUPS), servers - 1),
+            "concurrency": concurrency,
+            "isolation": isolation,
+            "lock_order": "steps" if chance.random() < 0.25 else "keys",
+            "one_phase": chance.random() < 0.7,
+            "variant": dice.weighted(VARIANTS),
+            "recovery_rollback_fails_cut": chance.random() < 0.3,
+            "suspending": chance.choice((0.0, 0.0, 0.05, 0.3)),
+            "segment_bytes": 4_096 if chance.random() < 0.3 else 4 << 20,
+            "step_ms": dice.weighted(STEPS_MS),
+            "delivery_ms": ",".join(deliveries) if chance.random() < DELIVERY_EACH else deliveries[0],
+            "cut_every_s": dice.weighted(CUTS_EVERY_S),
+            "cuts_at_once": 2 if nodes > 1 and chance.random() < 0.25 else 1,
+            "rate": chance.choice(RATES),
+            "calm_s": dice.calm_s() * 1.5,
+            "overlap": dice.overlap(),
+        }
+
+    def workloads(
+        self, plan: Plan, drawn: Mapping[str, Any], weights: Mapping[str, float]
+    ) -> dict[str, float]:
+        return dict(weights)
+
+    def submitting(self, dice: Dice) -> dict[str, Any]:
+        return {}
+
+    def fitted(self, plan: Plan, given: frozenset[str]) -> Plan:
+        return plan
+
+    def unfit(self, plan: Plan) -> frozenset[str]:
+        return frozenset()
+
+    def varied_late(self, plan: Plan, given: frozenset[str]) -> Plan:
+        return plan
+
+    def bug_plan(self, bugs: tuple[str, ...]) -> Mapping[str, Any]:
+        return bug_plan(bugs)

@@ -1,0 +1,34 @@
+"""The messages of the two-phase store, and the words for them that faults hold and wait for."""
+
+from __future__ import annotations
+
+from harness.wires.framed import Framed
+from nodes.kernel.trace import Envelope
+from nodes.twophase.dispatch import described
+
+OF_TRANSACTION = "transaction"
+"""Any message of a transaction."""
+MARKED = "marked"
+"""Any message of a transaction that carries the marker of a cut."""
+NEWS_OF_CUT = "news of a cut"
+"""A message of discovery that brings the entry of a cut."""
+
+
+class TwoPhaseWire(Framed):
+    def kinds_of(self, message: object) -> tuple[str, ...]:
+        """The message's own word; and which of the words above it comes under."""
+        inner = message.message if isinstance(message, Envelope) else message
+        kinds = super().kinds_of(inner)
+        match inner:
+            case ["append", _, _, _, _, list() as entries, _] if any(
+                entry[0] == "cut" for _, entry in entries
+            ):
+                return (*kinds, NEWS_OF_CUT)
+            case ["learn", _, _, list() as entries] if any(entry[0] == "cut" for entry in entries):
+                return (*kinds, NEWS_OF_CUT)
+            case [_, _, marker, *_] if described(inner) is not None:
+                return (*kinds, OF_TRANSACTION, *(() if marker is None else (MARKED,)))
+        return kinds
+
+
+WIRE = TwoPhaseWire()
