@@ -40,6 +40,8 @@ class VirtualDisk:
 
     def __init__(self) -> None:
         self._files: dict[str, VirtualFile] = {}
+        self._stretches: list[tuple[str, int]] = []
+        """Of what is not synced: neighbouring writes to one file, in the order of writing, and where they end."""
         self.full = False
         self.watch: WatchesDisk | None = None
 
@@ -53,6 +55,9 @@ class VirtualDisk:
         if file is None:
             file = self._files[name] = VirtualFile()
         file.data += data
+        if self._stretches and self._stretches[-1][0] == name:
+            self._stretches.pop()
+        self._stretches.append((name, len(file.data)))
         return len(file.data)
 
     def put_whole(self, name: str, data: bytes) -> None:
@@ -61,12 +66,14 @@ class VirtualDisk:
         file.data += data
         file.synced = len(data)
         self._files.pop(name + UNFINISHED, None)
+        self._settle(name)
         if self.watch is not None:
             self.watch.put(name, data)
 
     def remove(self, name: str) -> None:
         """Forget a file; synced at once."""
         self._files.pop(name, None)
+        self._settle(name)
         if self.watch is not None:
             self.watch.cut(name, 0)
 
@@ -77,6 +84,7 @@ class VirtualDisk:
             return  # removed in the meantime
         assert length <= len(file.data), (name, length, len(file.data))
         file.synced = max(file.synced, length)
+        self._settle(name, file.synced)
         self._tell(name, file.synced)
 
     def truncate(self, name: str, size: int) -> None:
@@ -84,6 +92,7 @@ class VirtualDisk:
         file = self._files[name]
         del file.data[size:]
         file.synced = len(file.data)
+        self._settle(name)
         self._tell(name, file.synced, is_cut=True)
 
     def unsynced_bytes(self) -> int:
@@ -101,23 +110,33 @@ class VirtualDisk:
     def lose_power(self, chance: random.Random) -> int:
         """Keep what was synced and what chance leaves of the rest; returns how many bytes were lost or spoilt.
 
-        A host syncs a file before it makes or lengthens the next one: where one lost something, those made later have
-        nothing that was not synced, not even zeros.
+        A host syncs a file before it makes or lengthens the next one: where something is lost, nothing is left of what
+        was written later and not synced, not even zeros.
         """
-        lost = 0
-        for name in list(self._files):
-            file = self._files[name]
-            tail = len(file.data) - file.synced
-            if tail:
-                kept = 0 if lost else chance.choice((0, 0, chance.randrange(tail + 1)))
-                zeros = tail - kept if not lost and kept < tail and chance.random() < 0.2 else 0
-                file.data[file.synced + kept :] = bytes(zeros)
-                lost += tail - kept
-                self._tell(name, file.synced + kept, is_cut=True)
-            file.synced = len(file.data)
-            if file.synced == 0:
-                del self._files[name]
+        lost, is_lost = self.unsynced_bytes(), False
+        for name, end in self._stretches:
+            file = self._files.get(name)
+            tail = 0 if file is None else min(end, len(file.data)) - file.synced
+            if file is None or tail <= 0:
+                continue
+            kept = 0 if is_lost else chance.choice((0, 0, chance.randrange(tail + 1)))
+            safe = file.synced = file.synced + kept
+            lost -= kept
+            if kept < tail:
+                zeros = tail - kept if not is_lost and chance.random() < 0.2 else 0
+                is_lost = True
+                file.data[safe:] = bytes(zeros)
+                file.synced = len(file.data)
+            self._tell(name, safe, is_cut=kept < tail)
+        self._stretches.clear()
+        self._files = {name: file for name, file in self._files.items() if file.synced}
         return lost
+
+    def _settle(self, name: str, length: int | None = None) -> None:
+        """The file, or the first `length` bytes of it, wait for no sync any more."""
+        self._stretches = [
+            each for each in self._stretches if each[0] != name or (length is not None and each[1] > length)
+        ]
 
     def _tell(self, name: str, length: int, *, is_cut: bool = False) -> None:
         if self.watch is None:
