@@ -51,6 +51,8 @@ class CutIndex:
             raise StartRefused(
                 f"{FILE} names cuts that the log does not hold: remove it, and it is written anew"
             )
+        if data:
+            self._site.sync(FILE)
         for entry in expected[len(known) :]:
             self.append(entry)
 

@@ -56,6 +56,8 @@ class DiscoveryLog:
                 case _:
                     raise StartRefused(f"{FILE} has a record that does not follow: {record!r}"[:120])
         self.durable = len(self.entries)
+        if data:
+            self._site.sync(FILE)
 
     def promise(self, term: int, vote: str | None) -> None:
         """A term, and our vote in it."""

@@ -47,6 +47,11 @@ class Site:
             self._after_record[self._last_token] = then
         self.out.append(Persist(self._last_token, file, data, record, is_whole))
 
+    def sync(self, file: str) -> None:
+        """What was read of a file may be written and not synced by a process that was killed: nothing that rests on it
+        leaves before it is on disk."""
+        self.persist(file, b"", "sync")
+
     def persisted(self, token: int) -> None:
         then = self._after_record.pop(token, None)
         if then is not None:

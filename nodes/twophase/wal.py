@@ -75,6 +75,8 @@ class Wal:
                 self._site.sometimes.note(TORN_TAIL)
             self._size = whole
         self._segment = max(len(lengths), 1)
+        if lengths:  # a file is synced before the next one is made
+            self._site.sync(SEGMENT.format(self._segment))
         records = [record for segment in segments for record in segment]
         self.position = len(records)
         entries = [entry_of(record, n) for n, segment in enumerate(segments, 1) for record in segment]

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from nodes.kernel.effects import Persist, Send
+from nodes.kernel.events import Instant, Started
 from nodes.twophase.cut_index import FILE as INDEX
+from nodes.twophase.node import TwoPhase
 from nodes.twophase.records import framed
 from nodes.twophase.restore import NotRestorable, Restored, check_restorable, restore
 from tests.nodes.twophase.test_cuts import cut_run, files_of, good_cuts
@@ -104,3 +107,19 @@ def test_the_index_finds_what_the_whole_log_has() -> None:
         assert restore(files, cut) == expected
         torn = {**files, INDEX: files[INDEX][:-3]}
         assert restore(torn, cut) == expected
+
+
+def test_what_was_read_is_synced_before_anything_else() -> None:
+    """If it failed, a power loss soon after a restart would take a record that the node has answered by, or leave its
+    entry of the index alone."""
+    run = cut_run(2, 150, segment_bytes=3_000)
+    files = files_of(run)["n2"]
+    node = TwoPhase(run.cluster.configurations["n2"])
+    effects = node.step(Started(files), Instant(0, 0))
+    records = [effect for effect in effects if isinstance(effect, Persist)]
+    last = max(name for name in files if name.startswith("wal-"))
+    synced = [record.file for record in records if not record.data]
+    assert synced == [last, INDEX, "discovery.log"]
+    assert effects.index(records[0]) < min(
+        (place for place, effect in enumerate(effects) if isinstance(effect, Send)), default=len(effects)
+    )
