@@ -164,6 +164,7 @@ class Network:
         self._stops: list[Stop] = []
         self._refused: set[Pair] = set()
         self._chance: dict[Pair, random.Random] = {}
+        self._used: set[Pair] = set()
         self.effects: dict[Pair, Effect] = {}
         self.is_up: Callable[[str], bool] = lambda name: True
         self.size_of: Callable[[object], int] = lambda message: PACKET_BYTES
@@ -267,6 +268,10 @@ class Network:
                     self._flow_again(connection, stream)
         return reset
 
+    def is_used(self, pair: Pair) -> bool:
+        """Something was ever sent over it, and be it an attempt to connect."""
+        return pair in self._used
+
     def is_cut(self, pair: Pair) -> bool:
         """Some fault cuts it now."""
         return pair in self._cuts
@@ -339,6 +344,7 @@ class Network:
     # ---- streams
 
     def _put(self, connection: Connection, stream: Stream, item: Item) -> None:
+        self._used.add(stream.pair)
         arrival_ns = self._arrival_ns(stream, item)
         stream.last_arrival_ns = arrival_ns
         stream.queue.append((arrival_ns, item))

@@ -21,7 +21,15 @@ BUSY: Mapping[str, Any] = {
     "time_limit_s": 10.0,
 }
 
-BUG_PLANS: dict[str, Mapping[str, Any]] = {}
+LOSING: Mapping[str, Any] = {**BUSY, "nodes": 5, "faults": ("holds",), "time_limit_s": 20.0}
+
+BUG_PLANS: dict[str, Mapping[str, Any]] = {
+    # A server dies in a cut, before its FINISH.
+    "node-loss-ignored": LOSING,
+    "restore-of-unfinished": LOSING,
+    # A near node that is a client dies: its leaving fails no cut, and recovery decides while a cut waits.
+    "recovery-as-before": {**LOSING, "near_clients": 2, "one_phase": False},
+}
 
 
 def bug_plan(bugs: tuple[str, ...]) -> Mapping[str, Any]:

@@ -115,7 +115,10 @@ def _messages_are_late(scene: Scene) -> None:
 
 
 def _near_dies(scene: Scene) -> None:
-    """A near node dies while its participants wait, mostly with the finish on its way to some of them."""
+    """A near node dies while its participants wait, often with the finish on its way to some of them.
+
+    Where there are clients, the last node is one: its leaving fails no cut.
+    """
     chance = scene.chance
     held = chance.random() < 0.5
     if held:
@@ -123,7 +126,11 @@ def _near_dies(scene: Scene) -> None:
         scene.add("hold-finish", "hold", scene.lasts(300, 2_000), links=links, kinds=("finish",))
     what = chance.choice(("prepare", "finish", "finish"))
     moment = Moment(
-        does="sends", what=what, nth=chance.choice(NTH), after_ns=chance.choice(AFTER_MS) * MILLISECOND_NS
+        does="sends",
+        what=what,
+        node=chance.choice(("", scene.nodes[-1])),
+        nth=chance.choice(NTH),
+        after_ns=chance.choice(AFTER_MS) * MILLISECOND_NS,
     )
     scene.add("kill-near", scene.death(), _lasts_ns(scene, 100, 3_000), moment, nodes=("@it",))
 

@@ -38,6 +38,11 @@ DELIVERIES_MS = ("0", "0", "2", "10", "30")
 DELIVERY_EACH = 0.3
 """How often nodes differ in it."""
 RATES = (40.0, 70.0, 110.0)
+LEAST_OK = 250
+"""Operations that must succeed in a seed with a drawn load and time."""
+SERVE, SERVE_LESS = 2.0, 3.0
+"""How much more calm there is. Partitions serve again only when a server that is away has left; without backups or with
+two servers, not before that server is back."""
 CUTS_EVERY_S: Weighted = ((0.3, 3), (0.6, 3), (1.0, 2), (3.0, 1))
 
 
@@ -51,13 +56,14 @@ class Varies:
             clients = min(clients, plan.nodes - 1)
             servers = plan.nodes - clients
         nodes = servers + clients
+        backups = min(dice.weighted(BACKUPS), servers - 1)
         concurrency, isolation = dice.weighted(PAIRS)
         deliveries = [chance.choice(DELIVERIES_MS) for _ in range(nodes)]
         return {
             "nodes": nodes,
             "near_clients": clients,
             "partitions": dice.weighted(PARTITIONS),
-            "backups": min(dice.weighted(BACKUPS), servers - 1),
+            "backups": backups,
             "concurrency": concurrency,
             "isolation": isolation,
             "lock_order": "steps" if chance.random() < 0.25 else "keys",
@@ -71,7 +77,8 @@ class Varies:
             "cut_every_s": dice.weighted(CUTS_EVERY_S),
             "cuts_at_once": 2 if nodes > 1 and chance.random() < 0.25 else 1,
             "rate": chance.choice(RATES),
-            "calm_s": dice.calm_s() * 1.5,
+            "calm_s": dice.calm_s() * (SERVE_LESS if servers == 2 or not backups else SERVE),
+            "least_ok": 0 if {"rate", "time_limit_s"} & given else LEAST_OK,
             "overlap": dice.overlap(),
         }
 
