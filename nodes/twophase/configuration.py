@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -13,6 +13,8 @@ Concurrency = Literal["pessimistic", "optimistic"]
 Isolation = Literal["read-committed", "repeatable-read", "serializable"]
 LockOrder = Literal["keys", "steps"]
 Variant = Literal["shipped", "seed-counter", "seed-colour"]
+Layout = list[Any]
+"""[partitions, backups, server, …]: what decides which server holds which rows."""
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,6 +84,10 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         times = (self.beat_ns, self.election_ns, self.leave_ns, self.lock_ns, self.prepare_ns)
         if min(times) <= 0:
             raise ValueError(f"expected times above 0, got {min(times)} ns")
+
+    @property
+    def layout(self) -> Layout:
+        return [self.partitions, self.backups, *self.baseline]
 
     def to_json(self) -> bytes:
         return msgspec.json.encode(self)

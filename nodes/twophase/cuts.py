@@ -164,7 +164,8 @@ class Cuts:
         if why:
             return self._fail(here, why)
         here.phase = Phase.STARTED
-        here.start = self._wal.append(["start", here.cut.id, here.cut.number, here.cut.version])
+        cut, layout = here.cut, self._site.configuration.layout
+        here.start = self._wal.append(["start", cut.id, cut.number, cut.version, layout])
         return self._soon(here, self._collect)
 
     def _collect(self, here: LocalCut) -> None:

@@ -1,7 +1,8 @@
 """The rows of a server as of a cut, from its files: the last base snapshot before the cut, and the log behind that.
 
 Before START every commit counts that FINISH does not exclude; behind START, only those that FINISH includes. STARTs of
-cuts without a FINISH are ignored. A whole cluster can be restored to a cut that has a FINISH on every server.
+cuts without a FINISH are ignored. A whole cluster can be restored to a cut that has a FINISH on every server:
+`restored_files` gives the folders that a second cluster begins with, or refuses before there is any.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nodes.kernel.errors import StartRefused
+from nodes.twophase.configuration import Layout
 from nodes.twophase.cut_index import read_index
 from nodes.twophase.decisions import Decisions
-from nodes.twophase.records import Record, records_of
+from nodes.twophase.records import Record, framed, records_of
 from nodes.twophase.wal import SEGMENT, read_log
 
 
@@ -67,17 +70,57 @@ def must_begin_anew(cut: str | None, records: Sequence[Record]) -> bool:
     return cut is not None and not any(record[:2] == ["restored", cut] for record in records)
 
 
+def restored_files(
+    files_by_node: Mapping[str, Mapping[str, bytes]],
+    cut: str,
+    layout: Layout,
+    decisions: Decisions | None = None,
+) -> dict[str, dict[str, bytes]]:
+    """For every server the files of a new folder, which hold its rows as of the cut and nothing else.
+
+    `layout`: of the cluster that begins with them. Raises NotRestorable in place of a part.
+    """
+    for node, files in files_by_node.items():
+        try:
+            taken = _layout_of(files, cut)
+        except StartRefused as damaged:
+            raise NotRestorable(f"{node}: {damaged}") from None
+        if taken is not None and taken != layout:
+            raise NotRestorable(f"the cut {cut} is of {_in_words(taken)}, and this cluster has {_in_words(layout)}")
+    finished = check_restorable(files_by_node, cut, layout[2:], decisions)
+    restored = {}
+    for node in finished:
+        try:
+            rows = restore(files_by_node[node], cut, decisions).rows
+        except (NotRestorable, StartRefused) as refused:
+            raise NotRestorable(f"{node}: {refused}") from None
+        restored[node] = {SEGMENT.format(1): framed(["restored", cut, rows])}
+    return restored
+
+
 def check_restorable(
     files_by_node: Mapping[str, Mapping[str, bytes]],
     cut: str,
     baseline: Collection[str],
     decisions: Decisions | None = None,
-) -> None:
-    """Raises NotRestorable: nothing may be restored anywhere then."""
+) -> list[str]:
+    """The servers that have finished the cut. Raises NotRestorable: nothing may be restored anywhere then."""
     finished = [node for node, files in files_by_node.items() if _has_finish(files, cut)]
     if not (decisions or Decisions()).is_restorable(finished, baseline):
         missing = ", ".join(sorted(set(baseline) - set(finished)))
         raise NotRestorable(f"the cut {cut} has no FINISH on {missing}")
+    return finished
+
+
+def _layout_of(files: Mapping[str, bytes], cut: str) -> Layout | None:
+    """As START has it; None: there is no START of this cut, or it does not say."""
+    starts = [record for record in read_log(files)[0] if record[:2] == ["start", cut]]
+    return starts[-1][4] if starts and len(starts[-1]) > 4 else None
+
+
+def _in_words(layout: Layout) -> str:
+    partitions, backups, *servers = layout
+    return f"{len(servers)} servers ({', '.join(servers)}) with {partitions} partitions and {backups} backups of each"
 
 
 def _has_finish(files: Mapping[str, bytes], cut: str) -> bool:

@@ -5,7 +5,7 @@
 | `["prepared", xid, near, life, version, one phase, participants, writes]` | before a prepare is answered |
 | `["committed", xid, sign, recovered, participants, writes]` | before a finish is answered |
 | `["rolled-back", xid]` | of a transaction that was prepared |
-| `["start", cut, number, version]` | the node has begun a cut |
+| `["start", cut, number, version, layout]` | the node has begun a cut of a cluster with this layout |
 | `["finish", cut, included, excluded]` | and has finished it |
 | `["rebalanced", [[partition, rows], …], outcomes]` | full copies of partitions |
 | `["base", snapshot, file]`, `["base-done", snapshot]` | a base snapshot is in that file; every server has its own |

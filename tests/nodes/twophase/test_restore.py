@@ -11,7 +11,8 @@ from nodes.kernel.events import Instant, Started
 from nodes.twophase.cut_index import FILE as INDEX
 from nodes.twophase.node import TwoPhase
 from nodes.twophase.records import framed
-from nodes.twophase.restore import NotRestorable, Restored, check_restorable, restore
+from nodes.twophase.restore import NotRestorable, Restored, check_restorable, restore, restored_files
+from nodes.twophase.wal import read_log
 from tests.nodes.twophase.test_cuts import cut_run, files_of, good_cuts
 
 
@@ -123,3 +124,63 @@ def test_what_was_read_is_synced_before_anything_else() -> None:
     assert effects.index(records[0]) < min(
         (place for place, effect in enumerate(effects) if isinstance(effect, Send)), default=len(effects)
     )
+
+
+LAYOUT = [8, 1, "n1", "n2"]
+OF_TWO = [*WHOLE[:2], [*START, LAYOUT], *WHOLE[3:]]
+
+
+def test_a_second_cluster_begins_with_the_rows_of_the_cut_alone() -> None:
+    """If it failed, a second cluster would have what came behind the cut, or what the first one agreed on."""
+    files = {"n1": log(*OF_TWO, **{"discovery.log": b"of the first"}), "n2": log(*OF_TWO)}
+    restored = restored_files(files, "k", LAYOUT)
+    assert {node: sorted(names) for node, names in restored.items()} == dict.fromkeys(
+        files, ["wal-000001.log"]
+    )
+    for node, its_files in restored.items():
+        assert read_log(its_files)[0] == [["restored", "k", restore(files[node], "k").rows]]
+
+
+GAP = {"wal-000001.log": log(*OF_TWO)["wal-000001.log"], "wal-000003.log": b""}
+DAMAGED = {"wal-000001.log": b"".join(map(framed, OF_TWO[:3])).replace(b"t1's", b"t0's") + framed(FINISH)}
+
+
+@pytest.mark.parametrize(
+    ("files", "layout", "why"),
+    [
+        ({}, LAYOUT, "the cut k has no FINISH on n2"),
+        (
+            GAP,
+            LAYOUT,
+            r"n2: the log has a gap: expected wal-000002\.log, got wal-000001\.log, wal-000003\.log",
+        ),
+        (DAMAGED, LAYOUT, r"n2: wal-000001\.log is damaged at byte 0, with whole records behind it"),
+        (
+            log(*OF_TWO[1:]),
+            [8, 1, "n1", "n2", "n3"],
+            "the cut k is of 2 servers .* and this cluster has 3 servers .*",
+        ),
+        (log(*OF_TWO), [8, 1, "n1"], "the cut k is of 2 servers .* and this cluster has 1 servers .*"),
+        (
+            log(*OF_TWO),
+            [4, 1, "n1", "n2"],
+            "the cut k is of .* 8 partitions .* and this cluster has .* 4 partitions .*",
+        ),
+        (log(*OF_TWO[:3], FINISH), LAYOUT, "n2: the cut k includes t3, which the log does not hold"),
+    ],
+    ids=[
+        "not finished",
+        "gap",
+        "damaged",
+        "more servers",
+        "fewer servers",
+        "other partitions",
+        "not in the log",
+    ],
+)
+def test_a_cluster_is_restored_as_a_whole_or_refused(
+    files: dict[str, bytes], layout: list[Any], why: str
+) -> None:
+    """If it failed, some servers would be restored and others not, or rows would lie where no node looks for them."""
+    with pytest.raises(NotRestorable, match=rf"^{why}$"):
+        restored_files({"n1": log(*OF_TWO), "n2": files}, "k", layout)
