@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
-import msgspec
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args
 
 MILLISECOND = 1_000_000
 
@@ -17,7 +18,8 @@ Layout = list[Any]
 """[partitions, backups, server, …]: what decides which server holds which rows."""
 
 
-class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
     """Times are nanoseconds on the monotonic clock."""
 
     name: str
@@ -90,12 +92,40 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return [self.partitions, self.backups, *self.baseline]
 
     def to_json(self) -> bytes:
-        return msgspec.json.encode(self)
+        return json.dumps(asdict(self)).encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> Configuration:
         """ValueError says in one sentence what is wrong."""
         try:
-            return msgspec.json.decode(data, type=cls)
-        except msgspec.DecodeError as error:
+            given = json.loads(data)
+            kinds = {field.name: KINDS[field.type] for field in fields(cls)}  # type: ignore[index]  # types are texts here
+            for name, value in given.items():
+                if name not in kinds:
+                    raise ValueError(f"there is no option {name!r}")
+                if not kinds[name](value):
+                    raise ValueError(f"{name!r} cannot be {value!r}")
+            return cls(
+                **{name: tuple(each) if isinstance(each, list) else each for name, each in given.items()}
+            )
+        except (ValueError, AttributeError, TypeError) as error:
             raise ValueError(f"not a configuration of a two-phase node: {error}") from error
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+KINDS: Mapping[str, Callable[[object], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "str | None": lambda value: value is None or isinstance(value, str),
+    "int": lambda value: type(value) is int,
+    "bool": lambda value: isinstance(value, bool),
+    "tuple[str, ...]": _is_texts,
+    "Role": lambda value: value in get_args(Role),
+    "Concurrency": lambda value: value in get_args(Concurrency),
+    "Isolation": lambda value: value in get_args(Isolation),
+    "LockOrder": lambda value: value in get_args(LockOrder),
+    "Variant": lambda value: value in get_args(Variant),
+}
+"""The type of a field, as it is written above → whether a JSON value is one."""

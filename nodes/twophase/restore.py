@@ -86,7 +86,9 @@ def restored_files(
         except StartRefused as damaged:
             raise NotRestorable(f"{node}: {damaged}") from None
         if taken is not None and taken != layout:
-            raise NotRestorable(f"the cut {cut} is of {_in_words(taken)}, and this cluster has {_in_words(layout)}")
+            raise NotRestorable(
+                f"the cut {cut} is of {_in_words(taken)}, and this cluster has {_in_words(layout)}"
+            )
     finished = check_restorable(files_by_node, cut, layout[2:], decisions)
     restored = {}
     for node in finished:
