@@ -21,8 +21,9 @@ from harness.judge.whole_run import verdict_of
 from harness.judge.words import repeat_line
 from harness.run.assemble import Parts, header, parts_of, simulated
 from harness.run.conductor import Conductor
-from harness.run.execute import in_virtual_time
+from harness.run.execute import in_memory, in_virtual_time
 from harness.run.plan import Plan
+from harness.run.second_clusters import restore_drawn
 from harness.systems.system import CountsRareTurns, KeepsLogs
 from harness.workloads.failing import AS_IT_HAD_TO
 from harness.workloads.mixed_spaces import ASYNCHRONOUS as ASYNCHRONOUS_SPACE
@@ -83,11 +84,13 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
     plan = parts.plan
     cluster = simulated(parts, None)
     record = io.BytesIO()
-    conductor = Conductor(plan, cluster, parts.system, parts.workload, jsonl.Writer(record, header(parts)))
+    writer = jsonl.Writer(record, header(parts))
+    conductor = Conductor(plan, cluster, parts.system, parts.workload, writer)
     failure: str | None = None
     try:
         if in_virtual_time(cluster, conductor):
             raise KeyboardInterrupt
+        restore_drawn(parts, writer, cluster.files(), in_memory)
     except HarnessError as error:
         failure = error.message
     history = jsonl.parse(record.getvalue())

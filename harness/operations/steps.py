@@ -115,4 +115,9 @@ class Dump:
     is_read: ClassVar[bool] = True
 
 
+@dataclass(frozen=True, slots=True)
+class RestoredCut:
+    """No request: a client speaks it if second clusters of its store can begin from a cut."""
+
+
 Asked = Transaction | Dump | MemberChange

@@ -248,10 +248,19 @@ def _expected(parts: Parts) -> dict[str, object]:
     return expected
 
 
-def simulated(parts: Parts, folder: Path | None, *, record_trace: bool = False) -> SimCluster:
+def simulated(
+    parts: Parts,
+    folder: Path | None,
+    *,
+    record_trace: bool = False,
+    files: Mapping[str, Mapping[str, bytes]] | None = None,
+) -> SimCluster:
+    """`files`: what is on the nodes' disks; None: what the plan says."""
     from harness.cluster.sim.cluster import SimCluster
 
     plan = parts.plan
+    if files is None and isinstance(parts.system, StartsFromLogs):
+        files = parts.system.first_files(plan, parts.workload.spaces)
     return SimCluster(
         parts.system.node_makers(plan, parts.workload.spaces),
         wire=_simulated_wire(parts.system),
@@ -262,9 +271,7 @@ def simulated(parts: Parts, folder: Path | None, *, record_trace: bool = False) 
         record_trace=record_trace,
         maker=parts.system.maker if isinstance(parts.system, MakesNodes) else None,
         watch=parts.system.watch if isinstance(parts.system, WatchesItsWorld) else None,
-        files=parts.system.first_files(plan, parts.workload.spaces)
-        if isinstance(parts.system, StartsFromLogs)
-        else {},
+        files=files,
         described=parts.system.described if isinstance(parts.system, TracesMessages) else None,
     )
 

@@ -10,18 +10,21 @@ from __future__ import annotations
 import asyncio
 import signal
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from checkers.history.jsonl import Writer
 from harness.errors import FAILED, TRACEBACK_NOTE, HarnessError, broke
+from harness.judge.whole_run import files_in
 from harness.run.assemble import Parts, header, real, refuse_what_this_machine_cannot, simulated
 from harness.run.conductor import Conductor
 from harness.run.recorder import Progress
+from harness.run.second_clusters import Start, Work, restore_drawn
 from harness.store import RunFolder
+from harness.systems.system import NodeFiles
 
 if TYPE_CHECKING:
     from harness.cluster.sim.cluster import SimCluster
@@ -52,6 +55,8 @@ def execute(
     failure: HarnessError | None = None
     try:
         _conduct(parts, folder, record, on_progress, interrupts)
+        if not interrupts.asked:
+            restore_drawn(parts, record, files_in(folder.nodes, parts.plan), _starting_in(folder, interrupts))
         record.close()
     except HarnessError as error:
         failure = error
@@ -134,23 +139,60 @@ async def _in_real_time(
 ) -> None:
     conductor = Conductor(parts.plan, real(parts, folder.path), parts.system, parts.workload, record)
     _listen(conductor, on_progress)
+    await _heeding(interrupts, conductor.run(), conductor.interrupt)
+
+
+async def _heeding(
+    interrupts: _Interrupts, work: Coroutine[Any, Any, None], in_order: Callable[[], None] | None = None
+) -> None:
+    """Do the work. Ctrl-C ends it by `in_order`, a second one, or the first if there is no such way, at once."""
     task = asyncio.current_task()
     assert task is not None
 
     def interrupt() -> None:
         interrupts.asked += 1
-        conductor.interrupt()
-        if interrupts.asked > 1:
+        if in_order is not None:
+            in_order()
+        if in_order is None or interrupts.asked > 1:
             task.cancel()
 
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, interrupt)
     try:
-        await conductor.run()
+        await work
     except asyncio.CancelledError:
         if not interrupts.asked:
             raise
+
+
+def _starting_in(folder: RunFolder, interrupts: _Interrupts) -> Start:
+    """Second clusters, each in a folder of its own."""
+
+    def start(parts: Parts, cut: str, files: NodeFiles, work: Work) -> NodeFiles:
+        its = folder.second(cut)
+        if interrupts.asked:
+            return {}
+        if parts.plan.cluster == "sim":
+            cluster = simulated(parts, its.nodes, files=files)
+            cluster.run(work(cluster))
+            return cluster.files()
+        its.put(files)
+        asyncio.run(_heeding(interrupts, _real_work(parts, its.path, work)))
+        return files_in(its.nodes, parts.plan)
+
+    return start
+
+
+async def _real_work(parts: Parts, folder: Path, work: Work) -> None:
+    await work(real(parts, folder))
+
+
+def in_memory(parts: Parts, cut: str, files: NodeFiles, work: Work) -> NodeFiles:
+    """A second cluster in virtual time that leaves no folder."""
+    cluster = simulated(parts, None, files=files)
+    cluster.run(work(cluster))
+    return cluster.files()
 
 
 def _listen(conductor: Conductor, on_progress: Callable[[Conductor], None]) -> None:

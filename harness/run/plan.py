@@ -34,6 +34,7 @@ DISK_FAULTS = (*POWER_FAULTS, "slow-disk", "full-disk", "io-error")
 DISK_ITSELF: frozenset[Does] = frozenset(("power", "slow-fsync", "disk-error"))
 """Faults of the disk under a node, rather than of its files."""
 ASYNCHRONOUS_WORKLOADS = ("mixed-spaces",)
+RESTORING_WORKLOADS = ("restore",)
 """Workloads that write to a space with transactions that no quorum confirms."""
 SEEN = "@seen"
 """In a value: what the worker last saw under the key."""
@@ -269,6 +270,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def writes_asynchronously(self) -> bool:
         """Clients write to an asynchronous space, too."""
         return self.workload in ASYNCHRONOUS_WORKLOADS
+
+    @property
+    def restores_cuts(self) -> bool:
+        """Second clusters begin from its cuts (`harness.run.second_clusters`)."""
+        return self.workload in RESTORING_WORKLOADS
 
     @property
     def fails_disks(self) -> bool:

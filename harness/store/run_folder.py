@@ -6,6 +6,7 @@
 | history.jsonl | the record, append-only, in event order; a killed harness leaves a checkable prefix |
 | history.parquet | the same in columns |
 | nodes/<n>/ | log and files of each node |
+| restored/<cut>/nodes/<n>/ | the same of a second cluster that began from that cut |
 | nodes/effects.jsonl | of a simulated run: the effects of disks and links, with times |
 | verdict.json, report.html | the verdict, and the page that shows it |
 | hashes.json | the hashes of all these files except the page: `harness.store.hashes` |
@@ -87,6 +88,18 @@ class RunFolder:
     @property
     def nodes(self) -> Path:
         return self.path / "nodes"
+
+    def second(self, cut: str) -> RunFolder:
+        """The folder of the second cluster that begins from a cut."""
+        return RunFolder(self.path / "restored" / cut)
+
+    def put(self, files: Mapping[str, Mapping[str, bytes]]) -> None:
+        """Files for nodes to begin with."""
+        with _file_system(f"write to {self.nodes}"):
+            for node, held in files.items():
+                (self.nodes / node).mkdir(parents=True, exist_ok=True)
+                for name, data in held.items():
+                    (self.nodes / node / name).write_bytes(data)
 
     def open_history(self) -> BinaryIO:
         """The file for the record; refuses to touch one that is there."""

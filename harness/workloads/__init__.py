@@ -9,6 +9,7 @@ from harness.workloads.long_fork import LONG_FORK
 from harness.workloads.mixed_spaces import MixedSpaces
 from harness.workloads.queue import Queue
 from harness.workloads.register import Register
+from harness.workloads.restore import Restore
 from harness.workloads.rw_register import RW_REGISTER
 from harness.workloads.set import Set
 from harness.workloads.unique_ids import UniqueIds
@@ -22,6 +23,7 @@ WORKLOADS: dict[str, Workload] = {
     "append": APPEND,
     "rw-register": RW_REGISTER,
     "bank": Bank(),
+    "restore": Restore(),
     "set": Set(),
     "counter": Counter(),
     "queue": Queue(),

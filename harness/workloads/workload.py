@@ -128,3 +128,12 @@ class Submits(Protocol):
     def may_submit(self, operation: Operation) -> bool:
         """Whether the operation writes, so that a commit wait mode says something about it."""
         ...
+
+
+@runtime_checkable
+class ReadsSecondClusters(Protocol):
+    """A workload after which second clusters begin from cuts of the first (`harness.run.second_clusters`)."""
+
+    def everything(self, plan: Plan) -> Transaction:
+        """Reads of all that a second cluster holds, one key a step."""
+        ...

@@ -105,9 +105,10 @@ class Configuration:
                     raise ValueError(f"there is no option {name!r}")
                 if not kinds[name](value):
                     raise ValueError(f"{name!r} cannot be {value!r}")
-            return cls(
-                **{name: tuple(each) if isinstance(each, list) else each for name, each in given.items()}
-            )
+            values: dict[str, Any] = {
+                name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
+            }
+            return cls(**values)
         except (ValueError, AttributeError, TypeError) as error:
             raise ValueError(f"not a configuration of a two-phase node: {error}") from error
 

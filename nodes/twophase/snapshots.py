@@ -51,7 +51,7 @@ class Snapshots:
         stock.wal.append(["base", snapshot, file], lambda: self._propose(done))
 
     def ended(self, snapshot: Snapshot) -> None:
-        """A life delivers the ends of older lives' snapshots, too; its log may hold a copy since."""
+        """Only of a file of this life: a node that starts hears of all earlier snapshots again."""
         if snapshot.state == "ok" and self._written == snapshot.id:
             self._stock.site.sometimes.note(SNAPSHOT)
             self._stock.is_flagged = False

@@ -21,6 +21,7 @@ from harness.operations import (
     Mismatch,
     Outcome,
     Read,
+    RestoredCut,
     Scan,
     Step,
     Take,
@@ -35,7 +36,7 @@ from harness.operations import (
 class TwoPhaseClient:
     """Implements `harness.clients.client.MessageClient`. The store reads no ranges."""
 
-    speaks: frozenset[type] = frozenset({*STEPS, Dump} - {Scan})
+    speaks: frozenset[type] = frozenset({*STEPS, Dump, RestoredCut} - {Scan})
 
     def converse(self, asked: Asked, node: str, next_id: Callable[[], int]) -> Conversation:
         return outcome_of(asked, (yield Send(node, request_of(asked, next_id()))))

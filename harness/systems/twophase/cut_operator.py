@@ -68,18 +68,22 @@ class CutOperator:
         self._number += 1
         cut = f"cut-{self._number}"
         self.note(ASKED, node, {"cut": cut})
-        match await self._call(node, "cut", cut):
-            case Replied([_, _, {"type": "fail", "error": str() as why}]) if "refused" in why:
-                named, state = cut, "refused"
-            case NotSent(reason):
-                named, state, why = cut, "refused", f"{node} could not be asked: {reason}"
-            case _:  # it began, or nothing is known: the nodes say
-                named, state, why = await self._ended(cut)
+        named, state, why = await self.take(node, cut)
         self.note(ENDED, node, {"cut": cut, "named": named, "state": state, "why": why})
         if state == UNKNOWN:
             self._open[cut] = node
         if NEEDS_BASE in why:
             await self._snapshot()
+
+    async def take(self, node: str, cut: str) -> tuple[str, str, str]:
+        """The cut's name in logs, the state in which it ended, and why."""
+        match await self._call(node, "cut", cut):
+            case Replied([_, _, {"type": "fail", "error": str() as why}]) if "refused" in why:
+                return cut, "refused", why
+            case NotSent(reason):
+                return cut, "refused", f"{node} could not be asked: {reason}"
+            case _:  # it began, or nothing is known: the nodes say
+                return await self._ended(cut)
 
     async def _ended(self, cut: str) -> tuple[str, str, str]:
         """The cut's name in logs, the state in which it ended, and why."""

@@ -16,7 +16,7 @@ from checkers.verdict import Verdict
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.system import NodeFiles
 from harness.systems.twophase.cut_operator import ASKED, ENDED, NEEDS_BASE
-from harness.systems.twophase.logs import logs_in, restored_in, trace_in
+from harness.systems.twophase.logs import finished_in, logs_in, records_in, restored_in, trace_in
 from harness.systems.twophase.options import LEAVE_S, said_of, servers_of
 from nodes.twophase.bugs import decisions_with
 
@@ -57,9 +57,12 @@ class _Judging:
         logs = logs_in(files, servers) if files else None
         cuts = list(_cuts(history)) if logs is None else _in_series(list(_cuts(history)), logs, servers)
         said = said_of(plan)
+        records = records_in(files, servers)
         decisions = decisions_with(plan.bugs)
+        # By the logs, not by what nodes report: a cut that they gave up can be whole in all of them.
+        whole = [cut for cut, on in finished_in(records).items() if len(on) == len(servers)]
         restored = (
-            restored_in(files, servers, cut.id, said.partitions, said.backups, decisions) for cut in cuts
+            restored_in(files, records, cut, said.partitions, said.backups, decisions) for cut in whole
         )
         return check(
             Given(

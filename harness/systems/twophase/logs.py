@@ -83,13 +83,30 @@ def trace_in(files: NodeFiles, *, is_one_clock: bool) -> Trace | None:
     return trace_of(lives, is_one_clock=is_one_clock) if lives else None
 
 
+Records = Mapping[str, Sequence[Sequence[Any]]]
+"""Server → the records of its log."""
+
+
+def records_in(files: NodeFiles, servers: Sequence[str]) -> Records:
+    """Of every server, in this order. A damaged log counts as none."""
+    return {server: _readable(files.get(server, {})) for server in servers}
+
+
+def _readable(files: Mapping[str, bytes]) -> Sequence[Sequence[Any]]:
+    try:
+        return read_log(files)[0]
+    except StartRefused:
+        return ()
+
+
 def restored_in(
-    files: NodeFiles, servers: Sequence[str], cut: str, partitions: int, backups: int, decisions: Decisions
+    files: NodeFiles, records: Records, cut: str, partitions: int, backups: int, decisions: Decisions
 ) -> Restored | None:
     """The state of a cut: each server's rows as a restore brings them back, and a replay of all logs beside.
 
     None if the restore of the cluster refuses the cut. `decisions`: those of the nodes, which restore themselves.
     """
+    servers = tuple(records)
     try:
         check_restorable(files, cut, servers, decisions)
     except (NotRestorable, StartRefused):
@@ -107,15 +124,14 @@ def restored_in(
         for space, key, value, version in found.rows:
             rows[server].setdefault(partition_of((space, key), partitions), {})[space, key] = (value, version)
     primaries = {partition: servers[partition % len(servers)] for partition in range(partitions)}
-    oracle = None if refused else _replayed(files, servers, cut)
+    oracle = None if refused else replayed(records, cut)
     return Restored(cut=cut, rows=rows, primary=primaries, oracle=oracle, refused=refused)
 
 
-def _replayed(files: NodeFiles, servers: Sequence[str], cut: str) -> dict[Any, Any]:
+def replayed(records_of: Records, cut: str) -> dict[Any, Any]:
     """Of every key the newest value that any server has committed before the cut, from the beginning of all logs."""
     newest: dict[Any, Any] = {}
-    for server in servers:
-        records, _ = read_log(files[server])
+    for records in records_of.values():
         start = next(place for place, record in enumerate(records) if record[:2] == ["start", cut])
         finish = next(place for place, record in enumerate(records) if record[:2] == ["finish", cut])
         included, excluded = records[finish][2:4]
@@ -128,6 +144,16 @@ def _replayed(files: NodeFiles, servers: Sequence[str], cut: str) -> dict[Any, A
                         newest.get((space, key), (None, 0)), (value, version), key=_version
                     )
     return newest
+
+
+def finished_in(records: Records) -> dict[str, list[str]]:
+    """Cut → the servers that have its FINISH, in the order in which logs name cuts."""
+    found: dict[str, list[str]] = {}
+    for server, log in records.items():
+        for record in log:
+            if record[0] == "finish":
+                found.setdefault(record[1], []).append(server)
+    return found
 
 
 def _version(held: tuple[object, int]) -> int:

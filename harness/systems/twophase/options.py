@@ -58,6 +58,9 @@ class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=
     cuts_at_once: Annotated[
         int, Meta(ge=1, le=8, description="Nodes that are asked for a cut at one time.")
     ] = 1
+    restores: Annotated[
+        int, Meta(ge=1, le=20, description="Finished cuts to restore after a run of the workload restore.")
+    ] = 3
     cut_every_s: Annotated[float, Meta(ge=0, le=3600, description="Seconds between two cuts; 0: none.")] = 1.0
 
     def check(self, plan: Plan) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from checkers.check import Check
 from harness.cluster.place import Command, node_host
@@ -14,7 +14,8 @@ from harness.faults.directed import Scenes
 from harness.faults.table import HOLDS, MOMENTS
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.promise import Promise
-from harness.systems.system import NodeFiles, Note
+from harness.systems.restoring import Rows
+from harness.systems.system import NodeFiles, Note, System
 from harness.systems.twophase.client import CLIENT, TwoPhaseClient
 from harness.systems.twophase.cut_operator import CutOperator
 from harness.systems.twophase.options import (
@@ -27,6 +28,7 @@ from harness.systems.twophase.options import (
 )
 from harness.systems.twophase.promises import promise_of
 from harness.systems.twophase.rare_turns import HasRareTurns
+from harness.systems.twophase.restored import check_of_restored, drawn_cuts, files_restored, rows_of
 from harness.systems.twophase.scenes import DRAWN, READY_MADE
 from harness.systems.twophase.variety import Varies
 from harness.systems.twophase.wire import WIRE, TwoPhaseWire
@@ -54,6 +56,8 @@ class TwoPhaseSystem(HasRareTurns, Varies):
     options: type[TwoPhaseOptions] = TwoPhaseOptions
     abilities: frozenset[Ability] = frozenset({"disk layer", "clock", "drift", "scenes"})
     are_dialed_unready: bool = False
+    begins_from: str | None = None
+    """The cut that nodes begin from, with the files that a restore to it made."""
     described: Described = described
 
     @property
@@ -93,6 +97,7 @@ class TwoPhaseSystem(HasRareTurns, Varies):
                 suspending=said.suspending,
                 segment_bytes=said.segment_bytes,
                 recovery_rollback_fails_cut=said.recovery_rollback_fails_cut,
+                restore=self.begins_from,
                 beat_ns=BEAT_NS,
                 bugs=plan.bugs,
                 seed=plan.seed,
@@ -159,13 +164,31 @@ class TwoPhaseSystem(HasRareTurns, Varies):
             checks_of_cuts,  # not before a run is judged
         )
 
-        return checks_of_cuts(plan, files)
+        restored = (check_of_restored(plan, files),) if plan.restores_cuts else ()
+        return (*checks_of_cuts(plan, files), *restored)
 
     def is_operated(self, plan: Plan) -> bool:
         return said_of(plan).cut_every_s > 0
 
     async def operate(self, plan: Plan, cluster: Cluster, note: Note, is_over: Callable[[], bool]) -> None:
         await CutOperator(plan, cluster, note).run(is_over)
+
+    # ---- RestoresCuts
+
+    def drawn_cuts(self, plan: Plan, files: NodeFiles) -> Sequence[str]:
+        return drawn_cuts(plan, files)
+
+    def restored_files(self, plan: Plan, files: NodeFiles, cut: str) -> NodeFiles | str:
+        return files_restored(plan, files, cut)
+
+    def restored(self, cut: str) -> System:
+        return replace(self, begins_from=cut)
+
+    async def take_cut(self, plan: Plan, cluster: Cluster, cut: str) -> tuple[str, str, str]:
+        return await CutOperator(plan, cluster, lambda what, node, value: None).take(plan.node_names[0], cut)
+
+    def rows_of(self, plan: Plan, files: NodeFiles, cut: str) -> Mapping[str, Rows] | str:
+        return rows_of(plan, files, cut)
 
     def bugs(self) -> Mapping[str, str]:
         return {name: str(bugs.bug(name)) for name in bugs.NAMES}

@@ -51,7 +51,7 @@ def test_what_is_wrong_is_one_sentence(change: dict[str, object], why: str) -> N
 @pytest.mark.parametrize("data", [b"", b"[]", b"{", b"{}", b"3", b"\xff"])
 def test_what_is_no_configuration_is_one_sentence(data: bytes) -> None:
     """If it failed, a torn file would end a node with a traceback."""
-    with pytest.raises(ValueError, match="^not a configuration of a two-phase node: "):
+    with pytest.raises(ValueError, match=r"^not a configuration of a two-phase node: "):
         Configuration.from_json(data)
 
 

@@ -134,10 +134,9 @@ def test_a_second_cluster_begins_with_the_rows_of_the_cut_alone() -> None:
     """If it failed, a second cluster would have what came behind the cut, or what the first one agreed on."""
     files = {"n1": log(*OF_TWO, **{"discovery.log": b"of the first"}), "n2": log(*OF_TWO)}
     restored = restored_files(files, "k", LAYOUT)
-    assert {node: sorted(names) for node, names in restored.items()} == dict.fromkeys(
-        files, ["wal-000001.log"]
-    )
+    assert list(restored) == ["n1", "n2"]
     for node, its_files in restored.items():
+        assert list(its_files) == ["wal-000001.log"]
         assert read_log(its_files)[0] == [["restored", "k", restore(files[node], "k").rows]]
 
 

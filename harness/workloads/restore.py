@@ -1,0 +1,81 @@
+"""A bank under cuts; when it is over, second clusters begin from cuts that it took.
+
+The load is that of the bank. Then the harness draws cuts from what the nodes left. For each it starts a second cluster
+(`harness.run.second_clusters`), reads all accounts there, goes on with transfers, takes one more cut, and reads again.
+The money of the bank must be there in every read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from checkers.history.history import History
+from checkers.history.operation import Event
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from harness.operations import Read, RestoredCut, Transaction
+from harness.run.plan import Plan
+from harness.systems.promise import Promise
+from harness.systems.restoring import READ
+from harness.workloads.bank import ACCOUNTS, SPACE, TOTAL, Bank
+from harness.workloads.checks import Check
+
+NAME = "restored-total"
+RULE = "every read of a second cluster shows all the money of the bank"
+
+
+@dataclass(frozen=True, slots=True)
+class Restore(Bank):
+    """Implements `harness.workloads.workload.ReadsSecondClusters`."""
+
+    summary: str = "a bank under cuts, from which second clusters begin when it is over"
+    uses: frozenset[type] = frozenset({*Bank().uses, RestoredCut})
+
+    def everything(self, plan: Plan) -> Transaction:
+        return Transaction(tuple(Read(SPACE, account) for account in ACCOUNTS), "read-confirmed")
+
+    def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
+        return (*Bank.checks(self, promise, stricter), Check(NAME, RULE, RULE, check))
+
+    def missing(self, history: History) -> Iterator[str]:
+        yield from Bank.missing(self, history)
+        if not any(event.f == READ for event in _reads(history)):
+            yield "no second cluster was read: no cut was finished, or none could be restored"
+
+
+def _reads(history: History) -> Iterator[Event]:
+    return (event for event in history.events if event.process == "operator" and event.f == READ)
+
+
+def check(history: History) -> Verdict:
+    """Unknown if nothing was read. A read that shows no account is of a cut before the bank was opened."""
+    witnesses, judged = [], 0
+    for event in _reads(history):
+        balances = _balances(event)
+        total = sum(balances.values())
+        judged += 1
+        if balances and total != TOTAL:
+            shown = ", ".join(f"{account} {balance}" for account, balance in sorted(balances.items()))
+            where = f"the cluster restored to {event.value['cut']} shows {total} at {event.node}"
+            witnesses.append(
+                Witness(
+                    rule="wrong-total",
+                    summary=f"{where}, not {TOTAL}: {shown}",
+                    events=(event.index,),
+                    node=event.node,
+                    start_ns=event.time_ns,
+                    end_ns=event.time_ns,
+                )
+            )
+    return Verdict(
+        checker=NAME,
+        result="unknown" if not judged else "invalid" if witnesses else "valid",
+        summary=f"{judged} reads of second clusters, {len(witnesses)} with a wrong total",
+        model=RULE,
+        witnesses=tuple(witnesses[:WITNESSES_MAX]),
+        details={"reads": judged} if judged else {"reads": 0, "vacuous": True},
+    )
+
+
+def _balances(event: Event) -> dict[object, int]:
+    return {key: value for space, key, value in event.value["rows"] if space == SPACE and value is not None}
