@@ -58,6 +58,7 @@ WORKLOAD_WEIGHTS: Mapping[str, float] = {
     "queue": 0.5,
     "unique-ids": 0.3,
     "long-fork": 0.7,
+    "restore": 1,
 }
 SEARCHED = "rw-register"
 """The workload that makes the checker search for an order among all writes of unknown outcome."""

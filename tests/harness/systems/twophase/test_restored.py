@@ -1,0 +1,211 @@
+"""Second clusters that begin from cuts: whole simulated runs, and the judgement of what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkers.history import History
+from checkers.history.history import Header
+from checkers.history.operation import Event
+from checkers.verdict import Verdict
+from harness.errors import WrongUse
+from harness.hunt.seeds import try_seed
+from harness.run.assemble import parts_of
+from harness.systems.plans import planned
+from harness.systems.restoring import AGAIN, ASKED, BROKE, CUT, DUMP, FIRST, LAST, READ, REFUSED
+from harness.systems.twophase.restored import drawn_cuts, judged
+from harness.workloads import WORKLOADS
+from harness.workloads.restore import NAME as TOTAL
+from harness.workloads.restore import check as check_total
+from nodes.twophase.data import partition_of
+from nodes.twophase.records import framed
+from tests.harness.systems.twophase.test_twophase import kept, plan
+
+
+def restoring(**fields: Any) -> Any:
+    return plan(**{"workload": "restore", **fields})
+
+
+def test_second_clusters_of_a_correct_store_hold(tmp_path: Path) -> None:
+    """If it failed, a right store would be blamed for its restores, or none of them would be judged."""
+    verdict, history = kept(restoring(faults=("all",), restores=2, seed=5), tmp_path)
+    assert verdict["violations"] == []
+    found = {check["checker"]: check for check in verdict["checks"]}
+    assert (found["cuts-restored"]["result"], found[TOTAL]["result"]) == ("valid", "valid")
+    cuts = found["cuts-restored"]["details"]["cuts"]
+    assert [each["summary"].split(":")[0] for each in cuts].count("refused") == 1
+    assert len(cuts) == 3
+    assert found[TOTAL]["details"]["reads"] == 2 * 2 * 5, "two clusters, read first and last, at five nodes"
+    further = [event.value for event in history.events if event.f == CUT]
+    assert all(each["state"] == "ok" and each["writes"] > 10 for each in further)
+    begun = sorted(each.name for each in (tmp_path / "latest" / "restored").iterdir())
+    assert begun == sorted(each["cut"] for each in cuts if not each["summary"].startswith("refused"))
+
+
+def test_twenty_cuts_under_load_are_restored() -> None:
+    """If it failed, cuts that were never restored would pass for ones that can be."""
+    tried = try_seed(restoring(faults=("none",), restores=20, cut_every_s=0.4, time_limit_s=10))
+    assert (tried.outcome, tried.violated) == ("valid", ())
+
+
+@pytest.mark.parametrize(
+    ("bug", "fields"),
+    [("restore-by-start", {"seed": 2}), ("restore-of-unfinished", {"faults": ("all",)})],
+)
+def test_a_wrong_restore_is_found_by_nothing_else(bug: str, fields: dict[str, Any]) -> None:
+    """If it failed, cuts could be right and what comes of them wrong."""
+    tried = try_seed(restoring(**{"faults": ("none",), **fields}, bugs=(bug,)))
+    assert tried.violated == ("cuts-restored",), tried.sentence
+
+
+def test_a_wrong_cut_shows_in_its_restore() -> None:
+    """If it failed, second clusters would be compared with nothing that a torn transaction changes."""
+    tried = try_seed(restoring(faults=("none",), bugs=("finish-without-sign",)))
+    assert {"cuts-transactions", "cuts-restored"} <= set(tried.violated), tried.sentence
+
+
+@pytest.mark.parametrize("system", ["qsync", "tarantool"])
+def test_a_store_without_cuts_is_refused(system: str) -> None:
+    """If it failed, a run would end where its second clusters should begin."""
+    with pytest.raises(WrongUse, match=r"asks for RestoredCut, which .* does not speak; try: --workload "):
+        parts_of(planned(system=system, workload="restore", cluster="docker"))
+
+
+# ---- the judgement, by hand: two servers, one partition of which both have a copy
+
+SMALL = planned(
+    system="twophase", nodes=2, partitions=1, backups=1, workload="restore", cluster="sim", seed=3
+)
+LAYOUT = [1, 1, "n1", "n2"]
+COMMITTED = ["committed", "t1", None, False, [[0, ["n1", "n2"]]], [["bank", "a1", 200, 1]]]
+
+
+def log(*cuts: str) -> dict[str, bytes]:
+    records = [COMMITTED]
+    for number, cut in enumerate(cuts, 1):
+        records += [["start", cut, number, 0, LAYOUT], ["finish", cut, [], []]]
+    return {"wal-000001.log": b"".join(map(framed, records))}
+
+
+BOTH = {"n1": log("k"), "n2": log("k")}
+ROWS, OTHER = [["bank", "a1", 200]], [["bank", "a1", 199]]
+ASKS: tuple[Any, ...] = (ASKED, None, {})
+RIGHT: tuple[tuple[Any, ...], ...] = (
+    ASKS,
+    *(
+        (what, node, {"when": when, "rows": ROWS})
+        for when in (FIRST, LAST)
+        for what in (READ, DUMP)
+        for node in BOTH
+    ),
+    (CUT, None, {"named": "k-again", "state": "ok", "why": "", "writes": 9}),
+    *((AGAIN, node, {"rows": ROWS}) for node in BOTH),
+)
+
+
+def changed(what: str, value: Mapping[str, Any]) -> tuple[tuple[Any, ...], ...]:
+    """The right lines, with other values in the last one of this kind."""
+    place = max(number for number, line in enumerate(RIGHT) if line[0] == what)
+    line = RIGHT[place]
+    return (*RIGHT[:place], (line[0], line[1], {**line[2], **value}), *RIGHT[place + 1 :])
+
+
+def history(lines: Sequence[tuple[Any, ...]]) -> History:
+    events = tuple(
+        Event(
+            index=place,
+            time_ns=place,
+            type="info",
+            process="operator",
+            f=f,
+            node=node,
+            value={"cut": "k", **value},
+        )
+        for place, (f, node, value) in enumerate(lines)
+    )
+    header = Header(
+        system="twophase", cluster="sim", workload="restore", nodes=("n1", "n2"), quorum=2, owner=None
+    )
+    return History.of(header, events)
+
+
+def verdict(lines: Sequence[tuple[Any, ...]], files: Mapping[str, Mapping[str, bytes]] = BOTH) -> Verdict:
+    return judged(SMALL, files, history(lines))
+
+
+def test_what_the_cut_has_is_right() -> None:
+    """If it failed, no restore would ever be right."""
+    assert verdict(RIGHT).result == "valid"
+
+
+WRONG = {
+    "refused": (ASKS, (REFUSED, None, {"why": "no reason"})),
+    "ended": (ASKS, (BROKE, None, {"why": "n2 ended", "ended": ["n2"]})),
+    "no-further-cut": changed(CUT, {"state": "failed", "why": "n2"}),
+    "copies-differ": changed(AGAIN, {"rows": OTHER}),
+}
+
+
+@pytest.mark.parametrize("rule", WRONG)
+def test_what_is_wrong_has_its_rule(rule: str) -> None:
+    """If it failed, a second cluster could do that unseen."""
+    assert [each.rule for each in verdict(WRONG[rule]).witnesses] == [rule]
+
+
+@pytest.mark.parametrize("what", [READ, DUMP])
+@pytest.mark.parametrize("rows", [OTHER, [], [*ROWS, ["bank", "a2", 1]]], ids=["other value", "lost", "more"])
+def test_what_the_cut_has_not_is_wrong(what: str, rows: list[Any]) -> None:
+    """If it failed, a second cluster could show anything."""
+    lines = [
+        (f, node, {**value, "rows": rows} if f == what and value["when"] == FIRST else value)
+        for f, node, value in RIGHT
+    ]
+    assert {each.rule for each in verdict(lines).witnesses} == {"differs-from-replay"}
+
+
+def test_copies_that_differ_in_the_end_are_wrong() -> None:
+    """If it failed, a second cluster could lose what is written to it."""
+    assert [each.rule for each in verdict(changed(DUMP, {"rows": OTHER})).witnesses] == ["copies-differ"]
+
+
+def test_a_cut_that_a_server_did_not_finish_must_be_refused() -> None:
+    """If it failed, a cluster could be restored by half."""
+    half = {"n1": log("k"), "n2": log()}
+    assert [each.rule for each in verdict(RIGHT, half).witnesses] == ["not-refused"]
+    refused = verdict((ASKS, (REFUSED, None, {"why": "no FINISH on n2"})), half)
+    assert (refused.result, refused.details["vacuous"]) == ("unknown", True), (
+        "a refusal alone proves no restore"
+    )
+
+
+@pytest.mark.parametrize(
+    "lines", [(), (ASKS,), RIGHT[:4], (ASKS, (BROKE, None, {"why": "late", "ended": []}))]
+)
+def test_a_second_cluster_without_an_end_is_open(lines: Sequence[tuple[Any, ...]]) -> None:
+    """If it failed, a run whose second cluster never came up would pass."""
+    assert verdict(lines).result == "unknown"
+
+
+def test_cuts_are_drawn_of_those_that_all_have_finished_and_one_more() -> None:
+    """If it failed, the same plan would restore other cuts, or no restore would have to be refused."""
+    files = {"n1": log(*(f"k{n}" for n in range(9))), "n2": log(*(f"k{n}" for n in range(7)))}
+    drawn = drawn_cuts(SMALL, files)
+    assert drawn == drawn_cuts(SMALL, dict(files))
+    assert len(drawn) == 4
+    assert drawn[-1] == "k7"
+    assert set(drawn[:-1]) <= {f"k{n}" for n in range(7)}
+
+
+def test_money_that_is_not_there_is_found() -> None:
+    """If it failed, a restored bank could have lost money that no log tells of."""
+    assert check_total(history(RIGHT)).result == "valid"
+    wrong = check_total(history(changed(READ, {"rows": OTHER})))
+    assert [each.rule for each in wrong.witnesses] == ["wrong-total"]
+    nothing = check_total(history((ASKS,)))
+    assert (nothing.result, nothing.details["vacuous"]) == ("unknown", True)
+    assert WORKLOADS["restore"].spaces == ("bank",)
+    assert partition_of(("bank", "a1"), 1) == 0
