@@ -27,6 +27,7 @@ from checkers.cuts.transactions import Members
 from checkers.verdict import Witness
 
 UNFINISHED = "the cut did not finish"
+PICTURES_MAX = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +89,21 @@ class _Checker:
             "finish": tuple(self._finish()),
         }
         assert judgements.keys() == LEVELS.keys()
-        return Report(cuts=tuple(self.ids), judgements=judgements, notes=tuple(self.notes))
+        return Report(
+            cuts=tuple(self.ids),
+            judgements=judgements,
+            notes=tuple(self.notes),
+            pictures=self._pictures(judgements),
+        )
+
+    def _pictures(self, judgements: Mapping[Level, Sequence[Judgement]]) -> dict[str, picture.Picture]:
+        """Of the first cuts, those before all that a level calls wrong."""
+        trace, wrong = self.given.trace, dict[str, None]()
+        for level in judgements.values():
+            wrong.update({each.cut: None for each in level if each.result == "invalid"})
+        chosen = (*wrong, *(cut for cut in self.judged_cuts if cut not in wrong))[:PICTURES_MAX]
+        drawn = {cut: None if trace is None else picture.of_cut(trace, cut) for cut in chosen}
+        return {cut: each for cut, each in drawn.items() if each is not None}
 
     def _breaches(self, logs: Logs) -> Iterable[form.Breach]:
         yield from form.breaches(logs, self.given.cuts, self.whole, strict_sets=self.given.strict_sets)

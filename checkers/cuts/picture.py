@@ -1,13 +1,16 @@
-"""A witness as a space-time diagram, in the values that pages draw: lanes, events, arrows, the cut across.
+"""A witness or a whole cut as a space-time diagram, in the values that pages draw: lanes, events, arrows, the cut.
 
 Places are ranks in an order in which the events can have happened, so that every message goes forward. The shape of the
 values: {"lanes": [{"name"}], "events": [{"lane", "at", "text", "kind"}], "arrows": [{"from", "to", "text", "kind"}],
-"cuts": [{"name", "at": {lane: at}}], "not_drawn"}.
+"cuts": [{"name", "at": {lane: at}}], "brackets": [{"lane", "from", "to", "text"}], "not_drawn"}.
+
+A bracket spans what a node reports by its marks "start" and "finish" of the cut: the records of its log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy
@@ -19,6 +22,9 @@ from checkers.cuts.trace import MARK, RECEIVE, SEND, Trace
 
 ROWS_MAX = 60
 STEPS = 3
+MESSAGES_MAX = 14
+"""In the picture of a whole cut."""
+START_MARK, FINISH_MARK = "start", "finish"
 
 Picture = dict[str, Any]
 
@@ -42,13 +48,83 @@ def of_transaction(trace: Trace, cut: str, xid: str) -> Picture | None:
     return _drawn(trace, cut, _with_changes(trace, cut, rows)) if rows else None
 
 
+def of_cut(trace: Trace, cut: str) -> Picture | None:
+    """The colour changes, what the nodes wrote for the cut, and the messages of transactions nearest to it: first those
+    that were sent before it and received behind it. None if the trace has no colour change of it."""
+    changes = [row for row, name in _changes(trace) if name == cut]
+    if not changes or not len(trace.what):
+        return None
+    links = Links.of(trace)
+    marks = {
+        *changes,
+        *(row for kind in (START_MARK, FINISH_MARK) for row in _marks(trace, kind, cut).values()),
+    }
+    rank = numpy.zeros(len(trace), numpy.int64)
+    rank[links.order] = numpy.arange(len(links.order))
+    taken = numpy.flatnonzero((trace.kind == RECEIVE) & (links.sender_row >= 0))
+    taken = taken[trace.xid[links.sender_row[taken]] >= 0]
+    sent = links.sender_row[taken]
+    change_of = numpy.full(len(trace.nodes), len(trace), numpy.int64)
+    for row in reversed(changes):
+        change_of[trace.nodes.index(_node(trace, row))] = row
+    node_of = links.node_of_life[links.life_of]
+    crosses = (sent < change_of[node_of[sent]]) & (taken > change_of[node_of[taken]])
+    places = rank[sorted(marks)]
+    away = numpy.maximum(0, numpy.maximum(places.min() - rank[taken], rank[sent] - places.max()))
+    nearest = numpy.lexsort((rank[sent], away, ~crosses))[:MESSAGES_MAX]
+    chosen = {*marks, *taken[nearest].tolist(), *sent[nearest].tolist()}
+    return _drawn(trace, cut, _by_time(trace, of_rows(links, chosen)))
+
+
+def _by_time(trace: Trace, shown: Neighbourhood) -> Neighbourhood:
+    """The same rows in the order of their times, as far as every message still goes forward."""
+    waits = dict.fromkeys(shown.rows, 0)
+    then: dict[int, list[int]] = {row: [] for row in shown.rows}
+    last: dict[str, int] = {}
+    for row in sorted(shown.rows):
+        if (before := last.get(_node(trace, row))) is not None:
+            then[before].append(row)
+            waits[row] += 1
+        last[_node(trace, row)] = row
+    for send, receive in shown.messages:
+        then[send].append(receive)
+        waits[receive] += 1
+    ready = [(int(trace.time_ns[row]), row) for row, count in waits.items() if not count]
+    heapify(ready)
+    order = []
+    while ready:
+        _, row = heappop(ready)
+        order.append(row)
+        for other in then[row]:
+            waits[other] -= 1
+            if not waits[other]:
+                heappush(ready, (int(trace.time_ns[other]), other))
+    return Neighbourhood(rows=tuple(order), messages=shown.messages)
+
+
+def _changes(trace: Trace) -> Iterable[tuple[int, str]]:
+    """(row, cut) of every colour change."""
+    for row, code in zip(trace.mark_row.tolist(), trace.mark_cut.tolist(), strict=True):
+        yield row, trace.cuts[code]
+
+
+def _marks(trace: Trace, kind: str, cut: str) -> dict[str, int]:
+    """By node the row of its first mark of this kind for the cut."""
+    if kind not in trace.words or not len(trace.what):
+        return {}
+    found: dict[str, int] = {}
+    rows = numpy.flatnonzero((trace.kind == MARK) & (trace.what == trace.words.index(kind)))
+    for row in rows.tolist():
+        if trace.fields.get(row, {}).get("cut") == cut:
+            found.setdefault(_node(trace, row), row)
+    return found
+
+
 def _with_changes(trace: Trace, cut: str, rows: Iterable[int]) -> Neighbourhood:
     """These rows, with the colour changes of the cut on the same nodes."""
     chosen = set(rows)
     nodes = {_node(trace, row) for row in chosen}
-    for row, code in zip(trace.mark_row.tolist(), trace.mark_cut.tolist(), strict=True):
-        if trace.cuts[code] == cut and _node(trace, row) in nodes:
-            chosen.add(row)
+    chosen |= {row for row, name in _changes(trace) if name == cut and _node(trace, row) in nodes}
     return of_rows(Links.of(trace), chosen)
 
 
@@ -56,9 +132,10 @@ def _drawn(trace: Trace, cut: str, shown: Neighbourhood, violating: tuple[int, i
     places = {row: place for place, row in enumerate(shown.rows)}
     ends = {row: {"lane": _node(trace, row), "at": place} for row, place in places.items()}
     changes: dict[str, int] = {}
-    for row, code in zip(trace.mark_row.tolist(), trace.mark_cut.tolist(), strict=True):
-        if row in places and trace.cuts[code] == cut:
+    for row, name in _changes(trace):
+        if row in places and name == cut:
             changes.setdefault(_node(trace, row), places[row])
+    starts, finishes = (_marks(trace, kind, cut) for kind in (START_MARK, FINISH_MARK))
     bad = () if violating is None else violating
     sent = {send for send, _ in shown.messages}
     return {
@@ -81,6 +158,11 @@ def _drawn(trace: Trace, cut: str, shown: Neighbourhood, violating: tuple[int, i
             for send, receive in shown.messages
         ],
         "cuts": [{"name": cut, "at": changes}],
+        "brackets": [
+            {"lane": node, "from": places[row], "to": places[finishes[node]], "text": "START to FINISH"}
+            for node, row in starts.items()
+            if row in places and finishes.get(node) in places
+        ],
         "not_drawn": len(trace) - len(shown.rows),
     }
 
@@ -92,13 +174,20 @@ def _node(trace: Trace, row: int) -> str:
 def _kind(trace: Trace, row: int, bad: tuple[int, ...]) -> str:
     if row in bad:
         return "bad"
-    return "cut" if trace.kind[row] == MARK else "state"
+    if trace.kind[row] != MARK:
+        return "state"
+    return "record" if _is_record(trace, row) else "cut"
+
+
+def _is_record(trace: Trace, row: int) -> bool:
+    """Of a mark: it reports a record of the log."""
+    return len(trace.what) > 0 and trace.words[trace.what[row]] in (START_MARK, FINISH_MARK)
 
 
 def _text(trace: Trace, row: int, cut: str) -> str:
     """The word of a message and its transaction; of a colour change the cut."""
     if trace.kind[row] == MARK:
-        return f"{cut} begins"
+        return trace.words[trace.what[row]].upper() if _is_record(trace, row) else f"{cut} begins"
     if trace.kind[row] != SEND or not len(trace.what):
         return ""
     about = trace.xids[trace.xid[row]] if trace.xid[row] >= 0 else ""

@@ -60,6 +60,8 @@ class Report:
     cuts: tuple[str, ...]
     judgements: Mapping[Level, tuple[Judgement, ...]]
     notes: tuple[str, ...] = field(default=())
+    pictures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By cut, of some: what the messages level draws of the whole cut (`checkers.cuts.picture`)."""
 
     def of(self, level: Level, cut: str) -> Judgement:
         """What a level says of a cut; LookupError if there is no such cut."""
@@ -85,6 +87,8 @@ class Report:
             "violations": sum(each.count for each in wrong),
             "notes": list(self.notes),
         }
+        if level == "messages" and self.pictures:
+            details["pictures"] = dict(self.pictures)
         pictures = [(each.witnesses[0].rule, each.picture) for each in wrong if each.picture is not None]
         if pictures:
             details["anomalies"] = dict(reversed(pictures))

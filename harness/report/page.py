@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.report import first_screen, material, node_logs, tables
+from harness.report.cut_table import cut_table
 from harness.report.cycle_drawing import cycle_drawing, picture_of
 from harness.report.fault_bands import FaultBand, fault_bands
 from harness.report.json_door import Json, as_text, as_texts, clipped
@@ -73,6 +74,7 @@ def html(run_folder: Path, verdict: Json | None = None) -> str:
         rests_on=first_screen.rests_on(read),
         chart=load_chart(read, bands, window),
         owner_changes=owner_changes(read),
+        cuts=cut_table(read.verdict),
         faults=tables.fault_rows(bands),
         faults_left_out=max(len(bands) - tables.ROWS, 0),
         nodes=tables.node_rows(read, bands),

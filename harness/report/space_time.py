@@ -101,7 +101,7 @@ def space_time_drawing(picture: object) -> Markup:
         *_arrow_texts(as_mappings(told.get("arrows")), plane, texts),
     ]
     if not_drawn := as_whole(told.get("not_drawn")):
-        words = f"{not_drawn:,} events that have nothing to do with it are not drawn"
+        words = f"{not_drawn:,} events of the run are not drawn"
         parts.append(element("text", words, class_="tick", x=plane.left, y=plane.bottom + BOTTOM - 4))
     width = max(float(WIDTH), plane.right + RIGHT_MARGIN)
     return element(

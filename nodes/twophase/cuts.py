@@ -166,6 +166,7 @@ class Cuts:
         here.phase = Phase.STARTED
         cut, layout = here.cut, self._site.configuration.layout
         here.start = self._wal.append(["start", cut.id, cut.number, cut.version, layout])
+        self._site.out.append(Mark("start", {"cut": cut.id}))
         return self._soon(here, self._collect)
 
     def _collect(self, here: LocalCut) -> None:
@@ -223,6 +224,7 @@ class Cuts:
         included, excluded = self._site.decisions.sets_of_finish(sorted(here.included), sorted(here.excluded))
         record = ["finish", here.cut.id, list(included), list(excluded)]
         self._wal.append(record, lambda: self._done(here))
+        self._site.out.append(Mark("finish", {"cut": here.cut.id}))
 
     def _done(self, here: LocalCut) -> None:
         self._propose(["cut-done", here.cut.id, self._site.name, True, ""])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from checkers.check import Check
@@ -20,6 +21,7 @@ from harness.systems.twophase.logs import finished_in, logs_in, records_in, rest
 from harness.systems.twophase.options import LEAVE_S, said_of, servers_of
 from nodes.twophase.bugs import decisions_with
 
+NOT_OVER = "the run was over before the cut was"
 AFTER_NS = int(4 * LEAVE_S * SECOND_NS)
 """How long after its end a fault may keep a cut from finishing: a node leaves, joins, and copies what it lacks."""
 
@@ -50,7 +52,10 @@ class _Judging:
     def verdict(self, level: Level, history: History) -> Verdict:
         if self._report is None or self._report[0] is not history:
             self._report = history, self._judged(history)
-        return self._report[1].verdict(level)
+        verdict = self._report[1].verdict(level)
+        if level != "finish":
+            return verdict
+        return replace(verdict, details={**verdict.details, "series": _series(self._plan, history)})
 
     def _judged(self, history: History) -> Report:
         plan, files, servers = self._plan, self._files, servers_of(self._plan)
@@ -83,6 +88,29 @@ def _in_series(cuts: Sequence[Cut], logs: Logs, servers: Sequence[str]) -> list[
     places = [place for place, start in enumerate(starts) if start >= 0]
     moved = dict(zip(places, sorted(places, key=lambda place: starts[place]), strict=True))
     return [cuts[moved.get(place, place)] for place in range(len(cuts))]
+
+
+def _series(plan: Plan, history: History) -> list[dict[str, object]]:
+    """For the page: of every cut that was asked for, when, at which node, and what that node or another one told."""
+    asked = {event.value["cut"]: event for event in history.events if event.f == ASKED}
+    ended = {event.value["cut"]: event for event in history.events if event.f == ENDED}
+    rows: list[dict[str, object]] = []
+    for cut, event in asked.items():
+        end = ended.get(cut)
+        told = {"named": cut, "state": "unknown", "why": NOT_OVER} if end is None else end.value
+        rows.append(
+            {
+                "cut": told["named"],
+                "asked_for": cut,
+                "begun_ns": event.time_ns,
+                "ended_ns": None if end is None else end.time_ns,
+                "by": event.node,
+                "variant": said_of(plan).variant,
+                "state": told["state"],
+                "why": told["why"],
+            }
+        )
+    return rows
 
 
 def _cuts(history: History) -> Sequence[Cut]:
@@ -118,7 +146,7 @@ def _causes(faults: Sequence[FaultSpan], asked_ns: int, ended_ns: int, state: st
     if state == "refused":
         return [f"it was refused: {why}"]
     if state == "unknown" and ended_ns < 0:
-        return ["the run was over before the cut was"]
+        return [NOT_OVER]
     until_ns = ended_ns if ended_ns >= 0 else asked_ns
     causes = [
         f"fault {fault.id} ({fault.name})"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from checkers.cuts import Cut, Given, check, logs_of, trace_of
+from checkers.cuts.checker import PICTURES_MAX
 from checkers.cuts.logs import NodeLog, Record
+from checkers.cuts.picture import of_cut
 from checkers.cuts.trace import LifeRows
 
 
@@ -57,3 +59,67 @@ def test_a_torn_transaction_is_drawn_by_its_messages() -> None:
         .verdict("transactions")
         .details
     )
+
+
+WHOLE = trace_of(
+    [
+        rows(
+            "n1",
+            ["send", 1, "n2", "prepare", "t0"],
+            ["mark", "cut", {"cut": "k"}],
+            ["mark", "start", {"cut": "k"}],
+            ["send", 2, "n2", "beat", None],
+            ["mark", "finish", {"cut": "k"}],
+        ),
+        rows(
+            "n2",
+            ["mark", "cut", {"cut": "k"}],
+            ["mark", "start", {"cut": "k"}],
+            ["receive", "n1", 1, 1],
+            ["receive", "n1", 1, 2],
+            ["mark", "finish", {"cut": "k"}],
+            ["mark", "start", {"cut": "other"}],
+        ),
+    ]
+)
+
+
+def test_a_whole_cut_is_drawn_with_its_records_and_the_messages_on_their_way() -> None:
+    """If it failed, a reader would not see where START and FINISH stand beside the cut, or what it went through."""
+    picture = of_cut(WHOLE, "k")
+    assert picture is not None
+    (arrow,) = picture["arrows"]
+    assert arrow["text"] == "prepare t0", "messages of no transaction are left out"
+    frontier = picture["cuts"][0]["at"]
+    assert arrow["from"]["at"] < frontier["n1"]
+    assert frontier["n2"] < arrow["to"]["at"]
+    assert [bracket["lane"] for bracket in picture["brackets"]] == ["n1", "n2"]
+    for bracket in picture["brackets"]:
+        assert frontier[bracket["lane"]] < bracket["from"] < bracket["to"]
+    assert [each["text"] for each in picture["events"] if each["kind"] == "record"].count("FINISH") == 2
+    assert of_cut(WHOLE, "none") is None
+
+
+def test_a_whole_cut_is_drawn_forward_whatever_clocks_say() -> None:
+    """If it failed, a message would be drawn as received before it was sent."""
+    late = LifeRows(
+        node="n1", life=1, rows=[["send", 1, "n2", "w", "t", 900], ["mark", "cut", {"cut": "k"}, 901]]
+    )
+    early = LifeRows(node="n2", life=1, rows=[["receive", "n1", 1, 1, 3], ["mark", "cut", {"cut": "k"}, 4]])
+    picture = of_cut(trace_of([early, late], is_one_clock=False), "k")
+    assert picture is not None
+    (arrow,) = picture["arrows"]
+    assert arrow["from"]["at"] < arrow["to"]["at"]
+
+
+def test_only_the_first_cuts_and_wrong_ones_are_drawn() -> None:
+    """If it failed, the verdict of a long run would be mostly pictures, or the wrong cut would have none."""
+    cuts = [f"k{number}" for number in range(20)]
+    log = [Record(kind=kind, cut=cut) for cut in cuts for kind in ("start", "finish")]
+    logs = logs_of([NodeLog(node="n1", records=[*log, Record(kind="start", cut="k19")])])
+    trace = trace_of([rows("n1", *(["mark", "cut", {"cut": cut}] for cut in cuts))])
+    report = check(Given(cuts=[Cut(id=cut) for cut in cuts], baseline=["n1"], trace=trace, logs=logs))
+    assert report.of("form", "k19").result == "invalid"
+    drawn = report.verdict("messages").details["pictures"]
+    assert list(drawn) == ["k19", *cuts[: PICTURES_MAX - 1]]
+    assert "pictures" not in report.verdict("form").details
