@@ -1,18 +1,24 @@
 """Damage to the files of a node while its process is dead: unsynced data are gone, a tail is torn, a bit flips.
 
-All of these look at the files of the node's data folder but those that a harness keeps there (`empty_disk.KEPT`).
-Damage to a log affects `*.xlog` alone. Blocks of a log are found by their marker, so this works for
-real Tarantool's files as well as for ours.
+All of these look at the files of the node's data folder but those that a harness keeps there (`empty_disk.KEPT`). The
+system names the logs that may be damaged. Damage finds the blocks of a log
+
+- in an xlog by their marker, so that this works for real Tarantool's files as well as for ours,
+- in any other file as `[length, CRC-32 of the body, body]`, the numbers in four bytes, the most significant first.
+
+A file of neither form is left alone.
 """
 
 from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 from harness.cluster.empty_disk import KEPT
 from harness.cluster.place import DISK_FAULTS
@@ -25,6 +31,10 @@ if TYPE_CHECKING:  # hosts have no msgspec
 
 MARKER: Final = b"\xd5\xba\x0b"
 """Begins every block of an xlog, packed or not (Tarantool's src/box/xlog.c, row_marker and zrow_marker)."""
+XLOG: Final = b"XLOG"
+"""Begins an xlog."""
+_HEAD_BYTES: Final = 8
+"""Of a record with its length and its sum."""
 _BEFORE_ROWS_BYTES: Final = 19
 """Of a block; some of these are padding, which nothing depends on."""
 SAVED: Final = "saved"
@@ -115,8 +125,9 @@ def _clear(folder: Path) -> None:
     folder.mkdir(parents=True)
 
 
-def damage(disk: NodeDisk, what: Damage, chance: random.Random) -> int:
-    """Do it to the newest log that is long enough; how many bytes were added, cut off or changed. 0: none was."""
+def damage(disk: NodeDisk, what: Damage, logs: Sequence[str], chance: random.Random) -> int:
+    """Do it to the newest log that is long enough, of those with names of one of the patterns `logs`, which are taken
+    in an order of chance; how many bytes were added, cut off or changed. 0: none was."""
     do: Callable[[bytes, list[int], random.Random], bytes | None]
     match what:
         case "torn-tail":
@@ -127,23 +138,39 @@ def damage(disk: NodeDisk, what: Damage, chance: random.Random) -> int:
             do = _flipped
         case _:
             raise AssertionError(f"no damage is called {what!r}")
-    for path in reversed([path for path in disk.files() if path.name.endswith(".xlog")]):
-        data = path.read_bytes()
-        damaged = do(data, _blocks(data), chance)
-        if damaged is not None:
-            path.write_bytes(damaged)
-            note_synced(disk)
-            return max(1, abs(len(damaged) - len(data)))
+    for pattern in chance.sample(logs, len(logs)) if len(logs) > 1 else logs:
+        for path in reversed([path for path in disk.files() if fnmatchcase(path.name, pattern)]):
+            data = path.read_bytes()
+            damaged = do(data, _blocks(data), chance)
+            if damaged is not None:
+                path.write_bytes(damaged)
+                note_synced(disk)
+                return max(1, abs(len(damaged) - len(data)))
     return 0
 
 
 def _blocks(data: bytes) -> list[int]:
     """Where each block begins."""
+    if not data.startswith(XLOG):
+        return _framed(data)
     places: list[int] = []
     place = data.find(MARKER)
     while place >= 0:
         places.append(place)
         place = data.find(MARKER, place + len(MARKER))
+    return places
+
+
+def _framed(data: bytes) -> list[int]:
+    """Where each record begins, if the whole file is made of records."""
+    places: list[int] = []
+    place = 0
+    while place < len(data):
+        body = data[place + _HEAD_BYTES : place + _HEAD_BYTES + int.from_bytes(data[place : place + 4])]
+        if not body or crc32(body) != int.from_bytes(data[place + 4 : place + _HEAD_BYTES]):
+            return []
+        places.append(place)
+        place += _HEAD_BYTES + len(body)
     return places
 
 
@@ -168,5 +195,6 @@ def _flipped(data: bytes, blocks: list[int], chance: random.Random) -> bytes | N
     if len(blocks) < 2:
         return None
     number = chance.randrange(len(blocks) - 1)
-    place = chance.randrange(blocks[number] + _BEFORE_ROWS_BYTES, blocks[number + 1])
+    before_bytes = _BEFORE_ROWS_BYTES if data.startswith(XLOG) else _HEAD_BYTES
+    place = chance.randrange(blocks[number] + before_bytes, blocks[number + 1])
     return data[:place] + bytes([data[place] ^ (1 << chance.randrange(8))]) + data[place + 1 :]

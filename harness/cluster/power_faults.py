@@ -153,7 +153,7 @@ class DamagedDisk(_Spoilt):
     async def _damage(self, node: str) -> None:
         disk = self._disks[node]
         await disk.save()
-        size = await disk.damage(self._fault.damage, f"{self._fault.seed} {node}")
+        size = await disk.damage(self._fault.damage, self._fault.logs, f"{self._fault.seed} {node}")
         self._counts["bytes_damaged"] += size
         self._counts["disks_damaged"] += size > 0
         if not size:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
@@ -52,8 +52,9 @@ class Storage(Protocol):
         """Keep a copy of all files of the node, which is dead."""
         ...
 
-    async def damage(self, what: Damage, seed: str) -> int:
-        """How many bytes were added, cut off or changed; 0 if nothing was long enough."""
+    async def damage(self, what: Damage, logs: Sequence[str], seed: str) -> int:
+        """Of the files with names of these patterns, one: how many bytes were added, cut off or changed; 0 if nothing
+        was long enough."""
         ...
 
     async def restore(self) -> None:
@@ -93,8 +94,9 @@ class FileStorage:
     async def save(self) -> None:
         await self._perform("save", {})
 
-    async def damage(self, what: Damage, seed: str) -> int:
-        return int((await self._perform("damage", {"what": what, "seed": seed}))["bytes"])
+    async def damage(self, what: Damage, logs: Sequence[str], seed: str) -> int:
+        given = {"what": what, "logs": list(logs), "seed": seed}
+        return int((await self._perform("damage", given))["bytes"])
 
     async def restore(self) -> None:
         await self._perform("restore", {})
@@ -116,7 +118,8 @@ def perform(folder: Path, word: Word, given: Mapping[str, Any]) -> Told:
         case "save":
             damaged_files.save(disk)
         case "damage":
-            return {"bytes": damaged_files.damage(disk, given["what"], random.Random(given["seed"]))}
+            chance = random.Random(given["seed"])
+            return {"bytes": damaged_files.damage(disk, given["what"], given["logs"], chance)}
         case "restore":
             damaged_files.restore(disk)
         case "forget":

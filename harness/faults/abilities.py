@@ -12,12 +12,22 @@ from typing import Final, Literal, get_args
 from harness.faults.fault import Does
 
 Ability = Literal[
-    "xlogs", "disk layer", "clock", "drift", "members", "options", "versions", "failover", "scenes"
+    "torn logs",
+    "lost records",
+    "disk layer",
+    "clock",
+    "drift",
+    "members",
+    "options",
+    "versions",
+    "failover",
+    "scenes",
 ]
 """
 | ability | the nodes |
 |---|---|
-| xlogs | keep their log in files `*.xlog`, with ends that can be damaged |
+| torn logs | keep logs whose last record may be torn (`harness.faults.capabilities.NamesLogs`) |
+| lost records | refuse such a log, or get along, where records that were safely written are gone or changed |
 | disk layer | write through `nodes.host.files`, which takes orders about faults and reports what was synced |
 | clock | report their wall clock (`wall_ns` in `qsync.status`) and can be given another |
 | drift | the same of the monotonic clock |
@@ -30,7 +40,7 @@ Ability = Literal[
 ALL_ABILITIES: Final[frozenset[Ability]] = frozenset(get_args(Ability))
 """The abilities of our own nodes; in the simulator every node has them."""
 NEEDED: Final[Mapping[Does, Ability]] = {
-    "damage": "xlogs",
+    "damage": "torn logs",
     "power": "disk layer",
     "slow-fsync": "disk layer",
     "disk-error": "disk layer",
@@ -45,7 +55,8 @@ NEEDED: Final[Mapping[Does, Ability]] = {
 }
 """A fault's action → the ability it needs; an action that is not here needs none."""
 LACKS: Final[Mapping[Ability, str]] = {
-    "xlogs": "keeps no xlogs with ends that could be damaged",
+    "torn logs": "names no logs with ends that could be damaged",
+    "lost records": "does not say how its nodes take the loss of records that were safely written",
     "disk layer": "writes through no disk layer of ours, which would say what was synced and let calls fail, "
     "and here no disk is mounted under it",
     "clock": "does not report its wall clock, so a change of it could not be observed",

@@ -52,3 +52,14 @@ class DrawsOptions(Protocol):
     def begins_elections(self, plan: Plan, faults: Iterable[Fault]) -> bool:
         """One of these faults begins elections in a cluster that had none."""
         ...
+
+
+@runtime_checkable
+class NamesLogs(Protocol):
+    """A system with logs whose last record may be torn by a crash."""
+
+    @property
+    def torn_logs(self) -> tuple[str, ...]:
+        """Patterns of their names in the folder of a node, such as "*.xlog". `harness.cluster.damaged_files` knows the
+        forms of records that are cut and torn."""
+        ...

@@ -104,8 +104,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     - power: as kill, but no peer sees a connection end, and unsynced bytes are lost.
     - slow-fsync: every sync of `nodes` takes `delay_ns` longer.
     - disk-error: writes, or where `at_sync` says so syncs, of `nodes` fail with `error` (ENOSPC, EIO).
-    - damage: the processes of `nodes` are killed, their files get the `damage`, and they are started again at the end;
-      from undamaged files if they refuse the damaged ones.
+    - damage: the processes of `nodes` are killed, one of their `logs` (patterns of names) gets the `damage`, and they
+      are started again at the end; from undamaged files if they refuse the damaged ones.
     - loss: `percent` of the packets on the directed `links` are dropped.
     - cpu-limit: `nodes` get `percent` of one core.
     - memory-limit: the limit of `nodes` is little above the memory that they need, and a second process takes some too.
@@ -143,6 +143,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     error: str = ""
     at_sync: bool = False
     damage: Damage = ""
+    logs: tuple[str, ...] = ("*.xlog",)
     percent: Annotated[int, msgspec.Meta(ge=0, le=100)] = 0
     bytes_per_s: Count = 0
     seed: Count = 0

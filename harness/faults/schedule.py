@@ -15,7 +15,7 @@ import msgspec
 
 from harness.errors import WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
-from harness.faults.capabilities import BringsScenes, DrawsOptions, HasAbilities
+from harness.faults.capabilities import BringsScenes, DrawsOptions, HasAbilities, NamesLogs
 from harness.faults.changing import all_links, draw_shapes, draw_steps
 from harness.faults.directed import draw_directed
 from harness.faults.fault import Fault
@@ -276,6 +276,9 @@ def _fault(
         if options is None:
             return None
         drawn = options
+    if kind.does == "damage":
+        assert isinstance(system, NamesLogs), "the ability says so"
+        drawn = {**drawn, "logs": system.torn_logs}
     named: Any = drawn.get("nodes", ())
     if "on" not in drawn and members.why_not(kind.does, named):
         return None

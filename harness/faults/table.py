@@ -63,6 +63,7 @@ MOMENTS = "moments"
 SCENIC = (HOLDS, MOMENTS)
 """Scenes of directed faults, which run beside all faults and are not among "all"."""
 POWER_ALL = "power-all"
+LOST: Ability = "lost records"
 MOUNTED = ("local", "docker")
 """Clusters on which a disk is mounted under nodes of other systems (`harness.cluster.mounted_disk`)."""
 
@@ -129,8 +130,8 @@ FAULTS: dict[str, Kind] = {
     "full-disk":       Kind("disk",          "disk-error",   full_disk, REAL | by_name(SIM)),
     "io-error":        Kind("disk",          "disk-error",   io_error, REAL | LIKE_FULL_DISK),
     "torn-tail":       Kind("damage",        "damage",       damage("torn-tail"), REAL | LIKE_POWER),
-    "truncated-tail":  Kind("damage",        "damage",       damage("truncated-tail"), REAL | STAYS, must="detect"),
-    "bit-flip":        Kind("damage",        "damage",       damage("bit-flip"), REAL | STAYS, must="detect"),
+    "truncated-tail":  Kind("damage", "damage", damage("truncated-tail"), REAL | STAYS, must="detect", needs=LOST),
+    "bit-flip":        Kind("damage", "damage", damage("bit-flip"), REAL | STAYS, must="detect", needs=LOST),
     "clock":           Kind("clock",         "clock",        clock),
     "clock-strobe":    Kind("clock",         "clock",        strobe, REAL | by_name(SIM)),
     "cpu-limit":       Kind("cpu",           "cpu-limit",    core_share, DOCKER | by_name(LOCAL | SSH) | NO_MACHINE),
@@ -176,7 +177,7 @@ SUMMARIES: Mapping[str, str] = {
     "slow-disk": "every fsync takes long",
     "full-disk": "writes fail: no space is left",
     "io-error": "writes or syncs fail: EIO",
-    "torn-tail": "killed in the middle of a write: half a record ends the log",
+    "torn-tail": "killed in the middle of a write: half a record ends a log",
     "truncated-tail": "killed, and the end of the log is gone, synced or not",
     "bit-flip": "killed, and a bit in the middle of the log is flipped",
     "clock": "a wall clock jumps, a monotonic clock drifts",

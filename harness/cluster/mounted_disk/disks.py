@@ -10,7 +10,7 @@ import asyncio
 import json
 import random
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -124,9 +124,9 @@ class MountedDisk:
     async def save(self) -> None:
         await asyncio.to_thread(damaged_files.save, NodeDisk(self._folder))
 
-    async def damage(self, what: Damage, seed: str) -> int:
+    async def damage(self, what: Damage, logs: Sequence[str], seed: str) -> int:
         disk = NodeDisk(self._folder)
-        size = await asyncio.to_thread(damaged_files.damage, disk, what, random.Random(seed))
+        size = await asyncio.to_thread(damaged_files.damage, disk, what, logs, random.Random(seed))
         await self._ask("settle")
         return size
 

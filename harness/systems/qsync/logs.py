@@ -46,11 +46,16 @@ _KINDS: Mapping[int, Kind] = {
 
 
 class HasXlogs:
-    """Implements `harness.systems.system.KeepsLogs`, but for its rules, and `ShowsLogFiles`."""
+    """Implements `harness.systems.system.KeepsLogs`, but for its rules, `ShowsLogFiles`, and
+    `harness.faults.capabilities.NamesLogs`."""
 
     @property
     def log_files(self) -> tuple[str, ...]:
         return LOGS, SNAPSHOTS
+
+    @property
+    def torn_logs(self) -> tuple[str, ...]:
+        return (f"*{LOGS}",)
 
     def read_logs(self, folder: Path) -> tuple[NodeLog, ...]:
         return read_logs(folder)

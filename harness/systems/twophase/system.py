@@ -54,7 +54,8 @@ class TwoPhaseSystem(HasRareTurns, Varies):
     client: TwoPhaseClient = CLIENT
     wire: TwoPhaseWire = WIRE
     options: type[TwoPhaseOptions] = TwoPhaseOptions
-    abilities: frozenset[Ability] = frozenset({"disk layer", "clock", "drift", "scenes"})
+    abilities: frozenset[Ability] = frozenset({"torn logs", "disk layer", "clock", "drift", "scenes"})
+    torn_logs: tuple[str, ...] = ("wal-*.log", "discovery.log", "cuts.index")
     are_dialed_unready: bool = False
     begins_from: str | None = None
     """The cut that nodes begin from, with the files that a restore to it made."""

@@ -13,7 +13,10 @@ from harness.faults.fault import Damage
 from nodes.host.medium import SYNCED
 from nodes.iproto import xlog
 from nodes.iproto.messages import Row, Type
+from nodes.kernel.errors import StartRefused
+from nodes.twophase.records import framed, records_of
 
+XLOGS = ("*.xlog",)
 LOG = "00000000000000000000.xlog"
 UUID = "7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7"
 
@@ -91,7 +94,7 @@ def test_damage_is_what_a_reader_sees_or_cannot_see(tmp_path: Path, what: Damage
     data = log_of(20)
     disk = disk_with(tmp_path, data, len(data))
     save(disk)
-    assert damage(disk, what, random.Random(seed)) > 0
+    assert damage(disk, what, XLOGS, random.Random(seed)) > 0
     damaged = (tmp_path / LOG).read_bytes()
     match what:
         case "torn-tail":
@@ -115,5 +118,49 @@ def test_what_is_too_short_is_not_damaged(tmp_path: Path) -> None:
     header = xlog.encode_header("XLOG", UUID, {})
     disk = disk_with(tmp_path, header)
     for what in ("torn-tail", "truncated-tail", "bit-flip"):
-        assert damage(disk, what, random.Random(1)) == 0
+        assert damage(disk, what, XLOGS, random.Random(1)) == 0
     assert (tmp_path / LOG).read_bytes() == header
+
+
+FRAMED = ("wal-*.log", "discovery.log")
+RECORDS = [["committed", f"t{number}", number] for number in range(20)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("what", ["torn-tail", "truncated-tail", "bit-flip"])
+def test_a_log_with_lengths_and_sums_is_damaged_as_its_reader_sees_it(
+    tmp_path: Path, what: Damage, seed: int
+) -> None:
+    """If it failed, a right store with logs of this form would be called wrong, or never meet a torn record."""
+    data = b"".join(map(framed, RECORDS))
+    for name in ("wal-000001.log", "wal-000002.log", "discovery.log", "base-000001.snap"):
+        (tmp_path / name).write_bytes(data)
+    disk = NodeDisk(tmp_path)
+    assert damage(disk, what, FRAMED, random.Random(seed)) > 0
+    (name,) = [path.name for path in disk.files() if path.read_bytes() != data]
+    assert name in ("wal-000002.log", "discovery.log"), (
+        "the newest of a pattern, and no file of a different kind"
+    )
+    damaged = (tmp_path / name).read_bytes()
+    if what == "bit-flip":
+        with pytest.raises(StartRefused, match="is damaged at byte"):
+            records_of(name, damaged)
+        return
+    records, whole = records_of(name, damaged)
+    assert records == (RECORDS if what == "torn-tail" else RECORDS[: len(records)])
+    assert len(records) < 20 or whole < len(damaged)
+
+
+def test_every_pattern_has_its_turn_and_other_forms_are_left_alone(tmp_path: Path) -> None:
+    """If it failed, only one log of a store would ever be torn, or a file would be spoilt that no crash spoils so."""
+    data = b"".join(map(framed, RECORDS))
+    torn = set()
+    for seed in range(20):
+        for name in ("wal-000001.log", "discovery.log"):
+            (tmp_path / name).write_bytes(data)
+        damage(NodeDisk(tmp_path), "torn-tail", FRAMED, random.Random(seed))
+        torn |= {path.name for path in NodeDisk(tmp_path).files() if path.read_bytes() != data}
+    assert torn == {"wal-000001.log", "discovery.log"}
+    for name in torn:
+        (tmp_path / name).write_bytes(b"a line for people\n" * 9)
+    assert damage(NodeDisk(tmp_path), "torn-tail", FRAMED, random.Random(1)) == 0

@@ -178,7 +178,7 @@ def test_names_are_taken_as_they_are_given(faults: tuple[str, ...], names: tuple
         ),
         (
             {"faults": ("torn-tail",), "system": "docs/mystore.py"},
-            "--cluster local cannot do the fault 'torn-tail': docs/mystore.py keeps no xlogs",
+            "--cluster local cannot do the fault 'torn-tail': docs/mystore.py names no logs",
         ),
         (
             {"faults": ("failover",), "system": "docs/mystore.py"},
