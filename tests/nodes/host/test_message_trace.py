@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from nodes.framed import GREETING, FramedCodec
-from tests.nodes.host.hosts import Process, eventually
+from nodes.host.host import EXIT_BROKEN
+from tests.nodes.host.hosts import PATIENCE_S, Process, eventually
 
 SYSTEM = "tests.nodes.kernel.traced_pings:pings"
+PINGS = 200
+LOG_BYTES_MAX = 6_000
+"""More than a node's log for people, and its last words, come to."""
 
 
 def free_port() -> int:
@@ -76,6 +82,35 @@ def test_a_trace_folder_that_cannot_be_made_is_one_line(
     assert str(process.said["error"]).startswith(
         f"the trace folder {tmp_path / 'file' / 'trace'} cannot be used"
     )
+
+
+def test_a_node_whose_record_cannot_be_written_ends(
+    start_host: Callable[..., Process], tmp_path: Path
+) -> None:
+    """Broken, messages go out that no record tells of, and a checker takes the record for the whole."""
+    config = json.dumps({"name": "a", "peers": []})
+    process = start_host(f"--trace={tmp_path / 'trace'}", name="a", config=config, system=SYSTEM)
+    file = tmp_path / "trace" / "trace-000001.jsonl"
+    with socket.create_connection(("127.0.0.1", process.port)) as client:
+        client.sendall(b"".join(FramedCodec().encode(["ping", number, "about"]) for number in range(PINGS)))
+        assert eventually(lambda: len(rows_of(tmp_path / "trace")) > PINGS)
+        size = file.stat().st_size
+        assert size > LOG_BYTES_MAX
+        resource.prlimit(
+            process.popen.pid, resource.RLIMIT_FSIZE, (size, size)
+        )  # its other files are shorter
+        client.settimeout(PATIENCE_S)
+        client.sendall(FramedCodec().encode(["ping", PINGS, "about"]))
+        decoder = FramedCodec().client_decoder()
+        answers: list[object] = []
+        with suppress(ConnectionResetError):
+            while data := client.recv(1 << 16):
+                answers += decoder.feed(data)
+    assert process.popen.wait(PATIENCE_S) == EXIT_BROKEN
+    (last,) = [line for line in process.log() if line["level"] == "error"]
+    assert last["message"] == "the record of messages cannot be written"
+    assert len(answers) == PINGS, "every answer whose row was written, and not the one without a row"
+    assert file.stat().st_size == size
 
 
 def test_a_node_that_starts_again_has_a_new_life_at_the_same_address(
