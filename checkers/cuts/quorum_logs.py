@@ -11,7 +11,7 @@ it has lost confirmed data. So the rules ask for what must have been there when 
 | row-before-its-origin | has no row of a replica that the replica itself has not: vclock_j[i] ≤ vclock_i[i] |
 | decision-without-its-row | has, on each node with a CONFIRM or PROMOTE, the rows that it confirms |
 | confirmed-without-quorum | has, if a CONFIRM or PROMOTE covers row n, row n on at least a quorum of nodes |
-| promoted-without-terms | has, if a PROMOTE has term t, a term of at least t on a quorum of nodes |
+| promoted-without-terms | has, with elections, if a PROMOTE has term t, a term of at least t on a quorum of nodes |
 | promoted-without-votes | has, with elections, votes for its writer in that term on a quorum of nodes |
 | confirmed-and-rolled-back | has no transaction confirmed on one node and rolled back on another |
 | confirmed-not-a-chain | has confirmed sets of which, of any two, one contains the other, in one order |
@@ -152,11 +152,11 @@ def restored_differs(cut: NodeCut, restored: NodeCut) -> list[str]:
     return [
         f"{cut.node} had {name} {was} at the cut, and has {now} after the restore"
         for name, was, now in (
-            ("vclock", _counted(cut.vclock), _counted(restored.vclock)),
+            ("vclock", counted(cut.vclock), counted(restored.vclock)),
             ("term", cut.term, restored.term),
             ("votes", dict(cut.votes), dict(restored.votes)),
             ("term map", dict(cut.terms), dict(restored.terms)),
-            ("confirmed vclock", _counted(cut.confirmed), _counted(restored.confirmed)),
+            ("confirmed vclock", counted(cut.confirmed), counted(restored.confirmed)),
             ("statuses", dict(cut.statuses), dict(restored.statuses)),
         )
         if was != now
@@ -201,10 +201,11 @@ def _of_quorum(cut: SetCut, node: NodeCut, each: Decision, open_ones: list[str])
             [],
         )
     ]
-    if each.kind in ("promote", "demote") and each.term:
-        has_term = [other for other in cut.nodes if other.term >= each.term]
-        asks.append(("promoted-without-terms", f"a term of {each.term} or more", has_term, []))
+    # Without elections a node takes a new term by itself, and the other nodes may learn it from the PROMOTE.
     if each.kind == "promote" and cut.has_votes and each.term > cut.voted_since:
+        has_term = [other for other in cut.nodes if other.term >= each.term]
+        late = [other for other in cut.nodes if not other.is_whole and other.term < each.term]
+        asks.append(("promoted-without-terms", f"a term of {each.term} or more", has_term, late))
         voters = [other for other in cut.nodes if other.votes.get(each.term) == each.origin]
         silent = [other for other in cut.nodes if not other.is_whole and each.term not in other.votes]
         asks.append(
@@ -242,8 +243,9 @@ def _contradictions(cut: SetCut) -> Iterator[Witness]:
 def _chains(cut: SetCut) -> Iterator[Witness]:
     for one, other in combinations(cut.nodes, 2):
         mine, theirs = _shown(one, other), _shown(other, one)
-        only_mine = [id_ for id_ in mine if id_ not in set(theirs)]
-        only_theirs = [id_ for id_ in theirs if id_ not in set(mine)]
+        in_mine, in_theirs = frozenset(mine), frozenset(theirs)
+        only_mine = [id_ for id_ in mine if id_ not in in_theirs]
+        only_theirs = [id_ for id_ in theirs if id_ not in in_mine]
         if only_mine and only_theirs:
             yield _witness(
                 "confirmed-not-a-chain",
@@ -251,7 +253,7 @@ def _chains(cut: SetCut) -> Iterator[Witness]:
                 f"{_name(only_theirs[0])} the other way round",
                 other,
             )
-        elif [each for each in mine if each in set(theirs)] != [each for each in theirs if each in set(mine)]:
+        elif [each for each in mine if each in in_theirs] != [each for each in theirs if each in in_mine]:
             yield _witness(
                 "confirmed-not-a-chain",
                 f"{one.node} and {other.node} confirmed the same transactions in two orders",
@@ -271,8 +273,8 @@ def _shown(one: NodeCut, other: NodeCut) -> list[Id]:
 def _marker(cut: SetCut) -> Iterator[Witness]:
     assert cut.marker is not None
     for node in cut.nodes:
-        if _counted(node.vclock) != _counted(cut.marker):
-            summary = f"{node.node} is at {_counted(node.vclock)}, and the marker at {_counted(cut.marker)}"
+        if counted(node.vclock) != counted(cut.marker):
+            summary = f"{node.node} is at {counted(node.vclock)}, and the marker at {counted(cut.marker)}"
             yield _witness("marker-differs", summary, node)
     for one, other in combinations(cut.nodes, 2):
         for id_ in sorted(one.statuses.keys() | other.statuses.keys()):
@@ -285,7 +287,8 @@ def _marker(cut: SetCut) -> Iterator[Witness]:
                 yield _witness("status-differs", summary, other)
 
 
-def _counted(vclock: Mapping[int, int]) -> dict[int, int]:
+def counted(vclock: Mapping[int, int]) -> dict[int, int]:
+    """The part of a vclock that all nodes share: without rows that stay on a node."""
     return {replica: lsn for replica, lsn in sorted(vclock.items()) if replica and lsn}
 
 

@@ -81,6 +81,10 @@ class NodeLog:
     damage: str | None = None
     snapshots: tuple[Snapshot, ...] = ()
     """Those that can be read and compared, oldest first."""
+    instance: str = ""
+    """The node's UUID, as the headers of its files have it; "" where they are not known."""
+    members: Mapping[int, str] = field(default_factory=dict)
+    """By replica the UUID of each member, as the log's end has them."""
 
     @property
     def is_whole(self) -> bool:

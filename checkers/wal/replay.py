@@ -63,6 +63,8 @@ class Limbo:
         self.term = 0
         self.promotions: set[Id] = set()
         """Every PROMOTE and DEMOTE so far, also those that came to nothing."""
+        self.in_effect: dict[Id, Record] = {}
+        """The PROMOTEs and DEMOTEs that passed the queue on."""
         self.confirmed_of: dict[int, int] = {}
         """By owner: up to where its entries are confirmed."""
 
@@ -162,18 +164,20 @@ class Limbo:
         self._confirm(row, row.owner, row.until)
         self._roll_back(row, None, 0)
         self.term = row.term
+        self.in_effect[row.id] = row
 
 
 def replay(log: NodeLog, promotes: Promotes = "synchronous") -> Replayed:
     """The fate of every transaction by `log`."""
     replayed = Replayed(log)
     limbo = Limbo(replayed, promotes)
-    for rows in _transactions(log):
+    for rows in transactions(log):
         limbo.read(rows)
     return replayed
 
 
-def _transactions(log: NodeLog) -> Iterator[tuple[Record, ...]]:
+def transactions(log: NodeLog) -> Iterator[tuple[Record, ...]]:
+    """The rows of each transaction, and each decision or vote, in the order of the log."""
     open_rows: list[Record] = []
     for record in log.records:
         open_rows.append(record)

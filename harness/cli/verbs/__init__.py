@@ -19,6 +19,7 @@ VERBS: dict[str, Verb] = {
     "audit": Verb(
         "harness.cli.verbs.audit", "rules over the nodes' own logs, of a run or of any folder of xlogs"
     ),
+    "cut": Verb("harness.cli.verbs.cut", "whether a cut through the logs of stopped nodes is consistent"),
     "xlog": Verb("harness.cli.verbs.xlog", "the contents of xlog and snap files, or their damage"),
     "nightly": Verb("harness.cli.verbs.nightly", "a matrix of runs, resumable, with known anomalies"),
     "analyze": Verb("harness.cli.verbs.analyze", "the Spark pipeline over results/ → tables"),

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.exit_codes import ExitCode
-from harness.cli.param_types import InputPath, Whole
+from harness.cli.logs_given import LogsGiven, log_options, read_given
+from harness.cli.param_types import InputPath
 from harness.systems.promise import LOGS
 
 if TYPE_CHECKING:
     from checkers.verdict import Verdict
-    from checkers.wal import NodeLog
     from harness.judge.audit import Audit
 
 TOLD_MAX = 8
@@ -27,13 +27,7 @@ WIDTH = 110
 
 @click.command()
 @click.argument("path", type=InputPath())
-@click.option(
-    "--promotes",
-    type=click.Choice(["synchronous", "at-once"]),
-    help="When a PROMOTE takes effect: with a quorum of its own, or when it is written (as in Tarantool).",
-)
-@click.option("--votes/--no-votes", "has_votes", default=None, help="Whether an owner needs votes.")
-@click.option("--quorum", type=Whole(1, 31), help="Number of nodes in a quorum.")
+@log_options
 @click.option("--json", "as_json", is_flag=True, help="Print the audit as JSON, and nothing else.")
 def command(
     path: Path, promotes: str | None, has_votes: bool | None, quorum: int | None, as_json: bool
@@ -46,52 +40,11 @@ def command(
     """
     import msgspec
 
-    found = _audit(path, promotes, has_votes, quorum)
+    found = _audit(read_given("audit", path, promotes, has_votes, quorum))
     audit = _to_json(found)
     text = msgspec.json.encode(audit).decode() if as_json else _screen(found, audit, path)
     click.echo(text)
     return ExitCode(audit["exit_code"])
-
-
-def _audit(path: Path, promotes: str | None, has_votes: bool | None, quorum: int | None) -> Audited:
-    from checkers.wal import MODEL, LogRules
-    from harness.errors import WrongUse
-    from harness.judge.audit import audit
-
-    if not path.is_dir():
-        raise WrongUse(
-            f"{path}: expected a run's folder or a folder of logs; try: ./qsync audit results/latest"
-        )
-    if (path / "plan.json").exists():
-        if (promotes, has_votes, quorum) != (None, None, None):
-            raise WrongUse(
-                f"{path} is a run, whose plan says how its logs are read: --promotes, --votes and --quorum are for "
-                f"other folders; try: ./qsync audit {path / 'nodes'}"
-            )
-        return _of_run(path)
-    logs = _logs_of_any(path)
-    if not logs:
-        raise WrongUse(f"{path}: expected *.xlog files in a folder for each node, found none; try: {_TRY}")
-    # Without a plan: the rules of real Tarantool, and nothing is assumed that was not given.
-    rules = LogRules(
-        promotes="synchronous" if promotes == "synchronous" else "at once",
-        has_votes=bool(has_votes),
-        quorum=quorum,
-        members=None if quorum is None else len(logs),
-    )
-    return Audited(audit(logs, rules), MODEL)
-
-
-def _logs_of_any(path: Path) -> tuple[NodeLog, ...]:
-    """As the first system reads them that finds logs there."""
-    from harness.systems import SYSTEMS
-    from harness.systems.system import KeepsLogs
-
-    found = (system.read_logs(path) for system in SYSTEMS.values() if isinstance(system, KeepsLogs))
-    return next((logs for logs in found if logs), ())
-
-
-_TRY = "./qsync run, and then ./qsync audit results/latest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,25 +62,20 @@ class Audited:
         return self.audit.judged(self.promised, self.answers)
 
 
-def _of_run(path: Path) -> Audited:
-    """The logs read as the plan says, and judged as `run` and `check` judge them."""
-    from harness.errors import WrongUse
+def _audit(given: LogsGiven) -> Audited:
+    """A run is judged as `run` and `check` judge it."""
+    from checkers.wal import MODEL
     from harness.judge.audit import audit
     from harness.judge.outcome import checks_of
     from harness.judge.promised import promise_of
-    from harness.judge.whole_run import log_rules, logs_of_members, rules_of
-    from harness.run.finish import effects_of, logs_in, read_history
-    from harness.store import resolve
-    from harness.systems import plans
+    from harness.run.finish import effects_of
 
-    folder = resolve(path)
-    plan, history = plans.read(folder.plan_file), read_history(folder)
-    rules = rules_of(log_rules(plan), history)
-    if rules is None:
-        raise WrongUse(f"{path}: the nodes of {plan.system} leave no xlogs; try: ./qsync check {path}")
-    promise = promise_of(plan, history)
-    logs = logs_of_members(logs_in(folder.nodes, plan), history)
-    found = audit(logs, rules, history, checks_of(plan, promise), effects=effects_of(folder.nodes))
+    run = given.run
+    if run is None:
+        return Audited(audit(given.logs, given.rules), MODEL)
+    promise = promise_of(run.plan, run.history)
+    checks, effects = checks_of(run.plan, promise), effects_of(run.folder.nodes)
+    found = audit(given.logs, given.rules, run.history, checks, effects=effects)
     return Audited(found, promise.model(LOGS), promise.answers)
 
 

@@ -25,6 +25,8 @@ SPACES = 280
 """The system space `_space`."""
 SYSTEM_SPACES_BELOW = 512
 INDEXES = 288
+MEMBERS = 320
+"""The system space `_cluster`."""
 TRUNCATIONS = 330
 FLAGS_SINCE = (2, 10)
 LOCAL_GROUP = 1
@@ -119,6 +121,8 @@ def log_of(node: str, files: Mapping[str, bytes]) -> NodeLog:
         begins=reader.begins or {},
         damage="; ".join(reader.damage) or None,
         snapshots=reader.comparable(),
+        instance=reader.instance,
+        members=reader.members,
     )
 
 
@@ -132,6 +136,8 @@ class _Reader:
         self.damage: list[str] = []
         self.synchronous_spaces: set[int] = set()
         self.snapshots: list[Snapshot] = []
+        self.instance = ""
+        self.members: dict[int, str] = {}
         self._not_comparable: set[int] = set()
         """Spaces that are local, have a key other than the first field alone, or were emptied at once."""
 
@@ -143,6 +149,7 @@ class _Reader:
                 self.take_definition(row)
             if found.meta is None or not found.finished:
                 return
+            self.instance = found.meta.instance_uuid
             self.snapshot = found.meta.vclock
             if any(found.meta.vclock.values()):
                 rows = (record for row in found.rows if (record := _data_of(row)) is not None)
@@ -170,6 +177,7 @@ class _Reader:
         # The torn end of a file is what a kill leaves: it was never acknowledged, and the next file does not count it.
         if found.damage is not None and not xlog.is_torn(data, found):
             self.damage.append(f"{name}: {found.damage}, but more rows follow")
+        self.instance = found.meta.instance_uuid
         has_flags = _version(found.meta.server_version) >= FLAGS_SINCE
         for number, row in enumerate(found.rows, start=1):
             self.vclock[row.replica_id] = max(row.lsn, self.vclock.get(row.replica_id, 0))
@@ -188,8 +196,11 @@ class _Reader:
     def take_definition(self, row: Row) -> None:
         """What a row says of spaces, if it does."""
         space_id, values = row.body.get(SPACE_ID), row.body.get(TUPLE)
-        if space_id not in (SPACES, INDEXES, TRUNCATIONS):
+        if space_id not in (SPACES, INDEXES, TRUNCATIONS, MEMBERS):
             return  # most rows of a snapshot
+        if space_id == MEMBERS:
+            self._take_member(values, row.body.get(Key.KEY.value))
+            return
         match values:
             case (int(space), 0, _, _, _, parts) if space_id == INDEXES and not _is_first_field(parts):
                 self._not_comparable.add(space)
@@ -204,6 +215,13 @@ class _Reader:
                 (self.synchronous_spaces.add if is_sync else self.synchronous_spaces.discard)(id)
             case (int(id), *_):
                 self.synchronous_spaces.discard(id)
+
+    def _take_member(self, values: object, key: object) -> None:
+        match values, key:
+            case (int(id), str(uuid), *_), _:
+                self.members[id] = uuid
+            case None, (int(id), *_):
+                self.members.pop(id, None)
 
     def _take(self, row: Row, place: str, has_flags: bool) -> None:
         record = _record_of(row, place, None if has_flags else self.synchronous_spaces)

@@ -43,6 +43,9 @@ RIGHT: dict[str, SetCut] = {
         _node("a", {1: 2}), ELECTED, replace(VOTER, term=7, votes={5: 2, 7: 1}), has_votes=True
     ),
     "PROMOTE without elections": _set(_node("a", {1: 2}, term=5), replace(ELECTED, votes={}), VOTER),
+    "PROMOTE by hand in a term that no other node knows yet": _set(
+        _node("a", {1: 2}), replace(ELECTED, votes={}), _node("c", {1: 2}, term=4)
+    ),
     "PROMOTE by hand before elections": _set(
         _node("a", {1: 2}, term=5),
         replace(ELECTED, votes={}),
@@ -86,7 +89,7 @@ WRONG: dict[str, tuple[str, SetCut]] = {
     ),
     "PROMOTE in a term that too few know": (
         "promoted-without-terms",
-        _set(_node("a", {1: 2}), ELECTED, _node("c", {1: 2}, term=4)),
+        _set(_node("a", {1: 2}), ELECTED, replace(VOTER, term=4), has_votes=True),
     ),
     "PROMOTE without the votes": (
         "promoted-without-votes",
@@ -132,6 +135,9 @@ OPEN: dict[str, SetCut] = {
     "a log is missing": _set(OWNER, HAS_ROW),
     "the votes of that time are not in the log": _set(
         _node("a", {1: 2}), ELECTED, replace(VOTER, votes={}, begins={1: 1}), has_votes=True
+    ),
+    "the term of that time is not in the log": _set(
+        _node("a", {1: 2}), ELECTED, replace(VOTER, term=0, begins={1: 1}), has_votes=True
     ),
     "no log": _set(),
 }

@@ -26,6 +26,7 @@ ARGUMENTS = {
     "simulate": ("--seeds", "1", "--time-limit", "1"),
     "check": ("history.edn",),
     "audit": (FOLDER,),
+    "cut": (FOLDER, "--quorum", "1"),
     "nightly": ("campaign.toml", "--list"),
     "xlog": (FOLDER,),
     "report": (FOLDER,),

@@ -1,0 +1,255 @@
+"""`qsync cut`: whether a cut through the logs of a stopped replica set is consistent, by `checkers.log_cuts`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli.exit_codes import ExitCode
+from harness.cli.logs_given import log_options, read_given
+from harness.cli.param_types import InputPath, Text, Whole
+
+if TYPE_CHECKING:
+    from checkers.log_cuts import LogCuts, Places, Walk
+    from checkers.verdict import Verdict
+    from checkers.wal import Record
+
+WIDTH = 110
+CUTS = 100
+WITNESSES = 4
+FORMAT, VERSION = "qsync-cuts", 1
+
+
+@click.command()
+@click.argument("path", type=InputPath())
+@click.option(
+    "--at",
+    "places",
+    type=Text(),
+    multiple=True,
+    metavar="NODE=ROW|TIME",
+    help="Where to cut (may be repeated): n1=2/17 is behind row 17 of replica 2, n1=17 behind the only row of that "
+    "number; n1=start, n1=end; a node without a place stands at its end. Or one time for all: 2026-01-31T12:00:00.5.",
+)
+@click.option(
+    "--most", type=Whole(1, 100_000), default=CUTS, help=f"At most so many cuts without --at ({CUTS})."
+)
+@log_options
+@click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON, and nothing else.")
+def command(
+    path: Path,
+    places: tuple[str, ...],
+    most: int,
+    promotes: str | None,
+    has_votes: bool | None,
+    quorum: int | None,
+    as_json: bool,
+) -> int:
+    """Judge cuts through the logs of stopped nodes.
+
+    PATH is a run's folder, or any folder with a folder of *.xlog files for each node, ours or real Tarantool's.
+    A cut is consistent if a cluster restored from it has lost and contradicted nothing that a quorum decided.
+
+    Without --at the cuts are those at each CONFIRM, ROLLBACK, PROMOTE and DEMOTE: every node stands right behind that
+    row, and a node without the row at the end of its log. Exit code 1 if a cut is not consistent.
+    """
+    import msgspec
+
+    from harness.errors import WrongUse
+
+    given = read_given("cut", path, promotes, has_votes, quorum)
+    if given.rules.quorum is None:
+        raise WrongUse(
+            f"{path}: expected to know how many nodes make a quorum, which rules of a cut count; "
+            f"try: ./qsync cut {given.run.folder.nodes if given.run else path} --quorum {len(given.logs) // 2 + 1}"
+        )
+    from checkers.log_cuts import LogCuts
+
+    cuts = LogCuts(given.logs, given.rules)
+    if given.rules.quorum > cuts.members:
+        raise WrongUse(f"--quorum {quorum}: expected at most {cuts.members}, as many as there are nodes")
+    told = _judged(cuts, [("as asked", _places(cuts, places))]) if places else _series(cuts, most)
+    if as_json:
+        click.echo(msgspec.json.encode(_to_json(told)).decode())
+    else:
+        click.echo(_screen(cuts, told))
+    return int(told.exit_code)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    name: str
+    places: Places
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """`decisions`: how many rows a cut could be at; `unplaced`: of how many the place in a log is not known."""
+
+    cuts: Sequence[Judged]
+    decisions: int = 0
+    unplaced: int = 0
+
+    def of(self, result: str) -> list[Judged]:
+        return [each for each in self.cuts if each.verdict.result == result]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        if not self.cuts:
+            return ExitCode.INCONCLUSIVE
+        if self.of("invalid"):
+            return ExitCode.ANOMALY
+        return ExitCode.UNKNOWN if self.of("unknown") else ExitCode.VALID
+
+
+def _series(cuts: LogCuts, most: int) -> Told:
+    from checkers.log_cuts import spread
+
+    rows = cuts.decisions()
+    placed = [(row, cuts.at(row)) for row in spread(rows, most)]
+    known = [(_row(row), places) for row, places in placed if places is not None]
+    told = _judged(cuts, known)
+    return Told(told.cuts, len(rows), len(placed) - len(known))
+
+
+def _judged(cuts: LogCuts, named: Sequence[tuple[str, Places]]) -> Told:
+    return Told([Judged(name, places, cuts.check(places)) for name, places in named])
+
+
+def _row(row: Record) -> str:
+    return f"{row.kind.upper()} {row.origin}/{row.lsn}"
+
+
+# ---- places
+
+
+def _places(cuts: LogCuts, words: Sequence[str]) -> Places:
+    """Raises WrongUse."""
+    from checkers.log_cuts import NoSuchPlace
+    from harness.errors import WrongUse
+
+    if len(words) == 1 and "=" not in words[0]:
+        time_ns = _time_ns(words[0])
+        return {node: walk.at_time(time_ns) for node, walk in cuts.walks.items()}
+    found = {node: walk.end for node, walk in cuts.walks.items()}
+    for word in words:
+        node, equals, place = word.partition("=")
+        if not equals:
+            raise WrongUse(f"--at {word}: expected NODE=ROW, or one time alone; {_TRY}")
+        if node not in cuts.walks:
+            raise WrongUse(f"--at {word}: no log is of {node!r}; there are: {', '.join(cuts.walks)}")
+        try:
+            found[node] = _place(cuts[node], place)
+        except NoSuchPlace as error:
+            raise WrongUse(f"--at {word}: {node} {error}") from error
+        except ValueError:
+            raise WrongUse(
+                f"--at {word}: expected REPLICA/LSN, LSN, start or end, got {place!r}; {_TRY}"
+            ) from None
+    return found
+
+
+_TRY = "try: --at n1=1/17 --at n2=end, or --at 2026-01-31T12:00:00"
+
+
+def _place(walk: Walk, word: str) -> int:
+    if word == "start":
+        return 0
+    if word == "end":
+        return walk.end
+    replica, slash, lsn = word.rpartition("/")
+    return walk.behind(int(replica), int(lsn)) if slash else walk.of_lsn(int(lsn))
+
+
+def _time_ns(word: str) -> int:
+    from harness.errors import WrongUse
+
+    try:
+        time = datetime.fromisoformat(word)
+    except ValueError:
+        raise WrongUse(f"--at {word}: expected a time or NODE=ROW; {_TRY}") from None
+    return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1e9)
+
+
+# ---- output
+
+
+def _sentence(told: Told, quorum: int | None) -> str:
+    wrong, count = told.of("invalid"), len(told.cuts)
+    if not count:
+        return "The logs have no CONFIRM, ROLLBACK, PROMOTE or DEMOTE to cut at."
+    if not told.decisions:
+        verdict = told.cuts[0].verdict
+        words = {"valid": "is consistent", "invalid": "is not consistent", "unknown": "could not be judged"}
+        why = verdict.witnesses[0].summary if wrong else verdict.summary
+        return f"The cut {words[verdict.result]}: {why}."
+    of_all = f"{count} cuts of {told.decisions:,} decisions"
+    if wrong:
+        why = wrong[0].verdict.witnesses[0].summary
+        return f"{len(wrong)} of {of_all} are not consistent; the first is at {wrong[0].name}: {why}."
+    unknown = told.of("unknown")
+    if unknown:
+        return f"{len(unknown)} of {of_all} could not be judged: {unknown[0].verdict.summary}."
+    return f"{count} of {of_all} are consistent; a quorum is {quorum}."
+
+
+def _to_json(told: Told) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "exit_code": int(told.exit_code),
+        "decisions": told.decisions,
+        "unplaced": told.unplaced,
+        "cuts": [
+            {"cut": each.name, "places": dict(each.places), "verdict": each.verdict.to_json()}
+            for each in told.cuts
+        ],
+    }
+
+
+def _screen(cuts: LogCuts, told: Told) -> str:
+    from harness.terminal.colour import painted, printable, wants_colour
+    from harness.terminal.last_screen import BADGES
+
+    outcome = {
+        ExitCode.VALID: "valid",
+        ExitCode.ANOMALY: "anomaly",
+        ExitCode.UNKNOWN: "unknown",
+        ExitCode.INCONCLUSIVE: "not-evidence",
+    }[told.exit_code]
+    badge, tone = BADGES[outcome]
+    colour = wants_colour(sys.stdout, os.environ)
+    lines = textwrap.wrap(f"{badge}  {printable(_sentence(told, cuts.rules.quorum))}", WIDTH)
+    lines[0] = painted(badge, "bold", tone, on=colour) + lines[0].removeprefix(badge)
+    return "\n".join([*lines, "", *map(printable, _lines(cuts, told))])
+
+
+def _lines(cuts: LogCuts, told: Told) -> Iterator[str]:
+    """The places of the first cut that is not valid, else of the last one, and what is said of it."""
+    if told.unplaced:
+        yield f"  note       {told.unplaced} decisions are before the first row of a log, which has no place for them"
+    shown = next((each for each in told.cuts if each.verdict.result != "valid"), None) or (
+        told.cuts[-1] if told.cuts else None
+    )
+    if shown is None:
+        return
+    yield f"  cut        {shown.name}"
+    for node, place in shown.places.items():
+        walk = cuts[node]
+        row = walk.last(place)
+        rows = f"{place:,} of {walk.end:,}"
+        at = f"behind {_row(row)}, {row.place}" if row is not None else "before its first row"
+        yield f"  {node:10} {at} ({rows})"
+    for witness in shown.verdict.witnesses[:WITNESSES]:
+        yield f"  violation  {witness.rule}: {witness.summary}"
+    for text in shown.verdict.details.get("open", ())[:WITNESSES]:
+        yield f"  open       {text}"
