@@ -18,6 +18,7 @@ from harness.judge.outcome import checks_of
 from harness.run.assemble import parts_of
 from harness.run.plan import Plan
 from harness.systems.plans import read
+from harness.systems.system import JudgesNodes
 from harness.workloads import WORKLOADS
 from nodes.qsync import bugs
 
@@ -41,8 +42,10 @@ def test_every_bug_has_its_plan() -> None:
 def test_a_bug_names_checkers_that_there_are(name: str) -> None:
     """If it failed, a bug would be said to be found by a check that nobody runs."""
     plan = stored(name)
-    promise = parts_of(plan).system.promise(plan)
-    run = {check.name for check in checks_of(plan, promise)} | {AUDIT}
+    system = parts_of(plan).system
+    promise = system.promise(plan)
+    of_nodes = system.checks_of_nodes(plan, {}) if isinstance(system, JudgesNodes) else ()
+    run = {check.name for check in (*checks_of(plan, promise), *of_nodes)} | {AUDIT}
     assert set(bugs.bug(name).checkers) & run
     elsewhere = {check.name for each in WORKLOADS.values() for check in each.checks(promise, None)}
     assert set(bugs.bug(name).checkers) <= run | elsewhere

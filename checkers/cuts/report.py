@@ -9,7 +9,16 @@ from typing import Any, Literal
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness, merged
 
 Level = Literal[
-    "messages", "transactions", "form", "closure", "external-causality", "acknowledged", "state", "finish"
+    "messages",
+    "transactions",
+    "form",
+    "closure",
+    "external-causality",
+    "acknowledged",
+    "state",
+    "finish",
+    "quorum",
+    "marker",
 ]
 LEVELS: Mapping[Level, str] = {
     "messages": "no message received before a cut was sent behind it",
@@ -19,8 +28,14 @@ LEVELS: Mapping[Level, str] = {
     "external-causality": "what is before a cut has all that its clients knew",
     "acknowledged": "a cut has what was acknowledged before it was asked for, and nothing invoked after its end",
     "state": "a restored cut is the state that its transactions lead to",
-    "finish": "a cut finishes on all baseline nodes, or has a cause not to",
+    "finish": "a cut finishes on all its nodes, or has a cause not to",
 }
+OF_REPLICA_SETS: Mapping[Level, str] = {
+    "quorum": "the places of a cut keep what a quorum decided",
+    "marker": "a place of a cut is right behind its marker, and at one vclock all nodes agree",
+    "finish": LEVELS["finish"],
+}
+"""The levels of a replica set with a quorum, which has no messages with colours."""
 FINDINGS: frozenset[Level] = frozenset({"external-causality"})
 """Levels that a protocol of coloured messages does not promise: what they find is no violation."""
 
@@ -99,7 +114,7 @@ class Report:
             checker=f"cuts-{level}",
             result=result,
             summary=summary,
-            model="" if level in FINDINGS else LEVELS[level],
+            model="" if level in FINDINGS else {**LEVELS, **OF_REPLICA_SETS}[level],
             witnesses=tuple(witnesses[:WITNESSES_MAX]),
             details=details,
         )

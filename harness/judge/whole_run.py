@@ -57,7 +57,8 @@ def verdict_of(
 
 def files_in(nodes: Path, plan: Plan) -> NodeFiles:
     """All that these nodes left, if the system of the plan has checks of it. Raises StoreError."""
-    if not isinstance(system_of(plan.system), JudgesNodes):
+    system = system_of(plan.system)
+    if not (isinstance(system, JudgesNodes) and system.checks_of_nodes(plan, {})):
         return {}
     try:
         return {

@@ -20,7 +20,6 @@ The same path serves rows of other nodes (`apply`), where CONFIRM and ROLLBACK c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 
 from nodes.iproto.codes import Code
 from nodes.iproto.messages import Key, Response, Row, Type
@@ -36,6 +35,7 @@ from nodes.qsync.filter import Contradiction, Promotion, number, promotion_decid
 from nodes.qsync.journal import LOCAL, Draft, Journal, Write, size_of
 from nodes.qsync.keys import Rejected
 from nodes.qsync.limbo import UNWRITTEN, Entry, Limbo
+from nodes.qsync.markers import Markers
 from nodes.qsync.options import Options
 from nodes.qsync.ownership import Ownership
 from nodes.qsync.ownership_2_6 import ImplicitOwnership
@@ -84,7 +84,8 @@ class Commits:
             is_orphan=configuration.replication_connect_quorum > 0,
         )
         self.fates = Fates(out)
-        self.records = Records(journal, election, self.pending, partial(decisions.log, self))
+        self.markers = Markers(journal, decisions)
+        self.records = Records(journal, election, self.pending, self._log)
         self.promotions = Promotions(
             me=self._me,
             at_once=decisions.promotes_at_once(configuration),
@@ -120,6 +121,10 @@ class Commits:
         self.limbo.confirmed_lsn = self.limbo.confirming_lsn = queue.confirmed_lsn
         if queue.owner_id:
             self.limbo.term_of[queue.owner_id] = queue.term
+
+    def _log(self, write: Write) -> None:
+        self.markers.writes(write)
+        self.decisions.log(self, write)
 
     @property
     def is_full(self) -> bool:
@@ -267,6 +272,7 @@ class Commits:
     def persisted(self, write: Write, now: Instant) -> None:
         """A write is on disk: now it counts."""
         waiting, reply, _ = self.records.persisted(write, now)
+        self.markers.persisted(write)
         if write.origin == self._me and (
             self.election.is_leader if self.options.has_elections else self.is_owner
         ):
@@ -292,6 +298,7 @@ class Commits:
     def failed(self, error: str) -> bool:
         """Nothing in flight reached the disk. True if rows of other nodes were among it."""
         lost = self.records.failed()
+        self.markers.failed()
         for place, (write, (waiting, reply, _)) in enumerate(lost):
             self.sometimes.note(rare.CONFIRM_FAILED, write.rows[-1].type == Type.CONFIRM)
             code = Code.WAL_IO if place == len(lost) - 1 else Code.CASCADE_ROLLBACK

@@ -150,6 +150,14 @@ class Decisions:
         """The position that a node reports to a linearizable read: `vclock`, all that it has written."""
         return vclock
 
+    def place_at_marker(self, journal: Journal) -> Vclock:
+        """A node's place at a marker that it writes: behind all rows in front of it, on disk or on their way."""
+        return journal.promised
+
+    def told_place(self, noted: Vclock, journal: Journal) -> Vclock:
+        """The place at a marker that a node reports: the one that it noted there."""
+        return noted
+
     # ---- rows of other nodes
 
     def judged_origin(self, rows: Rows, sender: int) -> int:

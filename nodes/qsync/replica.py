@@ -15,7 +15,7 @@ A link that was accepted is a client's until it subscribes; then it is a relay's
 | takes part in elections | `participation.py` |
 | joins | `newcomer.py` |
 | keeps up with changes of members | `membership.py` |
-| carries out operators' commands | `control.py`, `clearing.py`, `retention.py` |
+| carries out operators' commands | `control.py`, `clearing.py`, `cutting.py`, `retention.py` |
 
 Parts that several roles share (`parts.py`): `journal` (the log), `commits` (limbo and transactions),
 `appliers` and `relays` (replication), `schema`, `election`.
@@ -62,6 +62,7 @@ from nodes.qsync.clearing import Clearing
 from nodes.qsync.commits import SYNCHRO_TIMER
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.control import CONTROL_TIMER, Control
+from nodes.qsync.cutting import Cutting
 from nodes.qsync.election import CANDIDATE
 from nodes.qsync.following import Following
 from nodes.qsync.info import box_info
@@ -143,6 +144,7 @@ class Replica:
             now, (caller.link, caller.answer("ok"))
         )
         functions.update(self.control.functions)
+        functions.update(Cutting(self.commits, self._out).functions)
         if not self.options.knows_elections:
             del functions["box.ctl.promote"], functions["box.ctl.demote"]
             functions.update(self._clearing.functions)
@@ -297,6 +299,7 @@ class Replica:
             self.commits.restore(found.queue, found.vclock)
         self.schema.by_id[CLUSTER].on_commit = self.membership.changed
         self.commits.replay(transactions(recovered.rows), now)
+        self.commits.markers.recovered(recovered.rows, {} if found is None else found.vclock)
         if self.commits.limbo.entries:
             self.commits.sometimes.note(RECOVERED_BUSY)
         term, vote = vote_of(recovered.rows)

@@ -9,6 +9,7 @@ All data requests of IPROTO, AUTH and PING; EVAL and SQL are refused. Named func
 | `qsync.status` | – | map: the node's status |
 | `box.info`, `box.info.synchro` … | – | as Tarantool (`nodes.qsync.info`) |
 | `box.ctl.…`, `box.cfg`, … | | `nodes.qsync.control` |
+| `qsync.cut`, `qsync.cut_places` | – | `nodes.qsync.cutting` |
 | `box.schema.space.create`, `box.space.NAME:alter`, `:drop` … | as Tarantool | `nodes.qsync.ddl` |
 | `box.space.NAME:insert`, `:select` … | as Tarantool | tuples |
 

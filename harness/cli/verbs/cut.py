@@ -224,7 +224,7 @@ def _screen(cuts: LogCuts, told: Told) -> str:
         ExitCode.VALID: "valid",
         ExitCode.ANOMALY: "anomaly",
         ExitCode.UNKNOWN: "unknown",
-        ExitCode.INCONCLUSIVE: "not-evidence",
+        ExitCode.INCONCLUSIVE: "inconclusive",
     }[told.exit_code]
     badge, tone = BADGES[outcome]
     colour = wants_colour(sys.stdout, os.environ)

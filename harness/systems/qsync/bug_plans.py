@@ -17,6 +17,7 @@ FIXED: Mapping[str, Any] = {
     "synchro_timeout_s": 0.4,
 }
 ROLLING_BACK: Mapping[str, Any] = {**ELECTED, "configuration": "I", "synchro_timeout_s": 0.4}
+CUTTING: Mapping[str, Any] = {**ELECTED, "cut_every_s": 0.5}
 
 BUG_PLANS: dict[str, Mapping[str, Any]] = {
     "confirm-early": FIXED,
@@ -66,6 +67,8 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
     },
     "no-fencing": {**ELECTED, "faults": ("isolate-owner", "halves")},
     "no-pre-vote": {**ELECTED, "faults": ("isolate-one", "isolate-owner"), "election_timeout_s": 0.2},
+    "place-before-marker": CUTTING,
+    "place-when-asked": CUTTING,
     # Elsewhere a deposed leader may compare with an old state: there a failed compare is no observation.
     "cas-from-pending": {**FIXED, "workers": 6, "rate": 150.0},
     "decide-on-confirmed": {**FIXED, "workload": "append", "rate": 120.0},

@@ -114,6 +114,9 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         bool, Meta(description="Whether reads are kept from what is prepared (default: yes).")
     ] = True
     """False: nodes have no manager of versions, and every read sees what is prepared."""
+    cut_every_s: Annotated[
+        float, Meta(ge=0, le=3600, description="Seconds between two consistent cuts; 0: none.")
+    ] = 0.0
     node_options: Annotated[
         tuple[str, ...],
         Meta(
@@ -134,6 +137,10 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if self.election_fencing not in FENCING_MODES:
             raise ValueError(
                 f"unknown fencing mode {self.election_fencing!r}; try one of: {', '.join(FENCING_MODES)}"
+            )
+        if self.cut_every_s and (said.needs_operator or said.letter == "B" or plan.changes_members):
+            raise ValueError(
+                "consistent cuts need members that stay, and no operator who fails over; try: --configuration H"
             )
         modes_of(self.election_mode or said.named.election_mode, plan.nodes)
         if said.named.protocol == "2.6" and said.has_elections:

@@ -23,11 +23,12 @@ from harness.faults.schedule import draw_faults
 from harness.faults.table import FAULTS, HOLDS, MOMENTS, TOGETHER
 from harness.run.node_options import CHANGE_OPTIONS, Value
 from harness.run.plan import SECOND_NS, Plan
-from harness.systems.promise import FINAL_STATE, WRITES, Promise
+from harness.systems.promise import FINAL_STATE, LOGS, WRITES, Promise
 from harness.systems.qsync import starts
 from harness.systems.qsync.box_cfg import HasBoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
 from harness.systems.qsync.configurations import CONFIGURATIONS, letter_of
+from harness.systems.qsync.cut_operator import CutOperator
 from harness.systems.qsync.drawn_scenes import DRAWN
 from harness.systems.qsync.logs import HasXlogs
 from harness.systems.qsync.node_options import (
@@ -70,7 +71,7 @@ from harness.systems.qsync.reconfiguring import ChangesInRuns, in_force, switche
 from harness.systems.qsync.scenes import READY_MADE
 from harness.systems.qsync.status import ReadsStatus
 from harness.systems.qsync.variety import Varies
-from harness.systems.system import Note
+from harness.systems.system import NodeFiles, Note
 from harness.wires.iproto import IPROTO, Iproto
 from nodes.iproto.messages import Answer, Call, Delete
 from nodes.kernel.node import Node
@@ -191,7 +192,7 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
                 synchronous_promote=settings.promote_waits or begins_later,
                 protocol=protocol_of(plan),
                 unmarked_promote=None if start is None else start.unmarked_promote,
-                read_only=self.is_operated(plan) or (is_2_6(plan) and member.name != plan.node_names[0]),
+                read_only=_is_cleared(plan) or (is_2_6(plan) and member.name != plan.node_names[0]),
                 synchro_queue_max_size=queue_size,
                 memtx_use_mvcc_engine=said.mvcc,
                 checkpoint_interval_ns=_checkpoint_interval_ns(plan),
@@ -288,10 +289,12 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
         return tuple(node for node in plan.node_names if node not in plan.voters)
 
     def is_operated(self, plan: Plan) -> bool:
-        """2.6 has no elections: an operator from outside takes the queue over, with `clear_synchro_queue`."""
-        return plan.expectations.configuration == "B"
+        return _is_cleared(plan) or said_of(plan).cut_every_s > 0
 
     async def operate(self, plan: Plan, cluster: Cluster, note: Note, is_over: Callable[[], bool]) -> None:
+        if not _is_cleared(plan):
+            await CutOperator(plan, cluster, note, self.owner_now).run(is_over)
+            return
         await ClearQueueOperator(plan, cluster, note, self.owner(plan)).run(is_over)
 
     async def promote(self, node: str, cluster: Cluster) -> str | None:
@@ -326,7 +329,7 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
             await self._lead_alone(plan, cluster, newcomers, deadline_ns)
         elif started_from(plan) is not None:
             await self._catch_up(plan, cluster, deadline_ns)
-        if self.is_operated(plan):
+        if _is_cleared(plan):
             await self._take_over(plan, cluster)
         elif not plan.has_elections and not is_2_6(plan):
             await self._promote(plan, cluster)
@@ -477,6 +480,12 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
             ),
         )
 
+    def checks_of_nodes(self, plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
+        from harness.systems.qsync.judging import checks_of_cuts  # not before a run is judged
+
+        is_promised = bool(self.promise(plan).model(LOGS))
+        return checks_of_cuts(plan, files, self.log_rules(plan), is_promised=is_promised)
+
     def _kept_from_start(self, plan: Plan) -> Check:
         promise = self.promise(plan)
         return Check(
@@ -488,6 +497,11 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
 
     def bugs(self) -> Mapping[str, str]:
         return {name: str(seeded.bug(name)) for name in seeded.NAMES}
+
+
+def _is_cleared(plan: Plan) -> bool:
+    """2.6 has no elections: an operator from outside takes the queue over, with `clear_synchro_queue`."""
+    return plan.expectations.configuration == "B"
 
 
 def _with_options(configuration: Configuration, options: Mapping[str, Value]) -> Configuration:

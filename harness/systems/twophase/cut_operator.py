@@ -1,15 +1,8 @@
 """An operator who takes cuts at a steady pace, from one node after the other, and a base snapshot where cuts need one.
 
-All that is asked for and all that came of it are lines of the history, of the process "operator":
-
-| line | value |
-|---|---|
-| cut-asked | {"cut"}: before the request leaves |
-| cut-ended | {"cut", "named", "state", "why"}: "ok", "failed" or "refused" by a node's report, else "unknown"; |
-| | a cut that was unknown gets a second line when a node reports its end after all |
-| snapshot | {"snapshot", "done", "why"} |
-
-"named" is the cut's name in the nodes' logs, which in some variants is a number.
+All that is asked for and all that came of it are lines of the history (`harness.systems.cut_lines`). A line `snapshot`
+has {"snapshot", "done", "why"}. In `cut-ended`, "named" is the cut's name in the nodes' logs, in some variants a number.
+A cut that was unknown gets a second line when a node reports its end after all.
 """
 
 from __future__ import annotations
@@ -21,11 +14,12 @@ from typing import Any
 from harness.clients.reply import NotSent, Replied, Reply
 from harness.cluster.protocol import Cluster
 from harness.run.plan import SECOND_NS, Plan
+from harness.systems.cut_lines import ASKED, ENDED
 from harness.systems.system import Note
 from harness.systems.twophase.options import said_of, servers_of
 
 PROCESS = -3
-ASKED, ENDED, SNAPSHOT = "cut-asked", "cut-ended", "snapshot"
+SNAPSHOT = "snapshot"
 REQUEST_TIMEOUT_NS = SECOND_NS
 ENDS_WITHIN_NS = 5 * SECOND_NS
 LOOK_EVERY_NS = SECOND_NS // 20

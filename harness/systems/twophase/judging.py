@@ -11,17 +11,16 @@ from checkers.cuts import LEVELS, Cut, Given, Level, Logs, Operation, Report, ch
 from checkers.cuts.logs import START
 from checkers.cuts.report import FINDINGS
 from checkers.history.declared import declared
-from checkers.history.faults import FaultSpan
 from checkers.history.history import History
 from checkers.verdict import Verdict
 from harness.run.plan import SECOND_NS, Plan
+from harness.systems.cut_lines import NOT_OVER, AskedCut, asked_cuts
 from harness.systems.system import NodeFiles
-from harness.systems.twophase.cut_operator import ASKED, ENDED, NEEDS_BASE
+from harness.systems.twophase.cut_operator import NEEDS_BASE
 from harness.systems.twophase.logs import finished_in, logs_in, records_in, restored_in, trace_in
 from harness.systems.twophase.options import LEAVE_S, said_of, servers_of
 from nodes.twophase.bugs import decisions_with
 
-NOT_OVER = "the run was over before the cut was"
 AFTER_NS = int(4 * LEAVE_S * SECOND_NS)
 """How long after its end a fault may keep a cut from finishing: a node leaves, joins, and copies what it lacks."""
 
@@ -91,71 +90,46 @@ def _in_series(cuts: Sequence[Cut], logs: Logs, servers: Sequence[str]) -> list[
 
 
 def _series(plan: Plan, history: History) -> list[dict[str, object]]:
-    """For the page: of every cut that was asked for, when, at which node, and what that node or another one told."""
-    asked = {event.value["cut"]: event for event in history.events if event.f == ASKED}
-    ended = {event.value["cut"]: event for event in history.events if event.f == ENDED}
-    rows: list[dict[str, object]] = []
-    for cut, event in asked.items():
-        end = ended.get(cut)
-        told = {"named": cut, "state": "unknown", "why": NOT_OVER} if end is None else end.value
-        rows.append(
-            {
-                "cut": told["named"],
-                "asked_for": cut,
-                "begun_ns": event.time_ns,
-                "ended_ns": None if end is None else end.time_ns,
-                "by": event.node,
-                "variant": said_of(plan).variant,
-                "state": told["state"],
-                "why": told["why"],
-            }
-        )
-    return rows
+    """For the page: of every requested cut the time, the node, and the state that a node reported."""
+    return [
+        {
+            "cut": each.value.get("named", each.cut),
+            "asked_for": each.cut,
+            "begun_ns": each.asked_ns,
+            "ended_ns": each.ended_ns if each.ended_ns >= 0 else None,
+            "by": each.node,
+            "variant": said_of(plan).variant,
+            "state": each.state,
+            "why": each.why or ("" if each.value else NOT_OVER),
+        }
+        for each in asked_cuts(history)
+    ]
 
 
 def _cuts(history: History) -> Sequence[Cut]:
-    """What the operator knows. A cut without a report of its end was over when the run was: its FINISH is there, or
-    nothing is claimed of it."""
-    asked: dict[str, tuple[int, str]] = {}
-    ended: dict[str, tuple[int, str, str, str]] = {}
-    for event in history.events:
-        if event.process == "operator" and event.f == ASKED:
-            asked[event.value["cut"]] = event.time_ns, event.node or ""
-        elif event.process == "operator" and event.f == ENDED:
-            told = event.value
-            ended[told["cut"]] = event.time_ns, told["named"], told["state"], told["why"]
+    """The cuts by the operator's lines.
+
+    A cut without a report of its end was over when the run was: its FINISH is there, or nothing is claimed of it.
+    """
     last_ns = max((event.time_ns for event in history.events), default=-1)
     cuts = []
-    for cut, (asked_ns, node) in asked.items():
-        ended_ns, named, state, why = ended.get(cut, (-1, cut, "unknown", ""))
-        outcome = {"ok": "finished", "failed": "failed"}.get(state)
+    for each in asked_cuts(history):
+        outcome = {"ok": "finished", "failed": "failed"}.get(each.state)
         cuts.append(
             Cut(
-                id=named,
-                asked_ns=asked_ns,
-                ended_ns=ended_ns if outcome else last_ns,
-                outcomes={node: outcome} if outcome else {},  # type: ignore[dict-item]  # two words of Outcome
-                causes=tuple(_causes(history.faults, asked_ns, ended_ns, state, why)),
+                id=each.value.get("named", each.cut),
+                asked_ns=each.asked_ns,
+                ended_ns=each.ended_ns if outcome else last_ns,
+                outcomes={each.node: outcome} if outcome else {},  # type: ignore[dict-item]  # two words of Outcome
+                causes=tuple(_causes(each, history)),
             )
         )
     return cuts
 
 
-def _causes(faults: Sequence[FaultSpan], asked_ns: int, ended_ns: int, state: str, why: str) -> Sequence[str]:
-    """What the harness did that may keep a cut from finishing."""
-    if state == "refused":
-        return [f"it was refused: {why}"]
-    if state == "unknown" and ended_ns < 0:
-        return [NOT_OVER]
-    until_ns = ended_ns if ended_ns >= 0 else asked_ns
-    causes = [
-        f"fault {fault.id} ({fault.name})"
-        for fault in faults
-        if fault.start_ns <= until_ns and (fault.end_ns is None or asked_ns <= fault.end_ns + AFTER_NS)
-    ]
-    if NEEDS_BASE in why and faults:
-        causes.append(f"{why}, after a fault")
-    return causes
+def _causes(cut: AskedCut, history: History) -> Sequence[str]:
+    rebalanced = [f"{cut.why}, after a fault"] if NEEDS_BASE in cut.why and history.faults else []
+    return [*cut.causes(history, AFTER_NS), *rebalanced]
 
 
 def _operations(history: History) -> list[Operation]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from nodes.iproto import xlog
-from nodes.iproto.messages import Answer
+from nodes.iproto.messages import Answer, Type
 from nodes.qsync.configuration import Configuration, Identity, SpaceDefinition
 from tests import needs
 from tests.nodes.host.hosts import Process, StartHost, eventually
@@ -190,6 +190,26 @@ def test_a_real_replica_obeys_a_rollback(mixed: Callable[..., Mixed]) -> None:
     cluster.heal()
     assert eventually(lambda: isinstance(put(cluster.ports["n1"], "r2", 3, patience_s=2), Answer))
     assert eventually(lambda: rows(cluster.ports[REAL]) == [["r1", 1], ["r2", 3]]), cluster.said()
+
+
+def test_a_real_replica_takes_the_marker_of_a_cut(mixed: Callable[..., Mixed]) -> None:
+    """Broken, a real replica stops at a marker, or has it at a different place in its log."""
+    cluster = mixed()
+    cluster.start("n1")
+    cluster.start(REAL)
+    assert isinstance(put(cluster.ports["n1"], "r1", 1), Answer)
+    (marker,) = call(cluster.ports["n1"], "qsync.cut")
+    assert isinstance(put(cluster.ports["n1"], "r1", 2), Answer)
+    assert eventually(lambda: rows(cluster.ports[REAL]) == [["r1", 2]]), cluster.said()
+    cluster.kill(REAL)
+    assert isinstance(marker, dict)
+    log = max((cluster.folder / "real").glob("*.xlog"), key=lambda file: file.stat().st_size)
+    found = xlog.decode(log.read_bytes()).rows
+    place = next(n for n, row in enumerate(found) if (row.replica_id, row.lsn) == (1, marker["lsn"]))
+    assert found[place].type == Type.NOP
+    ahead = {row.lsn for row in found[:place] if row.replica_id == 1}
+    assert ahead >= set(range(min(ahead), marker["lsn"])), "all rows in front of it"
+    assert all(row.lsn > marker["lsn"] for row in found[place + 1 :] if row.replica_id == 1)
 
 
 def test_a_mixed_cluster_keeps_every_confirmed_write(mixed: Callable[..., Mixed]) -> None:

@@ -1,0 +1,70 @@
+"""The lines that an operator of cuts leaves in a history, of the process "operator", and causes not to finish a cut.
+
+| line | value |
+|---|---|
+| cut-asked | {"cut"}: before the request leaves |
+| cut-ended | {"cut", "state", "why"}, and more by system |
+
+The state is "ok", "failed" or "refused" by a node's report, else "unknown".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from checkers.history.history import History
+
+ASKED, ENDED = "cut-asked", "cut-ended"
+NOT_OVER = "the run was over before the cut was"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedCut:
+    """One cut by its lines; `ended_ns` is -1 and `value` empty if the run was over before."""
+
+    cut: str
+    node: str
+    asked_ns: int
+    ended_ns: int = -1
+    value: Mapping[str, Any]
+
+    @property
+    def state(self) -> str:
+        return str(self.value.get("state", "unknown"))
+
+    @property
+    def why(self) -> str:
+        return str(self.value.get("why", ""))
+
+    def causes(self, history: History, after_ns: int) -> Sequence[str]:
+        """What the harness did that may keep it from finishing: faults, up to `after_ns` after their end."""
+        if self.state == "refused":
+            return [f"it was refused: {self.why}"]
+        if self.state == "unknown" and self.ended_ns < 0:
+            return [NOT_OVER]
+        until_ns = self.ended_ns if self.ended_ns >= 0 else self.asked_ns
+        return [
+            f"fault {fault.id} ({fault.name})"
+            for fault in history.faults
+            if fault.start_ns <= until_ns
+            and (fault.end_ns is None or self.asked_ns <= fault.end_ns + after_ns)
+        ]
+
+
+def asked_cuts(history: History) -> list[AskedCut]:
+    """In the order in which they were asked for."""
+    lines = [event for event in history.events if event.process == "operator"]
+    ended = {event.value["cut"]: event for event in lines if event.f == ENDED}
+    return [
+        AskedCut(
+            cut=event.value["cut"],
+            node=event.node or "",
+            asked_ns=event.time_ns,
+            ended_ns=end.time_ns if (end := ended.get(event.value["cut"])) is not None else -1,
+            value={} if end is None else end.value,
+        )
+        for event in lines
+        if event.f == ASKED
+    ]

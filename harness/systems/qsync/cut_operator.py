@@ -1,0 +1,95 @@
+"""An operator who takes cuts at a steady pace, by markers among the rows (`nodes.qsync.markers`).
+
+It asks the owner to write a marker, and then every node for its place there, until each has one. All of it are lines of
+the history (`harness.systems.cut_lines`). In `cut-ended` of a finished cut, "marker" is [origin, lsn], "vclock" the
+vclock that the owner named, and "places" has each node's; a vclock is a list of [replica, lsn].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.clients.reply import Replied
+from harness.cluster.protocol import Cluster
+from harness.run.plan import SECOND_NS, Plan
+from harness.systems.cut_lines import ASKED, ENDED
+from harness.systems.qsync.options import said_of
+from harness.systems.system import Note
+from nodes.iproto.messages import Answer, Call
+
+PROCESS = -3
+REQUEST_TIMEOUT_NS = SECOND_NS
+ENDS_WITHIN_NS = 5 * SECOND_NS
+LOOK_EVERY_NS = SECOND_NS // 20
+
+
+@dataclass(slots=True)
+class CutOperator:
+    plan: Plan
+    cluster: Cluster
+    note: Note
+    owner_now: Callable[[Mapping[str, Mapping[str, object] | None]], str | None]
+    _number: int = 0
+
+    async def run(self, is_over: Callable[[], bool]) -> None:
+        """Take cuts until the run is over."""
+        every_ns = int(said_of(self.plan).cut_every_s * SECOND_NS)
+        while not is_over():
+            begun_ns = self.cluster.now_ns()
+            await self._cut()
+            await self.cluster.sleep_until(max(begun_ns + every_ns, self.cluster.now_ns() + LOOK_EVERY_NS))
+
+    async def _cut(self) -> None:
+        statuses = {node: await self.cluster.status(node) for node in self.plan.node_names}
+        owner = self.owner_now(statuses) or self.plan.node_names[0]
+        self._number += 1
+        cut = f"cut-{self._number}"
+        self.note(ASKED, owner, {"cut": cut})
+        ended: dict[str, object]
+        match await self._ask(owner, "qsync.cut"):
+            case {"origin": int(origin), "lsn": int(lsn), "vclock": vclock}:
+                marker = (origin, lsn)
+                places, silent = await self._places(marker)
+                state = (
+                    {"state": "unknown", "why": f"{silent} told no place in time"}
+                    if silent
+                    else {"state": "ok"}
+                )
+                ended = {"marker": marker, "vclock": _pairs(vclock), "places": places, **state}
+            case str(why):
+                ended = {"state": "refused", "why": why}
+            case _:
+                ended = {"state": "unknown", "why": f"{owner} did not answer"}
+        self.note(ENDED, owner, {"cut": cut, **ended})
+
+    async def _places(self, marker: tuple[int, int]) -> tuple[dict[str, list[tuple[int, int]]], str]:
+        """Each node's place at the marker, and the first node that told none in time."""
+        deadline_ns = self.cluster.now_ns() + ENDS_WITHIN_NS
+        places: dict[str, list[tuple[int, int]]] = {}
+        while True:
+            for node in self.plan.node_names:
+                told = None if node in places else await self._ask(node, "qsync.cut_places")
+                for each in told if isinstance(told, list | tuple) else ():
+                    if isinstance(each, Mapping) and (each.get("origin"), each.get("lsn")) == marker:
+                        places[node] = _pairs(each["vclock"])
+            silent = [node for node in self.plan.node_names if node not in places]
+            if not silent or self.cluster.now_ns() >= deadline_ns:
+                return places, silent[0] if silent else ""
+            await self.cluster.sleep_until(self.cluster.now_ns() + LOOK_EVERY_NS)
+
+    async def _ask(self, node: str, function: str) -> Any:
+        """What the node answered: a text if it refused, None if it said nothing."""
+        request = Call(1 + self.cluster.now_ns(), function, ())
+        reply = await self.cluster.call(PROCESS, node, request, REQUEST_TIMEOUT_NS)
+        match reply:
+            case Replied(Answer(data=(told,))):
+                return told
+            case Replied(refusal):
+                return str(refusal)[:200]
+        return None
+
+
+def _pairs(vclock: Mapping[int, int]) -> list[tuple[int, int]]:
+    return sorted(vclock.items())

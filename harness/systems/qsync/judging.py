@@ -1,0 +1,159 @@
+"""How the cuts of a run are judged, on three levels, over what the operator's lines and the nodes' logs say.
+
+| level | a finished cut violates it if |
+|---|---|
+| quorum | the places that nodes named are no cut that can be restored (`checkers.cuts.quorum_logs`) |
+| marker | a place is not right behind the marker in the node's log, or equal vclocks hold different statuses |
+| finish | never; an unfinished cut does, if neither a fault nor a refusal is its cause |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from checkers.check import Check
+from checkers.cuts.quorum_logs import counted
+from checkers.cuts.report import OF_REPLICA_SETS, Judgement, Level, Report, skipped
+from checkers.history.history import History
+from checkers.history.members import quorums
+from checkers.log_cuts import LogCuts
+from checkers.verdict import Verdict, Witness
+from checkers.wal.record import LogRules
+from harness.run.plan import SECOND_NS, Plan
+from harness.systems.cut_lines import AskedCut, asked_cuts
+from harness.systems.qsync.logs import logs_of
+from harness.systems.qsync.node_options import BEAT, ELECTION_TIMEOUT
+from harness.systems.qsync.options import said_of, settings_of
+from harness.systems.system import NodeFiles
+
+OF_MARKERS = frozenset({"marker-differs", "status-differs"})
+"""Rules of `quorum_logs` that only the cut of a marker must keep."""
+
+
+def checks_of_cuts(plan: Plan, files: NodeFiles, rules: LogRules, *, is_promised: bool) -> tuple[Check, ...]:
+    """One for each level; the logs are read once. `is_promised`: that logs agree; else all is a finding."""
+    if not said_of(plan).cut_every_s:
+        return ()
+    judging = _Judging(plan, files, rules)
+    return tuple(
+        Check(
+            f"cuts-{level}",
+            summary,
+            summary if is_promised else "",
+            partial(judging.verdict, level),
+            is_of_nodes=True,
+        )
+        for level, summary in OF_REPLICA_SETS.items()
+    )
+
+
+class _Judging:
+    def __init__(self, plan: Plan, files: NodeFiles, rules: LogRules) -> None:
+        self._plan = plan
+        self._files = files
+        self._rules = rules
+        self._report: tuple[History, Report] | None = None
+
+    def verdict(self, level: Level, history: History) -> Verdict:
+        if self._report is None or self._report[0] is not history:
+            self._report = history, self._judged(history)
+        return self._report[1].verdict(level)
+
+    def _judged(self, history: History) -> Report:
+        quorum = min((each for each in quorums(history) if each is not None), default=self._rules.quorum)
+        logs = LogCuts(logs_of(self._files), replace(self._rules, quorum=quorum))
+        cuts = asked_cuts(history)
+        return Report(
+            cuts=tuple(cut.cut for cut in cuts),
+            judgements={
+                "quorum": tuple(_quorum(cut, logs) for cut in cuts),
+                "marker": tuple(_marker(cut, logs) for cut in cuts),
+                "finish": tuple(_finish(cut, history, _after_ns(self._plan)) for cut in cuts),
+            },
+        )
+
+
+def _after_ns(plan: Plan) -> int:
+    """How long after its end a fault may keep a cut from finishing: links come back, and a leader is elected."""
+    settings = settings_of(plan)
+    link_s, election_s = 4 * max(settings.all_of(BEAT)), max(settings.all_of(ELECTION_TIMEOUT))
+    return int(4 * (link_s + election_s) * SECOND_NS)
+
+
+def _quorum(cut: AskedCut, logs: LogCuts) -> Judgement:
+    if cut.state != "ok":
+        return skipped("quorum", cut.cut, "it did not finish", lacks=False)
+    places: dict[str, int] = {}
+    for node, told in _told(cut).items():
+        place = logs[node].of_vclock(told) if node in logs.walks else None
+        if place is None:
+            return skipped("quorum", cut.cut, f"the log of {node} has no place {told}", lacks=True)
+        places[node] = place
+    verdict = logs.check(places)
+    return Judgement(
+        level="quorum",
+        cut=cut.cut,
+        result=verdict.result,
+        summary=verdict.summary,
+        count=len(verdict.witnesses),
+        witnesses=verdict.witnesses,
+    )
+
+
+def _marker(cut: AskedCut, logs: LogCuts) -> Judgement:
+    if cut.state != "ok":
+        return skipped("marker", cut.cut, "it did not finish", lacks=False)
+    origin, lsn = cut.value["marker"]
+    places: dict[str, int] = {}
+    stands: dict[str, dict[int, int]] = {}
+    for node in _told(cut):
+        place = logs[node].find(origin, lsn) if node in logs.walks else None
+        if place is None:
+            return skipped("marker", cut.cut, f"the log of {node} has no row {origin}/{lsn}", lacks=True)
+        places[node], stands[node] = place, counted(logs[node].cut(place).vclock)
+    witnesses = [
+        Witness(
+            rule="place-not-at-marker",
+            summary=f"{node} named the place {told}, and its log is at {stands[node]} behind the marker {origin}/{lsn}",
+            events=(),
+            node=node,
+        )
+        for node, told in _told(cut).items()
+        if told != stands[node]
+    ]
+    vclock = counted(dict(cut.value["vclock"]))
+    others = [node for node, stand in stands.items() if stand != vclock]
+    if not others:
+        found = logs.check(places, vclock)
+        witnesses += [each for each in found.witnesses if each.rule in OF_MARKERS]
+    summary = f"every place is behind {origin}/{lsn}, and all nodes agree there"
+    if others:
+        summary = f"every place is behind {origin}/{lsn}; {others[0]} had rows of one more writer by then"
+    return Judgement(
+        level="marker",
+        cut=cut.cut,
+        result="invalid" if witnesses else "valid",
+        summary=witnesses[0].summary if witnesses else summary,
+        count=len(witnesses),
+        witnesses=tuple(witnesses),
+    )
+
+
+def _finish(cut: AskedCut, history: History, after_ns: int) -> Judgement:
+    if cut.state == "ok":
+        summary = f"every node named its place, {len(_told(cut))} of them"
+        return Judgement(level="finish", cut=cut.cut, result="valid", summary=summary)
+    causes: Sequence[str] = cut.causes(history, after_ns)
+    if causes:
+        return skipped("finish", cut.cut, "; ".join(causes), lacks=False)
+    summary = f"{cut.cut} did not finish, and nothing that was done explains why: {cut.why}"
+    witness = Witness(rule="no-cause", summary=summary, events=(), node=cut.node)
+    return Judgement(
+        level="finish", cut=cut.cut, result="invalid", summary=summary, count=1, witnesses=(witness,)
+    )
+
+
+def _told(cut: AskedCut) -> Mapping[str, dict[int, int]]:
+    return {node: counted(dict(place)) for node, place in cut.value["places"].items()}

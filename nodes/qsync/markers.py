@@ -1,0 +1,62 @@
+"""A node's places at the markers of consistent cuts.
+
+A marker is a NOP among the rows: every version of Tarantool takes one, with an lsn and without an effect. It travels as
+any row does. So each node writes it behind the rows that are in front of it, and *its place* at the marker is the
+vclock that its log has come to there. A cut is the place of every member.
+
+Nothing tells a marker from a NOP that a filter made. A node notes its place at each NOP, and forgets the oldest places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from nodes.iproto.messages import Row, Type
+from nodes.kernel.vclock import Vclock
+from nodes.qsync.decisions import Decisions
+from nodes.qsync.journal import LOCAL, Journal, Write, public
+
+MOST = 256
+Marker = tuple[int, int]
+"""Its origin, and its lsn there."""
+
+
+class Markers:
+    """Those that one node has in its log."""
+
+    def __init__(self, journal: Journal, decisions: Decisions) -> None:
+        self._journal = journal
+        self._decisions = decisions
+        self.places: dict[Marker, Vclock] = {}
+        """Of markers that are on disk, oldest first."""
+        self._under_way: dict[int, Vclock] = {}
+        """By token."""
+
+    def writes(self, write: Write) -> None:
+        """A record is on its way to the disk."""
+        if write.rows[0].type == Type.NOP and all(row.type == Type.NOP for row in write.rows):
+            self._under_way[write.token] = public(self._decisions.place_at_marker(self._journal))
+
+    def persisted(self, write: Write) -> None:
+        """It is on disk."""
+        place = self._under_way.pop(write.token, None)
+        if place is not None:
+            self._note(write.rows[-1], place)
+
+    def failed(self) -> None:
+        """Nothing that was under way reached the disk."""
+        self._under_way.clear()
+
+    def recovered(self, rows: Iterable[Row], begins: Mapping[int, int]) -> None:
+        """The log on disk, behind a snapshot of the vclock `begins`."""
+        vclock = public(begins)
+        for row in rows:
+            if row.replica_id != LOCAL:
+                vclock[row.replica_id] = row.lsn
+                if row.type == Type.NOP:
+                    self._note(row, dict(vclock))
+
+    def _note(self, row: Row, place: Vclock) -> None:
+        self.places[row.replica_id, row.lsn] = place
+        if len(self.places) > MOST:
+            del self.places[next(iter(self.places))]
