@@ -65,11 +65,12 @@ class Discovery:
         self._hear()
 
     def newest_topology(self) -> int:
-        """The index of the last entry in our log, committed or not, that changes the topology."""
+        """The version of the topology, or the index of the last entry in our log behind what was delivered, committed
+        or not, that may raise it. A delivered entry that changed nothing has raised nothing."""
         entries = self.log.entries
-        known = self._agreed.version
         return next(
-            (i for i in range(len(entries), known, -1) if entries[i - 1][1][0] in TOPOLOGY_WORDS), known
+            (i for i in range(len(entries), self.delivered, -1) if entries[i - 1][1][0] in TOPOLOGY_WORDS),
+            self._agreed.version,
         )
 
     def propose(self, entry: Entry) -> None:

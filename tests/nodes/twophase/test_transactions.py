@@ -66,6 +66,18 @@ def test_steps(concurrency: str, node: str) -> None:
     assert ask(["jump", "l", "x"])["error"].startswith("illegal-parameters: expected a step")
 
 
+def test_an_entry_that_changes_nothing_hinders_no_transaction() -> None:
+    """If it failed, no transaction in two phases would commit until the members change once more."""
+    cluster = settled(one_phase=False)
+    version = cluster.node("n1").agreed.version
+    cluster.node(cluster.coordinator()).discovery.propose(["join", "n2", 1, "server"])
+    delivered = cluster.node("n2").discovery.delivered
+    cluster.run_until(lambda: cluster.node("n2").discovery.delivered > delivered)
+    cluster.run(200)
+    assert cluster.node("n1").agreed.version == version
+    assert answered(cluster, cluster.client.txn("c1", ["write", "r", "x", 1]))["type"] == "ok"
+
+
 def test_all_owners_have_it_on_disk_when_it_is_answered() -> None:
     """If it failed, an answered write could be lost with one machine."""
     cluster = settled(backups=2)
