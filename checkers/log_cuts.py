@@ -7,15 +7,15 @@
 
 A *place* in a log is a number: how many transactions, decisions and votes of the log are before the cut. A cut never
 divides a transaction. The cut *at* a row has each node right behind that row, and a node without it at the end of its
-log: where a marker in the stream of rows would stop each of them. In logs that keep the order in which rows came
-about, such a cut holds at every CONFIRM, ROLLBACK, PROMOTE and DEMOTE.
+log: where a marker in the stream of rows would stop each of them. Such a cut holds while one node writes. If two write
+at once, acknowledgements for one may pass a row of the other.
 
 A `Walk` replays a log up to a place. Walks go forward; a place before the last one costs a new replay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from checkers.cuts.quorum_logs import Decision, Id, NodeCut, SetCut, Status, check, counted
@@ -30,7 +30,10 @@ STATUSES: Mapping[Fate, Status] = {
     "nop": "rolled back",
     "pending": "pending",
 }
-"""Of synchronous transactions. A NOP stands where a node wrote a row without its content: it discarded that row."""
+"""Of synchronous transactions. A NOP stands where a node wrote a row without its content: it discarded that row.
+
+A node discards a CONFIRM in the same way. So a NOP counts only where a log has the transaction itself.
+"""
 
 Places = Mapping[str, int]
 
@@ -42,11 +45,14 @@ class NoSuchPlace(ValueError):
 class Walk:
     """One node's log, replayed up to a place."""
 
-    def __init__(self, log: NodeLog, promotes: Promotes, replica: int) -> None:
-        """`replica`: the node's own; 0 if it is not known."""
+    def __init__(
+        self, log: NodeLog, promotes: Promotes, replica: int, synchronous: Set[Id] = frozenset()
+    ) -> None:
+        """`replica`: the node's own; 0 if it is not known. `synchronous`: the transactions of all logs that wait."""
         self.log = log
         self._promotes: Promotes = promotes
         self._replica = replica
+        self._synchronous = synchronous | synchronous_in(log)
         self._parts = list(transactions(log))
         self._behind: dict[Id, int] = {}
         for place, rows in enumerate(self._parts, start=1):
@@ -136,8 +142,7 @@ class Walk:
         statuses = {
             name: STATUSES[fate]
             for name, fate in replayed.fates.items()
-            if fate in STATUSES
-            and (fate == "nop" or any(row.is_synchronous for row in replayed.transactions[name]))
+            if fate in STATUSES and name in self._synchronous
         }
         return NodeCut(
             node=self.log.node,
@@ -194,6 +199,11 @@ class Walk:
         return f"it goes from {first.origin}/{first.lsn} to {last.origin}/{last.lsn}"
 
 
+def synchronous_in(log: NodeLog) -> frozenset[Id]:
+    """The transactions of a log that wait for a quorum."""
+    return frozenset(row.id for row in log.records if row.kind == "write" and row.is_synchronous)
+
+
 class LogCuts:
     """The logs of a replica set, by node. ValueError if it is not known how many nodes make a quorum."""
 
@@ -203,7 +213,10 @@ class LogCuts:
         self.rules = rules
         self._quorum = rules.quorum
         known = {uuid: replica for log in logs for replica, uuid in log.members.items()}
-        self.walks = {log.node: Walk(log, rules.promotes, known.get(log.instance, 0)) for log in logs}
+        waiting = frozenset(name for log in logs for name in synchronous_in(log))
+        self.walks = {
+            log.node: Walk(log, rules.promotes, known.get(log.instance, 0), waiting) for log in logs
+        }
         registered = {uuid for log in logs for uuid in log.members.values()}
         self.members = max(len(logs), rules.members or 0, len(registered) if not rules.members else 0)
         terms = [

@@ -5,7 +5,9 @@
 | `qsync.cut` | writes a marker; when it is on disk, a map: origin, lsn, and vclock: the place of this node |
 | `qsync.cut_places` | a list of maps with the same keys: the places of this node at the markers in its log |
 
-`qsync.cut` needs a writable node. The cut is finished when `qsync.cut_places` of every member has the marker.
+`qsync.cut` needs a writable node. The cut is finished when `qsync.cut_places` of every member has the marker, with the
+vclock that `qsync.cut` answered. A different vclock means that a second node has written rows, as in a failover:
+acknowledgements of those rows may have passed the marker, so the cut has failed.
 """
 
 from __future__ import annotations

@@ -71,6 +71,12 @@ def test_a_promote_that_waits_confirms_nothing_yet() -> None:
     assert confirmed["n2"].cut(3).decisions[-1].until == 1
 
 
+def test_a_nop_counts_only_where_a_log_has_the_transaction() -> None:
+    """Broken, a stale CONFIRM that some nodes discarded differs at every later marker."""
+    discarded = Walk(_of(2, nop(1, 1), nop(1, 2)), "at once", 2, synchronous=frozenset({(1, 1)}))
+    assert discarded.cut(2).statuses == {(1, 1): "rolled back"}
+
+
 @pytest.mark.parametrize(
     ("replica", "lsn", "says"),
     [(1, 9, "has no row 1/9; it goes from 1/1 to 1/5"), (3, 1, "has no row 3/1")],

@@ -1,8 +1,12 @@
 """An operator who takes cuts at a steady pace, by markers among the rows (`nodes.qsync.markers`).
 
-It asks the owner to write a marker, and then every node for its place there, until each has one. All of it are lines of
-the history (`harness.systems.cut_lines`). In `cut-ended` of a finished cut, "marker" is [origin, lsn], "vclock" the
-vclock that the owner named, and "places" has each node's; a vclock is a list of [replica, lsn].
+It asks the owner to write a marker, and then every node for its place there, until each has one. The cut is finished if
+all places are the vclock that the owner named with the marker. If a second node wrote rows meanwhile, as in a failover,
+they are in front of the marker in some logs only. Acknowledgements of those rows may then pass the marker, and the
+places may not fit together: the cut has failed, and the next one may finish.
+
+All of it is in lines of the history (`harness.systems.cut_lines`). In `cut-ended`, "marker" is [origin, lsn], "vclock"
+is the owner's, and "places" has each node's; a vclock is a list of [replica, lsn].
 """
 
 from __future__ import annotations
@@ -50,14 +54,15 @@ class CutOperator:
         ended: dict[str, object]
         match await self._ask(owner, "qsync.cut"):
             case {"origin": int(origin), "lsn": int(lsn), "vclock": vclock}:
-                marker = (origin, lsn)
+                marker, named = (origin, lsn), _pairs(vclock)
                 places, silent = await self._places(marker)
-                state = (
-                    {"state": "unknown", "why": f"{silent} told no place in time"}
-                    if silent
-                    else {"state": "ok"}
-                )
-                ended = {"marker": marker, "vclock": _pairs(vclock), "places": places, **state}
+                apart = [node for node, place in places.items() if place != named]
+                state, why = "ok", ""
+                if silent:
+                    state, why = "unknown", f"{silent} told no place in time"
+                elif apart:
+                    state, why = "failed", f"{apart[0]} named a different place than the owner"
+                ended = {"marker": marker, "vclock": named, "places": places, "state": state, "why": why}
             case str(why):
                 ended = {"state": "refused", "why": why}
             case _:

@@ -1,10 +1,10 @@
 """How the cuts of a run are judged, on three levels, over what the operator's lines and the nodes' logs say.
 
-| level | a finished cut violates it if |
+| level | a cut violates it if |
 |---|---|
-| quorum | the places that nodes named are no cut that can be restored (`checkers.cuts.quorum_logs`) |
-| marker | a place is not right behind the marker in the node's log, or equal vclocks hold different statuses |
-| finish | never; an unfinished cut does, if neither a fault nor a refusal is its cause |
+| quorum | it finished, and the places that nodes named cannot be restored (`checkers.cuts.quorum_logs`) |
+| marker | a place is not right behind the marker in the node's log, or it finished with different statuses |
+| finish | it did not finish, and neither a fault, a refusal nor a second writer in the logs is the cause |
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Judging:
             judgements={
                 "quorum": tuple(_quorum(cut, logs) for cut in cuts),
                 "marker": tuple(_marker(cut, logs) for cut in cuts),
-                "finish": tuple(_finish(cut, history, _after_ns(self._plan)) for cut in cuts),
+                "finish": tuple(_finish(cut, logs, history, _after_ns(self._plan)) for cut in cuts),
             },
         )
 
@@ -103,16 +103,16 @@ def _quorum(cut: AskedCut, logs: LogCuts) -> Judgement:
 
 
 def _marker(cut: AskedCut, logs: LogCuts) -> Judgement:
-    if cut.state != "ok":
-        return skipped("marker", cut.cut, "it did not finish", lacks=False)
+    if not _told(cut):
+        return skipped("marker", cut.cut, "no node named its place", lacks=False)
     origin, lsn = cut.value["marker"]
     places: dict[str, int] = {}
-    stands: dict[str, dict[int, int]] = {}
     for node in _told(cut):
         place = logs[node].find(origin, lsn) if node in logs.walks else None
         if place is None:
             return skipped("marker", cut.cut, f"the log of {node} has no row {origin}/{lsn}", lacks=True)
-        places[node], stands[node] = place, counted(logs[node].cut(place).vclock)
+        places[node] = place
+    stands = {node: counted(logs[node].cut(place).vclock) for node, place in places.items()}
     witnesses = [
         Witness(
             rule="place-not-at-marker",
@@ -123,14 +123,10 @@ def _marker(cut: AskedCut, logs: LogCuts) -> Judgement:
         for node, told in _told(cut).items()
         if told != stands[node]
     ]
-    vclock = counted(dict(cut.value["vclock"]))
-    others = [node for node, stand in stands.items() if stand != vclock]
-    if not others:
-        found = logs.check(places, vclock)
+    if cut.state == "ok":
+        found = logs.check(places, dict(cut.value["vclock"]))
         witnesses += [each for each in found.witnesses if each.rule in OF_MARKERS]
-    summary = f"every place is behind {origin}/{lsn}, and all nodes agree there"
-    if others:
-        summary = f"every place is behind {origin}/{lsn}; {others[0]} had rows of one more writer by then"
+    summary = f"{len(places)} places are right behind the marker {origin}/{lsn}"
     return Judgement(
         level="marker",
         cut=cut.cut,
@@ -141,11 +137,11 @@ def _marker(cut: AskedCut, logs: LogCuts) -> Judgement:
     )
 
 
-def _finish(cut: AskedCut, history: History, after_ns: int) -> Judgement:
+def _finish(cut: AskedCut, logs: LogCuts, history: History, after_ns: int) -> Judgement:
     if cut.state == "ok":
         summary = f"every node named its place, {len(_told(cut))} of them"
         return Judgement(level="finish", cut=cut.cut, result="valid", summary=summary)
-    causes: Sequence[str] = cut.causes(history, after_ns)
+    causes: Sequence[str] = [*cut.causes(history, after_ns), *_second_writers(cut, logs)]
     if causes:
         return skipped("finish", cut.cut, "; ".join(causes), lacks=False)
     summary = f"{cut.cut} did not finish, and nothing that was done explains why: {cut.why}"
@@ -155,5 +151,19 @@ def _finish(cut: AskedCut, history: History, after_ns: int) -> Judgement:
     )
 
 
+def _second_writers(cut: AskedCut, logs: LogCuts) -> Sequence[str]:
+    """The nodes with other rows in front of the marker than its writer had, by their logs."""
+    if not _told(cut):
+        return []
+    origin, lsn = cut.value["marker"]
+    named = counted(dict(cut.value["vclock"]))
+    places = {node: walk.find(origin, lsn) for node, walk in logs.walks.items()}
+    return [
+        f"{node} had rows of a second writer by then"
+        for node, place in places.items()
+        if place is not None and counted(logs[node].cut(place).vclock) != named
+    ]
+
+
 def _told(cut: AskedCut) -> Mapping[str, dict[int, int]]:
-    return {node: counted(dict(place)) for node, place in cut.value["places"].items()}
+    return {node: counted(dict(place)) for node, place in cut.value.get("places", {}).items()}
