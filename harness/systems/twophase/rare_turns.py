@@ -8,7 +8,8 @@ from typing import get_args
 
 from checkers.history.history import History
 from harness.run.plan import Plan
-from harness.systems.cut_lines import ASKED, ENDED, NEEDS_BASE
+from harness.systems.cut_lines import ASKED, ENDED
+from harness.systems.twophase.cut_operator import NEEDS_BASE
 from harness.systems.twophase.options import said_of
 from nodes.twophase import sometimes
 from nodes.twophase.configuration import Variant

@@ -161,9 +161,7 @@ class TwoPhaseSystem(HasRareTurns, Varies):
         return ()
 
     def checks_of_nodes(self, plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
-        from harness.systems.twophase.judging import (
-            checks_of_cuts,  # not before a run is judged
-        )
+        from harness.systems.twophase.judging import checks_of_cuts  # not before a run is judged
 
         restored = (check_of_restored(plan, files),) if plan.restores_cuts else ()
         return (*checks_of_cuts(plan, files), *restored)
@@ -174,12 +172,14 @@ class TwoPhaseSystem(HasRareTurns, Varies):
     async def operate(self, plan: Plan, cluster: Cluster, note: Note, is_over: Callable[[], bool]) -> None:
         await CutOperator(plan, cluster, note).run(is_over)
 
-    # ---- RestoresCuts
+    # ---- RestoresCuts; what needs the checkers of cuts is imported when a run is over
 
     def drawn_cuts(self, plan: Plan, files: NodeFiles) -> Sequence[str]:
+
         return drawn_cuts(plan, files)
 
     def restored_files(self, plan: Plan, files: NodeFiles, cut: str) -> NodeFiles | str:
+
         return files_restored(plan, files, cut)
 
     def restored(self, cut: str) -> System:
@@ -189,6 +189,7 @@ class TwoPhaseSystem(HasRareTurns, Varies):
         return await CutOperator(plan, cluster, lambda what, node, value: None).take(plan.node_names[0], cut)
 
     def rows_of(self, plan: Plan, files: NodeFiles, cut: str) -> Mapping[str, Rows] | str:
+
         return rows_of(plan, files, cut)
 
     def bugs(self) -> Mapping[str, str]:

@@ -327,3 +327,43 @@ def test_a_store_that_is_not_in_the_image_is_a_start_that_failed(
     told = capsys.readouterr().err
     assert "ended before it was ready (exit 2)" in told
     assert "can't open file" in told
+
+
+CUTS = (
+    "--system",
+    "twophase",
+    "--nodes",
+    "5",
+    "--workload",
+    "restore",
+    "--rate",
+    "60",
+    "-o",
+    "cut_every_s=1",
+)
+
+
+def cut_checks(verdict: dict[str, Any]) -> dict[str, str]:
+    return {
+        each["checker"]: each["result"] for each in verdict["checks"] if each["checker"].startswith("cuts-")
+    }
+
+
+def test_cuts_of_nodes_in_containers_are_right_and_restored(client: Any, tmp_path: Path) -> None:
+    """If it failed, cuts of a right store would be wrong in containers, or its nodes would lack what they import."""
+    words = (*CUTS, "--faults", "isolate-one,kill", "--calm", "4", "--time-limit", "20", "--seed", "4")
+    verdict = run(tmp_path, *words, "-o", "restores=1")
+    assert verdict["violations"] == []
+    found = cut_checks(verdict)
+    for level in ("messages", "transactions", "form", "closure", "state", "finish", "restored"):
+        assert found[f"cuts-{level}"] == "valid", (level, verdict["sentence"])
+    assert ours(client) == ([], [], [])
+
+
+def test_a_wrong_cut_is_found_in_containers(client: Any, tmp_path: Path) -> None:
+    """If it failed, a right cut in containers would say nothing."""
+    words = ("--faults", "none", "--time-limit", "10", "--seed", "7", "--workers", "15", "-o", "restores=1")
+    verdict = run(
+        tmp_path, *CUTS, *words, "-o", "cut_every_s=0.3", "--rate", "150", "--bug", "finish-at-once"
+    )
+    assert cut_checks(verdict)["cuts-transactions"] == "invalid", verdict["sentence"]
