@@ -28,7 +28,6 @@ from harness.systems.twophase.options import (
 )
 from harness.systems.twophase.promises import promise_of
 from harness.systems.twophase.rare_turns import HasRareTurns
-from harness.systems.twophase.restored import check_of_restored, drawn_cuts, files_restored, rows_of
 from harness.systems.twophase.scenes import DRAWN, READY_MADE
 from harness.systems.twophase.variety import Varies
 from harness.systems.twophase.wire import WIRE, TwoPhaseWire
@@ -162,6 +161,7 @@ class TwoPhaseSystem(HasRareTurns, Varies):
 
     def checks_of_nodes(self, plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
         from harness.systems.twophase.judging import checks_of_cuts  # not before a run is judged
+        from harness.systems.twophase.restored import check_of_restored
 
         restored = (check_of_restored(plan, files),) if plan.restores_cuts else ()
         return (*checks_of_cuts(plan, files), *restored)
@@ -175,10 +175,12 @@ class TwoPhaseSystem(HasRareTurns, Varies):
     # ---- RestoresCuts; what needs the checkers of cuts is imported when a run is over
 
     def drawn_cuts(self, plan: Plan, files: NodeFiles) -> Sequence[str]:
+        from harness.systems.twophase.restored import drawn_cuts
 
         return drawn_cuts(plan, files)
 
     def restored_files(self, plan: Plan, files: NodeFiles, cut: str) -> NodeFiles | str:
+        from harness.systems.twophase.restored import files_restored
 
         return files_restored(plan, files, cut)
 
@@ -189,6 +191,7 @@ class TwoPhaseSystem(HasRareTurns, Varies):
         return await CutOperator(plan, cluster, lambda what, node, value: None).take(plan.node_names[0], cut)
 
     def rows_of(self, plan: Plan, files: NodeFiles, cut: str) -> Mapping[str, Rows] | str:
+        from harness.systems.twophase.restored import rows_of
 
         return rows_of(plan, files, cut)
 
