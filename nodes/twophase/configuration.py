@@ -121,6 +121,7 @@ KINDS: Mapping[str, Callable[[object], bool]] = {
     "str": lambda value: isinstance(value, str),
     "str | None": lambda value: value is None or isinstance(value, str),
     "int": lambda value: type(value) is int,
+    "float": lambda value: type(value) in (int, float),
     "bool": lambda value: isinstance(value, bool),
     "tuple[str, ...]": _is_texts,
     "Role": lambda value: value in get_args(Role),
