@@ -85,7 +85,7 @@ BESIDE = (
 """The operator's actions during the run, beside the drawn faults, with the frequency of each."""
 LOST_DISKS = 0.15
 """How often nodes lose their disks for good, and new ones join at their addresses."""
-MEMBERS_CHANGE = 0.15
+MEMBERS_CHANGE = 0.2
 """How often nodes leave and new ones join as well."""
 RESTARTED_BESIDE = 0.4
 """How often all nodes restart in turn as well where members change: then they count those that there are."""

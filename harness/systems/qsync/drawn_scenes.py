@@ -214,7 +214,7 @@ CAUSES: tuple[tuple[Callable[[Scene], None], int], ...] = (
     (_owner_is_cut_off, 2),
     (_queue_fills, 3),
     (_node_lags, 5),
-    (_joins_anew, 2),
+    (_joins_anew, 3),
     (_rivals_stand, 4),
     (_nothing, 3),
 )

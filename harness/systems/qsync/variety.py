@@ -27,6 +27,8 @@ from harness.systems.qsync.configurations import modes_of
 from harness.systems.qsync.options import protocol_of, quorum_follows, said_of, settings_of
 
 READS: Mapping[str, Any] = {"read": "mixed"}
+LINEARIZABLE_ALONE = 0.25
+"""How often every read is linearizable: a stale one needs a node that lags, and a read there just then."""
 MODES = (
     ("candidate", 10),
     ("manual", 3),
@@ -65,7 +67,9 @@ class Varies:
     """Implements `harness.systems.system.VariesItself` and `PlansForBugs`."""
 
     def drawn(self, dice: Dice, plan: Plan, given: frozenset[str]) -> dict[str, Any]:
-        return {**READS, **({} if "configuration" in given else _drawn(dice, plan, given))}
+        drawn = {} if "configuration" in given else _drawn(dice, plan, given)
+        is_alone = plan.streams()["variety: reads"].random() < LINEARIZABLE_ALONE
+        return {**READS, **({"read": "linearizable"} if is_alone else {}), **drawn}
 
     def workloads(
         self, plan: Plan, drawn: Mapping[str, Any], weights: Mapping[str, float]
