@@ -89,11 +89,18 @@ class _Checker:
             "finish": tuple(self._finish()),
         }
         assert judgements.keys() == LEVELS.keys()
+        why = consequences.placeless(self.ids, self.breaches, self.given.trace, self.messages)
+        apart = {
+            level: tuple(
+                _consequence(level, each.cut, why[each.cut])
+                if level != "form" and each.result == "invalid" and each.cut in why
+                else each
+                for each in said
+            )
+            for level, said in judgements.items()
+        }
         return Report(
-            cuts=tuple(self.ids),
-            judgements=judgements,
-            notes=tuple(self.notes),
-            pictures=self._pictures(judgements),
+            cuts=tuple(self.ids), judgements=apart, notes=tuple(self.notes), pictures=self._pictures(apart)
         )
 
     def _pictures(self, judgements: Mapping[Level, Sequence[Judgement]]) -> dict[str, picture.Picture]:
@@ -199,20 +206,15 @@ class _Checker:
     def _torn(self, members: Members, cut: str, place: int) -> Judgement:
         """Of a cut with torn transactions: those with a cause of their own."""
         logs = members.logs
-        said = consequences.causes(
-            cut, self.ids.index(cut), self.given.trace, self.messages, self.breaches, logs
-        )
+        crossed: frozenset[str] = frozenset()
+        if self.given.trace is not None and self.messages is not None and not self.messages.broken:
+            crossed = self.messages.crossed(self.given.trace, self.ids.index(cut))
+        named = consequences.named_by(cut, self.breaches, logs)
         torn = transactions.torn_by(members, place)
-        reasons = [said.of_torn(logs.xids[xid]) for xid in torn]
+        reasons = [consequences.of_torn(logs.xids[xid], crossed, named) for xid in torn]
         own = [xid for xid, reason in zip(torn, reasons, strict=True) if not reason]
         if not own:
-            return Judgement(
-                level="transactions",
-                cut=cut,
-                result="unknown",
-                summary=f"not judged apart: {reasons[0]}",
-                standing="consequence",
-            )
+            return _consequence("transactions", cut, reasons[0])
         sides = transactions.sides(members, own[0], place)
         witness = witnesses.of_torn(logs, cut, own[0], sides)
         return Judgement(
@@ -366,13 +368,7 @@ class _Checker:
                 yield _invalid("state", cut, wrong)
             elif apart and [*judge_state(restored, given.invariant, earlier)]:
                 why = "only values that torn transactions wrote are wrong (level transactions)"
-                yield Judgement(
-                    level="state",
-                    cut=cut,
-                    result="unknown",
-                    summary=f"not judged apart: {why}",
-                    standing="consequence",
-                )
+                yield _consequence("state", cut, why)
             elif {"differs-from-oracle", "replica-differs", "invariant", "differs-from-delta"} <= set(
                 left_out
             ):
@@ -402,6 +398,11 @@ class _Checker:
 
 def _unknown(level: Level, cut: str, why: str) -> Judgement:
     return Judgement(level=level, cut=cut, result="unknown", summary=why)
+
+
+def _consequence(level: Level, cut: str, why: str) -> Judgement:
+    summary = f"not judged apart: {why}"
+    return Judgement(level=level, cut=cut, result="unknown", summary=summary, standing="consequence")
 
 
 def _invalid(level: Level, cut: str, found: Sequence[Witness]) -> Judgement:

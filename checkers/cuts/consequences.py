@@ -1,20 +1,21 @@
-"""Findings that follow from what a different level says of the same cut; they are not said again.
+"""Findings that follow from what a different level says of a cut; they are not said again.
 
 | a finding | follows from | level |
 |---|---|---|
 | a torn transaction | a message about this transaction, received inside the cut and sent outside | messages |
 | a torn transaction | a breach of form that names this transaction | form |
-| torn transactions of a cut | records that do not say where the cut is: a second START, say | form |
 | a key with a wrong value in a restored state | a torn transaction that wrote this key | transactions |
+| anything but form, of a cut | records of the cut that do not say where it is: a second START, say | form |
+| anything but form, of a cut | an older cut that began anew on a node while this cut was the newest there | form |
 
 Only the finding that follows is left out. A second torn transaction, or a wrong value under a key that no torn
-transaction wrote, has a cause of its own, and is reported.
+transaction wrote, has a cause of its own, and is reported. A cut without a place has none of its other levels judged;
+the breach of form is reported for it, or for the cut that began anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 import numpy
 
@@ -24,7 +25,7 @@ from checkers.cuts.messages import Messages
 from checkers.cuts.trace import Trace
 
 PLACELESS = frozenset({"second-start", "second-finish", "finish-without-start", "id-mismatch"})
-"""Rules of form: without it nothing has a side."""
+"""Rules of form: what breaks one leaves open where its cut is."""
 NAMING = frozenset(
     {
         "in-both-sets",
@@ -37,44 +38,53 @@ NAMING = frozenset(
 """Rules of form: the transaction that such a breach names has no sure side."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Causes:
-    """What messages and form say of one cut. `placeless`: why nothing has a side, "" if all have."""
+def placeless(
+    cuts: Sequence[str], breaches: Iterable[Breach], trace: Trace | None, messages: Messages | None
+) -> dict[str, str]:
+    """By cut why nobody knows where it is; not there: it has its place."""
+    found: dict[str, str] = {}
+    for breach in breaches:
+        if breach.rule in PLACELESS:
+            found.setdefault(breach.cut, f"{breach.summary} (level form)")
+    if trace is None or messages is None:
+        return found
+    firsts = _first_changes(trace)
+    for cut, doubled in zip(cuts, messages.doubled, strict=True):
+        for node, row in doubled:
+            newest = [other for at, other in firsts.get(node, ()) if at < row]
+            if newest and newest[-1] != cut:
+                why = f"{node} began {cut} anew while {newest[-1]} was its newest cut (level form)"
+                found.setdefault(newest[-1], why)
+    return found
 
-    by_message: frozenset[str] = frozenset()
-    by_form: frozenset[str] = frozenset()
-    placeless: str = ""
 
-    def of_torn(self, xid: str) -> str:
-        """Why a torn transaction follows from a different finding; "" if it does not."""
-        if self.placeless:
-            return f"{self.placeless} (level form)"
-        if xid in self.by_form:
-            return f"{xid} is torn, and a record of the cut names it wrongly (level form)"
-        if xid in self.by_message:
-            return f"{xid} is torn by a message from outside (level messages)"
-        return ""
+def _first_changes(trace: Trace) -> dict[str, list[tuple[int, str]]]:
+    """By node its first colour change of each cut, in their order."""
+    found: dict[str, dict[str, int]] = {}
+    for row, code in zip(trace.mark_row.tolist(), trace.mark_cut.tolist(), strict=True):
+        node = trace.lives[trace.life_of(row)].node
+        found.setdefault(node, {}).setdefault(trace.cuts[code], row)
+    return {node: sorted((row, cut) for cut, row in rows.items()) for node, rows in found.items()}
 
 
-def causes(
-    cut: str,
-    place: int,
-    trace: Trace | None,
-    messages: Messages | None,
-    breaches: Iterable[Breach],
-    logs: Logs,
-) -> Causes:
-    """`place`: of the cut in `messages`."""
-    of_cut = [breach for breach in breaches if breach.cut == cut]
-    crossed: frozenset[str] = frozenset()
-    if trace is not None and messages is not None and not messages.broken:
-        crossed = messages.crossed(trace, place)
-    return Causes(
-        by_message=crossed,
-        by_form=frozenset(
-            logs.xids[breach.xid] for breach in of_cut if breach.rule in NAMING and breach.xid >= 0
-        ),
-        placeless=next((breach.summary for breach in of_cut if breach.rule in PLACELESS), ""),
+def of_torn(xid: str, crossed: Iterable[str], named: Iterable[str]) -> str:
+    """Why a torn transaction follows from a different finding; "" if it does not.
+
+    `crossed`: transactions of messages that violate the cut; `named`: those that a breach of form names.
+    """
+    if xid in named:
+        return f"{xid} is torn, and a record of the cut names it wrongly (level form)"
+    if xid in crossed:
+        return f"{xid} is torn by a message from outside (level messages)"
+    return ""
+
+
+def named_by(cut: str, breaches: Iterable[Breach], logs: Logs) -> frozenset[str]:
+    """The transactions that the cut's breaches of form name."""
+    return frozenset(
+        logs.xids[breach.xid]
+        for breach in breaches
+        if breach.cut == cut and breach.rule in NAMING and breach.xid >= 0
     )
 
 

@@ -17,12 +17,15 @@ from nodes.twophase.decisions import Decisions
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """`does` says what is done wrong, `seen` what a cut or its restore shows; any of the checkers finds it."""
+    """`does` says what is done wrong, `seen` what a cut or its restore shows.
+
+    `checkers`: the one that reports it; others leave out what follows from this bug.
+    """
 
     decides: type[Decisions]
     does: str
     seen: str
-    checkers: tuple[str, ...] = ("cuts",)
+    checkers: tuple[str, ...] = ("cuts-transactions",)
 
     def __str__(self) -> str:
         return f"{self.does}: {self.seen}"

@@ -15,4 +15,5 @@ BUG = Bug(
     decides=IdleNotTold,
     does="an idle node takes no part in the cut",
     seen="a cut is reported as good and an idle server has no START and no FINISH",
+    checkers=("cuts-finish",),
 )

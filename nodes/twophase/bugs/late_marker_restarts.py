@@ -15,4 +15,5 @@ BUG = Bug(
     decides=LateMarkerRestarts,
     does="the cut is forgotten when all nodes have finished it, though marked messages can still arrive",
     seen="a late marker begins the same cut once more: START stands twice in the log",
+    checkers=("cuts-form",),
 )

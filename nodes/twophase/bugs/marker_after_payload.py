@@ -14,4 +14,5 @@ BUG = Bug(
     decides=MarkerAfterPayload,
     does="the marker of a message is handled behind its payload",
     seen="the receiver takes the payload in BEFORE, and the sender was AFTER: transactions are torn",
+    checkers=("cuts-messages",),
 )

@@ -15,4 +15,5 @@ BUG = Bug(
     decides=NoMarkerOnFinish,
     does="finish messages carry no marker",
     seen="a participant commits by a finish of the other side, and begins the cut later: the transaction is torn",
+    checkers=("cuts-messages",),
 )

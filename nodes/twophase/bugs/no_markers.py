@@ -15,4 +15,5 @@ BUG = Bug(
     decides=NoMarkers,
     does="messages of transactions carry no marker",
     seen="a message of a node behind the cut reaches a node that has not begun it: transactions are torn",
+    checkers=("cuts-messages",),
 )

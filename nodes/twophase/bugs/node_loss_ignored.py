@@ -14,4 +14,5 @@ BUG = Bug(
     decides=NodeLossIgnored,
     does="the loss of a server does not make the running cut fail",
     seen="FINISH is written, and the cut reported as good, without the server that was lost",
+    checkers=("cuts-finish",),
 )

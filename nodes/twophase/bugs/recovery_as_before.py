@@ -15,4 +15,5 @@ BUG = Bug(
     decides=RecoveryAsBefore,
     does="a commit by recovery, which has no sign, counts as BEFORE",
     seen="it is BEFORE where recovery committed it, and AFTER where the near node still could: it is torn",
+    checkers=("cuts-form",),
 )

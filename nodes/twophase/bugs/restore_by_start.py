@@ -15,4 +15,5 @@ BUG = Bug(
     decides=RestoreByStart,
     does="restore goes by START alone",
     seen="the restored state lacks transactions in flight on some nodes, and has others that come later",
+    checkers=("cuts-state",),
 )

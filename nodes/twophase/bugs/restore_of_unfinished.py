@@ -17,4 +17,5 @@ BUG = Bug(
     decides=RestoreOfUnfinished,
     does="a cut is restored that only some servers have finished",
     seen="the cluster is restored by half, or to a cut that has failed",
+    checkers=("cuts-state",),
 )

@@ -19,4 +19,5 @@ BUG = Bug(
     decides=SetsSwapped,
     does="FINISH has its two sets in each other's place",
     seen="a transaction in flight is AFTER at this node, and BEFORE where it was committed already: it is torn",
+    checkers=("cuts-form",),
 )

@@ -88,6 +88,26 @@ def test_torn_beside_a_breach_that_names_another() -> None:
     assert wrong(report).keys() == {"form", "transactions"}
 
 
+def test_an_older_cut_that_began_anew_breaks_into_a_newer_one() -> None:
+    """If it failed, one late marker would be reported as a message from outside of every cut that it breaks into."""
+
+    def mark(cut: str) -> list[object]:
+        return ["mark", "cut", {"cut": cut}, 1]
+
+    late = [["send", 1, "n2", "finish", "t1", 9], ["receive", "n1", 1, 1, 20]]
+    trace = trace_of(
+        [
+            LifeRows(node="n1", life=1, rows=[mark("j"), mark("k"), mark("j"), late[0]]),
+            LifeRows(node="n2", life=1, rows=[mark("j"), late[1], mark("k")]),
+        ]
+    )
+    report = check(Given(cuts=[Cut(id="j"), Cut(id="k")], baseline=["n1", "n2"], trace=trace))
+    assert report.of("form", "j").witnesses[0].rule == "second-colour-change"
+    said = report.of("messages", "k")
+    assert (said.result, said.standing) == ("unknown", "consequence")
+    assert said.summary == "not judged apart: n1 began j anew while k was its newest cut (level form)"
+
+
 def restored(n2: dict[str, int]) -> dict[str, Restored]:
     """t1 and t2 write the key x."""
     rows = {"n1": {0: {"y": 1}}, "n2": {0: n2}}

@@ -1,0 +1,61 @@
+"""Every seeded bug is found by the level that is responsible for it, and by no other, in a stored plan.
+
+Operations are drawn out, and the deaths that some bugs need come at a moment. `tests/plans/README.md` says more.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.hunt import hunted, try_seed
+from harness.run.plan import Plan
+from harness.systems.plans import planned, read
+from harness.systems.twophase.bug_plans import BUG_PLANS
+from nodes.twophase import bugs
+
+PLANS = Path(__file__).parents[3] / "plans" / "twophase"
+STORED = sorted(path.stem for path in PLANS.glob("*.json"))
+
+
+@cache
+def stored(name: str) -> Plan:
+    return read(PLANS / f"{name}.json")
+
+
+def test_every_bug_has_its_plan() -> None:
+    """If it failed, a bug could be switched on that nothing is known to find."""
+    assert list(bugs.NAMES) == STORED
+    assert BUG_PLANS.keys() <= {*bugs.NAMES}
+
+
+@pytest.mark.parametrize(
+    "other", [0, pytest.param(1, marks=pytest.mark.nightly)], ids=["its seed", "another seed"]
+)
+@pytest.mark.parametrize("name", STORED)
+def test_a_known_bug_is_found_by_its_level_alone(name: str, other: int) -> None:
+    """If it failed, a bug would go unseen, or be reported as several."""
+    plan = stored(name)
+    assert plan.bugs == (name,)
+    assert plan.drawn is not None
+    found = try_seed(msgspec.structs.replace(plan, seed=plan.seed + other))
+    assert found.violated == bugs.bug(name).checkers, found.sentence
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_without_its_switch_the_plan_is_valid(name: str) -> None:
+    """If it failed, the alarm would ring for a store that is in order, or the plan would show nothing."""
+    clean = try_seed(msgspec.structs.replace(stored(name), bugs=()))
+    assert (clean.outcome, clean.violated) == ("valid", ()), clean.sentence
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", bugs.NAMES)
+def test_a_hunt_finds_it(name: str) -> None:
+    """If it failed, `qsync simulate --system twophase --bug NAME` would find nothing in its first seeds."""
+    plans = (planned(system="twophase", cluster="sim", seed=seed, bugs=(name,)) for seed in range(10))
+    seen = [violated for plan in plans if (violated := try_seed(hunted(plan, frozenset())).violated)]
+    assert seen and set(bugs.bug(name).checkers) <= {*seen[0]}
