@@ -339,9 +339,7 @@ class _Checker:
             if (found := wrong[place]) is not None:
                 yield _invalid("acknowledged", cut, [witnesses.of_bounds(cut, found)])
             elif missing[place]:
-                # A cut that its nodes gave up, after every one of them had finished it, was over at no known time.
-                is_given_up = "failed" in cuts[place].outcomes.values()
-                yield skipped("acknowledged", cut, missing[place], lacks=not is_given_up)
+                yield skipped("acknowledged", cut, missing[place], lacks=True)
             else:
                 summary = "what was acknowledged before is in it, and nothing that was invoked after its end"
                 yield Judgement(level="acknowledged", cut=cut, result="valid", summary=summary)

@@ -109,7 +109,8 @@ def _series(plan: Plan, history: History) -> list[dict[str, object]]:
 def _cuts(history: History) -> Sequence[Cut]:
     """The cuts by the operator's lines.
 
-    A cut without a report of its end was over when the run was: its FINISH is there, or nothing is claimed of it.
+    A cut that no node reported as finished may be whole in all logs: its end is that of the run, as no operation was
+    invoked later.
     """
     last_ns = max((event.time_ns for event in history.events), default=-1)
     cuts = []
@@ -119,7 +120,7 @@ def _cuts(history: History) -> Sequence[Cut]:
             Cut(
                 id=each.value.get("named", each.cut),
                 asked_ns=each.asked_ns,
-                ended_ns=each.ended_ns if outcome else last_ns,
+                ended_ns=each.ended_ns if each.state == "ok" else last_ns,
                 outcomes={each.node: outcome} if outcome else {},  # type: ignore[dict-item]  # two words of Outcome
                 causes=tuple(_causes(each, history)),
             )

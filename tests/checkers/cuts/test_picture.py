@@ -117,7 +117,8 @@ def test_only_the_first_cuts_and_wrong_ones_are_drawn() -> None:
     cuts = [f"k{number}" for number in range(20)]
     log = [Record(kind=kind, cut=cut) for cut in cuts for kind in ("start", "finish")]
     logs = logs_of([NodeLog(node="n1", records=[*log, Record(kind="start", cut="k19")])])
-    trace = trace_of([rows("n1", *(["mark", "cut", {"cut": cut}] for cut in cuts))])
+    changes: list[list[object]] = [["mark", "cut", {"cut": cut}] for cut in cuts]
+    trace = trace_of([rows("n1", *changes)])
     report = check(Given(cuts=[Cut(id=cut) for cut in cuts], baseline=["n1"], trace=trace, logs=logs))
     assert report.of("form", "k19").result == "invalid"
     drawn = report.verdict("messages").details["pictures"]

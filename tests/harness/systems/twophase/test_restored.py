@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from checkers.history import History
@@ -17,6 +18,7 @@ from harness.hunt.seeds import try_seed
 from harness.run.assemble import parts_of
 from harness.systems.plans import planned
 from harness.systems.restoring import AGAIN, ASKED, BROKE, CUT, DUMP, FIRST, LAST, READ, REFUSED
+from harness.systems.twophase.judging import checks_of_cuts
 from harness.systems.twophase.restored import drawn_cuts, judged
 from harness.workloads import WORKLOADS
 from harness.workloads.restore import NAME as TOTAL
@@ -86,14 +88,15 @@ COMMITTED = ["committed", "t1", None, False, [[0, ["n1", "n2"]]], [["bank", "a1"
 
 
 def log(*cuts: str) -> dict[str, bytes]:
-    records = [COMMITTED]
+    records: list[list[Any]] = [COMMITTED]
     for number, cut in enumerate(cuts, 1):
         records += [["start", cut, number, 0, LAYOUT], ["finish", cut, [], []]]
     return {"wal-000001.log": b"".join(map(framed, records))}
 
 
 BOTH = {"n1": log("k"), "n2": log("k")}
-ROWS, OTHER = [["bank", "a1", 200]], [["bank", "a1", 199]]
+ROWS: list[Any] = [["bank", "a1", 200]]
+OTHER: list[Any] = [["bank", "a1", 199]]
 ASKS: tuple[Any, ...] = (ASKED, None, {})
 RIGHT: tuple[tuple[Any, ...], ...] = (
     ASKS,
@@ -210,3 +213,28 @@ def test_money_that_is_not_there_is_found() -> None:
     assert (nothing.result, nothing.details["vacuous"]) == ("unknown", True)
     assert WORKLOADS["restore"].spaces == ("bank",)
     assert partition_of(("bank", "a1"), 1) == 0
+
+
+def test_a_cut_whose_end_no_node_reported_is_judged_by_its_logs() -> None:
+    """If it failed, a run that ended in the middle of a cut would be inconclusive, or nothing would judge that cut."""
+    fields: dict[str, Any] = {"process": 3, "f": "transfer", "value": {}, "node": "n1"}
+    events = (
+        Event(index=0, time_ns=1, type="invoke", **fields),
+        Event(index=1, time_ns=2, type="ok", **fields, transaction="t1"),
+        Event(
+            index=2, time_ns=3, type="info", process="operator", f="cut-asked", node="n1", value={"cut": "k"}
+        ),
+        Event(index=3, time_ns=9, type="info", process="harness", f="settled", value=True),
+    )
+    told = History.of(msgspec.structs.replace(history(()).header, effects={"transfer": "writes"}), events)
+
+    def said(level: str, files: Mapping[str, Mapping[str, bytes]]) -> str:
+        (check,) = (each for each in checks_of_cuts(SMALL, files) if each.name == f"cuts-{level}")
+        return check.run(told).result
+
+    assert [said(level, BOTH) for level in ("acknowledged", "state", "finish")] == ["valid"] * 3
+    records: list[list[Any]] = [["start", "k", 1, 0, LAYOUT], ["finish", "k", [], []], COMMITTED]
+    late = {"wal-000001.log": b"".join(map(framed, records))}
+    assert said("acknowledged", {"n1": late, "n2": late}) == "invalid", (
+        "what was acknowledged before it is not in it"
+    )
