@@ -90,7 +90,8 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
     try:
         if in_virtual_time(cluster, conductor):
             raise KeyboardInterrupt
-        restore_drawn(parts, writer, cluster.files(), in_memory)
+        if plan.restores_cuts:
+            restore_drawn(parts, writer, cluster.files(), in_memory)
     except HarnessError as error:
         failure = error.message
     history = jsonl.parse(record.getvalue())

@@ -55,7 +55,7 @@ def execute(
     failure: HarnessError | None = None
     try:
         _conduct(parts, folder, record, on_progress, interrupts)
-        if not interrupts.asked:
+        if parts.plan.restores_cuts and not interrupts.asked:
             restore_drawn(parts, record, files_in(folder.nodes, parts.plan), _starting_in(folder, interrupts))
         record.close()
     except HarnessError as error:

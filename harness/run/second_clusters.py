@@ -52,13 +52,8 @@ nodes left."""
 
 
 def restore_drawn(parts: Parts, record: Writer, files: NodeFiles, start: Start) -> None:
-    """Begin a second cluster from each of the drawn cuts; nothing, if the workload asks for none.
-
-    `files`: of the first cluster's nodes.
-    """
+    """Begin a second cluster from each of the drawn cuts. `files`: of the first cluster's nodes."""
     system, workload, plan = parts.system, parts.workload, parts.plan
-    if not isinstance(workload, ReadsSecondClusters):
-        return
     assert isinstance(system, RestoresCuts), "`parts_of` refuses a system that cannot"
     for cut in system.drawn_cuts(plan, files):
         lines = _Lines(record, cut)
