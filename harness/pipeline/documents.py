@@ -5,7 +5,11 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from harness.pipeline.schemas import PLAN, VERDICT
+from harness.pipeline.schemas import CUT, PLAN, VERDICT
+from harness.systems.cut_lines import ASKED, ENDED
+
+CUTS = "cuts-"
+"""Begins the names of the checks that judge cuts, one for each level."""
 
 
 def parsed(documents: DataFrame) -> DataFrame:
@@ -81,6 +85,51 @@ def availability(checks: DataFrame) -> DataFrame:
         F.round(F.col("gap.from_s") * 1e9).cast("long").alias("from_ns"),
         F.round(F.col("gap.to_s") * 1e9).cast("long").alias("to_ns"),
         ((F.col("gap.to_s") - F.col("gap.from_s")) * 1e3).alias("unserved_ms"),
+    )
+
+
+def cuts(events: DataFrame, documents: DataFrame, checks: DataFrame) -> DataFrame:
+    """One row for each cut that an operator asked for. `state`: "ok" if it finished, "failed", "refused" or "unknown".
+
+    `levels`: by level of `checkers.cuts` its result, or why there is none ("nothing to judge", "lacks material").
+    """
+    told = events.where(F.col("actor") == "operator").select(
+        "run", "f", "node", "time_ns", F.from_json("value", CUT).alias("told")
+    )
+    asked = told.where(F.col("f") == ASKED).select(
+        "run", F.col("told.cut").alias("cut"), "node", F.col("time_ns").alias("asked_ns")
+    )
+    ended = told.where(F.col("f") == ENDED).select("run", "told.*", F.col("time_ns").alias("ended_ns"))
+    judged = (
+        checks.where(F.col("check.checker").startswith(CUTS))
+        .select("run", "check.checker", F.explode("check.details.cuts").alias("said"))
+        .select(
+            "run",
+            F.col("said.cut").alias("judged_as"),
+            F.substring_index("checker", CUTS, -1).alias("level"),
+            F.when(F.col("said.standing") == "judged", F.col("said.result"))
+            .otherwise(F.col("said.standing"))
+            .alias("result"),
+        )
+        .dropDuplicates(["run", "judged_as", "level"])
+        .groupBy("run", "judged_as")
+        .agg(F.map_from_entries(F.sort_array(F.collect_list(F.struct("level", "result")))).alias("levels"))
+    )
+    variant = F.coalesce("plan.options.variant", "plan.options.configuration").alias("variant")
+    plans = documents.select("run", "plan.system", variant)
+    return (
+        asked.join(ended, ["run", "cut"], "left")
+        .withColumns(
+            {
+                "judged_as": F.coalesce("named", "cut"),
+                "state": F.coalesce("state", F.lit("unknown")),
+            }
+        )
+        .join(judged, ["run", "judged_as"], "left")
+        .join(plans, "run", "inner")
+        .select(
+            *("run", "cut", "system", "variant", "node", "asked_ns", "ended_ns", "state", "why", "levels")
+        )
     )
 
 

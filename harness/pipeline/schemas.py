@@ -33,6 +33,7 @@ _TYPES = {
     "longs": ArrayType(LongType()),
     "links": ArrayType(ArrayType(StringType())),
     "counters": MapType(StringType(), LongType()),
+    "words": MapType(StringType(), StringType()),
 }
 
 
@@ -62,12 +63,19 @@ PLAN = _struct(
     "time_limit_s double, rate double, workers int, quorum string, election_mode string, configuration string, "
     "bugs strings, code string"
 )
-PLAN.add("options", _struct("configuration string"))
+PLAN.add("options", _struct("configuration string, variant string"))
 _WITNESS = _struct(
     "rule string, summary string, events longs, key string, node string, start_ns long, end_ns long"
 )
 _GAPS = ArrayType(_struct("from_s double, to_s double"))
-_DETAILS = StructType([StructField("gaps", MapType(StringType(), _GAPS)), StructField("cluster_gaps", _GAPS)])
+_CUTS = ArrayType(_struct("cut string, result string, standing string, summary string"))
+_DETAILS = StructType(
+    [
+        StructField("gaps", MapType(StringType(), _GAPS)),
+        StructField("cluster_gaps", _GAPS),
+        StructField("cuts", _CUTS),
+    ]
+)
 _CHECK = StructType(
     [
         *_struct("checker string, result string, summary string, model string, seconds double").fields,
@@ -91,6 +99,7 @@ EVIDENCE = _struct(
     "id long, took_effect bool, bit bool, asked_ns long, first_effect_ns long, all_in_effect_ns long, "
     "heal_asked_ns long, last_effect_ns long, healed bool, counters counters, detail string"
 )
+CUT = _struct("cut string, named string, state string, why string")
 LOG_LINE = _struct(
     "time_ns long, level string, message string, node string, term long, owner string, lsn long"
 )
@@ -121,6 +130,10 @@ TABLES: dict[str, StructType] = {
     "availability": _table("node string, from_ns long, to_ns long, unserved_ms double, fault string"),
     "verdicts": _table(
         "checker string, result string, model string, summary string, seconds double, witnesses int"
+    ),
+    "cuts": _table(
+        "cut string, system string, variant string, node string, asked_ns long, ended_ns long, state string, "
+        "why string, levels words"
     ),
     "anomalies": _table(
         "checker string, rule string, number int, fingerprint string, shape string, summary string, key string, "
