@@ -69,7 +69,9 @@ def main() -> None:
 
 async def measured(slices: int, seconds: float, clients: int) -> list[Slice]:
     """Slices without cuts and with them, in turn."""
-    plan = planned(system="twophase", name="bench", workload="bank", nodes=5, faults=("none",), cut_every_s=1.0)
+    plan = planned(
+        system="twophase", name="bench", workload="bank", nodes=5, faults=("none",), cut_every_s=1.0
+    )
     parts = parts_of(plan)
     with tempfile.TemporaryDirectory(prefix="qsync-bench-") as folder:
         cluster = local(parts, Path(folder))

@@ -43,6 +43,7 @@ SECOND_OPINION_S = 600.0
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON, and nothing else.")
 @click.option("--html", type=OutputFile(), help="Write the report to this file.")
 @click.option("--edn", type=OutputFile(), help="Write the history as Jepsen's EDN to this file.")
+@click.option("--shiviz", type=OutputFile(), help="Write the messages between a run's nodes for ShiViz.")
 @click.option(
     "--second-opinion",
     type=Text(),
@@ -123,6 +124,7 @@ def _check_run(
     verifies: bool,
     html: Path | None,
     edn: Path | None,
+    shiviz: Path | None,
     second_opinion: str | None,
 ) -> int:
     import msgspec
@@ -151,6 +153,10 @@ def _check_run(
             verified.add_to(verdict, history, verified.judged_in_run(plan, history))
         if edn is not None or second_opinion is not None:
             _other_tools(read_history(folder), None, verdict, edn, second_opinion)
+    if shiviz is not None:
+        from harness.check_files import space_time
+
+        space_time.write(shiviz, folder)
     if html is not None:
         from harness.check_files import page
 
@@ -184,6 +190,7 @@ def _check_file(
     verifies: bool,
     html: Path | None,
     edn: Path | None,
+    shiviz: Path | None,
     second_opinion: str | None,
 ) -> int:
     import msgspec
@@ -191,8 +198,13 @@ def _check_file(
     from checkers.limits import Limits
     from harness.check_files import page, screen, verified
     from harness.check_files.judged import Asked, asked_history, judged, judged_in_file, recognized
+    from harness.errors import WrongUse
     from harness.judge.time_limit import limited
 
+    if shiviz is not None:
+        raise WrongUse(
+            f"--shiviz: {path} is a history, and has no messages between nodes; try: a run's folder"
+        )
     limits = Limits(timeout_s, memory_mib, budget)
     observes = None if failed_cas is None else failed_cas == "observes"
     asked = Asked(
