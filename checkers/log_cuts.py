@@ -35,6 +35,8 @@ STATUSES: Mapping[Fate, Status] = {
 A node discards a CONFIRM in the same way. So a NOP counts only where a log has the transaction itself.
 """
 
+WITHOUT_ALL_ROWS = frozenset({"confirmed-and-rolled-back"})
+"""The rules that rows which are missing cannot break."""
 Places = Mapping[str, int]
 
 
@@ -67,7 +69,8 @@ class Walk:
         self._vclock = counted(self.log.begins)
         self._term = 0
         self._votes: dict[int, int] = {}
-        self._confirms: dict[tuple[int, int], Decision] = {}
+        self._confirms: dict[int, Decision] = {}
+        """The greatest of each owner: they are cumulative, and what holds of this one holds of all."""
         self._promotes_read: list[Record] = []
 
     @property
@@ -168,10 +171,9 @@ class Walk:
         if row.kind == "vote" and row.vote:
             self._votes[row.term] = row.vote
         elif row.kind == "confirm":
-            # They are cumulative: what holds of the greatest one of an owner holds of all.
-            known = self._confirms.get((row.owner, row.term))
+            known = self._confirms.get(row.owner)
             if known is None or known.until <= row.until:
-                self._confirms[row.owner, row.term] = Decision(
+                self._confirms[row.owner] = Decision(
                     kind="confirm", origin=row.origin, lsn=row.lsn, owner=row.owner, until=row.until
                 )
         elif row.kind in ("promote", "demote"):
@@ -218,7 +220,7 @@ class LogCuts:
             log.node: Walk(log, rules.promotes, known.get(log.instance, 0), waiting) for log in logs
         }
         registered = {uuid for log in logs for uuid in log.members.values()}
-        self.members = max(len(logs), rules.members or 0, len(registered) if not rules.members else 0)
+        self.members = max(len(logs), rules.members or len(registered))
         terms = [
             row.term
             for log in logs
@@ -226,11 +228,11 @@ class LogCuts:
             if row.kind == "promote" and row.lsn <= rules.started.get(row.origin, 0)
         ]
         self._voted_since = max(terms, default=0)
-        self._lost = [f"{log.node}: {log.damage}" for log in logs if log.damage]
-        self._lost += [
-            f"{node}: which replica it is, its files do not say"
-            for node, walk in self.walks.items()
-            if not known.get(walk.log.instance)
+        self._damage = [f"rows are missing: {log.node}: {log.damage}" for log in logs if log.damage]
+        self._nameless = [
+            f"which replica {log.node} is, its files do not say"
+            for log in logs
+            if not known.get(log.instance)
         ]
 
     def __getitem__(self, node: str) -> Walk:
@@ -255,7 +257,7 @@ class LogCuts:
         return places
 
     def check(self, places: Places, marker: Mapping[int, int] | None = None) -> Verdict:
-        """Whether this cut can be restored. Rows that are missing from a log leave open a cut that seems to hold."""
+        """Whether this cut can be restored. A damaged log leaves that open, unless what is there contradicts itself."""
         verdict = check(
             SetCut(
                 nodes=[self.walks[node].cut(place) for node, place in places.items()],
@@ -266,8 +268,13 @@ class LogCuts:
                 marker=marker,
             )
         )
-        if verdict.result == "valid" and self._lost:
-            return replace(verdict, result="unknown", summary=f"rows are missing: {self._lost[0]}")
+        if self._damage:
+            witnesses = tuple(each for each in verdict.witnesses if each.rule in WITHOUT_ALL_ROWS)
+            if not witnesses:
+                return replace(verdict, result="unknown", summary=self._damage[0], witnesses=())
+            return replace(verdict, summary=witnesses[0].summary, witnesses=witnesses)
+        if verdict.result == "valid" and self._nameless:
+            return replace(verdict, result="unknown", summary=self._nameless[0])
         return verdict
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,6 +60,21 @@ def test_a_log_that_does_not_say_whose_it_is_leaves_the_cut_open() -> None:
     """Broken, rows that their own replica lacks would pass unseen."""
     cuts = LogCuts((*LOGS[:2], log("n3", *OWNER[:1])), RULES)
     assert cuts.check({"n1": 5, "n2": 5, "n3": 1}).result == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("second", "result"),
+    [((OWNER[0], OWNER[1], confirm(1, 3, 1)), "unknown"), ((*OWNER[:2], rollback(1, 3, 1)), "invalid")],
+    ids=["rows are missing", "what is there contradicts itself"],
+)
+def test_a_damaged_log_proves_only_contradictions(second: tuple[Record, ...], result: str) -> None:
+    """Broken, rows that cannot be read would be rows that the node never had."""
+    damaged = (
+        replace(_of(2, *second[:1]), damage="cannot be read") if result == "unknown" else _of(2, *second)
+    )
+    logs = (replace(_of(1, *OWNER), damage="its end cannot be read"), damaged, _of(3, *OWNER[:1]))
+    cuts = LogCuts(logs, RULES)
+    assert cuts.check({node: walk.end for node, walk in cuts.walks.items()}).result == result
 
 
 def test_a_promote_that_waits_confirms_nothing_yet() -> None:

@@ -25,10 +25,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three runs, one of them with an anomaly, and what does not belong there."""
+    """Three runs, one of them with an anomaly and one with cuts, and what does not belong there."""
     folder = tmp_path_factory.mktemp("a [strange] {folder}*") / "results"
-    for seed in (1, 2):
-        store_run(folder, seed)
+    for seed, cut_every_s in ((1, 0.0), (2, 1.0)):
+        store_run(folder, seed, cut_every_s=cut_every_s)
     store_run(folder, 3, name="bugs", time_limit_s=10.0, bugs=("confirm-early",), faults=("isolate-owner",))
     (folder / "notes.txt").write_text("mine")
     torn = store_run(folder, 4)

@@ -37,10 +37,10 @@ COMPARED = (
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three runs, one of them with an anomaly."""
+    """Three runs, one of them with an anomaly and one with cuts."""
     folder = tmp_path_factory.mktemp("results")
-    for seed in (1, 2):
-        store_run(folder, seed)
+    for seed, cut_every_s in ((1, 0.0), (2, 1.0)):
+        store_run(folder, seed, cut_every_s=cut_every_s)
     store_run(folder, 3, name="bugs", time_limit_s=10.0, bugs=("confirm-early",), faults=("isolate-owner",))
     return folder
 
