@@ -1,60 +1,11 @@
-"""Seeded bugs: each is a file that gives one decision of a node (`nodes.qsync.decisions`) another answer.
-
-A file is called as its bug, with underscores, and has it as `BUG`. Where Tarantool had the bug, `issue` is its number
-there. In which configuration and under which faults a bug shows is the harness's business (`harness.hunt.bug_plans`).
-"""
+"""Seeded bugs of a qsync node, a file each (`nodes.kernel.seeded`). `issue` is the number in tarantool/tarantool."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
-
+from nodes.kernel.seeded import Bug, Bugs
 from nodes.qsync.decisions import Decisions
 
+__all__ = ["NAMES", "Bug", "bug", "decisions_with"]
 
-@dataclass(frozen=True, slots=True)
-class Bug:
-    """`does` says what is done wrong, `seen` what clients see; any of the checkers finds it."""
-
-    decides: type[Decisions]
-    does: str
-    seen: str
-    checkers: tuple[str, ...]
-    issue: int | None = None
-    """In tarantool/tarantool."""
-
-    def __str__(self) -> str:
-        origin = f" (#{self.issue})" if self.issue else ""
-        return f"{self.does}{origin}: {self.seen}"
-
-
-NAMES = tuple(
-    sorted(
-        file.name.replace("_", "-")
-        for file in pkgutil.iter_modules(__path__)
-        if not file.name.startswith("_")
-    )
-)
-
-
-@cache
-def bug(name: str) -> Bug:
-    """The bug of this name; a node reads only the files of those that it has. ValueError if there is none."""
-    if name not in NAMES:
-        raise ValueError(f"unknown bug {name!r}; known: {', '.join(NAMES)}")
-    found = importlib.import_module(f"{__name__}.{name.replace('-', '_')}").BUG
-    assert isinstance(found, Bug), name
-    return found
-
-
-@cache
-def _class_of(names: tuple[str, ...]) -> type[Decisions]:
-    return type("Decisions", (*(bug(name).decides for name in names), Decisions), {})
-
-
-def decisions_with(names: Sequence[str]) -> Decisions:
-    """The decisions of a node with these bugs."""
-    return _class_of(tuple(names))() if names else Decisions()
+BUGS = Bugs(__name__, __path__, Decisions)
+NAMES, bug, decisions_with = BUGS.names, BUGS.bug, BUGS.decisions_with

@@ -14,4 +14,5 @@ BUG = Bug(
     decides=CommittingUntracked,
     does="transactions that have left the active ones and are not in the log yet are not looked at",
     seen="a commit that is written behind START is in no set: it is BEFORE at other nodes only",
+    checkers=("cuts-transactions",),
 )

@@ -15,4 +15,5 @@ BUG = Bug(
     decides=EachSignsForItself,
     does="each node signs a transaction for itself",
     seen="a transaction that the near node committed BEFORE is AFTER where the finish comes later: it is torn",
+    checkers=("cuts-transactions",),
 )

@@ -19,4 +19,5 @@ BUG = Bug(
     decides=ExcludedDropped,
     does="FINISH drops the excluded transactions",
     seen="a transaction with a record before START that belongs behind the cut is BEFORE: it is torn",
+    checkers=("cuts-transactions",),
 )

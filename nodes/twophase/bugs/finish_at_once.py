@@ -17,4 +17,5 @@ BUG = Bug(
     decides=FinishAtOnce,
     does="FINISH is written without waiting for the collected transactions",
     seen="transactions in flight are in no set: they are torn",
+    checkers=("cuts-transactions",),
 )

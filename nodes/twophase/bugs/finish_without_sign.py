@@ -15,4 +15,5 @@ BUG = Bug(
     decides=FinishWithoutSign,
     does="finish messages carry no sign",
     seen="a participant that began the cut earlier than it finishes takes the transaction as BEFORE: it is torn",
+    checkers=("cuts-transactions",),
 )

@@ -19,4 +19,5 @@ BUG = Bug(
     decides=IncludedDropped,
     does="FINISH drops the included transactions",
     seen="a transaction in flight is AFTER at this node, and BEFORE where it was committed already: it is torn",
+    checkers=("cuts-transactions",),
 )

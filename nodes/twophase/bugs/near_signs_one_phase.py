@@ -15,4 +15,5 @@ BUG = Bug(
     decides=NearSignsOnePhase,
     does="the node that commits first does not sign a one-phase commit: the near node would",
     seen="a one-phase commit behind the cut is BEFORE at the primary that waited for it: it is torn",
+    checkers=("cuts-transactions",),
 )

@@ -15,4 +15,5 @@ BUG = Bug(
     decides=SignAtSend,
     does="the sign is read when the finish message is sent, not when the transaction committed",
     seen="a transaction is BEFORE where it committed first and AFTER where the finish came later: it is torn",
+    checkers=("cuts-transactions",),
 )
