@@ -48,8 +48,8 @@ class Discovery:
         self._alive_ns: dict[str, int] = {}
         self._lives: dict[str, tuple[int, str]] = {}
         """Of the nodes that report: life and role."""
-        self._waiting: deque[Entry] = deque()
-        """Committed, and not delivered yet."""
+        self._waiting: deque[tuple[int, Entry]] = deque()
+        """Committed, and not delivered yet: when each is due, at the earliest."""
 
     @property
     def _servers(self) -> tuple[str, ...]:
@@ -269,21 +269,23 @@ class Discovery:
             self._hand_out(self.log.entries[self.committed - 1][1])
 
     def _hand_out(self, entry: Entry) -> None:
-        self._waiting.append(entry)
-        delivery_ns = self._site.configuration.delivery_ns
+        delivery_ns, now_ns = self._site.configuration.delivery_ns, self._site.now.monotonic_ns
+        due_ns = now_ns + (self._site.chance.randrange(delivery_ns) if delivery_ns else 0)
+        self._waiting.append((due_ns, entry))
         if not delivery_ns:
             self._deliver_next()
         elif len(self._waiting) == 1:
-            self._site.after("deliver", self._site.chance.randrange(delivery_ns), self._deliver_in_time)
+            self._site.after("deliver", due_ns - now_ns, self._deliver_in_time)
 
     def _deliver_in_time(self) -> None:
+        """One entry an event: other messages come in between, even if the next entry is due as well."""
         self._deliver_next()
         if self._waiting:
-            delivery_ns = self._site.configuration.delivery_ns
-            self._site.after("deliver", self._site.chance.randrange(delivery_ns), self._deliver_in_time)
+            due_ns = self._waiting[0][0]
+            self._site.after("deliver", max(0, due_ns - self._site.now.monotonic_ns), self._deliver_in_time)
 
     def _deliver_next(self) -> None:
-        entry = self._waiting.popleft()
+        _, entry = self._waiting.popleft()
         self.withdraw(entry)
         self.delivered += 1
         self._deliver(self.delivered, entry)

@@ -38,9 +38,11 @@ DELIVERIES_MS = ("0", "0", "2", "10", "30")
 DELIVERY_EACH = 0.3
 """How often nodes differ in it."""
 RATES = (40.0, 70.0, 110.0)
+WORKERS = 24
+"""More than usual: those that wait for a partition without a primary leave some for the others."""
 LEAST_OK = 250
 """Operations that must succeed in a seed with a drawn load and time."""
-SERVE, SERVE_LESS = 2.0, 3.0
+SERVE, SERVE_LESS = 2.5, 3.5
 """How much more calm there is. Partitions serve again only when a server that is away has left; without backups or with
 two servers, not before that server is back."""
 CUTS_EVERY_S: Weighted = ((0.3, 3), (0.6, 3), (1.0, 2), (3.0, 1))
@@ -78,6 +80,7 @@ class Varies:
             "cuts_at_once": 2 if nodes > 1 and chance.random() < 0.25 else 1,
             "rate": chance.choice(RATES),
             "calm_s": dice.calm_s() * (SERVE_LESS if servers == 2 or not backups else SERVE),
+            "workers": WORKERS,
             "least_ok": 0 if {"rate", "time_limit_s"} & given else LEAST_OK,
             "overlap": dice.overlap(),
         }
