@@ -6,7 +6,15 @@
 change that was committed before the first of them said so would be in one of these logs. So at that moment all
 participants were prepared and no owner had been replaced: what recovery finds later is PREPARED, everywhere. The same
 question stands before the answer to a transaction that only reads. One-phase commits need none: primary and backup are
-all the owners, and both have taken part.
+all the owners of all its keys, and both have taken part: each partition that it reads it writes, too.
+
+| concurrency | isolation | a read | a write |
+|---|---|---|---|
+| pessimistic | repeatable-read, serializable | locks the key | locks the key |
+| pessimistic | read-committed | no lock, and every step reads anew | locks the key |
+| optimistic | serializable | no lock, compared again at the prepare | locks at the prepare |
+| optimistic | repeatable-read | no lock, never compared again | locks at the prepare |
+| optimistic | read-committed | the same, and every step reads anew | locks at the prepare |
 
 "ok" is answered when all participants that are members have the finish on disk. "fail" is answered when they have
 rolled back, and one of them is in sync still: where the last owners of all partitions have left with PREPARED on their
@@ -110,13 +118,25 @@ class Near:
             self._roll_back(transaction, TOPOLOGY_CHANGED if primary else "no owner in sync is a member")
             return False
         transaction.asked.add(place)
-        only_reads = all(step[0] == "read" for step in transaction.steps if (step[1], step[2]) == place)
-        is_weak = self._site.configuration.isolation == "read-committed" and only_reads
-        mode = "read" if self._is_optimistic or is_weak else "lock"
+        mode = "lock" if self._locks(transaction, place) else "read"
         if mode == "lock":
+            transaction.locked.add(place)
             transaction.contacted[primary] = self._agreed.life_of(primary)
         self._send(primary, "lock", [transaction.xid, transaction.version, *place, mode])
         return True
+
+    @property
+    def _reads_anew(self) -> bool:
+        return self._site.configuration.isolation == "read-committed"
+
+    def _locks(self, transaction: Transaction, place: Place) -> bool:
+        """The next access takes the lock; a read before the write does not, where steps lock as they come."""
+        if self._is_optimistic:
+            return False
+        steps = transaction.steps
+        if self._reads_anew and self._site.configuration.lock_order == "steps":
+            steps = steps[transaction.number : transaction.number + 1]
+        return not self._reads_anew or any(step[0] != "read" for step in steps if (step[1], step[2]) == place)
 
     def take_locked(self, xid: str, space: str, key: Any, value: object, version: int) -> None:
         transaction = self.open.get(xid)
@@ -133,13 +153,16 @@ class Near:
         """Do the steps whose values are there, if all that come first in the order of locks are."""
         if self._site.configuration.lock_order == "keys" and not self._is_optimistic:
             places = sorted({(step[1], step[2]) for step in transaction.steps}, key=str)
-            missing = next((place for place in places if place not in transaction.values), None)
+            wanted = [place for place in places if place not in transaction.values]
+            missing = next((place for place in wanted if self._locks(transaction, place)), None)
             if missing is not None:
                 self._request(transaction, missing)
                 return None
         while transaction.number < len(transaction.steps):
             step = transaction.steps[transaction.number]
             place = (step[1], step[2])
+            if self._is_to_lock(transaction, step, place):
+                transaction.forget(place)
             if place not in transaction.values:
                 self._request(transaction, place)
                 return None
@@ -152,12 +175,21 @@ class Near:
                 transaction.now.clear()  # it only reads, then
                 transaction.outcome = {"type": "mismatch", "step": transaction.number, "found": done.found}
                 break
-            result, transaction.now[place] = done
+            result, new = done
+            if step[0] != "read":
+                transaction.now[place] = new
+            elif self._reads_anew and place not in transaction.now and place not in transaction.locked:
+                transaction.forget(place)
             transaction.results.append(result)
             transaction.number += 1
         if not transaction.outcome:
             transaction.outcome = {"type": "ok", "results": transaction.results}
         return self._suspend_or_prepare(transaction)
+
+    def _is_to_lock(self, transaction: Transaction, step: list[Any], place: Place) -> bool:
+        """The first write to a key without a lock, whose value came before an earlier read of it needed none."""
+        is_unlocked = place in transaction.values and place not in transaction.locked
+        return is_unlocked and step[0] != "read" and self._locks(transaction, place)
 
     def _suspend_or_prepare(self, transaction: Transaction) -> None:
         if not transaction.pause_ns:

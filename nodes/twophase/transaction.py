@@ -30,6 +30,8 @@ class Transaction:
     """As the steps have made them."""
     results: list[object] = field(default_factory=list)
     asked: set[Place] = field(default_factory=set)
+    locked: set[Place] = field(default_factory=set)
+    """Those that were asked for with their lock."""
     contacted: dict[str, int] = field(default_factory=dict)
     """Primaries that know of it, and their lives."""
     backups: dict[str, list[str]] = field(default_factory=dict)
@@ -51,9 +53,18 @@ class Transaction:
     def change(self, state: State) -> None:
         self.state = changed(self.state, state)
 
-    def writes(self) -> dict[Place, object]:
-        """The values that the steps have changed."""
-        return {place: value for place, value in self.now.items() if _differ(value, self.values[place][0])}
+    def forget(self, place: Place) -> None:
+        """The next access asks for the value anew."""
+        self.values.pop(place)
+        self.asked.discard(place)
+
+    def writes(self, *, are_certain: bool) -> dict[Place, object]:
+        """The values that the steps have made; where the old ones are certain, without those that equal them."""
+        return {
+            place: value
+            for place, value in self.now.items()
+            if not are_certain or _differ(value, self.values[place][0])
+        }
 
 
 def _differ(value: object, other: object) -> bool:
@@ -63,10 +74,13 @@ def _differ(value: object, other: object) -> bool:
 def mapped(transaction: Transaction, agreed: Agreed, configuration: Configuration) -> dict[str, list[Any]]:
     """Primary → the payload of its prepare request; none if there is nothing to prepare.
 
-    The topology is the one on which the transaction has asked for its values: every partition has a primary.
+    The topology is the one on which the transaction has asked for its values: every partition has a primary. One phase
+    needs every partition that is read: else its owners take no part, and one of them may be its primary by now.
     """
-    partitions, found, writes = configuration.partitions, transaction.values, transaction.writes()
-    validates = configuration.concurrency == "optimistic" and configuration.isolation == "serializable"
+    is_optimistic = configuration.concurrency == "optimistic"
+    validates = is_optimistic and configuration.isolation == "serializable"
+    partitions, found = configuration.partitions, transaction.values
+    writes = transaction.writes(are_certain=validates or not is_optimistic)
     reads = found if validates and (writes or len(found) > 1) else {}
     by_primary: dict[str, tuple[list[Any], list[Any]]] = {}
     owners: dict[int, list[str]] = {}
@@ -90,6 +104,7 @@ def mapped(transaction: Transaction, agreed: Agreed, configuration: Configuratio
         and bool(writes)
         and len({*by_primary, *transaction.contacted}) == 1
         and all(len(backups) <= 1 for backups in transaction.backups.values())
+        and owners.keys() >= {partition_of((step[1], step[2]), partitions) for step in transaction.steps}
     )
     participants = [list(each) for each in transaction.participants]
     head = [transaction.xid, transaction.version, transaction.one_phase, participants]

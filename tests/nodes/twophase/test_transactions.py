@@ -307,3 +307,65 @@ def test_the_same_seed_gives_the_same_run() -> None:
         return cluster.world.trace_digest()
 
     assert digest() == digest()
+
+
+def key_in(partition: int, partitions: int, space: str = "r") -> int:
+    """A key of the space in this partition."""
+    return next(key for key in range(1_000) if partition_of((space, key), partitions) == partition)
+
+
+def test_what_a_one_phase_commit_has_read_is_not_old() -> None:
+    """If it failed, a transaction that writes could show a value that was replaced, and acknowledged, before."""
+    cluster = VirtualCluster(1, servers=("n1", "n2", "n3", "n4", "n5"), partitions=5, backups=2)
+    cluster.settle()
+    read, written = key_in(1, 5), key_in(0, 5)  # owned by n2, n3, n4, and by n1, n2, n3
+    client = cluster.client
+    assert answered(cluster, client.txn("n2", ["write", "r", read, "old"]))["type"] == "ok"
+    cluster.machine("n1").kill()
+    cluster.run_until(lambda: "n1" not in cluster.node("n2").agreed.members)
+    pairs = cluster.isolate("n2", "n3")
+    cluster.machine("n1").start()
+    cluster.run_until(lambda: cluster.node("n4").agreed.primary(1) == "n4")
+    assert answered(cluster, client.txn("n4", ["write", "r", read, "new"]))["type"] == "ok"
+    late = client.txn("n2", ["read", "r", read], ["write", "r", written, 1])
+    assert answered(cluster, late) == {"type": "fail", "error": "timed out before the commit"}
+    cluster.heal(pairs)
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "isolation", "lock_order", "shown", "at_the_end"),
+    [
+        ("pessimistic", "serializable", "keys", [0, None, 0, 1], 10),
+        ("pessimistic", "repeatable-read", "steps", [0, None, 0, 1], 10),
+        ("pessimistic", "read-committed", "steps", [0, None, 10, 11], 11),
+        ("pessimistic", "read-committed", "keys", [0, None, 0, 1], 10),
+        ("optimistic", "serializable", "keys", "conflict", 10),
+        ("optimistic", "repeatable-read", "keys", [0, None, 0, 1], 1),
+        ("optimistic", "read-committed", "keys", [0, None, 10, 11], 11),
+    ],
+)
+def test_a_level_reads_as_it_promises(
+    concurrency: str, isolation: str, lock_order: str, shown: object, at_the_end: int
+) -> None:
+    """Two reads and an addition of one key, and a write of 10 between the reads. If it failed, a weaker level would be
+    as strong as a stronger one, or the reverse.
+
+    Locks hold the write up; a comparison of versions fails; without both, the write shows or is lost.
+    """
+    cluster = settled(
+        concurrency=concurrency, isolation=isolation, lock_order=lock_order, partitions=3, backups=0
+    )
+    client = cluster.client
+    key, gate = key_in(1, 3), key_in(2, 3, "s")  # of n2, and of n3, which pauses
+    assert answered(cluster, client.txn("n1", ["write", "r", key, 0]))["type"] == "ok"
+    cluster.machine("n3").pause()
+    steps: list[list[Any]] = [["read", "r", key], ["read", "s", gate], ["read", "r", key]]
+    asked = client.txn("n1", *steps, ["add", "r", key, 1, None])
+    cluster.run(100)
+    between = client.txn("n2", ["write", "r", key, 10])
+    cluster.run(150)
+    cluster.machine("n3").resume()
+    told = answered(cluster, asked)
+    assert told.get("results", told.get("error")) == shown
+    assert answered(cluster, between)["type"] == "ok"
+    assert answered(cluster, client.txn("n2", ["read", "r", key]))["results"] == [at_the_end]
